@@ -1,0 +1,1 @@
+//! Addresses: ranges, address schemes and the arithmetic of shares per host.

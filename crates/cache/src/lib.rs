@@ -1,0 +1,1 @@
+//! The built-in caching proxy, the default device under test.

@@ -1,0 +1,1 @@
+//! One event loop per core: sockets, timers, pacing, statistics hand-over.

@@ -1,0 +1,1 @@
+//! The server side: origin servers that answer robots.

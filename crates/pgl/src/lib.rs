@@ -1,0 +1,1 @@
+//! The workload language PGL: text in, typed workload and diagnostics out.

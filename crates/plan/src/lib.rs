@@ -1,0 +1,1 @@
+//! From options or a workload to a plan: phases, goals, predictions.

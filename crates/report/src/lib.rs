@@ -1,0 +1,1 @@
+//! From log records to what people read: `lx`, `lr`, HTML report.

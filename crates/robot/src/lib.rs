@@ -1,0 +1,1 @@
+//! The client side: robots, their connections and transactions, hit detection.

@@ -1,0 +1,1 @@
+//! What is measured: counters, histograms, intervals, and the log they are written to.

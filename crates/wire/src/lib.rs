@@ -1,0 +1,1 @@
+//! HTTP messages as bytes: heads, body framing, benchmark URLs and headers. No I/O.
