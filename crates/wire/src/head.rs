@@ -114,7 +114,8 @@ pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
     let mut verdict = None;
     for header in headers {
         let hop = header.name.eq_ignore_ascii_case("connection");
-        if !hop && !(verdict.is_none() && header.name.eq_ignore_ascii_case("proxy-connection")) {
+        let fallback = verdict.is_none() && header.name.eq_ignore_ascii_case("proxy-connection");
+        if !hop && !fallback {
             continue;
         }
         if has_token(header.value, "close") {
