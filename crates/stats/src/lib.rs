@@ -13,6 +13,7 @@ pub mod hist;
 pub mod level;
 pub mod log;
 pub mod record;
+pub mod recorder;
 
 pub use block::{Block, Class, ClassStats, Tally};
 pub use error::ErrorKind;
@@ -20,3 +21,4 @@ pub use hist::Hist;
 pub use level::Level;
 pub use log::{LogReader, LogWriter, ReadLog, Readable};
 pub use record::{EndReason, Header, Interval, PhasePlan, Record, Side};
+pub use recorder::{Recorder, Sample, Totals};
