@@ -295,3 +295,53 @@ pub async fn reply_self(
     }
     if keep { Then::Next } else { Then::CloseGently }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Texts near to requests: a request with some bytes replaced, doubled or cut off.
+    pub fn mangled(base: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+        let edits = prop::collection::vec((0..base.len(), any::<u8>(), any::<bool>()), 0..6);
+        // Half of the cases are cut off somewhere.
+        (edits, 0..=2 * base.len()).prop_map(move |(edits, end)| {
+            let mut text = base.to_vec();
+            for (at, byte, insert) in edits {
+                if insert {
+                    text.insert(at, byte);
+                } else {
+                    text[at] = byte;
+                }
+            }
+            text.truncate(end);
+            text
+        })
+    }
+
+    const REQUEST: &[u8] =
+        b"GET http://a.b:80/c?d HTTP/1.1\r\nHost: a.b\r\nVia: 1.1 x\r\nVary: e\r\nConnection: f, close\r\n\
+        Cache-Control: max-age=5, only-if-cached\r\nIf-None-Match: \"g\", W/\"h\"\r\nMax-Forwards: 0\r\n\
+        If-Modified-Since: Sunday, 06-Nov-94 08:49:37 GMT\r\nContent-Length: 0\r\nPragma: no-cache\r\n\r\n";
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            decide(&Worker::for_tests(), &bytes);
+        }
+
+        #[test]
+        fn mangled_requests_never_panic(bytes in mangled(REQUEST)) {
+            if let Decision::Forward(job) = decide(&Worker::for_tests(), &bytes) {
+                job.exercise();
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_that_is_mangled_is_a_request() {
+        let decision = decide(&Worker::for_tests(), REQUEST);
+        // Nothing is stored, and the request wants nothing else.
+        assert!(matches!(decision, Decision::Own { status: 504, .. }));
+    }
+}

@@ -582,3 +582,84 @@ impl Frame {
         self.after
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nAge: 5\r\nVary: a, b\r\n\
+        Cache-Control: max-age=600, private=\"x, y\"\r\nExpires: Sun Nov  6 08:49:37 1994\r\nETag: \"c\"\r\n\
+        Last-Modified: Sunday, 06-Nov-94 08:49:37 GMT\r\nConnection: d\r\nContent-Length: 10\r\n\r\n0123456789";
+    const CONFIRMATION: &[u8] =
+        b"HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\nETag: \"c\"\r\n\r\n";
+
+    fn job(worker: &Worker, stale: Option<Arc<Object>>) -> Job {
+        let text = b"GET http://h/ HTTP/1.1\r\nA: 1\r\n\r\n";
+        let job = parse_request(text, |head| {
+            let client = Side { head_len: head.len, minor: 1, keep: true };
+            let key: Box<[u8]> = b"h:00080/".as_slice().into();
+            Job::new(head, client, Framing::Length(0), key.clone(), worker.common.store.hash(&key), stale)
+        });
+        job.expect("a head").expect("a complete head")
+    }
+
+    impl Job {
+        /// Runs what a job does with its head, for tests that look for panics.
+        pub fn exercise(&self) {
+            self.is_replayable();
+            self.with_head(|head| {
+                let target = Target::parse(head.target).expect("a target that was parsed before");
+                write_request(&mut Vec::new(), head, &target, BodyOut::None, None, "me");
+            });
+        }
+    }
+
+    /// Takes in a whole reply as the relay would; gives the object if it is to be stored.
+    fn take_in(worker: &Worker, job: &Job, bytes: &[u8]) -> Option<Object> {
+        let plan = parse_reply(bytes, |reply| make_plan(worker, job, reply, now_ms())).ok()??.ok()?;
+        let mut filling = plan.filling?;
+        let mut reader = BodyReader::new(plan.framing);
+        let fed = reader.feed(&bytes[plan.head_len..], |piece| {
+            filling.take(piece);
+        });
+        fed.ok()?.done.then(|| filling.into_object(job, plan.status, plan.block))
+    }
+
+    fn stored(worker: &Worker) -> Arc<Object> {
+        let text =
+            b"HTTP/1.1 200 OK\r\nCache-Control: max-age=0\r\nETag: \"c\"\r\nContent-Length: 2\r\n\r\nok";
+        let object = Arc::new(take_in(worker, &job(worker, None), text).expect("a reply to be stored"));
+        assert!(worker.common.store.put(Arc::clone(&object), |_| true));
+        object
+    }
+
+    #[test]
+    fn a_confirmation_is_a_plan_of_its_own() {
+        let worker = Worker::for_tests();
+        let job = job(&worker, Some(stored(&worker)));
+        let plan = parse_reply(CONFIRMATION, |reply| make_plan(&worker, &job, reply, now_ms()));
+        let plan = plan.expect("a head").expect("a complete head").ok().expect("a plan");
+        assert_eq!(plan.validated.map(|object| object.body.clone()), Some(Bytes::from_static(b"ok")));
+    }
+
+    proptest! {
+        #[test]
+        fn random_replies_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let worker = Worker::for_tests();
+            take_in(&worker, &job(&worker, None), &bytes);
+        }
+
+        #[test]
+        fn mangled_replies_never_panic(bytes in crate::client::tests::mangled(REPLY)) {
+            let worker = Worker::for_tests();
+            take_in(&worker, &job(&worker, None), &bytes);
+        }
+
+        #[test]
+        fn mangled_confirmations_never_panic(bytes in crate::client::tests::mangled(CONFIRMATION)) {
+            let worker = Worker::for_tests();
+            take_in(&worker, &job(&worker, Some(stored(&worker))), &bytes);
+        }
+    }
+}

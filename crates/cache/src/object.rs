@@ -55,18 +55,26 @@ impl Object {
 /// The request fields named by a reply's `Vary`, with the values they had in the request it answers
 /// (RFC 9111, section 4.1). Empty for a reply that does not vary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selecting(Box<[(Box<str>, Option<Box<[u8]>>)]>);
+pub struct Selecting(Box<[SelectingField]>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SelectingField {
+    /// In lower case.
+    name: Box<str>,
+    /// `None` if the request had no such field.
+    value: Option<Box<[u8]>>,
+}
 
 impl Selecting {
     /// For a reply with these fields to a request with those.
     pub fn new(reply: &[Header<'_>], request: &[Header<'_>]) -> Selecting {
-        let mut fields: Vec<(Box<str>, Option<Box<[u8]>>)> = Vec::new();
+        let mut fields: Vec<SelectingField> = Vec::new();
         for header in reply.iter().filter(|header| header.name.eq_ignore_ascii_case("vary")) {
             for_each_item(header.value, |name| {
                 let name = String::from_utf8_lossy(name).to_ascii_lowercase().into_boxed_str();
-                if !fields.iter().any(|(seen, _)| *seen == name) {
+                if !fields.iter().any(|field| field.name == name) {
                     let value = combined(request, &name).map(Vec::into_boxed_slice);
-                    fields.push((name, value));
+                    fields.push(SelectingField { name, value });
                 }
             });
         }
@@ -75,12 +83,13 @@ impl Selecting {
 
     /// True if a request with these fields may be answered by the reply.
     pub fn matches(&self, request: &[Header<'_>]) -> bool {
-        self.0.iter().all(|(name, value)| combined(request, name).as_deref() == value.as_deref())
+        self.0.iter().all(|field| combined(request, &field.name).as_deref() == field.value.as_deref())
     }
 
     fn bytes(&self) -> usize {
-        let field = |(name, value): &(Box<str>, Option<Box<[u8]>>)| {
-            size_of_val(name) + size_of_val(value) + 32 + name.len() + value.as_ref().map_or(0, |v| v.len())
+        // Two allocations a field, each with about 16 bytes of the allocator's own.
+        let field = |field: &SelectingField| {
+            size_of_val(field) + 32 + field.name.len() + field.value.as_ref().map_or(0, |value| value.len())
         };
         self.0.iter().map(field).sum()
     }

@@ -71,6 +71,18 @@ impl Worker {
         }
     }
 
+    /// A worker with a small store, for tests of what needs no sockets.
+    #[cfg(test)]
+    pub fn for_tests() -> Worker {
+        let common = Common {
+            config: ProxyConfig::default(),
+            store: Arc::new(Store::new(100_000)),
+            queue: None,
+            name: "me".to_owned(),
+        };
+        Worker::new(Arc::new(common), Arc::default(), 0)
+    }
+
     /// Whether a service model delays transactions.
     pub fn is_slowed(&self) -> bool {
         self.common.queue.is_some() || self.common.config.service_time.is_some()
