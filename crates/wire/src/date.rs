@@ -1,4 +1,4 @@
-//! HTTP dates (RFC 9110, section 5.6.7): written and read in the IMF-fixdate form.
+//! HTTP dates (RFC 9110, section 5.6.7): written in the IMF-fixdate form, read in that and the obsolete ones.
 
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] =
@@ -40,6 +40,52 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     }
     let days = days_from_civil(year as i64, month, day);
     Some(days as u64 * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// Seconds since 1970 of a date in any of the three forms that recipients must understand (RFC 9110, section
+/// 5.6.7): IMF-fixdate, the two-digit year of RFC 850, and the form of C's `asctime`.
+///
+/// `now` (seconds since 1970) resolves two-digit years: one that would lie more than 50 years ahead is in the
+/// past century.
+pub fn parse_any(text: &[u8], now: u64) -> Option<u64> {
+    parse(text).or_else(|| parse_rfc850(text, now)).or_else(|| parse_asctime(text))
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`
+fn parse_rfc850(text: &[u8], now: u64) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let rest = text.split_once(", ")?.1.strip_suffix(" GMT")?.as_bytes();
+    if rest.len() != 18 || rest[2] != b'-' || rest[6] != b'-' || rest[9] != b' ' {
+        return None;
+    }
+    let this_year = civil_from_days((now / 86_400) as i64).0;
+    let century = this_year - this_year.rem_euclid(100);
+    let short = crate::body::parse_decimal(&rest[7..9])? as i64;
+    let year = if century + short > this_year + 50 { century - 100 + short } else { century + short };
+    from_parts(year, &rest[3..6], &rest[0..2], &rest[10..18])
+}
+
+/// `Sun Nov  6 08:49:37 1994`
+fn parse_asctime(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    if text.len() != 24 || text[3] != b' ' || text[7] != b' ' || text[10] != b' ' || text[19] != b' ' {
+        return None;
+    }
+    let year = crate::body::parse_decimal(&text[20..24])? as i64;
+    from_parts(year, &text[4..7], text[8..10].trim_ascii(), &text[11..19])
+}
+
+/// From a year, the name of a month, a day of the month and `hh:mm:ss`.
+fn from_parts(year: i64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
+    let month = MONTHS.iter().position(|m| m.as_bytes() == month)? as u64 + 1;
+    let day = crate::body::parse_decimal(day)?;
+    let number = |from: usize| crate::body::parse_decimal(time.get(from..from + 2)?);
+    let (hour, minute, second) = (number(0)?, number(3)?, number(6)?);
+    let separated = time[2] == b':' && time[5] == b':';
+    if !separated || !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    Some(days_from_civil(year, month, day) as u64 * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 /// Year, month and day of a day number counted from 1970-01-01, and back: the usual shift of the year's start
@@ -87,7 +133,32 @@ mod tests {
         }
     }
 
+    #[test]
+    fn obsolete_forms() {
+        const NOW: u64 = 1_767_225_600; // 2026
+        #[track_caller]
+        fn check(text: &str, expected: Option<u64>) {
+            assert_eq!(parse_any(text.as_bytes(), NOW), expected, "{text}");
+        }
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777));
+        check("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777));
+        check("Sun Nov  6 08:49:37 1994", Some(784_111_777));
+        check("Sun Nov 06 08:49:37 1994", Some(784_111_777));
+        check("Thursday, 01-Jan-26 00:00:00 GMT", Some(NOW));
+        check("Wednesday, 01-Jan-76 00:00:00 GMT", Some(3_345_062_400));
+        check("Saturday, 01-Jan-77 00:00:00 GMT", Some(220_924_800));
+        check("Sunday, 06-Nov-94 08:49:37", None);
+        check("Sunday, 06-Foo-94 08:49:37 GMT", None);
+        check("Sun Nov  6 08-49-37 1994", None);
+        check("Sun Nov  0 08:49:37 1994", None);
+    }
+
     proptest! {
+        #[test]
+        fn random_dates_never_panic(text in "[A-Za-z]{3,9}[, ]{1,2}[0-9A-Za-z:, -]{0,24}( GMT)?") {
+            let _ = parse_any(text.as_bytes(), 0);
+        }
+
         #[test]
         fn round_trips(seconds in 0u64..253_402_300_800) {
             prop_assert_eq!(parse(format(seconds).as_bytes()), Some(seconds));
@@ -95,7 +166,7 @@ mod tests {
 
         #[test]
         fn random_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = parse(&text);
+            let _ = parse_any(&text, 0);
         }
     }
 }
