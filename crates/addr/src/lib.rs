@@ -1,1 +1,26 @@
 //! Addresses: ranges, address schemes and the arithmetic of shares per host.
+//!
+//! Everything here is a pure function of its arguments. Text becomes an [`AddrRange`] ([`AddrRange::parse`]), a range
+//! yields its [`Addr`] members lazily ([`AddrRange::iter`]), and a list of addresses becomes the shortest list of ranges
+//! with the same members in the same order ([`compact`]). A [`Bench`] and a [`Scheme`] give an [`Allocation`]: which
+//! agent lives at which address, and which host serves it.
+
+mod address;
+mod arith;
+mod bench;
+mod error;
+mod gen3;
+mod gen4;
+mod merge;
+mod parse;
+mod range;
+mod spread;
+mod text;
+
+pub use address::{Addr, Host};
+pub use arith::{ddiv, sdiv, xceil};
+pub use bench::{Allocation, Bench, MAX_AGENTS, Role, Scheme, SchemeError, SchemeWarning, Side};
+pub use error::{ParseError, Problem};
+pub use merge::{compact, merge_all};
+pub use range::{AddrRange, HostRange, Iter, Span, TooMany, count, expand, join};
+pub use text::{Part, TextRange};
