@@ -86,8 +86,7 @@ fn host_range(text: &str, at: Range<usize>) -> Result<HostRange, ParseError> {
     if host.starts_with('[') && host.contains(':') {
         return groups(text, at.start + 1..at.end - 1).map(HostRange::V6);
     }
-    // Only numbers and dots is an IPv4 address, even a wrong one; a name has a letter (or a '*') somewhere.
-    if host.bytes().all(|b| b.is_ascii_digit() || b".-[]".contains(&b)) {
+    if looks_like_ipv4(host) {
         let parts: Vec<_> = split_at(text, at.clone(), '.').collect();
         let [a, b, c, d] = &parts[..] else {
             return Err(ParseError::new(text, at, Problem::OctetCount(parts.len())));
@@ -189,6 +188,11 @@ fn bare(text: &str, at: Range<usize>) -> Range<usize> {
 
 pub(crate) fn strip_brackets(text: &str) -> &str {
     text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text)
+}
+
+/// Only numbers and dots is an IPv4 address, even a wrong one; a name has a letter, a `*` or a `\` somewhere.
+pub(crate) fn looks_like_ipv4(host: &str) -> bool {
+    host.bytes().all(|b| b.is_ascii_digit() || b".-[]".contains(&b))
 }
 
 fn is_digits(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{Addr, Host, ParseError, TextRange, parse};
+use crate::{Addr, Host, ParseError, Part, TextRange, parse};
 
 /// Consecutive numbers, both ends included; `lo` is never above `hi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -201,7 +201,15 @@ impl fmt::Display for AddrRange {
         match &self.host {
             HostRange::V4([a, b, c, d]) => write!(f, "{a}.{b}.{c}.{d}")?,
             HostRange::V6(groups) => write_groups(f, groups)?,
-            HostRange::Name(name) => write!(f, "{name}")?,
+            HostRange::Name(name) => {
+                let text = name.to_string();
+                // A name of numbers alone says with a backslash that it is a name.
+                let starts_plain = matches!(name.parts.first(), Some(Part::Lit(_)));
+                match parse::looks_like_ipv4(&text) && starts_plain {
+                    true => write!(f, "\\{text}")?,
+                    false => f.write_str(&text)?,
+                }
+            }
         }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;
