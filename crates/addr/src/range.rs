@@ -80,6 +80,12 @@ impl AddrRange {
         parse::range(text)
     }
 
+    /// Reads ranges separated by blanks, commas or semicolons.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ParseError> {
+        let separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+        text.split(separator).filter(|part| !part.is_empty()).map(AddrRange::parse).collect()
+    }
+
     /// How many addresses this stands for; `u64::MAX` stands for more than that.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(&self) -> u64 {
