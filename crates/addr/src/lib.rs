@@ -14,6 +14,7 @@ mod gen4;
 mod ips;
 mod merge;
 mod parse;
+mod placement;
 mod range;
 mod spread;
 mod text;
@@ -25,6 +26,7 @@ pub use bench::{Allocation, Bench, MAX_AGENTS, Role, Scheme, SchemeError, Scheme
 pub use error::{ParseError, Problem};
 pub use ips::{IdError, IpTable, WebAxeLoads};
 pub use merge::{compact, merge_all};
+pub use placement::{AgentGroup, Placement, PlacementError, Scope, SidePlan};
 pub use range::{AddrRange, HostRange, Iter, Span, TooMany, count, expand, join};
 pub use text::{Part, TextRange};
 pub use zone::{ZoneError, ZoneFiles, zone_files};
