@@ -13,6 +13,7 @@ mod gen3;
 mod gen4;
 mod ips;
 mod merge;
+mod names;
 mod parse;
 mod placement;
 mod range;
@@ -26,6 +27,7 @@ pub use bench::{Allocation, Bench, MAX_AGENTS, Role, Scheme, SchemeError, Scheme
 pub use error::{ParseError, Problem};
 pub use ips::{IdError, IpTable, WebAxeLoads};
 pub use merge::{compact, merge_all};
+pub use names::{NameError, NameTemplate};
 pub use placement::{AgentGroup, Placement, PlacementError, Scope, SidePlan};
 pub use range::{AddrRange, HostRange, Iter, Span, TooMany, count, expand, join};
 pub use text::{Part, TextRange};
