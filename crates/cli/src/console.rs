@@ -6,7 +6,10 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use polygraph_stats::{EndReason, Header, Interval, Record, Side};
+use polygraph_report::Scope;
+use polygraph_report::console::{Form, Line, Span};
+use polygraph_report::lr::end_reason;
+use polygraph_stats::{Header, Interval, Record, Side};
 
 use crate::{Failure, exit};
 
@@ -38,42 +41,44 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }
 
-/// Console lines in the form of generation 1.x: absolute time, `i-` (interval) or `p-` (phase) and the
-/// phase's name, replies so far, replies per second, hit ratio in percent, errors, and on `i-` lines open
-/// sockets.
+/// The console of one side alone, with statistics lines in the form of generation 1.x.
 #[derive(Debug)]
 pub struct Classic {
     verbosity: u8,
-    replies: u64,
-    phase: Option<PhaseSoFar>,
-}
-
-#[derive(Debug, Default)]
-struct PhaseSoFar {
-    seconds: f64,
-    replies: u64,
-    hits: u64,
-    errors: u64,
+    ok_so_far: u64,
+    phase: Vec<Interval>,
 }
 
 impl Classic {
     /// A console at a verbosity level.
     pub fn new(verbosity: u8) -> Classic {
-        Classic { verbosity, replies: 0, phase: None }
+        Classic { verbosity, ok_so_far: 0, phase: Vec::new() }
     }
 
     /// Shows a record if the verbosity asks for it.
     pub fn show(&mut self, header: &Header, record: &Record) {
         match record {
-            Record::PhaseBegin { .. } => self.phase = Some(PhaseSoFar::default()),
-            Record::Interval(interval) => self.interval(header, interval),
-            Record::PhaseEnd { at_ns, phase, .. } => self.phase_end(header, *at_ns, *phase),
+            Record::PhaseBegin { .. } => self.phase.clear(),
+            Record::Interval(interval) => {
+                self.ok_so_far += interval.block.ok_count();
+                if self.verbosity >= 2 {
+                    let scope = Scope::of_intervals([&**interval]);
+                    self.line(header, Span::Interval, interval.phase, interval.end_ns, &scope);
+                }
+                if self.verbosity >= 1 {
+                    self.phase.push((**interval).clone());
+                }
+            }
+            Record::PhaseEnd { at_ns, phase, .. } if self.verbosity >= 1 => {
+                let scope = Scope::of_intervals(&self.phase);
+                self.line(header, Span::Phase, *phase, *at_ns, &scope);
+            }
             Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
             Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {
                 println!("error: ({}) {}: {detail}", kind.number(), kind.text());
             }
             Record::End { reason, unfinished, .. } => {
-                println!("shutdown reason: {}", reason_text(reason));
+                println!("shutdown reason: {}", end_reason(reason));
                 if *unfinished > 0 && self.verbosity >= 1 {
                     println!("{unfinished} transactions were not finished");
                 }
@@ -82,79 +87,16 @@ impl Classic {
         }
     }
 
-    fn interval(&mut self, header: &Header, interval: &Interval) {
-        let block = &interval.block;
-        let ok = block.ok_count();
-        self.replies += ok;
-        if let Some(phase) = &mut self.phase {
-            phase.seconds += interval.seconds();
-            phase.replies += ok;
-            phase.hits += block.class(polygraph_stats::Class::Hit).size.count();
-            phase.errors += block.failed_count();
-        }
-        if self.verbosity >= 2 {
-            let line = line(
-                header,
-                interval.end_ns,
-                'i',
-                interval.phase,
-                self.replies,
-                ok as f64 / interval.seconds(),
-                percent(block.hit_ratio()),
-                block.failed_count(),
-            );
-            println!("{line} {:>5}", block.conns.last);
-        }
-    }
-
-    fn phase_end(&mut self, header: &Header, at_ns: u64, index: u32) {
-        let Some(phase) = self.phase.take().filter(|_| self.verbosity >= 1) else { return };
-        let hit_ratio = (phase.replies > 0).then(|| phase.hits as f64 / phase.replies as f64);
-        let rate = if phase.seconds > 0.0 { phase.replies as f64 / phase.seconds } else { 0.0 };
-        println!(
-            "{}",
-            line(header, at_ns, 'p', index, self.replies, rate, percent(hit_ratio), phase.errors)
-        );
-    }
-}
-
-/// The columns that interval and phase lines share.
-#[expect(clippy::too_many_arguments, reason = "one for each column")]
-fn line(
-    header: &Header,
-    at_ns: u64,
-    kind: char,
-    phase: u32,
-    replies: u64,
-    rate: f64,
-    hits: f64,
-    errors: u64,
-) -> String {
-    let unix = header.start_unix_ns + at_ns;
-    let name = header.phases.get(phase as usize).map_or("?", |phase| phase.name.as_str());
-    format!(
-        "{}.{:06} {:<7} {replies:>7} {rate:>8.2} {hits:>6.2} {errors:>3}",
-        unix / 1_000_000_000,
-        unix / 1000 % 1_000_000,
-        format!("{kind}-{name}"),
-    )
-}
-
-/// Percent, or -1 where undefined, as the classic console has it.
-fn percent(ratio: Option<f64>) -> f64 {
-    ratio.map_or(-1.0, |ratio| ratio * 100.0)
-}
-
-/// The reason of a shutdown in words.
-pub fn reason_text(reason: &EndReason) -> String {
-    match reason {
-        EndReason::Finished => "all phases met their goals".into(),
-        EndReason::ErrorGoal { phase } => {
-            format!("too many transactions failed: the error goal of phase {phase} was reached")
-        }
-        EndReason::Interrupted => "stopped by a signal".into(),
-        EndReason::Idle => "no traffic for the idle time-out".into(),
-        EndReason::Fatal(why) => format!("fatal: {why}"),
+    fn line(&self, header: &Header, span: Span, phase: u32, at_ns: u64, scope: &Scope) {
+        let line = Line {
+            span,
+            phase: header.phases.get(phase as usize).map_or("?", |phase| phase.name.as_str()),
+            at_s: at_ns as f64 * 1e-9,
+            start_unix_ns: header.start_unix_ns,
+            ok_so_far: self.ok_so_far,
+            scope,
+        };
+        println!("{}", line.text(Form::V1));
     }
 }
 
@@ -170,7 +112,8 @@ pub struct Progress {
 impl Progress {
     /// Progress of a run that takes `total_s` seconds, if that is known.
     pub fn new(total_s: Option<f64>) -> Progress {
-        let in_place = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        let in_place =
+            std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
         Progress { total_s, in_place, last_shown_s: f64::NEG_INFINITY }
     }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use polygraph_addr::{AddrRange, expand};
 use polygraph_engine::{ClientJob, Listeners, ServerJob, limits};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
@@ -16,6 +17,8 @@ use crate::options::{CommonOptions, RobotOptions, resolve};
 
 /// Repeats are held back so long if the servers' think time is not known.
 const DEFAULT_SETTLE: f64 = 10.0;
+/// More local addresses than this are a slip in a range.
+const MAX_ADDRESSES: u64 = 1 << 20;
 /// A device gets so much longer than the servers think before it must have an object.
 const SETTLE_MARGIN: f64 = 0.25;
 
@@ -197,7 +200,13 @@ pub fn settle_time(think: Option<&Distr>) -> f64 {
 /// # Errors
 /// If the text is no list of ranges.
 pub fn local_addresses(text: &str) -> Result<Vec<IpAddr>, String> {
-    addresses::expand(text)
+    let ranges = AddrRange::parse_list(text).map_err(|e| e.to_string())?;
+    let all = expand(&ranges, MAX_ADDRESSES).map_err(|e| e.to_string())?;
+    all.iter()
+        .map(|address| {
+            address.host.ip().ok_or_else(|| format!("`{address}` is a name; IP addresses are needed here"))
+        })
+        .collect()
 }
 
 fn header(

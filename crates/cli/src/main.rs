@@ -1,5 +1,6 @@
 //! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
 
+mod addr_cmds;
 mod cmd;
 mod console;
 mod jobs;
@@ -32,7 +33,7 @@ pub mod exit {
     version,
     about = "Measures HTTP intermediaries: simulates robots on one side of a device and origin servers on the other",
     after_help = "Start with `polygraph try`: everything on this machine, 40 seconds, a report at the end.\n\
-                  Classic names (polyclt, polysrv, lx, lr) work as links to this program."
+                  Classic names (polyclt, polysrv, lx, lr, pmix3-ips ...) work as links to this program."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -57,6 +58,8 @@ enum Command {
     Lr(cmd::logs::LrArgs),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    #[command(flatten)]
+    Addresses(addr_cmds::AddrCommand),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::Addresses(command) => Ok(command.run()),
     };
     done.unwrap_or_else(|failure| console::failure(&failure))
 }

@@ -4,8 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args;
-use polygraph_plan::values::{self, Unit};
 use polygraph_plan::Goal;
+use polygraph_plan::values::{self, Unit};
 use polygraph_traffic::{Distr, Popularity};
 
 /// Values are read by the grammar of `plan::values`; these adapters name what clap needs.
@@ -30,7 +30,11 @@ pub fn optional_time(text: &str) -> Result<Optional<f64>, String> {
 
 /// A rate or `none`.
 pub fn optional_rate(text: &str) -> Result<Optional<f64>, String> {
-    if values::is_none(text) { Ok(Optional(None)) } else { values::rate(text).map(|rate| Optional(Some(rate))) }
+    if values::is_none(text) {
+        Ok(Optional(None))
+    } else {
+        values::rate(text).map(|rate| Optional(Some(rate)))
+    }
 }
 
 /// A port range or `none`.

@@ -20,9 +20,17 @@ pub struct Repair {
     pub is: String,
 }
 
-/// Classic program names and the subcommands they stand for.
-const CLASSIC: [(&str, &str); 4] =
-    [("polyclt", "client"), ("polysrv", "server"), ("lx", "lx"), ("lr", "lr")];
+/// Classic program names and the subcommands they stand for. `make install` links them.
+const CLASSIC: [(&str, &str); 8] = [
+    ("polyclt", "client"),
+    ("polysrv", "server"),
+    ("lx", "lx"),
+    ("lr", "lr"),
+    ("pmix2-ips", "pmix2-ips"),
+    ("pmix3-ips", "pmix3-ips"),
+    ("webaxe4-ips", "webaxe4-ips"),
+    ("dns-cfg", "dns-cfg"),
+];
 
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and for subcommands
 /// with classic options their spelling into the canonical one.
@@ -97,7 +105,8 @@ fn read_option(words: &[String], known: &[String]) -> Option<(Vec<String>, usize
     if dashes == 0 && !word.starts_with(dash) {
         return None;
     }
-    let clean = |text: &str| text.trim_start_matches(dash).replace('\\', "").replace('-', "_").to_ascii_lowercase();
+    let clean =
+        |text: &str| text.trim_start_matches(dash).replace('\\', "").replace('-', "_").to_ascii_lowercase();
     let name = clean(word);
     let find = |name: &str| known.iter().find(|option| option.replace('-', "_") == name);
     if let Some(option) = find(&name) {
@@ -110,9 +119,11 @@ fn read_option(words: &[String], known: &[String]) -> Option<(Vec<String>, usize
     }
     // A value may be glued to its option by its sign, or by `=`.
     let text = word.trim_start_matches(dash).replace('\\', "");
-    let cut = text.find('=').or_else(|| text.match_indices('-').map(|(i, _)| i).find(|&i| {
-        text[i + 1..].starts_with(|c: char| c.is_ascii_digit())
-    }))?;
+    let cut = text.find('=').or_else(|| {
+        text.match_indices('-')
+            .map(|(i, _)| i)
+            .find(|&i| text[i + 1..].starts_with(|c: char| c.is_ascii_digit()))
+    })?;
     let option = find(&clean(&text[..cut]))?;
     let value = text[cut..].trim_start_matches('=').to_owned();
     Some((vec![format!("--{option}"), value], dashes + 1))

@@ -14,6 +14,7 @@
 //! * [`timeline`]: which phase it is, known to all loops.
 //! * [`worker`]: the life of one loop.
 //! * [`ledger`]: merges what the loops hand over and writes the log.
+//! * [`signals`]: Ctrl-C and SIGTERM.
 //! * [`limits`]: file descriptors and other limits of the host.
 
 pub mod ledger;
@@ -23,6 +24,7 @@ pub mod net;
 pub mod poller;
 pub mod ports;
 pub mod run;
+pub mod signals;
 pub mod socket;
 pub mod timeline;
 pub mod timers;

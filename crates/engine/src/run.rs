@@ -1,11 +1,9 @@
 //! A test from start to end: loops are started, their counts followed, phases ended, logs written.
 
-use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,11 +11,11 @@ use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_plan::Schedule;
 use polygraph_stats::{EndReason, Header, Record, Side, Totals};
 use polygraph_traffic::IdSource;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::ledger::Ledger;
 use crate::listen::Listeners;
 use crate::ports::Ports;
+use crate::signals::StopSignals;
 use crate::timeline::Timeline;
 use crate::timers;
 use crate::worker::{self, Desk, Frame, Gauge, HandOver, Role};
@@ -173,14 +171,12 @@ struct Coordinator {
     sides: Vec<SideState>,
     inbox: Receiver<HandOver>,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    interrupt: Signal,
-    terminate: Signal,
+    signals: StopSignals,
 }
 
 impl Coordinator {
     fn start(job: Job) -> Result<Coordinator, EngineError> {
-        let interrupt = signal(SignalKind::interrupt()).map_err(EngineError::Loop)?;
-        let terminate = signal(SignalKind::terminate()).map_err(EngineError::Loop)?;
+        let signals = StopSignals::new().map_err(EngineError::Loop)?;
         let schedule = Arc::new(job.schedule);
         let timeline = Arc::new(Timeline::new(schedule.phases.len()));
         let frame = Frame {
@@ -218,8 +214,7 @@ impl Coordinator {
             sides,
             inbox,
             threads,
-            interrupt,
-            terminate,
+            signals,
         })
     }
 
@@ -464,26 +459,7 @@ impl Coordinator {
 
     /// Waits a moment; true if the user wants to stop. Wanting it twice ends the process.
     async fn tick(&mut self) -> bool {
-        let (interrupt, terminate) = (&mut self.interrupt, &mut self.terminate);
-        let signalled = poll_fn(|cx| match (interrupt.poll_recv(cx), terminate.poll_recv(cx)) {
-            (Poll::Pending, Poll::Pending) => Poll::Pending,
-            _ => Poll::Ready(()),
-        });
-        if tokio::time::timeout(TICK, signalled).await.is_err() {
-            return false;
-        }
-        restore_default_signals();
-        true
-    }
-}
-
-/// From now on a second Ctrl-C kills the process.
-fn restore_default_signals() {
-    for number in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: setting a signal to its default action involves no handler of ours.
-        unsafe {
-            libc::signal(number, libc::SIG_DFL);
-        }
+        tokio::time::timeout(TICK, self.signals.recv()).await.is_ok()
     }
 }
 

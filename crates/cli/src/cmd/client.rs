@@ -70,4 +70,3 @@ pub fn run(args: Args) -> Done {
     let outcome = polygraph_engine::run(job, |header, record| console.show(header, record));
     cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
 }
-
