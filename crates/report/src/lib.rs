@@ -11,6 +11,7 @@
 pub mod console;
 pub mod figures;
 pub mod fold;
+pub mod html;
 pub mod lr;
 pub mod lx;
 pub mod scope;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod verdict;
 
 pub use fold::{Log, RunFacts, fold};
+pub use html::{html, write_report};
 pub use lr::lr;
 pub use lx::lx;
 pub use scope::Scope;

@@ -1,0 +1,323 @@
+//! Figures: lines over a common axis, drawn by charts-rs as SVG, then made part of the page.
+//!
+//! Colours are placeholders to the drawing library and become CSS variables afterwards, so that one figure
+//! serves light, dark and print. Lines differ by dash pattern too, not by colour alone. Each figure has a
+//! title and a description for those who do not see it, and a table of its values.
+
+use charts_rs::{AxisScale, AxisType, Box as Edges, Color, LegendCategory, LineChart, Series, Symbol};
+
+use crate::text;
+
+/// Lines get colours and dashes by their position.
+const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
+/// Placeholders; red and green mark them as ours, blue is the number.
+const LINE: Color = Color { r: 1, g: 254, b: 0, a: 255 };
+const AXIS: Color = Color { r: 2, g: 254, b: 1, a: 255 };
+const GRID: Color = Color { r: 2, g: 254, b: 2, a: 255 };
+const TEXT: Color = Color { r: 2, g: 254, b: 3, a: 255 };
+const MARK: Color = Color { r: 2, g: 254, b: 4, a: 255 };
+/// Around labels of the x axis that are to be rewritten.
+const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
+
+const WIDTH: f32 = 900.0;
+const HEIGHT: f32 = 300.0;
+
+/// A line of a figure.
+pub struct Line {
+    /// Its name in the legend.
+    pub name: &'static str,
+    /// Its values at the figure's x values; `None` leaves a gap.
+    pub values: Vec<Option<f64>>,
+}
+
+/// What the x axis shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Across {
+    /// Seconds since the start of the run.
+    Time,
+    /// Percent of all values.
+    Percent,
+    /// Number of nines: 1 is 90 %, 2 is 99 %, and so on.
+    Nines,
+}
+
+/// A figure.
+pub struct Chart {
+    /// Identifies it within the page.
+    pub id: &'static str,
+    /// What it shows, a few words.
+    pub title: &'static str,
+    /// What it means, a sentence or two.
+    pub about: String,
+    /// Meaning of the x axis.
+    pub across: Across,
+    /// Positions on the x axis.
+    pub x: Vec<f64>,
+    /// Title of the y axis, with the unit.
+    pub y_title: &'static str,
+    /// Logarithmic y axis; values that are not positive are left out.
+    pub log: bool,
+    /// Upper end of the y axis, if it has a natural one.
+    pub y_max: Option<f64>,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// Positions of vertical marks: limits of phases.
+    pub marks: Vec<f64>,
+}
+
+/// A figure as it goes into the page.
+pub struct Drawn {
+    /// Identifies it within the page.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What it means.
+    pub about: String,
+    /// The picture.
+    pub svg: String,
+    /// Names of the columns of the table.
+    pub columns: Vec<String>,
+    /// Rows of the table.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Chart {
+    /// Draws the figure. `None` if there is nothing to show, or nothing of a line.
+    pub fn draw(mut self) -> Option<Drawn> {
+        self.lines.retain(|line| line.values.iter().flatten().any(|value| !self.log || *value > 0.0));
+        if self.lines.is_empty() || self.x.is_empty() {
+            return None;
+        }
+        let svg = self.plot().svg().ok()?;
+        Some(Drawn {
+            svg: self.adopt(&svg),
+            columns: self.columns(),
+            rows: self.rows(),
+            id: self.id,
+            title: self.title,
+            about: self.about,
+        })
+    }
+
+    fn plot(&self) -> LineChart {
+        let mut series: Vec<Series> =
+            self.lines.iter().enumerate().map(|(i, line)| self.series(i, line)).collect();
+        let top = self.top();
+        if !self.marks.is_empty() {
+            series.push(self.mark_series(top));
+        }
+        let mut chart = LineChart::new(series, Vec::new());
+        chart.width = WIDTH;
+        chart.height = HEIGHT;
+        chart.margin = Edges { left: 4.0, top: 6.0, right: 18.0, bottom: 4.0 };
+        chart.background_color = Color::transparent();
+        chart.font_family = "system-ui".into();
+        chart.compact = true;
+        chart.legend.category = LegendCategory::Normal;
+        chart.legend.font.color = TEXT;
+        chart.legend.font.size = 13.0;
+        chart.series.stroke_width = 1.8;
+        chart.series.smooth = false;
+        chart.series.symbol = Some(Symbol::None);
+        chart.series.colors =
+            (0..self.lines.len() as u8).map(|i| Color { b: i, ..LINE }).chain([MARK]).collect();
+        chart.grid.stroke_color = GRID;
+        chart.x_axis.kind = AxisType::Value;
+        chart.x_axis.values = self.x.clone();
+        chart.x_axis.stroke_color = AXIS;
+        chart.x_axis.font.color = TEXT;
+        chart.x_axis.font.size = 12.0;
+        chart.x_axis.title = self.x_title().to_owned();
+        if self.across == Across::Nines {
+            chart.x_axis.formatter = Some(format!("{}{{c}}{}", LABEL.0, LABEL.1));
+        }
+        chart.x_axis.min = Some(if self.across == Across::Time { 0.0 } else { self.x[0] });
+        let y = &mut chart.y_axis_configs[0];
+        y.stroke_color = AXIS;
+        y.font.color = TEXT;
+        y.font.size = 12.0;
+        y.title = Some(self.y_title.to_owned());
+        if self.log {
+            y.scale = AxisScale::Log(10.0);
+        } else {
+            y.min = Some(0.0);
+            y.max = Some(top as f32);
+            y.split_number = 5;
+        }
+        chart
+    }
+
+    fn series(&self, index: usize, line: &Line) -> Series {
+        let drawable = |value: &Option<f64>| value.filter(|v| !self.log || *v > 0.0).map(|v| v as f32);
+        let mut series =
+            Series::new_nullable(line.name.to_owned(), line.values.iter().map(drawable).collect());
+        series.stroke_dash_array =
+            Some(DASHES[index % DASHES.len()].to_owned()).filter(|dash| !dash.is_empty());
+        series
+    }
+
+    /// Vertical lines are a series of their own that goes up and leaves a gap.
+    fn mark_series(&self, top: f64) -> Series {
+        let bottom = if self.log { self.values().filter(|v| *v > 0.0).fold(f64::MAX, f64::min) } else { 0.0 };
+        let mut series = Series::new_nullable(
+            "phase limits".to_owned(),
+            self.marks.iter().flat_map(|_| [Some(bottom as f32), Some(top as f32), None]).collect(),
+        );
+        series.x_values = Some(self.marks.iter().flat_map(|&at| [at, at, at]).collect());
+        series.stroke_dash_array = Some("3,4".to_owned());
+        series.index = Some(self.lines.len());
+        series
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.lines.iter().flat_map(|line| &line.values).filter_map(|value| *value)
+    }
+
+    /// Upper end of the y axis: the natural one, or a round number above all values.
+    fn top(&self) -> f64 {
+        let max = self.values().fold(0.0, f64::max);
+        if let Some(natural) = self.y_max.filter(|&natural| natural >= max) {
+            return natural;
+        }
+        if self.log {
+            return max;
+        }
+        if max <= 0.0 {
+            return 1.0;
+        }
+        // Five steps of 1, 2, 2.5 or 5 times a power of ten, a little above the largest value.
+        let step = max * 1.02 / 5.0;
+        let power = 10f64.powf(step.log10().floor());
+        let nice = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|n| n * power >= step).unwrap_or(10.0);
+        5.0 * nice * power
+    }
+
+    fn x_title(&self) -> &'static str {
+        match self.across {
+            Across::Time => "seconds since the start of the run",
+            Across::Percent => "percent of all replies that took no longer",
+            Across::Nines => "share of all replies that took no longer",
+        }
+    }
+
+    /// Makes the drawing a part of the page: scales with it, takes its colours, tells what it is.
+    fn adopt(&self, svg: &str) -> String {
+        let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
+        let mut page = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
+             <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>{body}",
+            escape(self.title),
+            escape(&self.about),
+            id = self.id,
+        );
+        let colours =
+            (0..self.lines.len() as u8).map(|i| (Color { b: i, ..LINE }, format!("var(--line-{i})")));
+        let fixed = [(AXIS, "axis"), (GRID, "grid"), (TEXT, "muted"), (MARK, "mark")]
+            .map(|(colour, name)| (colour, format!("var(--{name})")));
+        for (colour, variable) in colours.chain(fixed) {
+            page = page.replace(&colour.hex(), &variable);
+        }
+        self.relabel(&page)
+    }
+
+    /// Rewrites labels of the x axis that stand between [`LABEL`] marks: numbers of nines become percents.
+    fn relabel(&self, svg: &str) -> String {
+        let mut out = String::with_capacity(svg.len());
+        let mut rest = svg;
+        while let Some((before, label)) = rest.split_once(LABEL.0) {
+            let (label, after) = label.split_once(LABEL.1).unwrap_or((label, ""));
+            out.push_str(before);
+            out.push_str(nines_label(label));
+            rest = after;
+        }
+        out + rest
+    }
+
+    fn columns(&self) -> Vec<String> {
+        let x = match self.across {
+            Across::Time => "s",
+            Across::Percent | Across::Nines => "%",
+        };
+        std::iter::once(x.to_owned()).chain(self.lines.iter().map(|line| line.name.to_owned())).collect()
+    }
+
+    /// At most 120 rows: tables are for reading; all values are in the log.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let every = self.x.len().div_ceil(120);
+        let row = |i: usize| {
+            let x = match self.across {
+                Across::Time => text::short(Some(self.x[i])),
+                Across::Percent => text::number(Some(self.x[i]), 0),
+                Across::Nines => text::number(Some(100.0 * share_of_nines(self.x[i])), 3),
+            };
+            let values = self.lines.iter().map(|line| text::short(line.values.get(i).copied().flatten()));
+            std::iter::once(x).chain(values).collect()
+        };
+        (0..self.x.len()).step_by(every).map(row).collect()
+    }
+}
+
+/// The share (0 to 1) that so many nines stand for.
+pub fn share_of_nines(nines: f64) -> f64 {
+    1.0 - 10f64.powf(-nines)
+}
+
+fn nines_label(label: &str) -> &'static str {
+    match label {
+        "0" => "0 %",
+        "1" => "90 %",
+        "2" => "99 %",
+        "3" => "99.9 %",
+        "4" => "99.99 %",
+        "5" => "99.999 %",
+        _ => "",
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(lines: Vec<Line>) -> Chart {
+        Chart {
+            id: "c",
+            title: "A <title>",
+            about: "about & more".into(),
+            across: Across::Nines,
+            x: vec![0.0, 1.0, 2.0, 3.0],
+            y_title: "ms",
+            log: true,
+            y_max: None,
+            lines,
+            marks: vec![1.0],
+        }
+    }
+
+    #[test]
+    fn drawings_take_colours_and_labels_of_the_page() {
+        let line = |name, values: [f64; 4]| Line { name, values: values.map(Some).to_vec() };
+        let drawn =
+            chart(vec![line("a", [1.0, 5.0, 7.0, 90.0]), line("b", [0.0, 2.0, 3.0, 4.0])]).draw().unwrap();
+        for wanted in
+            ["var(--line-0)", "var(--line-1)", "var(--grid)", "var(--muted)", ">99 %<", "A &lt;title&gt;"]
+        {
+            assert!(drawn.svg.contains(wanted), "{wanted} is missing in {}", drawn.svg);
+        }
+        assert!(
+            !drawn.svg.to_uppercase().contains("#01FE")
+                && !drawn.svg.to_uppercase().contains("#02FE")
+                && !drawn.svg.contains(LABEL.0)
+        );
+        assert_eq!(drawn.rows[2], ["99.000", "7.00", "3.00"]);
+    }
+
+    #[test]
+    fn nothing_to_show_is_no_figure() {
+        assert!(chart(vec![Line { name: "a", values: vec![None; 4] }]).draw().is_none());
+        assert!(chart(vec![Line { name: "a", values: vec![Some(0.0); 4] }]).draw().is_none(), "log of zero");
+    }
+}
