@@ -90,6 +90,20 @@ pub struct Side {
     pub keep: bool,
 }
 
+impl Side {
+    /// How the connection goes on after a complete reply to a request that was read as a whole.
+    pub fn after(&self, client: &Peer) -> Then {
+        if self.keep {
+            Then::Next
+        } else if client.unread().is_empty() {
+            // The client has announced that nothing more will come, so nothing can arrive too late.
+            Then::Close
+        } else {
+            Then::CloseGently
+        }
+    }
+}
+
 /// In which form a stored reply answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
@@ -275,7 +289,7 @@ pub async fn answer(worker: &Worker, client: &mut Peer, object: &Object, how: Ho
         return Then::Close;
     }
     worker.counters.bytes_out.add(bytes as u64);
-    if side.keep { Then::Next } else { Then::CloseGently }
+    side.after(client)
 }
 
 /// Answers with a status and a sentence of the proxy's own.

@@ -542,7 +542,12 @@ async fn relay(
         connection.peer.release(&worker.bodies);
         worker.origins.give_back(connection);
     }
-    Ok(if keep { Then::Next } else { Then::CloseGently })
+    Ok(match (keep, whole && !job.client.keep) {
+        (true, _) => Then::Next,
+        (false, true) => job.client.after(client),
+        // The client does not expect this end and may have sent more.
+        (false, false) => Then::CloseGently,
+    })
 }
 
 /// What stands around a piece of content on the wire: the line with its size and its end, if it is a chunk.

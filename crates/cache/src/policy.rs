@@ -212,7 +212,8 @@ impl Freshness {
     /// Decides for a request with these directives (RFC 9111, sections 4.2 and 5.2.1).
     pub fn reuse(&self, request: &Directives, now_ms: u64) -> Reuse {
         let age = self.age_ms(now_ms);
-        let too_old = request.max_age.is_some_and(|limit| age > limit * 1000);
+        // `max-age=0` asks for validation in all practice, even if the reply has arrived this very millisecond.
+        let too_old = request.max_age.is_some_and(|limit| limit == 0 || age > limit * 1000);
         let horizon = age + request.min_fresh.unwrap_or(0) * 1000;
         let allowance = match request.max_stale {
             Some(seconds) if !self.strict => seconds * 1000,
