@@ -35,16 +35,16 @@ impl Listeners {
     pub fn bind(address: SocketAddr, loops: usize) -> io::Result<Listeners> {
         let mut address = address;
         let mut sockets = Vec::new();
+        // Sockets that share a port would share it with another server of ours, too, and each of the two would
+        // silently get a part of the traffic. A socket that does not share finds out.
+        if loops > 1 && address.port() != 0 {
+            bind(address, false)?;
+        }
         for _ in 0..loops.max(1) {
-            let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_reuse_address(true)?;
-            if loops > 1 {
-                socket.set_reuse_port(true)?;
-            }
+            let socket = bind(address, loops > 1)?;
             // Accepted connections inherit this on Linux.
             socket.set_tcp_nodelay(true)?;
             socket.set_nonblocking(true)?;
-            socket.bind(&address.into())?;
             socket.listen(BACKLOG)?;
             if let Some(bound) = socket.local_addr()?.as_socket() {
                 address = bound;
@@ -63,6 +63,14 @@ impl Listeners {
     pub fn into_sockets(self) -> Vec<OwnedFd> {
         self.sockets
     }
+}
+
+fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {
+    let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
 }
 
 /// Accepts connections for ever and hands each to `serve` as a task of its own.
