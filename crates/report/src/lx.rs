@@ -91,6 +91,20 @@ fn hint(near: &[String]) -> String {
     }
 }
 
+/// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
+/// time show the end of the output.
+const PAPER: [&str; 9] = [
+    "log_cnt",
+    "req_rate",
+    "rep_rate",
+    "resp_tm_mean",
+    "conn_ttl_mean",
+    "req_dhr",
+    "rep_dhr",
+    "err_cnt",
+    "err_pct",
+];
+
 /// Prints figures, one `name: value` a line. Undefined values are printed as -1, as they always were.
 ///
 /// # Errors
@@ -166,7 +180,7 @@ fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxEr
     Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
 }
 
-/// The figures that are asked for, in the order of the table.
+/// The figures that are asked for, in the order of the table; if all are, the [`PAPER`]'s come last.
 fn select(objects: &[String]) -> Result<Vec<&'static Figure>, LxError> {
     let all = objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"));
     if let Some(unknown) =
@@ -175,7 +189,11 @@ fn select(objects: &[String]) -> Result<Vec<&'static Figure>, LxError> {
         return Err(LxError::NoSuchObject { wanted: unknown.clone(), near: near(unknown) });
     }
     let wanted = |name: &str| all || objects.iter().any(|object| matches(name, object));
-    Ok(figures::all().iter().filter(|figure| wanted(&figure.name)).collect())
+    let mut selected: Vec<_> = figures::all().iter().filter(|figure| wanted(&figure.name)).collect();
+    if all {
+        selected.sort_by_key(|figure| PAPER.contains(&figure.name.as_str()));
+    }
+    Ok(selected)
 }
 
 /// A request selects the figure of that name and all that continue it with a further part.
