@@ -27,7 +27,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     };
     let value = number(digits).ok_or_else(wrong)? * scale;
     if !(0.0..=1.0).contains(&value) {
-        return Err(format!("`{text}` is not a share: it must lie between 0p and 100p"));
+        return Err(format!("`{text}` is not a share from 0p to 100p: write 55p, 55% or 0.55"));
     }
     Ok(value)
 }
