@@ -21,7 +21,7 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-const CLASSIC: [(&str, &str); 8] = [
+pub const CLASSIC: [(&str, &str); 8] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
@@ -32,8 +32,8 @@ const CLASSIC: [(&str, &str); 8] = [
     ("dns-cfg", "dns-cfg"),
 ];
 
-/// Turns a command line into one for `cli`: a classic program name into a subcommand, and for subcommands
-/// with classic options their spelling into the canonical one.
+/// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of
+/// options into the canonical one.
 pub fn command_line(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Repair>) {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
@@ -54,13 +54,13 @@ pub fn command_line(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Repa
     rest.extend(words);
     let Some(subcommand) = subcommand else { return (out, Vec::new()) };
     out.push(subcommand.clone());
-    let is_classic = CLASSIC.iter().any(|(_, classic)| *classic == subcommand);
-    let Some(command) = cli.find_subcommand(&subcommand).filter(|_| is_classic) else {
+    let Some(command) = cli.find_subcommand(&subcommand) else {
         out.extend(rest);
         return (out, Vec::new());
     };
     // Programs of old print their usage when they are started bare.
-    if rest.is_empty() {
+    let is_classic = CLASSIC.iter().any(|(_, classic)| *classic == subcommand);
+    if rest.is_empty() && is_classic {
         out.push("--help".to_owned());
         return (out, Vec::new());
     }
@@ -86,8 +86,10 @@ fn options_of(words: &[String], known: &[String]) -> (Vec<String>, Vec<Repair>) 
         };
         let was = words[at..at + used].join(" ");
         let is = option.join(" ");
-        // Fewer or more dashes and another case were always allowed.
-        if was.trim_start_matches('-').to_ascii_lowercase() != is.trim_start_matches('-') {
+        // Fewer or more dashes and another case were always allowed, and dashes inside of names are what
+        // everybody else writes.
+        let name = |text: &str| text.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
+        if name(&was) != name(&is) {
             repairs.push(Repair { was: format!("`{was}`"), is: format!("`{is}`") });
         }
         out.extend(option);
@@ -102,6 +104,10 @@ fn read_option(words: &[String], known: &[String]) -> Option<(Vec<String>, usize
     let dash = |c: char| matches!(c, '-' | '–' | '—');
     let dashes = words.iter().take_while(|word| !word.is_empty() && word.chars().all(dash)).count();
     let word = words.get(dashes)?;
+    // A dash in front of an option stands for itself, namely for standard input.
+    if dashes > 0 && word.starts_with(dash) {
+        return None;
+    }
     if dashes == 0 && !word.starts_with(dash) {
         return None;
     }
@@ -149,7 +155,9 @@ mod tests {
         check("--port 80 --verb_lvl 2", "--port 80 --verb_lvl 2", 0);
         check("-port 80 ---Verb_Lvl 2", "--port 80 --verb_lvl 2", 0);
         check("--goal -1:1hr:0.30 --robots 1", "--goal -1:1hr:0.30 --robots 1", 0);
+        check("--verb-lvl 2", "--verb_lvl 2", 0);
         check("--unknown x", "--unknown x", 0);
+        check("- --port 80", "- --port 80", 0);
     }
 
     #[test]
