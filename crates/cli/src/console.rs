@@ -31,7 +31,16 @@ pub fn warn(text: &str) {
 
 /// Prints why a command could not be carried out.
 pub fn failure(failure: &Failure) -> ExitCode {
-    eprintln!("error: {:#}", failure.error);
+    let mut text = String::new();
+    for cause in failure.error.chain().map(|cause| cause.to_string()) {
+        // Messages that already name their cause need not name it twice.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("error: {text}");
     ExitCode::from(failure.code)
 }
 

@@ -1,7 +1,7 @@
 //! From options to jobs of the engine.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use polygraph_addr::{AddrRange, expand};
@@ -182,6 +182,19 @@ pub fn listen(address: SocketAddr, loops: usize) -> Result<Listeners, Failure> {
         };
         Failure::setup(anyhow::anyhow!("cannot listen at {address}: {e}{hint}"))
     })
+}
+
+/// Makes sure that a log can be written before anything else happens: a server opens its log only when the
+/// first request comes, which is too late to find out.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn check_log(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    match std::fs::File::options().create(true).append(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display()))),
+    }
 }
 
 /// Number of event loops.

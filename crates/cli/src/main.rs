@@ -58,6 +58,9 @@ enum Command {
     Lr(cmd::logs::LrArgs),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    /// The classic names of this program, for `make install`
+    #[command(hide = true, name = "installed-names")]
+    ClassicNames,
     #[command(flatten)]
     Addresses(addr_cmds::AddrCommand),
 }
@@ -85,6 +88,10 @@ fn main() -> ExitCode {
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::ClassicNames => {
+            repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Addresses(command) => Ok(command.run()),
     };
     done.unwrap_or_else(|failure| console::failure(&failure))

@@ -1,7 +1,9 @@
 //! Command line options that several commands share, and how their values are read.
 
+use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use clap::Args;
 use polygraph_plan::Goal;
@@ -21,6 +23,19 @@ pub fn sizes(text: &str) -> Result<Distr, String> {
 /// A distribution of counts.
 pub fn counts(text: &str) -> Result<Distr, String> {
     values::distr(text, Unit::Count)
+}
+
+/// A whole number in a range.
+pub fn whole<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    RangeInclusive<T>: Clone,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// A time or `none`.
@@ -94,10 +109,10 @@ pub fn resolve(text: &str) -> Result<SocketAddr, crate::Failure> {
 
 /// What robots do: the options that `client` and `run` share.
 #[derive(Args, Clone, Debug)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = "Load")]
 pub struct RobotOptions {
     /// Number of robots
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(1..=10_000_000_u32))]
     pub robots: u32,
     /// Mean rate of all requests, a Poisson stream; without it every robot sends as fast as replies come
     #[arg(long, value_name = "RATE", value_parser = optional_rate)]
@@ -114,8 +129,8 @@ pub struct RobotOptions {
     /// Temporal locality model; only `none` exists
     #[arg(long, value_name = "none", value_parser = tmp_loc)]
     pub tmp_loc: Option<()>,
-    /// Age at which a new object may be asked for again: a repeat of an object that is still on its way could
-    /// not be a hit. Default: what the servers' think time needs, or 10 s if that is not known here
+    /// Age at which a new object may be asked for again, because an object that is still on its way cannot be a
+    /// hit. Default: what the servers' think time needs, 10 s if that is not known here
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub settle_time: Option<f64>,
     /// The load rises linearly over this time
@@ -128,7 +143,7 @@ pub struct RobotOptions {
     #[arg(long, value_name = "RANGES", value_parser = addresses)]
     pub local_addrs: Option<AddressList>,
     /// Open connections at most; a request that would need one more fails. Default: what file descriptors allow
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub open_conn_lmt: Option<u32>,
     /// A transaction that takes longer fails
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = optional_time)]
@@ -137,7 +152,7 @@ pub struct RobotOptions {
 
 /// What both sides need to agree on or may be told alike.
 #[derive(Args, Clone, Debug)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = "Run")]
 pub struct CommonOptions {
     /// When to stop: 1hr, 5000 (transactions), or transactions:time:errors like -1:1hr:0.30
     #[arg(long, value_name = "GOAL", allow_hyphen_values = true, value_parser = values::goal)]
@@ -149,25 +164,22 @@ pub struct CommonOptions {
     #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
     pub idle_tout: Optional<f64>,
     /// Console detail: 1 shows phases, 2 intervals too
-    #[arg(long, value_name = "LEVEL", default_value_t = 0)]
+    #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = whole(0..=u8::MAX))]
     pub verb_lvl: u8,
-    /// Binary log file, for lx, lr and report
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
     /// A name for the run
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub label: String,
     /// Length of statistics intervals
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
     pub stats_cycle: f64,
     /// Number of event loops. Default: one per processor
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub loops: Option<u32>,
     /// Seed of everything both sides must agree on; equal in all processes of a test
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub global_rng_seed: u64,
     /// Seed of a process's own choices
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub local_rng_seed: u64,
     /// Timers closer together than this share a wake-up: less is more exact, more is cheaper
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
@@ -176,7 +188,7 @@ pub struct CommonOptions {
 
 /// The classic content: one type.
 #[derive(Args, Clone, Debug)]
-#[command(rename_all = "snake_case")]
+#[command(rename_all = "snake_case", next_help_heading = "Content")]
 pub struct ReplyOptions {
     /// Reply sizes
     #[arg(long, value_name = "DISTR", default_value = "exp:13KB", value_parser = sizes)]

@@ -1,13 +1,15 @@
 //! `polygraph client` (polyclt): robots.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use polygraph_engine::{Job, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
 use polygraph_traffic::Distr;
 
-use crate::console::Classic;
-use crate::jobs::{ClientPlan, client_job};
+use crate::console::{Classic, Progress};
+use crate::jobs::{self, ClientPlan, client_job};
 use crate::options::{CommonOptions, Optional, RobotOptions, host_port, optional_time, sizes, think};
 use crate::{Done, cmd};
 
@@ -35,6 +37,9 @@ pub struct Args {
     /// The servers' reply sizes: if given, the size of every reply is checked
     #[arg(long, value_name = "DISTR", value_parser = sizes)]
     pub rep_sz: Option<Distr>,
+    /// Binary log file, for lx, lr and report
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     #[command(flatten)]
     robots: RobotOptions,
     #[command(flatten)]
@@ -43,6 +48,7 @@ pub struct Args {
 
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
+    jobs::check_log(args.log.as_deref())?;
     let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), args.cool_phase.0);
     let plan = ClientPlan {
         robots: &args.robots,
@@ -54,7 +60,7 @@ pub fn run(args: Args) -> Done {
         server_think: None,
         schedule: &schedule,
         workload: "command line",
-        log: args.common.log.clone(),
+        log: args.log.clone(),
     };
     let client = client_job(&plan)?;
     let job = Job {
@@ -66,7 +72,14 @@ pub fn run(args: Args) -> Done {
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
     };
+    let quiet = args.common.verb_lvl == 0;
+    let mut progress = Progress::new(job.schedule.duration());
     let mut console = Classic::new(args.common.verb_lvl);
-    let outcome = polygraph_engine::run(job, |header, record| console.show(header, record));
+    let outcome = polygraph_engine::run(job, |header, record| {
+        if quiet {
+            progress.show(header, record);
+        }
+        console.show(header, record);
+    });
     cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
 }

@@ -10,7 +10,7 @@ use polygraph_engine::limits;
 use polygraph_plan::values;
 use polygraph_traffic::Distr;
 
-use crate::options::{Optional, optional_rate, think};
+use crate::options::{Optional, optional_rate, think, whole};
 use crate::{Done, Failure, console};
 
 /// Options of the proxy.
@@ -22,19 +22,19 @@ use crate::{Done, Failure, console};
 )]
 pub struct Args {
     /// Port to listen on, on the loopback address
-    #[arg(long, value_name = "PORT", default_value_t = 3128)]
+    #[arg(long, value_name = "PORT", default_value = "3128", value_parser = whole(0..=u16::MAX))]
     port: u16,
     /// Address to listen on instead
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "port")]
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
     listen: Option<SocketAddr>,
     /// Memory for stored replies
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = values::size)]
     cache: u64,
     /// Number of event loops. Default: one per processor
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     loops: Option<u32>,
     /// Client connections at most; more wait to be accepted
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
     /// Serve so many transactions per second at most, from one queue: a device of known capacity
     #[arg(long, value_name = "RATE", default_value = "none", value_parser = optional_rate)]

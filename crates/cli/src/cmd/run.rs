@@ -14,7 +14,9 @@ use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic, Progress};
 use crate::jobs::{self, ClientPlan, ServerPlan, client_job, server_job};
-use crate::options::{CommonOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think};
+use crate::options::{
+    CommonOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think, whole,
+};
 use crate::{Done, Failure, exit};
 
 /// Options of `run`.
@@ -23,20 +25,21 @@ use crate::{Done, Failure, exit};
     rename_all = "snake_case",
     after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
         servers that think for 3 s. Example:\n  \
-        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min"
+        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min",
+    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy"]).required(true)
 )]
 pub struct Args {
     /// The proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     proxy: Option<String>,
     /// No proxy: robots ask the servers themselves, which shows what the bench can do
-    #[arg(long, conflicts_with = "proxy", required_unless_present = "proxy")]
+    #[arg(long)]
     no_proxy: bool,
     /// Address of the origin servers, as the proxy reaches them
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     origin_address: IpAddr,
     /// Port of the origin servers; 0: a free one
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    #[arg(long, value_name = "PORT", default_value = "0", value_parser = whole(0..=u16::MAX))]
     origin_port: u16,
     /// Delay before the first byte of a reply
     #[arg(long, value_name = "DISTR", default_value = "norm:3s,1.5s", value_parser = think)]

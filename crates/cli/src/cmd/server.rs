@@ -1,6 +1,7 @@
 //! `polygraph server` (polysrv): origin servers.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use clap::Parser;
 use polygraph_engine::{Job, StartRule, limits};
@@ -10,7 +11,7 @@ use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
 use crate::jobs::{self, ServerPlan, server_job};
-use crate::options::{CommonOptions, Optional, ReplyOptions, think};
+use crate::options::{CommonOptions, Optional, ReplyOptions, think, whole};
 use crate::{Done, cmd};
 
 /// Options of the server.
@@ -22,14 +23,17 @@ use crate::{Done, cmd};
 )]
 pub struct Args {
     /// Port to listen on, on all addresses
-    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    #[arg(long, value_name = "PORT", default_value = "8080", value_parser = whole(0..=u16::MAX))]
     pub port: u16,
     /// Address to listen on instead of all addresses
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "port")]
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
     pub listen: Option<SocketAddr>,
     /// Delay before the first byte of a reply
     #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
     pub xact_think: Optional<Distr>,
+    /// Binary log file, for lx, lr and report
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     #[command(flatten)]
     replies: ReplyOptions,
     #[command(flatten)]
@@ -39,6 +43,7 @@ pub struct Args {
 /// Runs the server.
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
+    jobs::check_log(args.log.as_deref())?;
     let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), None);
     let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port)));
     let listeners = jobs::listen(address, jobs::loops(&args.common))?;
@@ -49,7 +54,7 @@ pub fn run(args: Args) -> Done {
         think: args.xact_think.0.clone(),
         schedule: &schedule,
         workload: "command line",
-        log: args.common.log.clone(),
+        log: args.log.clone(),
     };
     let server = server_job(&plan, listeners);
     let job = Job {
