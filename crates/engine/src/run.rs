@@ -170,7 +170,7 @@ struct Coordinator {
     idle_timeout: Option<f64>,
     sides: Vec<SideState>,
     inbox: Receiver<HandOver>,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
 }
 
@@ -202,7 +202,8 @@ impl Coordinator {
                 state.back.push(back);
                 let desk = Desk { index, gauge, filled: filled.clone(), used };
                 let name = format!("{}-{index}", side.name());
-                threads.push(worker::start(name, role, frame.clone(), desk).map_err(EngineError::Loop)?);
+                let thread = worker::start(name, role, frame.clone(), desk).map_err(EngineError::Loop)?;
+                threads.push((side, thread));
             }
             sides.push(state);
         }
@@ -294,6 +295,8 @@ impl Coordinator {
             let idle = self.idle_timeout.is_some_and(|timeout| now > last_traffic.1 + nanos(timeout));
             let cut = if interrupted {
                 Some(EndReason::Interrupted)
+            } else if self.loop_is_gone(current.phase) {
+                Some(EndReason::Fatal("an event loop ended before the run".into()))
             } else if self.has_failed(&current) {
                 Some(EndReason::ErrorGoal { phase: self.schedule.phases[current.phase].name.clone() })
             } else if idle {
@@ -344,6 +347,12 @@ impl Coordinator {
         {
             self.timeline.set_end(current.phase, planned);
         }
+    }
+
+    /// Loops live until the last phase has ended; one that is gone before has failed.
+    fn loop_is_gone(&self, phase: usize) -> bool {
+        phase + 1 < self.schedule.phases.len() + usize::from(self.timeline.end(phase).is_none())
+            && self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
     fn has_failed(&self, current: &Current) -> bool {
@@ -419,12 +428,15 @@ impl Coordinator {
         watch: &mut impl FnMut(&Header, &Record),
     ) -> Result<Outcome, EngineError> {
         let deadline = timers::now() + PATIENCE;
-        while self.threads.iter().any(|thread| !thread.is_finished()) && timers::now() < deadline {
+        while self.threads.iter().any(|(_, thread)| !thread.is_finished()) && timers::now() < deadline {
             self.collect(watch)?;
+            if self.threads.iter().all(|(side, thread)| *side == Side::Server || thread.is_finished()) {
+                self.timeline.let_servers_go();
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut failure = None;
-        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
+        for thread in self.threads.drain(..).map(|(_, thread)| thread).filter(JoinHandle::is_finished) {
             match thread.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => failure = Some(e),

@@ -243,8 +243,13 @@ impl Keeper {
             };
             phase_begin = end_of_phase;
         }
-        if let Some(crew) = &self.crew {
-            crew.set_throttle(Throttle::Stopped);
+        match &self.crew {
+            Some(crew) => crew.set_throttle(Throttle::Stopped),
+            None => {
+                while !self.frame.timeline.servers_may_go() {
+                    self.net.sleep_until(self.net.now() + GLANCE / 5).await;
+                }
+            }
         }
     }
 
