@@ -101,7 +101,7 @@ fn reports_are_written_and_failures_named() {
     let log = dir.path().join("client.log");
     fs::write(&log, Run::default().bytes(polygraph_stats::Side::Client)).unwrap();
     let out = dir.path().join("report.html");
-    let facts = write_report(&[log.clone()], &out).unwrap();
+    let facts = write_report(std::slice::from_ref(&log), &out).unwrap();
     assert_eq!(facts.verdict.outcome, crate::Outcome::Valid);
     assert_eq!(fs::read_to_string(&out).unwrap(), html(&facts));
     let error = |result: Result<RunFacts, ReportError>| result.unwrap_err().to_string();
