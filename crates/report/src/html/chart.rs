@@ -18,6 +18,8 @@ const TEXT: Color = Color { r: 2, g: 254, b: 3, a: 255 };
 const MARK: Color = Color { r: 2, g: 254, b: 4, a: 255 };
 /// Around labels of the x axis that are to be rewritten.
 const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
+/// Around labels of a logarithmic y axis: the library writes 0.01 as 0.
+const DECADE: (char, char) = ('\u{e002}', '\u{e003}');
 
 /// Name and dashes of vertical marks.
 const MARKS: &str = "limits of phases";
@@ -170,6 +172,7 @@ impl Chart {
             // One step a decade, or lines of the grid would miss the labels.
             let (low, high) = self.decades();
             y.scale = AxisScale::Log(10.0);
+            y.formatter = Some(format!("{}{{c}}{}", DECADE.0, DECADE.1));
             y.split_number = (high - low) as usize;
             y.min = Some(10f32.powi(low));
             y.max = Some(10f32.powi(high));
@@ -227,12 +230,12 @@ impl Chart {
         if max <= 0.0 {
             return 1.0;
         }
-        // Five steps of 1, 2, 2.5 or 5 times a power of ten, a little above the largest value. Labels have one
-        // decimal, so small steps of 2.5 will not do.
+        // Five round steps, a little above the largest value. Labels have one decimal, so that small steps must
+        // not have two.
         let step = max * 1.02 / 5.0;
         let power = 10f64.powf(step.log10().floor());
-        let fits = |n: &f64| n * power >= step && (power >= 1.0 || *n != 2.5);
-        let nice = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(fits).unwrap_or(10.0);
+        let fits = |n: &f64| n * power >= step && (power >= 1.0 || n.fract() == 0.0);
+        let nice = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(fits).unwrap_or(10.0);
         5.0 * nice * power
     }
 
@@ -263,20 +266,10 @@ impl Chart {
         for (colour, variable) in colours.chain(fixed) {
             page = page.replace(&colour.hex(), &variable);
         }
-        self.relabel(&page)
-    }
-
-    /// Rewrites labels of the x axis that stand between [`LABEL`] marks: numbers of nines become percents.
-    fn relabel(&self, svg: &str) -> String {
-        let mut out = String::with_capacity(svg.len());
-        let mut rest = svg;
-        while let Some((before, label)) = rest.split_once(LABEL.0) {
-            let (label, after) = label.split_once(LABEL.1).unwrap_or((label, ""));
-            out.push_str(before);
-            out.push_str(nines_label(label));
-            rest = after;
-        }
-        out + rest
+        let page = relabel(&page, LABEL, |_, label| nines_label(label).to_owned());
+        // Labels of the y axis come from the top down.
+        let (_, high) = self.decades();
+        relabel(&page, DECADE, |index, _| decade_label(high - index))
     }
 
     fn legend(&self) -> Vec<(&'static str, String, &'static str)> {
@@ -315,6 +308,26 @@ impl Chart {
 /// The share (0 to 1) that so many nines stand for.
 pub fn share_of_nines(nines: f64) -> f64 {
     1.0 - 10f64.powf(-nines)
+}
+
+/// Rewrites labels that stand between two marks, knowing which in a row it is and what it was.
+fn relabel(svg: &str, marks: (char, char), new: impl Fn(i32, &str) -> String) -> String {
+    let mut out = String::with_capacity(svg.len());
+    let (mut rest, mut index) = (svg, 0);
+    while let Some((before, label)) = rest.split_once(marks.0) {
+        let (label, after) = label.split_once(marks.1).unwrap_or((label, ""));
+        out.push_str(before);
+        out.push_str(&new(index, label));
+        (rest, index) = (after, index + 1);
+    }
+    out + rest
+}
+
+fn decade_label(exponent: i32) -> String {
+    match exponent {
+        ..0 => format!("{:.1$}", 10f64.powi(exponent), exponent.unsigned_abs() as usize),
+        _ => text::number(Some(10f64.powi(exponent)), 0),
+    }
 }
 
 fn nines_label(label: &str) -> &'static str {
@@ -368,6 +381,20 @@ mod tests {
                 && !drawn.svg.contains(LABEL.0)
         );
         assert_eq!(drawn.rows[2], ["99.000", "7.00", "3.00"]);
+    }
+
+    #[test]
+    fn decades_are_labelled_from_the_bottom_up() {
+        let values = vec![Some(0.02), Some(0.3), Some(40.0), Some(500.0)];
+        let svg = chart(vec![Line { name: "a", values }]).draw().unwrap().svg;
+        // Where each label is written: the y attribute of the text element it ends.
+        let height = |label: &str| -> f64 {
+            let text = &svg[..svg.find(&format!(">{label}<")).unwrap_or_else(|| panic!("{label} in {svg}"))];
+            let at = text.rfind(" y=\"").unwrap() + 4;
+            text[at..].split('"').next().unwrap().parse().unwrap()
+        };
+        let heights = ["0.01", "0.1", "1", "10", "100", "1,000"].map(height);
+        assert!(heights.is_sorted_by(|a, b| a > b), "{heights:?}");
     }
 
     #[test]

@@ -76,6 +76,20 @@ fn primary_phase_never_reached() {
 }
 
 #[test]
+fn a_stuck_bench() {
+    let run = Run { lost: Some((20.0, 26.0)), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], Outcome::Invalid, &["gaps"]);
+    let blip = Run { lost: Some((20.0, 21.0)), ..Run::default() };
+    check_logs(&[blip.client(), Run::default().server()], Outcome::Valid, &[]);
+    let slow = Run { capacity: 80.0, lost: Some((20.0, 22.0)), ..Run::default() };
+    check_logs(
+        &[slow.client(), Run::default().server()],
+        Outcome::Invalid,
+        &["gaps", "(following)", "(growing)"],
+    );
+}
+
+#[test]
 fn saturated_client_and_saturated_server() {
     check(&Run { busy: 0.93, ..Run::default() }, Outcome::Invalid, &["saturated", "saturated"]);
     let busy_server = Run { busy: 0.93, ..Run::default() }.server();
