@@ -38,6 +38,15 @@ pub struct Line {
     pub name: &'static str,
     /// Its values at the figure's x values; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
+    /// Which colour and dashes it has.
+    style: usize,
+}
+
+impl Line {
+    /// A line.
+    pub fn new(name: &'static str, values: Vec<Option<f64>>) -> Line {
+        Line { name, values, style: 0 }
+    }
 }
 
 /// What the x axis shows.
@@ -115,6 +124,8 @@ pub struct Drawn {
 impl Chart {
     /// Draws the figure. Lines of less than two values are left out; `None` if no line remains.
     pub fn draw(mut self) -> Option<Drawn> {
+        // Styles go by the first position, so that a class looks the same in all figures.
+        self.lines.iter_mut().enumerate().for_each(|(index, line)| line.style = index);
         self.lines.retain(|line| line.values.iter().flatten().filter(|v| !self.log || **v > 0.0).count() > 1);
         if self.lines.is_empty() {
             return None;
@@ -132,8 +143,7 @@ impl Chart {
     }
 
     fn plot(&self) -> LineChart {
-        let mut series: Vec<Series> =
-            self.lines.iter().enumerate().map(|(i, line)| self.series(i, line)).collect();
+        let mut series: Vec<Series> = self.lines.iter().map(|line| self.series(line)).collect();
         let top = self.top();
         if !self.marks.is_empty() {
             series.push(self.mark_series(top));
@@ -151,7 +161,7 @@ impl Chart {
         chart.series.smooth = false;
         chart.series.symbol = Some(Symbol::None);
         chart.series.colors =
-            (0..self.lines.len() as u8).map(|i| Color { b: i, ..LINE }).chain([MARK]).collect();
+            self.lines.iter().map(|line| Color { b: line.style as u8, ..LINE }).chain([MARK]).collect();
         chart.grid.stroke_color = GRID;
         chart.x_axis.kind = AxisType::Value;
         chart.x_axis.values = self.x.clone();
@@ -184,12 +194,11 @@ impl Chart {
         chart
     }
 
-    fn series(&self, index: usize, line: &Line) -> Series {
+    fn series(&self, line: &Line) -> Series {
         let drawable = |value: &Option<f64>| value.filter(|v| !self.log || *v > 0.0).map(|v| v as f32);
         let mut series =
             Series::new_nullable(line.name.to_owned(), line.values.iter().map(drawable).collect());
-        series.stroke_dash_array =
-            Some(DASHES[index % DASHES.len()].to_owned()).filter(|dash| !dash.is_empty());
+        series.stroke_dash_array = Some(dash(line.style).to_owned()).filter(|dash| !dash.is_empty());
         series
     }
 
@@ -259,8 +268,11 @@ impl Chart {
             escape(&self.about),
             id = self.id,
         );
-        let colours =
-            (0..self.lines.len() as u8).map(|i| (Color { b: i, ..LINE }, format!("var(--line-{i})")));
+        let colours = self
+            .lines
+            .iter()
+            .map(|line| line.style)
+            .map(|i| (Color { b: i as u8, ..LINE }, format!("var(--line-{i})")));
         let fixed = [(AXIS, "axis"), (GRID, "grid"), (TEXT, "muted"), (MARK, "mark")]
             .map(|(colour, name)| (colour, format!("var(--{name})")));
         for (colour, variable) in colours.chain(fixed) {
@@ -273,8 +285,10 @@ impl Chart {
     }
 
     fn legend(&self) -> Vec<(&'static str, String, &'static str)> {
-        let lines =
-            self.lines.iter().enumerate().map(|(i, line)| (line.name, format!("var(--line-{i})"), dash(i)));
+        let lines = self
+            .lines
+            .iter()
+            .map(|line| (line.name, format!("var(--line-{})", line.style), dash(line.style)));
         let marks = (!self.marks.is_empty()).then(|| (MARKS, "var(--mark)".to_owned(), MARK_DASH));
         lines.chain(marks).collect()
     }
@@ -367,7 +381,7 @@ mod tests {
 
     #[test]
     fn drawings_take_colours_and_labels_of_the_page() {
-        let line = |name, values: [f64; 4]| Line { name, values: values.map(Some).to_vec() };
+        let line = |name, values: [f64; 4]| Line::new(name, values.map(Some).to_vec());
         let drawn =
             chart(vec![line("a", [1.0, 5.0, 7.0, 90.0]), line("b", [0.0, 2.0, 3.0, 4.0])]).draw().unwrap();
         for wanted in
@@ -386,7 +400,7 @@ mod tests {
     #[test]
     fn decades_are_labelled_from_the_bottom_up() {
         let values = vec![Some(0.02), Some(0.3), Some(40.0), Some(500.0)];
-        let svg = chart(vec![Line { name: "a", values }]).draw().unwrap().svg;
+        let svg = chart(vec![Line::new("a", values)]).draw().unwrap().svg;
         // Where each label is written: the y attribute of the text element it ends.
         let height = |label: &str| -> f64 {
             let text = &svg[..svg.find(&format!(">{label}<")).unwrap_or_else(|| panic!("{label} in {svg}"))];
@@ -399,7 +413,7 @@ mod tests {
 
     #[test]
     fn nothing_to_show_is_no_figure() {
-        assert!(chart(vec![Line { name: "a", values: vec![None; 4] }]).draw().is_none());
-        assert!(chart(vec![Line { name: "a", values: vec![Some(0.0); 4] }]).draw().is_none(), "log of zero");
+        assert!(chart(vec![Line::new("a", vec![None; 4])]).draw().is_none());
+        assert!(chart(vec![Line::new("a", vec![Some(0.0); 4])]).draw().is_none(), "log of zero");
     }
 }

@@ -12,9 +12,8 @@ type Columns = &'static [(&'static str, &'static str)];
 /// A figure over time.
 fn over_time(side: &SideFacts, base: Chart, columns: Columns) -> Chart {
     let points = with_gaps(&side.series);
-    let lines = columns.iter().map(|&(name, figure)| Line {
-        name,
-        values: points.iter().map(|(_, point)| point.and_then(|point| point.get(figure))).collect(),
+    let lines = columns.iter().map(|&(name, figure)| {
+        Line::new(name, points.iter().map(|(_, point)| point.and_then(|point| point.get(figure))).collect())
     });
     let (across, unit_s) = Across::time(points.last().map_or(0.0, |(at, _)| *at));
     Chart {
@@ -128,11 +127,11 @@ pub fn distribution(facts: &RunFacts) -> Option<Drawn> {
     let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
     let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
     let of = |class: Class| quantiles(&scope.block.class(class).rptm_us, &shares);
-    let mut lines = vec![Line { name: "all", values: quantiles(&scope.all.rptm_us, &shares) }];
+    let mut lines = vec![Line::new("all", quantiles(&scope.all.rptm_us, &shares))];
     if facts.client.is_some() {
-        lines.push(Line { name: "hits", values: of(Class::Hit) });
-        lines.push(Line { name: "cachable misses", values: of(Class::Miss) });
-        lines.push(Line { name: "uncachable", values: of(Class::Uncachable) });
+        lines.push(Line::new("hits", of(Class::Hit)));
+        lines.push(Line::new("cachable misses", of(Class::Miss)));
+        lines.push(Line::new("uncachable", of(Class::Uncachable)));
     }
     log_if_wide(Chart {
         across: Across::Percent,
@@ -156,8 +155,8 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
     let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
     let shares: Vec<f64> = x.iter().map(|&n| share_of_nines(n)).collect();
     let lines = vec![
-        Line { name: "from the actual start", values: quantiles(&scope.all.rptm_us, &shares) },
-        Line { name: "from the moment due", values: quantiles(&scope.all.due_rptm_us, &shares) },
+        Line::new("from the actual start", quantiles(&scope.all.rptm_us, &shares)),
+        Line::new("from the moment due", quantiles(&scope.all.due_rptm_us, &shares)),
     ];
     log_if_wide(Chart {
         across: Across::Nines,
@@ -232,7 +231,7 @@ pub fn busy(facts: &RunFacts) -> Option<Drawn> {
         let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
         let points = with_gaps(&main.series);
         let values = points.iter().map(|(at_s, _)| at(*at_s)?.get("cpu.busiest.share")).collect();
-        chart.lines.push(Line { name: "server", values });
+        chart.lines.push(Line::new("server", values));
     }
     chart.draw()
 }
