@@ -16,7 +16,7 @@
 //! | `following` | in the second half of the primary phase fewer transactions ended than began, by more than [`GAP_MAX`] | FAILED |
 //! | `growing` | concurrent transactions grew all through the primary phase | FAILED |
 //! | `correctness` | wrong, stale, foreign or uncachable replies, more than [`WRONG_MAX`]; fewer: warning | FAILED |
-//! | `one side` | no client or no server logs | warning |
+//! | `one side` | no client logs; no server logs: warning | INVALID |
 //!
 //! # Precedence
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
@@ -231,8 +231,8 @@ impl Findings {
                 self.add("one side", Weight::Warning, "no server log: only the client side is shown".into());
             }
             (None, Some(_)) => {
-                let text = "no client log: figures are those of the servers, without hits".to_owned();
-                self.add("one side", Weight::Warning, text);
+                let text = "no client log: what the device did for its clients is unknown".to_owned();
+                self.add("one side", Weight::Invalid, text);
             }
             _ => {}
         }

@@ -18,7 +18,7 @@ const TEXT: Color = Color { r: 2, g: 254, b: 3, a: 255 };
 const MARK: Color = Color { r: 2, g: 254, b: 4, a: 255 };
 /// Around labels of the x axis that are to be rewritten.
 const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
-/// Around labels of a logarithmic y axis: the library writes 0.01 as 0.
+/// Around labels of a logarithmic y axis that begins below 0.1: the library writes 0.01 as 0.
 const DECADE: (char, char) = ('\u{e002}', '\u{e003}');
 
 /// Name and dashes of vertical marks.
@@ -182,7 +182,9 @@ impl Chart {
             // One step a decade, or lines of the grid would miss the labels.
             let (low, high) = self.decades();
             y.scale = AxisScale::Log(10.0);
-            y.formatter = Some(format!("{}{{c}}{}", DECADE.0, DECADE.1));
+            if low < -1 {
+                y.formatter = Some(format!("{}{{c}}{}", DECADE.0, DECADE.1));
+            }
             y.split_number = (high - low) as usize;
             y.min = Some(10f32.powi(low));
             y.max = Some(10f32.powi(high));
@@ -340,7 +342,9 @@ fn relabel(svg: &str, marks: (char, char), new: impl Fn(i32, &str) -> String) ->
 fn decade_label(exponent: i32) -> String {
     match exponent {
         ..0 => format!("{:.1$}", 10f64.powi(exponent), exponent.unsigned_abs() as usize),
-        _ => text::number(Some(10f64.powi(exponent)), 0),
+        0..3 => format!("{}", 10f64.powi(exponent)),
+        3..6 => format!("{}k", 10f64.powi(exponent - 3)),
+        6.. => format!("{}M", 10f64.powi(exponent - 6)),
     }
 }
 
@@ -407,7 +411,7 @@ mod tests {
             let at = text.rfind(" y=\"").unwrap() + 4;
             text[at..].split('"').next().unwrap().parse().unwrap()
         };
-        let heights = ["0.01", "0.1", "1", "10", "100", "1,000"].map(height);
+        let heights = ["0.01", "0.1", "1", "10", "100", "1k"].map(height);
         assert!(heights.is_sorted_by(|a, b| a > b), "{heights:?}");
     }
 

@@ -41,6 +41,12 @@ fn a_phase_without_warm_up_does_not_look_like_overload() {
 }
 
 #[test]
+fn one_side_only() {
+    check_logs(&[Run::default().client()], Outcome::Valid, &["(one side)"]);
+    check_logs(&[Run::default().server()], Outcome::Invalid, &["one side"]);
+}
+
+#[test]
 fn interrupted_client() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() };
     check(&run, Outcome::Invalid, &["interrupted", "phase"]);
