@@ -16,7 +16,7 @@ use crate::Failure;
 use crate::options::{CommonOptions, RobotOptions, resolve};
 
 /// Repeats are held back so long if the servers' think time is not known.
-const DEFAULT_SETTLE: f64 = 10.0;
+pub const DEFAULT_SETTLE: f64 = 10.0;
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
 /// A device gets so much longer than the servers think before it must have an object.
@@ -37,8 +37,8 @@ pub struct ClientPlan<'a> {
     pub robot_think: Option<Distr>,
     /// Reply sizes, if the client knows them.
     pub sizes: Option<Distr>,
-    /// Think time of the servers, if the client knows it.
-    pub server_think: Option<Distr>,
+    /// Repeats are held back so long unless an option says otherwise.
+    pub settle: f64,
     /// The phases.
     pub schedule: &'a Schedule,
     /// Name of the workload.
@@ -76,7 +76,7 @@ pub fn client_job(plan: &ClientPlan<'_>) -> Result<ClientJob, Failure> {
     let next_hop = resolve(plan.proxy.unwrap_or(plan.origin))?;
     let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(index as u32)).collect();
     let group = ids[0].fresh();
-    let settle = robots.settle_time.unwrap_or_else(|| settle_time(plan.server_think.as_ref()));
+    let settle = robots.settle_time.unwrap_or(plan.settle);
     let settings = polygraph_robot::Settings {
         first_robot: 0,
         robots: robots.robots as usize,
@@ -190,9 +190,9 @@ pub fn loops(common: &CommonOptions) -> usize {
     common.loops.map_or(processors, |loops| loops as usize)
 }
 
-/// How long repeats are held back: what nearly all replies of the servers need.
+/// How long repeats are held back if the servers' think time is known: what nearly all replies need.
 pub fn settle_time(think: Option<&Distr>) -> f64 {
-    think.map_or(DEFAULT_SETTLE, |think| think.high() + SETTLE_MARGIN)
+    think.map_or(0.0, Distr::high) + SETTLE_MARGIN
 }
 
 /// Expands address ranges like `127.1.0-39.1-250`.

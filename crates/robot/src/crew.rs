@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND, nanos};
+use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::{Arrivals, IdSource, LoadCurve, Random, Stream};
 use polygraph_wire::url;
@@ -15,6 +15,9 @@ use crate::account;
 use crate::exchange::{Fault, exchange};
 use crate::order::{Chooser, Order, RequestWriter, connection_uses};
 use crate::settings::{Load, Settings};
+
+/// So many overdue requests are launched before replies and timers get their turn.
+const LAUNCHES_IN_A_ROW: u32 = 16;
 
 /// A connection in the hands of a transaction or waiting in a robot's pool.
 #[derive(Debug)]
@@ -121,10 +124,16 @@ impl<L: Link> Crew<L> {
         };
         // Ties are broken by robot number, so the order of launches follows from the seed alone.
         let mut agenda: BinaryHeap<_> = (0..self.settings.robots).map(|i| Reverse((next(i), i))).collect();
+        let mut launched_in_a_row = 0;
         while let Some(&Reverse((due, robot))) = agenda.peek() {
             if due > self.link.now() {
                 self.link.sleep_until(due).await;
+                launched_in_a_row = 0;
+            } else if launched_in_a_row == LAUNCHES_IN_A_ROW {
+                yield_now().await;
+                launched_in_a_row = 0;
             }
+            launched_in_a_row += 1;
             if self.throttle.get() == Throttle::Stopped {
                 return;
             }

@@ -253,3 +253,18 @@ fn the_limit_of_open_connections_holds() {
     assert_eq!(result.client.conns.peak, 50);
     assert!(result.client.errors[ErrorKind::TooManyOpen.index()] > 500);
 }
+
+#[test]
+fn a_rate_beyond_the_machine_does_not_stop_the_books() {
+    // Two million a second is more than a loop can launch: requests fall behind, but replies are still read
+    // and intervals still written.
+    let result = test(Case {
+        load: Load::Open { rate: 250_000.0 },
+        open_limit: 200,
+        goal: Goal { duration: Some(1.5), ..Goal::default() },
+        ..Case::default()
+    });
+    assert!(result.logs[0].intervals().count() >= 5, "{}", result.logs[0].intervals().count());
+    assert!(result.client.ok_count() > 100, "{}", result.client.ok_count());
+    assert!(result.client.late_us.quantile(0.5).unwrap() > 10_000);
+}
