@@ -8,7 +8,7 @@ use polygraph_addr::{AddrRange, expand};
 use polygraph_engine::{ClientJob, Listeners, ServerJob, limits};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
-use polygraph_robot::Load;
+use polygraph_robot::{Load, Origin};
 use polygraph_stats::{Header, Side};
 use polygraph_traffic::{Distr, IdSource, Properties, Seed};
 
@@ -73,7 +73,9 @@ pub fn client_job(plan: &ClientPlan<'_>) -> Result<ClientJob, Failure> {
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
-    let next_hop = resolve(plan.proxy.unwrap_or(plan.origin))?;
+    let proxy = plan.proxy.map(resolve).transpose()?;
+    // Through a proxy the origin's name is the proxy's business and need not mean anything here.
+    let address = proxy.map_or_else(|| resolve(plan.origin), Ok)?;
     let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(index as u32)).collect();
     let group = ids[0].fresh();
     let settle = robots.settle_time.unwrap_or(plan.settle);
@@ -82,9 +84,8 @@ pub fn client_job(plan: &ClientPlan<'_>) -> Result<ClientJob, Failure> {
         robots: robots.robots as usize,
         all_robots: robots.robots as usize,
         addresses: robots.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
-        next_hop,
-        via_proxy: plan.proxy.is_some(),
-        origin: plan.origin.to_owned(),
+        proxy,
+        origins: vec![Origin { authority: plan.origin.to_owned(), address }],
         load: match rate {
             Some(rate) => Load::Open { rate: rate / f64::from(robots.robots) },
             None => Load::Closed { think: plan.robot_think.clone() },
@@ -166,7 +167,7 @@ pub fn server_job(plan: &ServerPlan<'_>, listeners: Listeners) -> ServerJob {
     ];
     facts.extend(common_facts(common, plan.schedule));
     let header = header(Side::Server, common, plan.schedule, plan.workload, facts);
-    ServerJob { settings, listeners, header, log: plan.log.clone() }
+    ServerJob { sites: vec![(settings, listeners)], header, log: plan.log.clone() }
 }
 
 /// Listens at `address` with as many loops as the options say.

@@ -1,6 +1,7 @@
 //! A test from start to end: loops are started, their counts followed, phases ended, logs written.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -47,10 +48,8 @@ pub struct ClientJob {
 /// The origin servers of a test.
 #[derive(Debug)]
 pub struct ServerJob {
-    /// Settings of all servers.
-    pub settings: polygraph_origin::Settings,
-    /// Listening sockets; their number is the number of loops.
-    pub listeners: Listeners,
+    /// Settings and listening sockets of each server; all have a socket for each loop.
+    pub sites: Vec<(polygraph_origin::Settings, Listeners)>,
     /// What the log says about the run.
     pub header: Header,
     /// Where the log goes.
@@ -494,13 +493,18 @@ fn client_roles(job: ClientJob) -> Vec<Role> {
         .collect()
 }
 
+/// Gives each loop a socket of every server.
 fn server_roles(job: ServerJob) -> Vec<Role> {
-    let sockets = job.listeners.into_sockets().into_iter().enumerate();
-    sockets
-        .map(|(index, listener)| {
-            let settings =
-                Box::new(polygraph_origin::Settings { index: index as u64, ..job.settings.clone() });
-            Role::Origin { settings, listener }
-        })
-        .collect()
+    let mut loops: Vec<Vec<(polygraph_origin::Settings, OwnedFd)>> = Vec::new();
+    let mut index = 0;
+    for (settings, listeners) in job.sites {
+        for (at, listener) in listeners.into_sockets().into_iter().enumerate() {
+            if loops.len() <= at {
+                loops.push(Vec::new());
+            }
+            loops[at].push((polygraph_origin::Settings { index, ..settings.clone() }, listener));
+            index += 1;
+        }
+    }
+    loops.into_iter().map(|sites| Role::Origin { sites }).collect()
 }

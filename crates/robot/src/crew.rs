@@ -29,6 +29,8 @@ pub struct Leased<C> {
     /// It is closed after so many requests.
     pub use_limit: u32,
     opened: Nanos,
+    /// Number of the origin server it leads to; 0 for the proxy.
+    hop: usize,
 }
 
 #[derive(Debug)]
@@ -229,7 +231,8 @@ impl<L: Link> Crew<L> {
 
     /// The URL of an order, for messages.
     pub fn url(&self, order: &Order) -> String {
-        format!("http://{}{}", self.settings.origin, String::from_utf8_lossy(&url::path(&order.oid)))
+        let authority = &self.settings.origins[order.origin].authority;
+        format!("http://{authority}{}", String::from_utf8_lossy(&url::path(&order.oid)))
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.
@@ -255,12 +258,17 @@ impl<L: Link> Crew<L> {
         self.recorder.with(|block| block.retried += 1);
     }
 
-    /// A connection for `robot`: the idle one it used last, or a new one.
+    /// A connection for `robot` to the proxy, or to an origin server if there is none: the idle one it used last,
+    /// or a new one.
     ///
     /// # Errors
     /// If no connection can be had.
-    pub fn lease(&self, robot: usize) -> Result<Leased<L::Conn>, Fault> {
-        while let Some(mut leased) = self.pop_idle(robot) {
+    pub fn lease(&self, robot: usize, origin: usize) -> Result<Leased<L::Conn>, Fault> {
+        let (hop, address) = match self.settings.proxy {
+            Some(proxy) => (0, proxy),
+            None => (origin, self.settings.origins[origin].address),
+        };
+        while let Some(mut leased) = self.pop_idle(robot, hop) {
             if !leased.conn.is_disturbed() {
                 return Ok(leased);
             }
@@ -272,14 +280,16 @@ impl<L: Link> Crew<L> {
         }
         let use_limit = connection_uses(&self.settings, &mut *self.connection_rng.borrow_mut());
         let opened = self.link.now();
-        let conn = self.link.connect(self.address(robot), self.settings.next_hop)?;
+        let conn = self.link.connect(self.address(robot), address)?;
         self.open.set(self.open.get() + 1);
         self.recorder.with(|block| block.conns.enter(opened));
-        Ok(Leased { conn, uses: 0, use_limit, opened })
+        Ok(Leased { conn, uses: 0, use_limit, opened, hop })
     }
 
-    fn pop_idle(&self, robot: usize) -> Option<Leased<L::Conn>> {
-        self.robots.borrow_mut()[robot].idle.pop()
+    fn pop_idle(&self, robot: usize, hop: usize) -> Option<Leased<L::Conn>> {
+        let idle = &mut self.robots.borrow_mut()[robot].idle;
+        let at = idle.iter().rposition(|leased| leased.hop == hop)?;
+        Some(idle.remove(at))
     }
 
     fn address(&self, robot: usize) -> Option<IpAddr> {

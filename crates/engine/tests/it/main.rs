@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use polygraph_engine::{ClientJob, Job, Listeners, Outcome, ServerJob, StartRule, run};
 use polygraph_link::SECOND;
 use polygraph_plan::{Goal, Phase, PhaseLoad, Schedule};
-use polygraph_robot::Load;
+use polygraph_robot::{Load, Origin};
 use polygraph_stats::{Block, Class, EndReason, ErrorKind, Header, ReadLog, Side};
 use polygraph_traffic::{Distr, IdSource, Popularity, Properties, Seed};
 
@@ -90,9 +90,11 @@ fn test(case: Case) -> Result {
         robots: case.robots,
         all_robots: case.robots,
         addresses: case.addresses,
-        next_hop: if case.nobody_home { unused } else { origin },
-        via_proxy: false,
-        origin: origin.to_string(),
+        proxy: None,
+        origins: vec![Origin {
+            authority: origin.to_string(),
+            address: if case.nobody_home { unused } else { origin },
+        }],
         load: case.load,
         launch_window: 0.0,
         recurrence: 0.5,
@@ -127,8 +129,7 @@ fn test(case: Case) -> Result {
             log: Some(path("client.log")),
         }),
         server: Some(ServerJob {
-            settings: server,
-            listeners,
+            sites: vec![(server, listeners)],
             header: header(Side::Server, &schedule),
             log: Some(path("server.log")),
         }),
