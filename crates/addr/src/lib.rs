@@ -1,1 +1,34 @@
 //! Addresses: ranges, address schemes and the arithmetic of shares per host.
+//!
+//! Everything here is a pure function of its arguments. Text becomes an [`AddrRange`] ([`AddrRange::parse`]), a range
+//! yields its [`Addr`] members lazily ([`AddrRange::iter`]), and a list of addresses becomes the shortest list of ranges
+//! with the same members in the same order ([`compact`]). A [`Bench`] and a [`Scheme`] give an [`Allocation`]: which
+//! agent lives at which address, and which host serves it.
+
+mod address;
+mod arith;
+mod bench;
+mod error;
+mod gen3;
+mod gen4;
+mod ips;
+mod merge;
+mod names;
+mod parse;
+mod placement;
+mod range;
+mod spread;
+mod text;
+mod zone;
+
+pub use address::{Addr, Host};
+pub use arith::{ddiv, sdiv, xceil};
+pub use bench::{Allocation, Bench, MAX_AGENTS, Role, Scheme, SchemeError, SchemeWarning, Side};
+pub use error::{ParseError, Problem};
+pub use ips::{IdError, IpTable, WebAxeLoads};
+pub use merge::{compact, merge_all};
+pub use names::{NameError, NameTemplate};
+pub use placement::{AgentGroup, Placement, PlacementError, Scope, SidePlan};
+pub use range::{AddrRange, HostRange, Iter, Span, TooMany, count, expand, join};
+pub use text::{Part, TextRange};
+pub use zone::{ZoneError, ZoneFiles, zone_files};

@@ -1,0 +1,401 @@
+//! The bench as the address schemes see it, and what they answer.
+
+use std::fmt;
+
+use crate::{Addr, AddrRange, gen3, gen4, merge_all, spread};
+
+/// The most agents that a scheme gives to one side. Far above every bench that exists; it only keeps a slip of the pen
+/// from eating the memory.
+pub const MAX_AGENTS: u64 = 1 << 24;
+
+/// One side of a bench; what the user left out is `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// The real addresses of the machines.
+    pub hosts: Vec<AddrRange>,
+    /// The capacity of one machine in requests per second.
+    pub max_host_load: Option<f64>,
+    /// The capacity of one agent in requests per second.
+    pub max_agent_load: Option<f64>,
+    /// The pool of the generation 4 schemes and of `SpreadAs`.
+    pub addr_space: Vec<AddrRange>,
+    /// The pool of `PolyMix3As`: first two octets, interface, port and subnet count.
+    pub addr_mask: Option<Addr>,
+}
+
+/// The bench: the total request rate and what serves it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bench {
+    /// The total request rate that the device under test sees, per second.
+    pub peak_req_rate: Option<f64>,
+    /// The machines that run robots.
+    pub client_side: Side,
+    /// The machines that run servers.
+    pub server_side: Side,
+    /// The machines that run the device under test.
+    pub proxy_side: Side,
+}
+
+impl Bench {
+    /// The number of client machines: peak rate over the load of one machine, rounded up.
+    pub fn client_host_count(&self) -> Result<u64, SchemeError> {
+        let mut wants = Wants::new("clientHostCount", Role::Robots);
+        let rate = wants.positive("peak_req_rate", self.peak_req_rate);
+        let load = wants.positive("client_side.max_host_load", self.client_side.max_host_load);
+        wants.check()?;
+        Ok(crate::xceil(rate, load))
+    }
+
+    pub(crate) fn side(&self, role: Role) -> &Side {
+        match role {
+            Role::Robots => &self.client_side,
+            Role::Servers => &self.server_side,
+            Role::Proxies => &self.proxy_side,
+        }
+    }
+}
+
+/// For whom addresses are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The robots of the client side.
+    Robots,
+    /// The servers of the server side.
+    Servers,
+    /// The proxies of the proxy side.
+    Proxies,
+}
+
+impl Role {
+    /// The bench field that describes this side in PGL.
+    pub fn side_name(self) -> &'static str {
+        match self {
+            Role::Robots => "client_side",
+            Role::Servers => "server_side",
+            Role::Proxies => "proxy_side",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Robots => "robots",
+            Role::Servers => "servers",
+            Role::Proxies => "proxies",
+        })
+    }
+}
+
+/// An address scheme. `agents_per_addr` is `None` where the user left it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Generation 3: whole third octets per machine, taken from a mask.
+    PolyMix3,
+    /// Generation 4 with servers in an address space of their own.
+    PolyMix4 {
+        /// Agents that share one address.
+        agents_per_addr: Option<i64>,
+    },
+    /// Generation 4 with the real server machines as servers.
+    WebAxe4 {
+        /// Agents that share one address.
+        agents_per_addr: Option<i64>,
+    },
+    /// As WebAxe-4, without proxies.
+    SrvLb4 {
+        /// Agents that share one address.
+        agents_per_addr: Option<i64>,
+    },
+    /// All configured machines evenly, instead of filling one after the other.
+    Spread {
+        /// Agents that share one address.
+        agents_per_addr: Option<i64>,
+    },
+}
+
+impl Scheme {
+    /// The PGL type of the scheme.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::PolyMix3 => "PolyMix3As",
+            Scheme::PolyMix4 { .. } => "PolyMix4As",
+            Scheme::WebAxe4 { .. } => "WebAxe4As",
+            Scheme::SrvLb4 { .. } => "SrvLb4As",
+            Scheme::Spread { .. } => "SpreadAs",
+        }
+    }
+
+    /// Distributes agents of one role over addresses and machines.
+    pub fn allocate(self, role: Role, bench: &Bench) -> Result<Allocation, SchemeError> {
+        let none = Err(SchemeError::NoProxies { scheme: self.name() });
+        match (self, role) {
+            (Scheme::PolyMix3 | Scheme::Spread { .. } | Scheme::SrvLb4 { .. }, Role::Proxies) => none,
+            (Scheme::PolyMix3, _) => gen3::allocate(role, bench),
+            (Scheme::Spread { agents_per_addr }, _) => spread::allocate(role, bench, agents_per_addr),
+            (Scheme::PolyMix4 { .. }, Role::Servers) => gen4::polymix4_servers(self, bench),
+            (Scheme::WebAxe4 { .. } | Scheme::SrvLb4 { .. }, Role::Servers) => {
+                gen4::real_servers(self, bench)
+            }
+            (
+                Scheme::PolyMix4 { agents_per_addr }
+                | Scheme::WebAxe4 { agents_per_addr }
+                | Scheme::SrvLb4 { agents_per_addr },
+                _,
+            ) => gen4::agents(self, role, bench, agents_per_addr),
+        }
+    }
+}
+
+/// Agents distributed over addresses and machines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allocation {
+    /// The addresses of each machine in turn, each address once.
+    pub shares: Vec<Vec<AddrRange>>,
+    /// Agents that share one address.
+    pub agents_per_addr: u64,
+    /// What the user should know.
+    pub warnings: Vec<SchemeWarning>,
+}
+
+impl Allocation {
+    /// The number of machines.
+    pub fn hosts(&self) -> u64 {
+        self.shares.len() as u64
+    }
+
+    /// All addresses, machine after machine, each address once.
+    pub fn addresses(&self) -> Vec<AddrRange> {
+        merge_all(self.shares.iter().flatten().cloned())
+    }
+
+    /// The number of addresses.
+    pub fn address_count(&self) -> u64 {
+        self.shares.iter().map(|share| crate::count(share)).sum()
+    }
+
+    /// The number of agents.
+    pub fn agents(&self) -> u64 {
+        self.address_count() * self.agents_per_addr
+    }
+
+    /// The number of agents on one machine; 0 for a machine that does not exist.
+    pub fn agents_on(&self, host: usize) -> u64 {
+        self.shares.get(host).map_or(0, |share| crate::count(share)) * self.agents_per_addr
+    }
+
+    /// The address of every agent in order: the whole list of addresses, as often as agents share one.
+    pub fn agent_addresses(&self) -> impl Iterator<Item = Addr> + '_ {
+        (0..self.agents_per_addr).flat_map(|_| self.shares.iter().flatten().flatten())
+    }
+}
+
+/// Why a scheme cannot distribute agents.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SchemeError {
+    /// Settings of the bench or the scheme are not set.
+    #[error("{scheme} needs {} to compute the addresses of {role}", .missing.join(", "))]
+    Missing {
+        /// The scheme (or call).
+        scheme: &'static str,
+        /// For whom.
+        role: Role,
+        /// The paths of the missing fields, from the bench or the scheme.
+        missing: Vec<String>,
+    },
+    /// A setting that must be greater than zero is not.
+    #[error("{setting} must be positive, and it is {value}")]
+    NotPositive {
+        /// The path of the field.
+        setting: String,
+        /// Its value.
+        value: f64,
+    },
+    /// The agents of one machine would have to work harder than they may.
+    #[error("{agents} {role} do not fit on {hosts} hosts: one host takes {per_host}")]
+    HostCapacity {
+        /// For whom.
+        role: Role,
+        /// The number of agents.
+        agents: u64,
+        /// The number of machines.
+        hosts: u64,
+        /// How many agents one machine may have.
+        per_host: u64,
+    },
+    /// The pool has fewer addresses than needed.
+    #[error("{side}.addr_space has {pool} addresses and {need} are needed")]
+    PoolTooSmall {
+        /// The side of the bench.
+        side: &'static str,
+        /// Addresses in the pool.
+        pool: u64,
+        /// Addresses needed.
+        need: u64,
+    },
+    /// The pool ran out because every host takes whole subnets.
+    #[error(
+        "{side}.addr_space has room for {served} of {hosts} hosts: each host takes whole /{subnet} subnets; \
+         use a larger space or smaller subnets"
+    )]
+    PoolExhausted {
+        /// The side of the bench.
+        side: &'static str,
+        /// Hosts that got their addresses.
+        served: u64,
+        /// Hosts that need addresses.
+        hosts: u64,
+        /// The subnet that one host occupies.
+        subnet: u8,
+    },
+    /// More agents or addresses than a plan may hold.
+    #[error("{role} would be {count} agents, and the limit is {MAX_AGENTS}")]
+    TooMany {
+        /// For whom.
+        role: Role,
+        /// The number of agents; `u64::MAX` stands for more than that.
+        count: u64,
+    },
+    /// A name in a pool.
+    #[error("{side}.addr_space has the name {name}, and agents need IP addresses")]
+    NameInPool {
+        /// The side of the bench.
+        side: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The mask is not an IPv4 address.
+    #[error("{side}.addr_mask must be an IPv4 address such as 10.16.0.0, and it is {mask}")]
+    BadMask {
+        /// The side of the bench.
+        side: &'static str,
+        /// The mask.
+        mask: String,
+    },
+    /// More third octets than there are.
+    #[error("{agents} {role} need {octets} third octets, and PolyMix3As has {room} for them")]
+    MaskTooSmall {
+        /// For whom.
+        role: Role,
+        /// The number of agents.
+        agents: u64,
+        /// Third octets needed.
+        octets: u64,
+        /// Third octets available.
+        room: u64,
+    },
+    /// The scheme does not know proxies.
+    #[error("{scheme} has no proxy addresses")]
+    NoProxies {
+        /// The scheme.
+        scheme: &'static str,
+    },
+}
+
+/// What is odd about a bench, though addresses could be computed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemeWarning {
+    /// A generation 3 mask where a pool is used.
+    #[error("{side}.addr_mask is deprecated and not used by {scheme}")]
+    MaskIgnored {
+        /// The scheme.
+        scheme: &'static str,
+        /// The side of the bench.
+        side: &'static str,
+    },
+    /// A pool where the real machines are used.
+    #[error("{scheme} uses {side}.hosts as addresses and ignores {side}.addr_space")]
+    PoolIgnored {
+        /// The scheme.
+        scheme: &'static str,
+        /// The side of the bench.
+        side: &'static str,
+    },
+    /// A load that does not count.
+    #[error("{scheme} ignores {side}.max_agent_load: the number of servers follows from the robots")]
+    AgentLoadIgnored {
+        /// The scheme.
+        scheme: &'static str,
+        /// The side of the bench.
+        side: &'static str,
+    },
+    /// An explicit subnet that does not hold the addresses of one machine.
+    #[error("a host of {side} has addresses for a /{needed}, and addr_space says /{given}")]
+    SubnetTooSmall {
+        /// The side of the bench.
+        side: &'static str,
+        /// The subnet written in the pool.
+        given: u8,
+        /// The subnet that holds all addresses of one machine.
+        needed: u8,
+    },
+    /// More load than a machine takes.
+    #[error(
+        "each of {hosts} hosts of {side} gets {rate} requests/sec, above its max_host_load of {limit}/sec"
+    )]
+    HostOverloaded {
+        /// The side of the bench.
+        side: &'static str,
+        /// The number of machines.
+        hosts: u64,
+        /// The rate of one machine, rounded.
+        rate: u64,
+        /// The limit, rounded.
+        limit: u64,
+    },
+}
+
+/// Refuses numbers of agents that no bench has.
+pub(crate) fn check_limit(role: Role, count: u64) -> Result<(), SchemeError> {
+    if count > MAX_AGENTS { Err(SchemeError::TooMany { role, count }) } else { Ok(()) }
+}
+
+/// Collects the settings a scheme needs, so that one message names all that are missing.
+pub(crate) struct Wants {
+    scheme: &'static str,
+    role: Role,
+    missing: Vec<String>,
+    wrong: Option<SchemeError>,
+}
+
+impl Wants {
+    pub fn new(scheme: &'static str, role: Role) -> Self {
+        Wants { scheme, role, missing: Vec::new(), wrong: None }
+    }
+
+    /// A setting that must be there and above zero; 0 stands for one that is not, until [`Wants::check`].
+    pub fn positive(&mut self, setting: &str, value: Option<f64>) -> f64 {
+        match value {
+            Some(value) if value > 0.0 && value.is_finite() => return value,
+            Some(value) => {
+                let wrong = SchemeError::NotPositive { setting: setting.to_owned(), value };
+                self.wrong.get_or_insert(wrong);
+            }
+            None => self.missing.push(setting.to_owned()),
+        }
+        0.0
+    }
+
+    /// A whole number that must be there and above zero.
+    pub fn count(&mut self, setting: &str, value: Option<i64>) -> u64 {
+        self.positive(setting, value.map(|n| n as f64)) as u64
+    }
+
+    /// A list that must have members.
+    pub fn list<'a>(&mut self, setting: &str, list: &'a [AddrRange]) -> &'a [AddrRange] {
+        if list.is_empty() {
+            self.missing.push(setting.to_owned());
+        }
+        list
+    }
+
+    pub fn check(self) -> Result<(), SchemeError> {
+        match self.wrong {
+            _ if !self.missing.is_empty() => {
+                Err(SchemeError::Missing { scheme: self.scheme, role: self.role, missing: self.missing })
+            }
+            Some(wrong) => Err(wrong),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The way back: lists of addresses as short lists of ranges.
+
+use crate::{Addr, AddrRange, HostRange, Part, Span, TextRange};
+
+/// The shortest list found of ranges that have these members in this order.
+///
+/// Neighbours merge when they differ in one number only and the numbers follow each other, so the order never changes.
+/// Numbers inside names merge too: `w1.x, w2.x` becomes `w[1-2].x`.
+pub fn compact(addrs: impl IntoIterator<Item = Addr>) -> Vec<AddrRange> {
+    let numbered = addrs.into_iter().map(|addr| {
+        let name = match &addr.host {
+            crate::Host::Name(name) => Some(TextRange::numbered(name)),
+            _ => None,
+        };
+        let mut range = AddrRange::from(addr);
+        if let Some(name) = name {
+            range.host = HostRange::Name(name);
+        }
+        range
+    });
+    let mut ranges = merge_all(numbered);
+    for range in &mut ranges {
+        if let HostRange::Name(name) = &mut range.host {
+            *name = name.folded();
+        }
+    }
+    ranges
+}
+
+/// Merges neighbouring ranges where that keeps members and order.
+pub fn merge_all(ranges: impl IntoIterator<Item = AddrRange>) -> Vec<AddrRange> {
+    let mut merged: Vec<AddrRange> = Vec::new();
+    for mut range in ranges {
+        while let Some(last) = merged.last()
+            && let Some(both) = merge(last, &range)
+        {
+            merged.pop();
+            range = both;
+        }
+        merged.push(range);
+    }
+    merged
+}
+
+/// One range for `a` followed by `b`, if there is one.
+///
+/// All places left of the one that differs must hold one number each: they run slower, so with more numbers `b` would
+/// not follow `a` as a whole.
+fn merge(a: &AddrRange, b: &AddrRange) -> Option<AddrRange> {
+    if a.subnet != b.subnet || a.interface != b.interface || !same_shape(a, b) {
+        return None;
+    }
+    let place = (0..a.places()).find(|i| a.place(*i) != b.place(*i))?;
+    let (left, right) = (a.place(place)?, b.place(place)?);
+    let mergeable = left.hi.checked_add(1) == Some(right.lo)
+        && (0..place).all(|i| a.place(i).is_none_or(|span| span.len() == 1))
+        && (place + 1..a.places()).all(|i| a.place(i) == b.place(i));
+    if !mergeable {
+        return None;
+    }
+    let mut both = a.clone();
+    *both.place_mut(place)? = Span { lo: left.lo, hi: right.hi };
+    Some(both)
+}
+
+fn same_shape(a: &AddrRange, b: &AddrRange) -> bool {
+    let same_host = match (&a.host, &b.host) {
+        (HostRange::V4(_), HostRange::V4(_)) | (HostRange::V6(_), HostRange::V6(_)) => true,
+        (HostRange::Name(a), HostRange::Name(b)) => {
+            a.parts.len() == b.parts.len()
+                && a.parts.iter().zip(&b.parts).all(|parts| match parts {
+                    (Part::Lit(a), Part::Lit(b)) => a == b,
+                    (Part::Span(_), Part::Span(_)) => true,
+                    _ => false,
+                })
+        }
+        _ => false,
+    };
+    same_host && a.port.is_some() == b.port.is_some()
+}
+
+/// The numbered places of a range, left to right; literal parts of a name and a missing port are places without number.
+impl AddrRange {
+    fn places(&self) -> usize {
+        1 + match &self.host {
+            HostRange::V4(octets) => octets.len(),
+            HostRange::V6(groups) => groups.len(),
+            HostRange::Name(name) => name.parts.len(),
+        }
+    }
+
+    fn place(&self, i: usize) -> Option<Span> {
+        let host = match &self.host {
+            HostRange::V4(octets) => octets.get(i).copied(),
+            HostRange::V6(groups) => groups.get(i).copied(),
+            HostRange::Name(name) => match name.parts.get(i) {
+                Some(Part::Span(span)) => Some(*span),
+                _ => None,
+            },
+        };
+        if i + 1 == self.places() { self.port } else { host }
+    }
+
+    fn place_mut(&mut self, i: usize) -> Option<&mut Span> {
+        if i + 1 == self.places() {
+            return self.port.as_mut();
+        }
+        match &mut self.host {
+            HostRange::V4(octets) => octets.get_mut(i),
+            HostRange::V6(groups) => groups.get_mut(i),
+            HostRange::Name(name) => match name.parts.get_mut(i) {
+                Some(Part::Span(span)) => Some(span),
+                _ => None,
+            },
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Host names made from IP addresses, as `ipsToNames()` of PGL makes them.
+
+use std::net::IpAddr;
+
+use crate::{Addr, AddrRange, HostRange, Part, Problem, Span, TextRange, merge_all};
+
+/// How to make a name from an IP address.
+///
+/// A plain domain gives `w1007.h1000o1001s1010.DOMAIN` for 10.1.0.7 and keeps the port. A template with macros gives
+/// what it says: `${dashed_ip}` is 10-1-0-7, `${port}` the port, `${worker}` the number of the process; a port is
+/// written where the template says so, as in `h${dashed_ip}.org:${port}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameTemplate {
+    pieces: Vec<Piece>,
+    plain: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    DashedIp,
+    Port,
+    Worker,
+}
+
+/// Why there is no name for an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// `${` without `}`, or a `$` without `{`.
+    #[error("'$' begins a macro; macros are ${{dashed_ip}}, ${{port}} and ${{worker}}")]
+    BadMacro,
+    /// An unknown macro.
+    #[error("there is no macro ${{{0}}}; macros are ${{dashed_ip}}, ${{port}} and ${{worker}}")]
+    UnknownMacro(String),
+    /// Text that cannot be part of a name.
+    #[error("{0} in the template '{1}'; {help}", help = .0.help())]
+    BadText(Problem, String),
+    /// A name where an IP address is wanted.
+    #[error("{0} is a name already, and names are made from IP addresses")]
+    NotAnIp(String),
+    /// `${port}` for an address without one.
+    #[error("the template asks for the port, and {0} has none")]
+    NoPort(String),
+}
+
+impl NameTemplate {
+    /// Reads a domain or a template.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(dollar) = rest.find('$') {
+            pieces.push(Piece::Text(rest[..dollar].to_owned()));
+            let body = rest[dollar + 1..].strip_prefix('{').ok_or(NameError::BadMacro)?;
+            let (name, tail) = body.split_once('}').ok_or(NameError::BadMacro)?;
+            pieces.push(match name {
+                "dashed_ip" => Piece::DashedIp,
+                "port" => Piece::Port,
+                "worker" => Piece::Worker,
+                _ => return Err(NameError::UnknownMacro(name.to_owned())),
+            });
+            rest = tail;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        let template = NameTemplate { plain: pieces.len() == 1, pieces };
+        // What the macros yield is harmless, so one address shows whether the text between them is.
+        let sample = template.text(&Addr::from(IpAddr::from([10, 1, 0, 7])).with_port(Some(80)), 0)?;
+        match AddrRange::parse(&sample.to_string()) {
+            Ok(_) => Ok(template),
+            Err(error) => Err(NameError::BadText(error.problem, text.to_owned())),
+        }
+    }
+
+    /// Names for these addresses in their order, neighbours merged into ranges. `worker` is the number of the process.
+    pub fn names(
+        &self,
+        addrs: impl IntoIterator<Item = Addr>,
+        worker: u32,
+    ) -> Result<Vec<AddrRange>, NameError> {
+        let names = addrs.into_iter().map(|addr| self.name(&addr, worker)).collect::<Result<Vec<_>, _>>()?;
+        Ok(merge_all(names))
+    }
+
+    /// The name for one address; each number made from the address is a place of its own.
+    fn name(&self, addr: &Addr, worker: u32) -> Result<AddrRange, NameError> {
+        let mut name = self.text(addr, worker)?;
+        let mut port = addr.port.filter(|_| self.plain).map(|port| Span::one(port.into()));
+        if let Some((host, written)) = split_port(&name) {
+            name = host;
+            port = Some(written);
+        }
+        Ok(AddrRange { interface: None, host: HostRange::Name(name), port, subnet: None })
+    }
+
+    fn text(&self, addr: &Addr, worker: u32) -> Result<TextRange, NameError> {
+        let ip = addr.host.ip().ok_or_else(|| NameError::NotAnIp(addr.host.to_string()))?;
+        let mut parts = Vec::new();
+        if self.plain {
+            parts.extend(plain_parts(ip));
+            parts.push(Part::Lit(".".to_owned()));
+        }
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => parts.push(Part::Lit(text.clone())),
+                Piece::DashedIp => parts.extend(dashed_parts(ip)),
+                Piece::Worker => parts.push(number(worker)),
+                Piece::Port => {
+                    let port = addr.port.ok_or_else(|| NameError::NoPort(addr.to_string()))?;
+                    parts.push(number(port.into()));
+                }
+            }
+        }
+        Ok(TextRange::from_parts(parts))
+    }
+}
+
+fn number(n: u32) -> Part {
+    Part::Span(Span::one(n))
+}
+
+fn plain_parts(ip: IpAddr) -> Vec<Part> {
+    let lit = |text: &str| Part::Lit(text.to_owned());
+    match ip {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets().map(|octet| number(1000 + u32::from(octet)));
+            vec![lit("w"), d, lit(".h"), c, lit("o"), b, lit("s"), a]
+        }
+        IpAddr::V6(_) => [vec![lit("w-")], dashed_parts(ip)].concat(),
+    }
+}
+
+fn dashed_parts(ip: IpAddr) -> Vec<Part> {
+    match ip {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets().map(|octet| number(octet.into()));
+            let dash = || Part::Lit("-".to_owned());
+            vec![a, dash(), b, dash(), c, dash(), d]
+        }
+        // Places count in decimal, so groups of hex digits stay text.
+        IpAddr::V6(ip) => vec![Part::Lit(ip.segments().map(|group| format!("{group:x}")).join("-"))],
+    }
+}
+
+/// Splits `name:port` whose port is one place or plain digits.
+fn split_port(text: &TextRange) -> Option<(TextRange, Span)> {
+    let mut parts = text.parts.clone();
+    let (colon, port) = match (parts.pop()?, parts.last()) {
+        (Part::Span(port), Some(Part::Lit(before))) if before.ends_with(':') => (before.len() - 1, port),
+        (Part::Lit(last), _) => {
+            let (before, digits) = last.rsplit_once(':')?;
+            let port = digits.parse().ok()?;
+            parts.push(Part::Lit(last.clone()));
+            (before.len(), Span::one(port))
+        }
+        _ => return None,
+    };
+    if let Some(Part::Lit(before)) = parts.last_mut() {
+        before.truncate(colon);
+    }
+    Some((TextRange::from_parts(parts), port))
+}

@@ -1,0 +1,204 @@
+//! Reading `[interface::]host[:port][/subnet]`.
+
+use std::net::Ipv6Addr;
+use std::ops::Range;
+
+use crate::text::Style;
+use crate::{AddrRange, HostRange, ParseError, Problem, Span, TextRange};
+
+pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
+    let fail = |span: Range<usize>, problem| Err(ParseError::new(text, span, problem));
+    let mut at = 0..text.len();
+
+    let mut interface = None;
+    let bracket = text.find('[').unwrap_or(text.len());
+    if let Some(len) = text[..bracket].find("::") {
+        if text.parse::<Ipv6Addr>().is_ok() {
+            return fail(at, Problem::BareIpv6);
+        }
+        if len == 0 {
+            return fail(0..2, Problem::EmptyInterface);
+        }
+        if let Some((pos, c)) = text[..len].char_indices().find(|(_, c)| !is_interface_char(*c)) {
+            return fail(pos..pos + c.len_utf8(), Problem::InterfaceChar(c));
+        }
+        interface = Some(text[..len].into());
+        at.start = len + 2;
+    }
+
+    let mut subnet_at = None;
+    if let Some(slash) = text[at.clone()].rfind('/') {
+        subnet_at = Some(at.start + slash + 1..at.end);
+        at.end = at.start + slash;
+    }
+
+    let (host_at, port_at) = split_port(text, at.clone())?;
+    if host_at.is_empty() {
+        return fail(at, Problem::EmptyHost);
+    }
+    let host = host_range(text, host_at)?;
+    let port = port_at.map(|at| port_span(text, at)).transpose()?;
+
+    let mut subnet = None;
+    if let Some(at) = subnet_at {
+        let widest = match host {
+            HostRange::V4(_) => 32,
+            HostRange::V6(_) => 128,
+            HostRange::Name(_) => return fail(at, Problem::SubnetOnName),
+        };
+        let digits = &text[at.clone()];
+        match digits.parse::<u8>() {
+            Ok(n) if is_digits(digits) && (1..=widest).contains(&n) => subnet = Some(n),
+            _ => return fail(at, Problem::BadSubnet(digits.to_owned())),
+        }
+    }
+    Ok(AddrRange { interface, host, port, subnet })
+}
+
+/// Where the host and the port stand.
+fn split_port(text: &str, at: Range<usize>) -> Result<(Range<usize>, Option<Range<usize>>), ParseError> {
+    let fail = |span: Range<usize>, problem| Err(ParseError::new(text, span, problem));
+    let body = &text[at.clone()];
+    // A bracket that holds a colon is an IPv6 address; otherwise it is a numbered place of a name.
+    if let Some(inner) = body.strip_prefix('[')
+        && inner.contains(':')
+    {
+        let Some(close) = inner.find(']') else {
+            return fail(at, Problem::UnclosedIpv6);
+        };
+        if inner[..close].contains(':') {
+            let end = at.start + close + 2;
+            return match &text[end..at.end] {
+                "" => Ok((at.start..end, None)),
+                tail if tail.starts_with(':') => Ok((at.start..end, Some(end + 1..at.end))),
+                tail => fail(end..at.end, Problem::Trailing(tail.to_owned())),
+            };
+        }
+    }
+    Ok(match body.find(':') {
+        Some(colon) => (at.start..at.start + colon, Some(at.start + colon + 1..at.end)),
+        None => (at, None),
+    })
+}
+
+fn host_range(text: &str, at: Range<usize>) -> Result<HostRange, ParseError> {
+    let host = &text[at.clone()];
+    if host.starts_with('[') && host.contains(':') {
+        return groups(text, at.start + 1..at.end - 1).map(HostRange::V6);
+    }
+    if looks_like_ipv4(host) {
+        let parts: Vec<_> = split_at(text, at.clone(), '.').collect();
+        let [a, b, c, d] = &parts[..] else {
+            return Err(ParseError::new(text, at, Problem::OctetCount(parts.len())));
+        };
+        let octet = |at: &Range<usize>| span_of(text, bare(text, at.clone()), 10, "octet", 255);
+        return Ok(HostRange::V4([octet(a)?, octet(b)?, octet(c)?, octet(d)?]));
+    }
+    TextRange::parse_within(text, at, Style::HostName).map(HostRange::Name)
+}
+
+/// The groups of an IPv6 address, its brackets already removed.
+fn groups(text: &str, at: Range<usize>) -> Result<[Span; 8], ParseError> {
+    let inner = &text[at.clone()];
+    let bad = || ParseError::new(text, at.clone(), Problem::BadIpv6(inner.to_owned()));
+    if let Ok(ip) = inner.parse::<Ipv6Addr>() {
+        return Ok(ip.segments().map(|n| Span::one(n.into())));
+    }
+    let read = |at: Range<usize>| -> Result<Vec<Span>, ParseError> {
+        match at.is_empty() {
+            true => Ok(Vec::new()),
+            false => split_at(text, at, ':').map(|at| span_of(text, at, 16, "group", 0xffff)).collect(),
+        }
+    };
+    let spans = match inner.find("::") {
+        None => read(at.clone())?,
+        Some(gap) => {
+            let mut spans = read(at.start..at.start + gap)?;
+            let tail = read(at.start + gap + 2..at.end)?;
+            if spans.len() + tail.len() > 7 {
+                return Err(bad());
+            }
+            spans.resize(8 - tail.len(), Span::one(0));
+            spans.extend(tail);
+            spans
+        }
+    };
+    spans.try_into().map_err(|_| bad())
+}
+
+fn port_span(text: &str, at: Range<usize>) -> Result<Span, ParseError> {
+    let fail = |problem| Err(ParseError::new(text, at.clone(), problem));
+    let port = &text[at.clone()];
+    if port.is_empty() {
+        return fail(Problem::EmptyPort);
+    }
+    if !strip_brackets(port).bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        return fail(Problem::BadPort(port.to_owned()));
+    }
+    let span = span_of(text, bare(text, at.clone()), 10, "port", 0xffff)?;
+    if span.lo == 0 { fail(Problem::PortZero) } else { Ok(span) }
+}
+
+/// Reads `n` or `n-m` in the given base, 10 or 16.
+pub(crate) fn span_of(
+    text: &str,
+    at: Range<usize>,
+    base: u32,
+    what: &'static str,
+    max: u32,
+) -> Result<Span, ParseError> {
+    let part = &text[at.clone()];
+    let number = |at: Range<usize>| {
+        let digits = &text[at.clone()];
+        if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+            return Err(ParseError::new(text, at, Problem::NotASpan(part.to_owned())));
+        }
+        match u32::from_str_radix(digits, base) {
+            Ok(n) if n <= max => Ok(n),
+            _ => Err(ParseError::new(text, at, Problem::TooBig { what, value: digits.to_owned(), max })),
+        }
+    };
+    let (lo, hi) = match part.find('-') {
+        None => (number(at.clone())?, number(at.clone())?),
+        Some(dash) => (number(at.start..at.start + dash)?, number(at.start + dash + 1..at.end)?),
+    };
+    match Span::new(lo, hi) {
+        Some(span) => Ok(span),
+        None => Err(ParseError::new(text, at, Problem::Backwards(part.to_owned()))),
+    }
+}
+
+/// The pieces of a part of the text between separators.
+fn split_at(text: &str, at: Range<usize>, separator: char) -> impl Iterator<Item = Range<usize>> {
+    let mut start = at.start;
+    text[at].split(separator).map(move |piece| {
+        let piece_at = start..start + piece.len();
+        start = piece_at.end + separator.len_utf8();
+        piece_at
+    })
+}
+
+/// The place inside `[` and `]`, if both stand there.
+fn bare(text: &str, at: Range<usize>) -> Range<usize> {
+    match strip_brackets(&text[at.clone()]).len() == at.len() {
+        true => at,
+        false => at.start + 1..at.end - 1,
+    }
+}
+
+pub(crate) fn strip_brackets(text: &str) -> &str {
+    text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text)
+}
+
+/// Only numbers and dots is an IPv4 address, even a wrong one; a name has a letter, a `*` or a `\` somewhere.
+pub(crate) fn looks_like_ipv4(host: &str) -> bool {
+    host.bytes().all(|b| b.is_ascii_digit() || b".-[]".contains(&b))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_interface_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@')
+}

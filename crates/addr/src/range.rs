@@ -1,0 +1,281 @@
+//! Ranges of addresses, expanded one address at a time.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::{Addr, Host, ParseError, Part, TextRange, parse};
+
+/// Consecutive numbers, both ends included; `lo` is never above `hi`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// The first number.
+    pub lo: u32,
+    /// The last number.
+    pub hi: u32,
+}
+
+impl Span {
+    /// The numbers from `lo` to `hi`, or `None` if `hi` is smaller.
+    pub fn new(lo: u32, hi: u32) -> Option<Self> {
+        (lo <= hi).then_some(Span { lo, hi })
+    }
+
+    /// One number.
+    pub fn one(n: u32) -> Self {
+        Span { lo: n, hi: n }
+    }
+
+    /// How many numbers these are.
+    #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
+    pub fn len(self) -> u64 {
+        u64::from(self.hi) - u64::from(self.lo) + 1
+    }
+
+    /// The number at an index that wraps, and the index for the next slower place.
+    fn digit(self, index: u64) -> (u32, u64) {
+        (self.lo + (index % self.len()) as u32, index / self.len())
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lo == self.hi {
+            true => write!(f, "{}", self.lo),
+            false => write!(f, "{}-{}", self.lo, self.hi),
+        }
+    }
+}
+
+/// The hosts of a range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HostRange {
+    /// Four octets, each 0 to 255.
+    V4([Span; 4]),
+    /// Eight groups, each 0 to 65535.
+    V6([Span; 8]),
+    /// A name with numbered places.
+    Name(TextRange),
+}
+
+/// A range of addresses, `[interface::]a-b.c-d.e-f.g-h[:port or :p-q][/subnet]`, also with IPv6 or a name.
+///
+/// The right-most range runs fastest, the port before the host. Interface and subnet belong to every member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AddrRange {
+    /// The interface of every member.
+    pub interface: Option<Arc<str>>,
+    /// The hosts.
+    pub host: HostRange,
+    /// The ports, 1 to 65535.
+    pub port: Option<Span>,
+    /// The prefix length of every member.
+    pub subnet: Option<u8>,
+}
+
+impl AddrRange {
+    /// Reads the notation of PGL and of the command line tools; one address is a range too.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        parse::range(text)
+    }
+
+    /// Reads ranges separated by blanks, commas or semicolons.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ParseError> {
+        let separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+        text.split(separator).filter(|part| !part.is_empty()).map(AddrRange::parse).collect()
+    }
+
+    /// How many addresses this stands for; `u64::MAX` stands for more than that.
+    #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
+    pub fn len(&self) -> u64 {
+        let hosts = match &self.host {
+            HostRange::V4(octets) => octets.iter().fold(1, |n: u64, s| n.saturating_mul(s.len())),
+            HostRange::V6(groups) => groups.iter().fold(1, |n: u64, s| n.saturating_mul(s.len())),
+            HostRange::Name(name) => name.len(),
+        };
+        hosts.saturating_mul(self.port.map_or(1, Span::len))
+    }
+
+    /// The member at an index, in the documented order; `None` behind the end.
+    pub fn get(&self, index: u64) -> Option<Addr> {
+        if index >= self.len() {
+            return None;
+        }
+        let (port, mut index) = match self.port {
+            None => (None, index),
+            Some(span) => {
+                let (port, rest) = span.digit(index);
+                (Some(port as u16), rest)
+            }
+        };
+        let mut next = |span: Span| {
+            let (n, rest) = span.digit(index);
+            index = rest;
+            n
+        };
+        let host = match &self.host {
+            HostRange::V4(octets) => {
+                let mut bytes = [0; 4];
+                for (byte, span) in bytes.iter_mut().zip(octets).rev() {
+                    *byte = next(*span) as u8;
+                }
+                Host::V4(Ipv4Addr::from(bytes))
+            }
+            HostRange::V6(groups) => {
+                let mut words = [0; 8];
+                for (word, span) in words.iter_mut().zip(groups).rev() {
+                    *word = next(*span) as u16;
+                }
+                Host::V6(Ipv6Addr::from(words))
+            }
+            HostRange::Name(name) => Host::Name(name.at(index).into()),
+        };
+        Some(Addr { interface: self.interface.clone(), host, port, subnet: self.subnet })
+    }
+
+    /// All members in order, made one at a time.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { range: self, next: 0, len: self.len() }
+    }
+
+    /// The address, if this range has exactly one.
+    pub fn as_single(&self) -> Option<Addr> {
+        (self.len() == 1).then(|| self.get(0)).flatten()
+    }
+}
+
+/// The members of an [`AddrRange`] in order.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    range: &'a AddrRange,
+    next: u64,
+    len: u64,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Addr;
+
+    fn next(&mut self) -> Option<Addr> {
+        if self.next == self.len {
+            return None;
+        }
+        let addr = self.range.get(self.next);
+        self.next += 1;
+        addr
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.len - self.next;
+        (usize::try_from(left).unwrap_or(usize::MAX), usize::try_from(left).ok())
+    }
+}
+
+impl<'a> IntoIterator for &'a AddrRange {
+    type Item = Addr;
+    type IntoIter = Iter<'a>;
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl FromStr for AddrRange {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        AddrRange::parse(text)
+    }
+}
+
+impl From<Addr> for AddrRange {
+    fn from(addr: Addr) -> Self {
+        let host = match addr.host {
+            Host::V4(ip) => HostRange::V4(ip.octets().map(|n| Span::one(n.into()))),
+            Host::V6(ip) => HostRange::V6(ip.segments().map(|n| Span::one(n.into()))),
+            Host::Name(name) => HostRange::Name(TextRange::literal(&name)),
+        };
+        let port = addr.port.map(|port| Span::one(port.into()));
+        AddrRange { interface: addr.interface, host, port, subnet: addr.subnet }
+    }
+}
+
+/// Writes the notation that [`AddrRange::parse`] reads back to an equal value.
+impl fmt::Display for AddrRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(interface) = &self.interface {
+            write!(f, "{interface}::")?;
+        }
+        match &self.host {
+            HostRange::V4([a, b, c, d]) => write!(f, "{a}.{b}.{c}.{d}")?,
+            HostRange::V6(groups) => write_groups(f, groups)?,
+            HostRange::Name(name) => {
+                let text = name.to_string();
+                // A name of numbers alone says with a backslash that it is a name.
+                let starts_plain = matches!(name.parts.first(), Some(Part::Lit(_)));
+                match parse::looks_like_ipv4(&text) && starts_plain {
+                    true => write!(f, "\\{text}")?,
+                    false => f.write_str(&text)?,
+                }
+            }
+        }
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        if let Some(subnet) = self.subnet {
+            write!(f, "/{subnet}")?;
+        }
+        Ok(())
+    }
+}
+
+/// IPv6 groups in brackets, the longest run of zero groups written as `::`.
+fn write_groups(f: &mut fmt::Formatter<'_>, groups: &[Span; 8]) -> fmt::Result {
+    let zero_run = |from: usize| groups[from..].iter().take_while(|s| s.hi == 0).count();
+    let (start, len) = (0..8).rev().map(|i| (i, zero_run(i))).max_by_key(|(_, n)| *n).unwrap_or((8, 0));
+    let (start, len) = if len >= 2 { (start, len) } else { (8, 0) };
+    let write_some = |f: &mut fmt::Formatter<'_>, some: &[Span]| {
+        for (i, span) in some.iter().enumerate() {
+            let colon = if i > 0 { ":" } else { "" };
+            match span.len() {
+                1 => write!(f, "{colon}{:x}", span.lo)?,
+                _ => write!(f, "{colon}{:x}-{:x}", span.lo, span.hi)?,
+            }
+        }
+        Ok(())
+    };
+    f.write_str("[")?;
+    write_some(f, &groups[..start])?;
+    if len > 0 {
+        f.write_str("::")?;
+        write_some(f, &groups[start + len..])?;
+    }
+    f.write_str("]")
+}
+
+/// More addresses than the caller wanted to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("these are {count} addresses, and the limit is {limit}")]
+pub struct TooMany {
+    /// How many addresses there would be.
+    pub count: u64,
+    /// How many are allowed.
+    pub limit: u64,
+}
+
+/// How many addresses these ranges stand for together; `u64::MAX` stands for more than that.
+pub fn count(ranges: &[AddrRange]) -> u64 {
+    ranges.iter().fold(0, |n: u64, range| n.saturating_add(range.len()))
+}
+
+/// All addresses of these ranges in order, unless they are more than `limit`.
+pub fn expand(ranges: &[AddrRange], limit: u64) -> Result<Vec<Addr>, TooMany> {
+    let count = count(ranges);
+    if count > limit {
+        return Err(TooMany { count, limit });
+    }
+    Ok(ranges.iter().flatten().collect())
+}
+
+/// The ranges as one text, with `separator` between them.
+pub fn join(ranges: &[AddrRange], separator: &str) -> String {
+    ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator)
+}

@@ -1,0 +1,194 @@
+//! The address tools: `pmix2-ips`, `pmix3-ips`, `webaxe4-ips`, `dns-cfg`.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use polygraph_addr::{Addr, AddrRange, IpTable, WebAxeLoads, expand, zone_files};
+
+/// More names than this are a slip in a range rather than a zone.
+const MAX_NAMES: u64 = 1 << 20;
+
+/// Tools that compute addresses of a bench.
+#[derive(Debug, Subcommand)]
+pub enum AddrCommand {
+    /// Show the addresses of a PolyMix-2 bench
+    #[command(name = "pmix2-ips", after_help = PMIX_EXAMPLES)]
+    Pmix2Ips(PmixArgs),
+    /// Show the addresses of a PolyMix-3 bench, machine by machine
+    #[command(name = "pmix3-ips", after_help = PMIX_EXAMPLES)]
+    Pmix3Ips(PmixArgs),
+    /// Show the addresses or routes of a WebAxe-4 bench, machine by machine
+    #[command(name = "webaxe4-ips", after_help = WEBAXE_EXAMPLES)]
+    Webaxe4Ips(WebaxeArgs),
+    /// Write DNS zone files for an address map and print the name server's configuration
+    #[command(name = "dns-cfg", after_help = DNS_EXAMPLES)]
+    DnsCfg(DnsArgs),
+}
+
+const PMIX_EXAMPLES: &str = "\
+Examples:
+  polygraph pmix3-ips 16 1000         everything about bench 16 at 1000 requests/sec
+  polygraph pmix3-ips 16 1000 clt2    addresses of the second client machine
+  polygraph pmix3-ips 16 1000 srvs    addresses of all servers";
+
+const WEBAXE_EXAMPLES: &str = "\
+Examples:
+  polygraph webaxe4-ips 101 1000                 everything about bench 101 at 1000 requests/sec
+  polygraph webaxe4-ips 101 1000 clt2            addresses of the second client machine
+  polygraph webaxe4-ips --route 101 1000 clts    networks of all client machines";
+
+const DNS_EXAMPLES: &str = "\
+Examples:
+  polygraph dns-cfg --zone bench.tst --addresses '10.16.129-130.1-126' --names 'w[1-252].bench.tst'";
+
+/// Arguments of `pmix2-ips` and `pmix3-ips`.
+#[derive(Debug, Args)]
+pub struct PmixArgs {
+    /// Bench ID: the network is 10.BENCH.0.0
+    bench: u8,
+    /// Peak request rate in requests per second
+    #[arg(value_parser = rate)]
+    rate: f64,
+    /// Show only these addresses: cltN, srvN, clts, srvs
+    id: Option<String>,
+}
+
+/// Arguments of `webaxe4-ips`. Loads are in requests per second.
+#[derive(Debug, Args)]
+pub struct WebaxeArgs {
+    /// Show networks as NET/SUBNET instead of addresses
+    #[arg(long)]
+    route: bool,
+    /// Load of one client machine
+    #[arg(long = "client_side.max_host_load", value_name = "N", value_parser = rate, default_value = "500")]
+    client_host: f64,
+    /// Load of one server machine
+    #[arg(long = "server_side.max_host_load", value_name = "N", value_parser = rate, default_value = "500")]
+    server_host: f64,
+    /// Load of one robot
+    #[arg(long = "client_side.max_agent_load", value_name = "N", value_parser = rate, default_value = "0.4")]
+    client_agent: f64,
+    /// Load of one server
+    #[arg(long = "server_side.max_agent_load", value_name = "N", value_parser = rate, default_value = "500")]
+    server_agent: f64,
+    /// Bench ID: robots live in 10.BENCH.0-123, servers in 10.BENCH.128-251
+    bench: u8,
+    /// Peak request rate in requests per second
+    #[arg(value_parser = rate)]
+    rate: f64,
+    /// Show only these addresses: cltN, srvN, clts, srvs
+    id: Option<String>,
+}
+
+/// Arguments of `dns-cfg`.
+#[derive(Debug, Args)]
+pub struct DnsArgs {
+    /// The zone, a domain or "." for the root
+    #[arg(long, alias = "domain")]
+    zone: String,
+    /// IP addresses behind the names; ranges are fine
+    #[arg(long, alias = "addrs", value_name = "RANGES", required = true, num_args = 1..)]
+    addresses: Vec<String>,
+    /// Names in the zone; ranges are fine
+    #[arg(long, value_name = "RANGES", required = true, num_args = 1..)]
+    names: Vec<String>,
+    /// Directory for the zone files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+impl AddrCommand {
+    /// Does what was asked; errors go to standard error and give exit status 1.
+    pub fn run(self) -> ExitCode {
+        let done = match self {
+            AddrCommand::Pmix2Ips(args) => args.text(false).and_then(show),
+            AddrCommand::Pmix3Ips(args) => args.text(true).and_then(show),
+            AddrCommand::Webaxe4Ips(args) => args.text().and_then(show),
+            AddrCommand::DnsCfg(args) => args.run(),
+        };
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain("error", &error);
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+impl PmixArgs {
+    fn text(&self, per_machine: bool) -> Outcome<String> {
+        let table = IpTable::polymix3(self.bench, self.rate)?;
+        Ok(match &self.id {
+            Some(id) => table.ranges(id)? + "\n",
+            None => table.polymix_text(per_machine),
+        })
+    }
+}
+
+impl WebaxeArgs {
+    fn text(&self) -> Outcome<String> {
+        let loads = WebAxeLoads {
+            client_host: self.client_host,
+            client_agent: self.client_agent,
+            server_host: self.server_host,
+            server_agent: self.server_agent,
+        };
+        let table = IpTable::webaxe4(self.bench, self.rate, loads)?;
+        Ok(match &self.id {
+            id if self.route => table.routes(id.as_deref())?,
+            Some(id) => table.ranges(id)? + "\n",
+            None => table.webaxe_text(),
+        })
+    }
+}
+
+impl DnsArgs {
+    fn run(&self) -> Outcome<()> {
+        let files = zone_files(&self.zone, &list(&self.addresses)?, &list(&self.names)?)?;
+        for warning in &files.warnings {
+            complain("warning", warning);
+        }
+        for (name, text) in [(&files.forward_name, &files.forward), (&files.reverse_name, &files.reverse)] {
+            let path = self.dir.join(name);
+            std::fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        }
+        show(files.config)
+    }
+}
+
+fn list(texts: &[String]) -> Outcome<Vec<Addr>> {
+    let mut ranges = Vec::new();
+    for text in texts {
+        ranges.extend(AddrRange::parse_list(text)?);
+    }
+    Ok(expand(&ranges, MAX_NAMES)?)
+}
+
+/// Reads a rate in requests per second, with or without `/sec`.
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/sec").unwrap_or(text);
+    match number.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
+        _ => Err("write a positive number of requests per second, such as 1000".to_owned()),
+    }
+}
+
+fn show(text: String) -> Outcome<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // Someone downstream, such as `head`, has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+fn complain(kind: &str, message: &dyn std::fmt::Display) {
+    // Nothing can be done where even standard error is closed.
+    let _ = writeln!(io::stderr(), "{kind}: {message}");
+}
