@@ -4,6 +4,8 @@
 //! evaluator. Scripts of phases are checked last, because they see every global variable.
 
 mod expr;
+
+pub(crate) use expr::{no_conversion, no_operator};
 pub mod hir;
 mod names;
 
