@@ -184,19 +184,31 @@ impl Diagnostics {
 }
 
 /// The known name nearest to `word`, if it is near enough to be a slip of the pen.
+///
+/// A slip is a few wrong letters, or a left out part of a name with underscores.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match word.len() {
         0..=2 => 1,
         3..=5 => 2,
         len => (len / 3).min(4),
     };
-    known
-        .into_iter()
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = known
+        .iter()
+        .copied()
         .filter(|name| *name != word && name.len().abs_diff(word.len()) <= limit)
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+        .map(|(_, name)| name);
+    // A forgotten middle part is too far away for the distance: `peak_rate` for `peak_req_rate`.
+    near.or_else(|| {
+        let has_parts = |name: &&str| {
+            let mut parts = name.split('_');
+            word.contains('_') && word.split('_').all(|part| parts.any(|known| known == part))
+        };
+        known.into_iter().find(has_parts)
+    })
 }
 
 /// Edit distance with transposition; a change of letter case costs nothing, underscores neither.

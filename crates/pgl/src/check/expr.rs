@@ -122,6 +122,10 @@ impl Checker<'_> {
 pub(crate) fn no_operator(op: BinaryOp, sign: Span, left: Ty, at: Span, right: Ty, right_at: Span) -> Diagnostic {
     let (l, r) = (left.to_string(), right.to_string());
     let sign_text = op.sign();
+    if let Some(at) = [(left, at), (right, right_at)].into_iter().find(|(ty, _)| ty.base == Base::Undef) {
+        return Diagnostic::new(Code::UndefOperand, at.1, "a value must be filled in here")
+            .note("undef() is allowed only as a whole right-hand side");
+    }
     if left.base == Base::Qualifier {
         let text = format!("a qualifier stands before a time distribution, not before {}", an(&r));
         return Diagnostic::new(Code::BadQualifier, right_at, text)

@@ -4,7 +4,7 @@ use crate::check::hir::{Place, Reference, Target};
 use crate::check::{Checker, field_of};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::syntax::tree::Path;
+use crate::syntax::tree::{Path, Word};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
 
 /// Why a path stands for nothing.
@@ -43,7 +43,29 @@ impl Checker<'_> {
         }
     }
 
+    /// As [`Self::resolve`], and old names of bench settings are led to where they are now.
     fn find(&mut self, path: &Path) -> Result<Place, Missing> {
+        match self.resolve(path) {
+            Err(missing @ (Missing::Name | Missing::Field(..))) => match self.old_form(path) {
+                Some(place) => Ok(place),
+                None => Err(missing),
+            },
+            other => other,
+        }
+    }
+
+    fn old_form(&mut self, path: &Path) -> Option<Place> {
+        let last = path.words.last()?;
+        let now = moved_field(&last.text)?;
+        let mut words = path.words[..path.words.len() - 1].to_vec();
+        words.extend(now.split('.').map(|text| Word { text: text.into(), span: last.span }));
+        let place = self.resolve(&Path { words }).ok()?;
+        let text = format!("`{}` is the old name of `{now}`", last.text);
+        self.report(Diagnostic::new(Code::Deprecated, last.span, text).help(format!("write `{now}`")));
+        Some(place)
+    }
+
+    fn resolve(&mut self, path: &Path) -> Result<Place, Missing> {
         let first = &path.words[0];
         let mut place = self.first(&first.text).ok_or(Missing::Name)?;
         place.span = path.span();
@@ -137,11 +159,7 @@ impl Checker<'_> {
                 let code = if owner.is_some() { Code::UnknownField } else { Code::UndeclaredName };
                 // With many names the order of a hash map must not decide which of two good guesses is shown.
                 names.sort_unstable();
-                let finding = Diagnostic::new(code, word.span, text).did_you_mean(&word.text, names.iter().copied());
-                match moved_field(&word.text) {
-                    Some(now) => finding.help(format!("it is now `{now}`")),
-                    None => finding,
-                }
+                Diagnostic::new(code, word.span, text).did_you_mean(&word.text, names.iter().copied())
             }
             Missing::Field(index, ty) => {
                 let word = &path.words[*index];
@@ -156,14 +174,10 @@ impl Checker<'_> {
                 };
                 let finding = Diagnostic::new(Code::UnknownField, word.span, text)
                     .did_you_mean(&word.text, known.iter().copied());
-                let finding = if known.len() <= 8 && !known.is_empty() {
+                if known.len() <= 8 && !known.is_empty() {
                     finding.note(format!("its fields are {}", known.join(", ")))
                 } else {
                     finding
-                };
-                match moved_field(&word.text) {
-                    Some(now) => finding.help(format!("it is now `{now}`")),
-                    None => finding,
                 }
             }
             Missing::Stat(index) => {
@@ -183,12 +197,6 @@ pub(super) fn moved_field(name: &str) -> Option<&'static str> {
     Some(match name {
         "client_addr_mask" => "client_side.addr_mask",
         "server_addr_mask" => "server_side.addr_mask",
-        "client_host_count" => "client_side.hosts",
-        "client_hosts" => "client_side.hosts",
-        "server_hosts" => "server_side.hosts",
-        "max_client_load" => "client_side.max_host_load",
-        "max_server_load" => "server_side.max_host_load",
-        "max_robot_load" => "client_side.max_agent_load",
         _ => return None,
     })
 }

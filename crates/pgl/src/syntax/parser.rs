@@ -195,6 +195,10 @@ impl<'a> Parser<'a> {
     }
 
     fn missing_semicolon(&mut self) {
+        // After a word that is no token nobody knows whether the statement was meant to end.
+        if self.tokens[self.at - 1].token == Token::Bad {
+            self.silent_at = self.at;
+        }
         let end = self.last_span();
         let starts_statement =
             matches!(self.peek(), Token::Word | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End);

@@ -105,6 +105,8 @@ impl Preprocessor<'_> {
                 )
                 .help("read the program first; if you trust it, allow commands with --allow-exec"),
             );
+            // Something stood here; the parser need not wonder what.
+            self.tokens.push(Tok { token: Token::Bad, span });
             return;
         }
         match self.loader.run(command) {

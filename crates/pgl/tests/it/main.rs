@@ -1,8 +1,10 @@
 //! Tests of the language front end.
 
+mod docs;
 mod formatting;
 mod messages;
 mod programs;
+mod server;
 mod vectors;
 
 use polygraph_pgl::render::Style;
