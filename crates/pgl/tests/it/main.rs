@@ -2,7 +2,9 @@
 
 mod docs;
 mod formatting;
+mod fuzzing;
 mod messages;
+mod mutate;
 mod programs;
 mod server;
 mod vectors;
