@@ -5,6 +5,7 @@ mod cmd;
 mod console;
 mod jobs;
 mod options;
+mod pgl_cmds;
 mod repair;
 
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     Report(cmd::logs::ReportArgs),
     #[command(flatten)]
     Addresses(addr_cmds::AddrCommand),
+    #[command(flatten)]
+    Workloads(pgl_cmds::PglCommand),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
         Command::Addresses(command) => Ok(command.run()),
+        Command::Workloads(command) => Ok(command.run()),
     };
     done.unwrap_or_else(|failure| console::failure(&failure))
 }
