@@ -8,7 +8,7 @@ use polygraph_addr::{AddrRange, expand};
 use polygraph_engine::{ClientJob, Listeners, ServerJob, limits};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
-use polygraph_robot::Load;
+use polygraph_robot::{Load, Origin};
 use polygraph_stats::{Header, Side};
 use polygraph_traffic::{Distr, IdSource, Properties, Seed};
 
@@ -16,7 +16,7 @@ use crate::Failure;
 use crate::options::{CommonOptions, RobotOptions, resolve};
 
 /// Repeats are held back so long if the servers' think time is not known.
-const DEFAULT_SETTLE: f64 = 10.0;
+pub const DEFAULT_SETTLE: f64 = 10.0;
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
 /// A device gets so much longer than the servers think before it must have an object.
@@ -37,8 +37,8 @@ pub struct ClientPlan<'a> {
     pub robot_think: Option<Distr>,
     /// Reply sizes, if the client knows them.
     pub sizes: Option<Distr>,
-    /// Think time of the servers, if the client knows it.
-    pub server_think: Option<Distr>,
+    /// Repeats are held back so long unless an option says otherwise.
+    pub settle: f64,
     /// The phases.
     pub schedule: &'a Schedule,
     /// Name of the workload.
@@ -73,18 +73,19 @@ pub fn client_job(plan: &ClientPlan<'_>) -> Result<ClientJob, Failure> {
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
-    let next_hop = resolve(plan.proxy.unwrap_or(plan.origin))?;
+    let proxy = plan.proxy.map(resolve).transpose()?;
+    // Through a proxy the origin's name is the proxy's business and need not mean anything here.
+    let address = proxy.map_or_else(|| resolve(plan.origin), Ok)?;
     let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(index as u32)).collect();
     let group = ids[0].fresh();
-    let settle = robots.settle_time.unwrap_or_else(|| settle_time(plan.server_think.as_ref()));
+    let settle = robots.settle_time.unwrap_or(plan.settle);
     let settings = polygraph_robot::Settings {
         first_robot: 0,
         robots: robots.robots as usize,
         all_robots: robots.robots as usize,
         addresses: robots.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
-        next_hop,
-        via_proxy: plan.proxy.is_some(),
-        origin: plan.origin.to_owned(),
+        proxy,
+        origins: vec![Origin { authority: plan.origin.to_owned(), address }],
         load: match rate {
             Some(rate) => Load::Open { rate: rate / f64::from(robots.robots) },
             None => Load::Closed { think: plan.robot_think.clone() },
@@ -166,7 +167,7 @@ pub fn server_job(plan: &ServerPlan<'_>, listeners: Listeners) -> ServerJob {
     ];
     facts.extend(common_facts(common, plan.schedule));
     let header = header(Side::Server, common, plan.schedule, plan.workload, facts);
-    ServerJob { settings, listeners, header, log: plan.log.clone() }
+    ServerJob { sites: vec![(settings, listeners)], header, log: plan.log.clone() }
 }
 
 /// Listens at `address` with as many loops as the options say.
@@ -203,9 +204,9 @@ pub fn loops(common: &CommonOptions) -> usize {
     common.loops.map_or(processors, |loops| loops as usize)
 }
 
-/// How long repeats are held back: what nearly all replies of the servers need.
+/// How long repeats are held back if the servers' think time is known: what nearly all replies need.
 pub fn settle_time(think: Option<&Distr>) -> f64 {
-    think.map_or(DEFAULT_SETTLE, |think| think.high() + SETTLE_MARGIN)
+    think.map_or(0.0, Distr::high) + SETTLE_MARGIN
 }
 
 /// Expands address ranges like `127.1.0-39.1-250`.

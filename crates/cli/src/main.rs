@@ -5,6 +5,7 @@ mod cmd;
 mod console;
 mod jobs;
 mod options;
+mod pgl_cmds;
 mod repair;
 
 use std::process::ExitCode;
@@ -63,6 +64,8 @@ enum Command {
     ClassicNames,
     #[command(flatten)]
     Addresses(addr_cmds::AddrCommand),
+    #[command(flatten)]
+    Workloads(pgl_cmds::PglCommand),
 }
 
 fn main() -> ExitCode {
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Addresses(command) => Ok(command.run()),
+        Command::Workloads(command) => Ok(command.run()),
     };
     done.unwrap_or_else(|failure| console::failure(&failure))
 }

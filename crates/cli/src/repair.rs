@@ -21,7 +21,7 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 8] = [
+pub const CLASSIC: [(&str, &str); 9] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
@@ -30,6 +30,7 @@ pub const CLASSIC: [(&str, &str); 8] = [
     ("pmix3-ips", "pmix3-ips"),
     ("webaxe4-ips", "webaxe4-ips"),
     ("dns-cfg", "dns-cfg"),
+    ("pgl-test", "check"),
 ];
 
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of

@@ -11,7 +11,12 @@ pub fn raise_descriptor_limit() -> u64 {
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
         return limit.maximum.unwrap_or(u64::MAX);
     }
-    limit.current.unwrap_or(u64::MAX)
+    descriptor_limit()
+}
+
+/// How many file descriptors this process may open now.
+fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Connections that a process with `descriptors` file descriptors may have open: some are kept for logs,
@@ -39,7 +44,7 @@ pub fn environment() -> Vec<(String, String)> {
         ("kernel".to_owned(), format!("{} {}", text(uname.sysname()), text(uname.release()))),
         ("machine".to_owned(), text(uname.machine())),
         ("processors".to_owned(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
-        ("file descriptors".to_owned(), raise_descriptor_limit().to_string()),
+        ("file descriptors".to_owned(), descriptor_limit().to_string()),
     ];
     for (name, path) in [
         ("local port range", "/proc/sys/net/ipv4/ip_local_port_range"),

@@ -21,6 +21,10 @@ use crate::watch::Watch;
 /// Bytes that one read takes at most. Replies of the standard workloads fit with few exceptions.
 const BUFFER: usize = 64 * 1024;
 
+/// An explicit port can be bound and still be useless, if an earlier connection between the same two addresses
+/// rests in TIME_WAIT: so many others are tried then.
+const PORT_TRIES: usize = 16;
+
 /// What one event loop offers. Clones are handles to the same loop.
 #[derive(Clone, Debug)]
 pub struct Net(Rc<Inner>);
@@ -109,6 +113,24 @@ impl Link for Net {
     }
 
     fn connect(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
+        let tries = if self.0.ports.is_some() { PORT_TRIES } else { 1 };
+        let mut result = Err(ConnectError::NoPort);
+        for _ in 0..tries {
+            result = self.connect_once(from, to);
+            if !matches!(result, Err(ConnectError::NoPort)) {
+                break;
+            }
+        }
+        result
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        tokio::task::spawn_local(task);
+    }
+}
+
+impl Net {
+    fn connect_once(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None).map_err(|e| match e {
@@ -121,10 +143,6 @@ impl Link for Net {
             Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Err(ConnectError::NoPort),
             Err(e) => Err(ConnectError::Refused(e.kind())),
         }
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        tokio::task::spawn_local(task);
     }
 }
 

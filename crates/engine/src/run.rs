@@ -1,6 +1,7 @@
 //! A test from start to end: loops are started, their counts followed, phases ended, logs written.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -47,10 +48,8 @@ pub struct ClientJob {
 /// The origin servers of a test.
 #[derive(Debug)]
 pub struct ServerJob {
-    /// Settings of all servers.
-    pub settings: polygraph_origin::Settings,
-    /// Listening sockets; their number is the number of loops.
-    pub listeners: Listeners,
+    /// Settings and listening sockets of each server; all have a socket for each loop.
+    pub sites: Vec<(polygraph_origin::Settings, Listeners)>,
     /// What the log says about the run.
     pub header: Header,
     /// Where the log goes.
@@ -170,7 +169,7 @@ struct Coordinator {
     idle_timeout: Option<f64>,
     sides: Vec<SideState>,
     inbox: Receiver<HandOver>,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
 }
 
@@ -202,7 +201,8 @@ impl Coordinator {
                 state.back.push(back);
                 let desk = Desk { index, gauge, filled: filled.clone(), used };
                 let name = format!("{}-{index}", side.name());
-                threads.push(worker::start(name, role, frame.clone(), desk).map_err(EngineError::Loop)?);
+                let thread = worker::start(name, role, frame.clone(), desk).map_err(EngineError::Loop)?;
+                threads.push((side, thread));
             }
             sides.push(state);
         }
@@ -294,6 +294,8 @@ impl Coordinator {
             let idle = self.idle_timeout.is_some_and(|timeout| now > last_traffic.1 + nanos(timeout));
             let cut = if interrupted {
                 Some(EndReason::Interrupted)
+            } else if self.loop_is_gone(current.phase) {
+                Some(EndReason::Fatal("an event loop ended before the run".into()))
             } else if self.has_failed(&current) {
                 Some(EndReason::ErrorGoal { phase: self.schedule.phases[current.phase].name.clone() })
             } else if idle {
@@ -344,6 +346,12 @@ impl Coordinator {
         {
             self.timeline.set_end(current.phase, planned);
         }
+    }
+
+    /// Loops live until the last phase has ended; one that is gone before has failed.
+    fn loop_is_gone(&self, phase: usize) -> bool {
+        phase + 1 < self.schedule.phases.len() + usize::from(self.timeline.end(phase).is_none())
+            && self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
     fn has_failed(&self, current: &Current) -> bool {
@@ -419,12 +427,15 @@ impl Coordinator {
         watch: &mut impl FnMut(&Header, &Record),
     ) -> Result<Outcome, EngineError> {
         let deadline = timers::now() + PATIENCE;
-        while self.threads.iter().any(|thread| !thread.is_finished()) && timers::now() < deadline {
+        while self.threads.iter().any(|(_, thread)| !thread.is_finished()) && timers::now() < deadline {
             self.collect(watch)?;
+            if self.threads.iter().all(|(side, thread)| *side == Side::Server || thread.is_finished()) {
+                self.timeline.let_servers_go();
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut failure = None;
-        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
+        for thread in self.threads.drain(..).map(|(_, thread)| thread).filter(JoinHandle::is_finished) {
             match thread.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => failure = Some(e),
@@ -482,13 +493,18 @@ fn client_roles(job: ClientJob) -> Vec<Role> {
         .collect()
 }
 
+/// Gives each loop a socket of every server.
 fn server_roles(job: ServerJob) -> Vec<Role> {
-    let sockets = job.listeners.into_sockets().into_iter().enumerate();
-    sockets
-        .map(|(index, listener)| {
-            let settings =
-                Box::new(polygraph_origin::Settings { index: index as u64, ..job.settings.clone() });
-            Role::Origin { settings, listener }
-        })
-        .collect()
+    let mut loops: Vec<Vec<(polygraph_origin::Settings, OwnedFd)>> = Vec::new();
+    let mut index = 0;
+    for (settings, listeners) in job.sites {
+        for (at, listener) in listeners.into_sockets().into_iter().enumerate() {
+            if loops.len() <= at {
+                loops.push(Vec::new());
+            }
+            loops[at].push((polygraph_origin::Settings { index, ..settings.clone() }, listener));
+            index += 1;
+        }
+    }
+    loops.into_iter().map(|sites| Role::Origin { sites }).collect()
 }

@@ -1,6 +1,6 @@
 //! Which phase it is: written by the coordinator, read by all loops.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use polygraph_link::Nanos;
 
@@ -13,6 +13,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Timeline {
     start: AtomicU64,
     ends: Vec<AtomicU64>,
+    servers_may_go: AtomicBool,
 }
 
 impl Timeline {
@@ -21,6 +22,7 @@ impl Timeline {
         Timeline {
             start: AtomicU64::new(UNKNOWN),
             ends: (0..phases).map(|_| AtomicU64::new(UNKNOWN)).collect(),
+            servers_may_go: AtomicBool::new(false),
         }
     }
 
@@ -47,6 +49,17 @@ impl Timeline {
     /// Decides the end of `phase`.
     pub fn set_end(&self, phase: usize, at: Nanos) {
         self.ends[phase].store(at, Ordering::Release);
+    }
+
+    /// Whether servers may close their connections: while robots of this process are still counting, that
+    /// would look to them like failures.
+    pub fn servers_may_go(&self) -> bool {
+        self.servers_may_go.load(Ordering::Acquire)
+    }
+
+    /// Lets the servers close.
+    pub fn let_servers_go(&self) {
+        self.servers_may_go.store(true, Ordering::Release);
     }
 
     /// Ends the run at `at`: the phase that is going on then, and all later ones.

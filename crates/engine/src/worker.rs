@@ -103,10 +103,8 @@ pub enum Role {
     },
     /// Origin servers.
     Origin {
-        /// Their settings.
-        settings: Box<polygraph_origin::Settings>,
-        /// The loop's listening socket.
-        listener: OwnedFd,
+        /// Settings and this loop's listening socket of each server.
+        sites: Vec<(polygraph_origin::Settings, OwnedFd)>,
     },
 }
 
@@ -154,9 +152,11 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
             let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
             (net, Some(crew))
         }
-        Role::Origin { settings, listener } => {
+        Role::Origin { sites } => {
             let net = Net::new(frame.quantum, None)?;
-            serve_all(&net, *settings, listener, &recorder);
+            for (settings, listener) in sites {
+                serve_all(&net, settings, listener, &recorder);
+            }
             (net, None)
         }
     };
@@ -243,8 +243,13 @@ impl Keeper {
             };
             phase_begin = end_of_phase;
         }
-        if let Some(crew) = &self.crew {
-            crew.set_throttle(Throttle::Stopped);
+        match &self.crew {
+            Some(crew) => crew.set_throttle(Throttle::Stopped),
+            None => {
+                while !self.frame.timeline.servers_may_go() {
+                    self.net.sleep_until(self.net.now() + GLANCE / 5).await;
+                }
+            }
         }
     }
 

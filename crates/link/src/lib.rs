@@ -6,9 +6,10 @@
 //!
 //! A link belongs to one thread: nothing here is `Send`, nothing is shared between loops.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::task::Poll;
 
 /// Nanoseconds since an arbitrary fixed moment before the start of the run, by a clock that never jumps.
 pub type Nanos = u64;
@@ -92,6 +93,20 @@ pub trait Conn: 'static {
 
     /// From `at` on (with a resolution of a tenth of a second) waiting ends with `TimedOut`.
     fn set_deadline(&mut self, at: Option<Nanos>);
+}
+
+/// Lets the other tasks of the loop have their turn. Whoever works through a backlog must call it now and
+/// then, or nothing else on the loop happens until the backlog is gone.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| match std::mem::replace(&mut yielded, true) {
+        true => Poll::Ready(()),
+        false => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// Sends all of `bytes`.

@@ -86,6 +86,8 @@ pub struct PhaseFacts {
     pub begin_s: Option<f64>,
     /// When its last interval ended, in seconds since the start of the run.
     pub end_s: Option<f64>,
+    /// Seconds of it that no interval covers although it went on: the most that any process lost.
+    pub lost_s: f64,
     /// How it ended: the worst that happened to it in any process.
     pub end: PhaseEnd,
     /// What was counted; `None` if nothing was.
@@ -291,9 +293,25 @@ fn fold_phase(logs: &[&Log], name: &str, start_unix_ns: u64) -> PhaseFacts {
         goal_xactions: plans.iter().map(|plan| plan.xactions).sum(),
         begin_s: times(|interval| interval.begin_ns).reduce(f64::min),
         end_s: times(|interval| interval.end_ns).reduce(f64::max),
+        lost_s: logs.iter().map(|log| lost_s(log, name)).fold(0.0, f64::max),
         end: logs.iter().map(|log| phase_end(log, name)).max().unwrap_or(PhaseEnd::NotReached),
         scope: Scope::concurrent(taking_part().map(|log| Scope::of_intervals(log.intervals_of(name)))),
     }
+}
+
+/// Seconds between begin and end of a phase that its intervals do not cover.
+fn lost_s(log: &Log, name: &str) -> f64 {
+    let (mut begin, mut end) = (None, None);
+    for record in &log.log.records {
+        match record {
+            Record::PhaseBegin { at_ns, phase } if log.phase_name(*phase) == name => begin = Some(*at_ns),
+            Record::PhaseEnd { at_ns, phase, .. } if log.phase_name(*phase) == name => end = Some(*at_ns),
+            _ => {}
+        }
+    }
+    let (Some(begin), Some(end)) = (begin, end) else { return 0.0 };
+    let covered: f64 = log.intervals_of(name).map(Interval::seconds).sum();
+    (end.saturating_sub(begin) as f64 * 1e-9 - covered).max(0.0)
 }
 
 fn phase_end(log: &Log, name: &str) -> PhaseEnd {

@@ -28,6 +28,8 @@ pub struct Run {
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
     pub error: Option<(usize, ErrorKind)>,
+    /// Intervals that begin between these seconds are not written.
+    pub lost: Option<(f64, f64)>,
     /// How the log ends; `None` is a killed process.
     pub end: Option<EndReason>,
     /// The process ends after so many seconds, whatever the plan says.
@@ -48,6 +50,7 @@ impl Default for Run {
             late_us: 150,
             clock_step_ns: 0,
             error: None,
+            lost: None,
             end: Some(EndReason::Finished),
             stop_at: None,
             seed: 1,
@@ -172,7 +175,7 @@ impl Run {
                 let middle = begin <= self.length() / 2.0 && end > self.length() / 2.0;
                 let mut next = Block::new();
                 next.begin_after(&block);
-                write(Record::Interval(Box::new(Interval {
+                let interval = Record::Interval(Box::new(Interval {
                     phase: phase as u32,
                     begin_ns: (begin * SECOND) as u64,
                     end_ns: (end * SECOND) as u64,
@@ -181,7 +184,10 @@ impl Run {
                     rss_bytes: 40 << 20,
                     clock_step_ns: if middle { self.clock_step_ns } else { 1000 },
                     block: std::mem::replace(&mut block, next),
-                })));
+                }));
+                if self.lost.is_none_or(|(from, to)| begin < from || begin >= to) {
+                    write(interval);
+                }
                 begin = end;
             }
             let planned: f64 = self.phases[..=phase].iter().sum();

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `interrupted` | a client was stopped, died, or its log is damaged or was not closed; a server's log ends before the primary phase | INVALID |
 //! | `phase` | the primary phase was cut short, or nothing was measured in it | INVALID |
+//! | `gaps` | more than [`LOST_MAX`] of the primary phase (and more than [`LOST_LEAST_S`]) have no statistics: the bench was stuck | INVALID |
 //! | `saturated` | the busiest event loop, either side, was at work for more than [`BUSY_MAX`] of the primary phase | INVALID |
 //! | `late` | 99 % of the starts were not within [`LATE_LEAST_MS`] or [`LATE_SHARE`] of the mean response time, whichever is longer | INVALID |
 //! | `clock` | the time-of-day clock was set by more than [`CLOCK_STEP_MAX_MS`] | INVALID |
@@ -15,13 +16,13 @@
 //! | `following` | in the second half of the primary phase fewer transactions ended than began, by more than [`GAP_MAX`] | FAILED |
 //! | `growing` | concurrent transactions grew all through the primary phase | FAILED |
 //! | `correctness` | wrong, stale, foreign or uncachable replies, more than [`WRONG_MAX`]; fewer: warning | FAILED |
-//! | `one side` | no client or no server logs | warning |
+//! | `one side` | no client logs; no server logs: warning | INVALID |
 //!
 //! # Precedence
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be the doing of a bench that no longer
-//! reads its sockets. So: if the bench was saturated, evidence of the second kind only becomes a warning.
+//! reads its sockets. So: if the bench was saturated or stuck, evidence of the second kind only becomes a warning.
 //!
 //! After that FAILED wins over INVALID. Late starts, clock steps, an interrupted or short run spoil the
 //! figures, but they do not excuse the device: starts that were late were still made, and what was
@@ -39,6 +40,10 @@ use crate::scope::Scope;
 
 /// Share of the primary phase that the busiest event loop may be at work.
 pub const BUSY_MAX: f64 = 0.90;
+/// Share of the primary phase that may be without statistics.
+pub const LOST_MAX: f64 = 0.02;
+/// Seconds of the primary phase that may be without statistics, however short it is: an interval and a half.
+pub const LOST_LEAST_S: f64 = 1.5;
 /// Lateness in milliseconds that is always allowed for 99 % of the starts.
 pub const LATE_LEAST_MS: f64 = 10.0;
 /// Lateness that is allowed as a share of the mean response time.
@@ -185,10 +190,10 @@ impl Findings {
 
     fn into_verdict(self) -> Verdict {
         let mut findings = self.0;
-        if findings.iter().any(|finding| finding.rule == "saturated") {
+        if findings.iter().any(|finding| ["saturated", "gaps"].contains(&finding.rule)) {
             for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
                 finding.weight = Weight::Warning;
-                finding.text.push_str(" (perhaps the bench's doing, for it was saturated)");
+                finding.text.push_str(" (perhaps the bench's doing, for it was not quick enough itself)");
             }
         }
         findings.sort_by_key(|finding| finding.weight);
@@ -226,8 +231,8 @@ impl Findings {
                 self.add("one side", Weight::Warning, "no server log: only the client side is shown".into());
             }
             (None, Some(_)) => {
-                let text = "no client log: figures are those of the servers, without hits".to_owned();
-                self.add("one side", Weight::Warning, text);
+                let text = "no client log: what the device did for its clients is unknown".to_owned();
+                self.add("one side", Weight::Invalid, text);
             }
             _ => {}
         }
@@ -261,6 +266,13 @@ impl Findings {
             let name = &phase.name;
             let measured = phase.scope.as_ref().map_or(0.0, |scope| scope.seconds);
             let goal = phase.goal_duration_s.map(|s| format!(" of {s:.1} s")).unwrap_or_default();
+            if phase.lost_s > LOST_LEAST_S.max(LOST_MAX * (measured + phase.lost_s)) {
+                let text = format!(
+                    "the bench was stuck: {:.1} s of the primary phase {name} have no statistics",
+                    phase.lost_s
+                );
+                self.add("gaps", Weight::Invalid, text);
+            }
             match phase.end {
                 PhaseEnd::Complete => {}
                 PhaseEnd::CutShort | PhaseEnd::Unended => {

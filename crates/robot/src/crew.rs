@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND, nanos};
+use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::{Arrivals, IdSource, LoadCurve, Random, Stream};
 use polygraph_wire::url;
@@ -15,6 +15,9 @@ use crate::account;
 use crate::exchange::{Fault, exchange};
 use crate::order::{Chooser, Order, RequestWriter, connection_uses};
 use crate::settings::{Load, Settings};
+
+/// So many overdue requests are launched before replies and timers get their turn.
+const LAUNCHES_IN_A_ROW: u32 = 16;
 
 /// A connection in the hands of a transaction or waiting in a robot's pool.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Leased<C> {
     /// It is closed after so many requests.
     pub use_limit: u32,
     opened: Nanos,
+    /// Number of the origin server it leads to; 0 for the proxy.
+    hop: usize,
 }
 
 #[derive(Debug)]
@@ -121,10 +126,16 @@ impl<L: Link> Crew<L> {
         };
         // Ties are broken by robot number, so the order of launches follows from the seed alone.
         let mut agenda: BinaryHeap<_> = (0..self.settings.robots).map(|i| Reverse((next(i), i))).collect();
+        let mut launched_in_a_row = 0;
         while let Some(&Reverse((due, robot))) = agenda.peek() {
             if due > self.link.now() {
                 self.link.sleep_until(due).await;
+                launched_in_a_row = 0;
+            } else if launched_in_a_row == LAUNCHES_IN_A_ROW {
+                yield_now().await;
+                launched_in_a_row = 0;
             }
+            launched_in_a_row += 1;
             if self.throttle.get() == Throttle::Stopped {
                 return;
             }
@@ -220,7 +231,8 @@ impl<L: Link> Crew<L> {
 
     /// The URL of an order, for messages.
     pub fn url(&self, order: &Order) -> String {
-        format!("http://{}{}", self.settings.origin, String::from_utf8_lossy(&url::path(&order.oid)))
+        let authority = &self.settings.origins[order.origin].authority;
+        format!("http://{authority}{}", String::from_utf8_lossy(&url::path(&order.oid)))
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.
@@ -246,12 +258,17 @@ impl<L: Link> Crew<L> {
         self.recorder.with(|block| block.retried += 1);
     }
 
-    /// A connection for `robot`: the idle one it used last, or a new one.
+    /// A connection for `robot` to the proxy, or to an origin server if there is none: the idle one it used last,
+    /// or a new one.
     ///
     /// # Errors
     /// If no connection can be had.
-    pub fn lease(&self, robot: usize) -> Result<Leased<L::Conn>, Fault> {
-        while let Some(mut leased) = self.pop_idle(robot) {
+    pub fn lease(&self, robot: usize, origin: usize) -> Result<Leased<L::Conn>, Fault> {
+        let (hop, address) = match self.settings.proxy {
+            Some(proxy) => (0, proxy),
+            None => (origin, self.settings.origins[origin].address),
+        };
+        while let Some(mut leased) = self.pop_idle(robot, hop) {
             if !leased.conn.is_disturbed() {
                 return Ok(leased);
             }
@@ -263,14 +280,16 @@ impl<L: Link> Crew<L> {
         }
         let use_limit = connection_uses(&self.settings, &mut *self.connection_rng.borrow_mut());
         let opened = self.link.now();
-        let conn = self.link.connect(self.address(robot), self.settings.next_hop)?;
+        let conn = self.link.connect(self.address(robot), address)?;
         self.open.set(self.open.get() + 1);
         self.recorder.with(|block| block.conns.enter(opened));
-        Ok(Leased { conn, uses: 0, use_limit, opened })
+        Ok(Leased { conn, uses: 0, use_limit, opened, hop })
     }
 
-    fn pop_idle(&self, robot: usize) -> Option<Leased<L::Conn>> {
-        self.robots.borrow_mut()[robot].idle.pop()
+    fn pop_idle(&self, robot: usize, hop: usize) -> Option<Leased<L::Conn>> {
+        let idle = &mut self.robots.borrow_mut()[robot].idle;
+        let at = idle.iter().rposition(|leased| leased.hop == hop)?;
+        Some(idle.remove(at))
     }
 
     fn address(&self, robot: usize) -> Option<IpAddr> {

@@ -40,7 +40,7 @@ impl From<ConnectError> for Fault {
 pub async fn exchange<L: Link>(crew: &Crew<L>, robot: usize, order: &Order) -> Result<Facts, Fault> {
     let deadline = crew.settings().lifetime.map(|lifetime| crew.now() + lifetime);
     for _ in 0..=MAX_RETRIES {
-        let mut leased = crew.lease(robot)?;
+        let mut leased = crew.lease(robot, order.origin)?;
         let reused = leased.uses > 0;
         leased.uses += 1;
         let mut reader = ReplyReader::default();

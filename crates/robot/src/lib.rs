@@ -16,4 +16,4 @@ pub mod reply;
 pub mod settings;
 
 pub use crew::Crew;
-pub use settings::{Load, Settings};
+pub use settings::{Load, Origin, Settings};

@@ -20,6 +20,15 @@ pub enum Load {
     },
 }
 
+/// An origin server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// As it stands in URLs, `host:port`.
+    pub authority: String,
+    /// Where it is; of no meaning through a proxy.
+    pub address: SocketAddr,
+}
+
 /// The robots of one loop.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -31,12 +40,11 @@ pub struct Settings {
     pub all_robots: usize,
     /// Local addresses; robot `i` uses number `i` modulo their count. Empty: the system chooses.
     pub addresses: Vec<IpAddr>,
-    /// Where connections go: the proxy under test, or the origin server itself.
-    pub next_hop: SocketAddr,
-    /// The next hop is a proxy: requests carry absolute URLs.
-    pub via_proxy: bool,
-    /// The origin server as it stands in URLs, `host:port`.
-    pub origin: String,
+    /// The proxy under test: all connections go to it, and requests carry absolute URLs. `None`: robots connect
+    /// to the origin servers.
+    pub proxy: Option<SocketAddr>,
+    /// The origin servers, at least one; every request goes to one of them, all alike.
+    pub origins: Vec<Origin>,
     /// When requests are sent.
     pub load: Load,
     /// The load, or the number of active robots, rises linearly over so many seconds.

@@ -127,6 +127,29 @@ mod tests {
     }
 
     #[test]
+    fn the_offered_hit_ratio_of_short_runs_has_no_bias() {
+        // 100 runs of 9,000 requests at 100/s, a tenth of each left out as warm-up: repeats of cachable
+        // objects, offered by a recurrence of 0.55/0.8. Five standard errors of the mean of all.
+        let properties = crate::Properties { seed: Seed(1), size: crate::Distr::Const(1.0) };
+        let mut ids = crate::IdSource::unique(1_800_000_000, 5, 5);
+        let (mut offered, mut all) = (0u64, 0u64);
+        for run in 0..100 {
+            let mut world = World::new(ids.fresh(), 7_750_000_000);
+            let mut rng = Seed(3).stream("offered", run);
+            for step in 0..9_000u64 {
+                let choice = world.choose(step * 10_000_000, 0.6875, Popularity::Unif, &mut rng);
+                if step >= 900 {
+                    all += 1;
+                    let kind = properties.classic_kind(world.id(), choice.name, 0.8);
+                    offered += u64::from(choice.repeat && kind == crate::Kind::CACHABLE);
+                }
+            }
+        }
+        let share = offered as f64 / all as f64;
+        assert!((share - 0.55).abs() < 5.0 * (0.55 * 0.45 / all as f64).sqrt(), "{share} of {all}");
+    }
+
+    #[test]
     fn uniform_choice_has_no_favourites() {
         // Chi-square over 20 names: 19 degrees of freedom, 99.9 % point 43.8.
         let mut rng = Seed(4).stream("unif", 0);

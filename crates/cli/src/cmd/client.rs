@@ -9,7 +9,7 @@ use polygraph_plan::Schedule;
 use polygraph_traffic::Distr;
 
 use crate::console::{Classic, Progress};
-use crate::jobs::{self, ClientPlan, client_job};
+use crate::jobs::{self, ClientPlan, DEFAULT_SETTLE, client_job};
 use crate::options::{CommonOptions, Optional, RobotOptions, host_port, optional_time, sizes, think};
 use crate::{Done, cmd};
 
@@ -57,7 +57,7 @@ pub fn run(args: Args) -> Done {
         origin: &args.origin,
         robot_think: args.xact_think.0.clone(),
         sizes: args.rep_sz.clone(),
-        server_think: None,
+        settle: DEFAULT_SETTLE,
         schedule: &schedule,
         workload: "command line",
         log: args.log.clone(),

@@ -10,7 +10,7 @@ use polygraph_link::nanos;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_report::{Log, summary_text, write_report};
 use polygraph_stats::EndReason;
-use polygraph_traffic::Distr;
+use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
 use crate::jobs::{self, ClientPlan, ServerPlan, client_job, server_job};
@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Done {
     let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: Some(0.3) });
     let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
     let bench = Bench {
-        workload: "PolyMix-1",
+        workload: workload_name(&args),
         label: if args.common.label.is_empty() { "run" } else { &args.common.label },
         proxy: args.proxy.as_deref(),
         origin: SocketAddr::new(args.origin_address, args.origin_port),
@@ -92,6 +92,19 @@ pub fn run(args: Args) -> Done {
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
+}
+
+/// Only what is PolyMix-1 may be called so: everything but rate, durations and connections has a fixed value.
+fn workload_name(args: &Args) -> &'static str {
+    let robots = &args.robots.robots;
+    let standard = robots.req_rate.is_some_and(|rate| rate.0.is_some())
+        && robots.dhr == 0.55
+        && robots.rep_cachable == 0.8
+        && robots.pop_model == Popularity::Unif
+        && args.replies.rep_sz == Distr::Exp { mean: 13.0 * 1024.0 }
+        && args.xact_think.0 == Some(Distr::Norm { mean: 3.0, sd: 1.5 })
+        && args.common.pconn_use_lmt == Distr::Const(1.0);
+    if standard { "PolyMix-1" } else { "command line, after PolyMix-1" }
 }
 
 /// A test with both sides on this machine.
@@ -158,7 +171,7 @@ impl Bench<'_> {
             origin: &origin,
             robot_think: None,
             sizes: Some(self.sizes.clone()),
-            server_think: self.think.clone(),
+            settle: jobs::settle_time(self.think.as_ref()),
             schedule: &self.schedule,
             workload: self.workload,
             log: log("client.log"),

@@ -12,14 +12,21 @@ type Columns = &'static [(&'static str, &'static str)];
 /// A figure over time.
 fn over_time(side: &SideFacts, base: Chart, columns: Columns) -> Chart {
     let points = with_gaps(&side.series);
-    let lines = columns.iter().map(|&(name, figure)| Line {
-        name,
-        values: points.iter().map(|(_, point)| point.and_then(|point| point.get(figure))).collect(),
+    let lines = columns.iter().map(|&(name, figure)| {
+        Line::new(name, points.iter().map(|(_, point)| point.and_then(|point| point.get(figure))).collect())
     });
+    let (across, unit_s) = Across::time(points.last().map_or(0.0, |(at, _)| *at));
     Chart {
-        x: points.iter().map(|(at, _)| *at).collect(),
+        across,
+        x: points.iter().map(|(at, _)| *at / unit_s).collect(),
         lines: lines.collect(),
-        marks: side.phases.iter().filter_map(|phase| phase.begin_s).filter(|at| *at > 0.0).collect(),
+        marks: side
+            .phases
+            .iter()
+            .filter_map(|phase| phase.begin_s)
+            .filter(|at| *at > 0.0)
+            .map(|at| at / unit_s)
+            .collect(),
         ..base
     }
 }
@@ -42,7 +49,7 @@ fn chart(id: &'static str, title: &'static str, y_title: &'static str, about: &s
         id,
         title,
         about: about.to_owned(),
-        across: Across::Time,
+        across: Across::Seconds,
         x: Vec::new(),
         y_title,
         log: false,
@@ -77,6 +84,7 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
     .draw()
 }
 
+/// Without the median: with a hit ratio near 50 % it jumps between the times of hits and of misses.
 pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
     log_if_wide(over_time(
         facts.main_side(),
@@ -86,12 +94,7 @@ pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
             "ms",
             "Mean and percentiles of all good replies, from the actual start of each request.",
         ),
-        &[
-            ("mean", "baseline.rptm.mean"),
-            ("median", "baseline.rptm.p50"),
-            ("95 %", "baseline.rptm.p95"),
-            ("99 %", "baseline.rptm.p99"),
-        ],
+        &[("mean", "baseline.rptm.mean"), ("p95", "baseline.rptm.p95"), ("p99", "baseline.rptm.p99")],
     ))
     .draw()
 }
@@ -124,11 +127,11 @@ pub fn distribution(facts: &RunFacts) -> Option<Drawn> {
     let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
     let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
     let of = |class: Class| quantiles(&scope.block.class(class).rptm_us, &shares);
-    let mut lines = vec![Line { name: "all", values: quantiles(&scope.all.rptm_us, &shares) }];
+    let mut lines = vec![Line::new("all", quantiles(&scope.all.rptm_us, &shares))];
     if facts.client.is_some() {
-        lines.push(Line { name: "hits", values: of(Class::Hit) });
-        lines.push(Line { name: "cachable misses", values: of(Class::Miss) });
-        lines.push(Line { name: "uncachable", values: of(Class::Uncachable) });
+        lines.push(Line::new("hits", of(Class::Hit)));
+        lines.push(Line::new("cachable misses", of(Class::Miss)));
+        lines.push(Line::new("uncachable", of(Class::Uncachable)));
     }
     log_if_wide(Chart {
         across: Across::Percent,
@@ -152,8 +155,8 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
     let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
     let shares: Vec<f64> = x.iter().map(|&n| share_of_nines(n)).collect();
     let lines = vec![
-        Line { name: "from the actual start", values: quantiles(&scope.all.rptm_us, &shares) },
-        Line { name: "from the moment due", values: quantiles(&scope.all.due_rptm_us, &shares) },
+        Line::new("from the actual start", quantiles(&scope.all.rptm_us, &shares)),
+        Line::new("from the moment due", quantiles(&scope.all.due_rptm_us, &shares)),
     ];
     log_if_wide(Chart {
         across: Across::Nines,
@@ -225,14 +228,15 @@ pub fn busy(facts: &RunFacts) -> Option<Drawn> {
     let mut chart = over_time(main, base, &[("client", "cpu.busiest.share")]);
     chart.lines[0].name = main.side.name();
     if let Some(server) = facts.server.as_ref().filter(|_| facts.client.is_some()) {
-        let at = |x: f64| server.series.iter().find(|point| (point.at_s - x).abs() < 0.01);
-        let values =
-            chart.x.iter().map(|&x| at(x).and_then(|point| point.get("cpu.busiest.share"))).collect();
-        chart.lines.push(Line { name: "server", values });
+        let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
+        let points = with_gaps(&main.series);
+        let values = points.iter().map(|(at_s, _)| at(*at_s)?.get("cpu.busiest.share")).collect();
+        chart.lines.push(Line::new("server", values));
     }
     chart.draw()
 }
 
+/// In microseconds if starts are as punctual as they should be.
 pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
     let side = facts.client.as_ref()?;
     let base = chart(
@@ -241,7 +245,13 @@ pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
         "ms",
         "99 % of the requests of each interval were started no later than this after they were due.",
     );
-    over_time(side, base, &[("99 %", "late.p99")]).draw()
+    let mut chart = over_time(side, base, &[("p99", "late.p99")]);
+    let late = &mut chart.lines[0].values;
+    if late.iter().flatten().all(|ms| *ms < 5.0) {
+        late.iter_mut().flatten().for_each(|ms| *ms *= 1000.0);
+        chart.y_title = "us";
+    }
+    chart.draw()
 }
 
 pub fn memory(facts: &RunFacts) -> Option<Drawn> {

@@ -197,12 +197,9 @@ fn tiles(facts: &RunFacts) -> Vec<Tile> {
             name: "Mean response time",
             value: text::short(figure("resp_tm_mean")),
             unit: "ms",
-            more: format!(
-                "median {}, 95 % {}, 99 % {}",
-                text::ms(figure("resp_tm_p50")),
-                text::ms(figure("resp_tm_p95")),
-                text::ms(figure("resp_tm_p99"))
-            ),
+            more: [("p50", "resp_tm_p50"), ("p95", "resp_tm_p95"), ("p99", "resp_tm_p99")]
+                .map(|(shown, name)| format!("{shown} {}", text::ms(figure(name))).replace(' ', "\u{a0}"))
+                .join(" · "),
         },
     ];
     if facts.client.is_some() {
@@ -246,9 +243,12 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         "errors",
         "Errors",
         "Failed transactions, and faults that were noted in transactions that went on, over the whole run.",
-        vec![Some(tables::errors(facts))],
+        vec![tables::errors(facts)],
         vec![charts::errors(facts)],
     );
+    if errors.tables.is_empty() {
+        errors.about = "None: no transaction failed, and no fault was noted.";
+    }
     errors.samples = facts
         .sides()
         .flat_map(|side| side.samples.iter().map(|sample| example(sample, side.side.name())))
@@ -307,7 +307,7 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         ),
     ]
     .into_iter()
-    .filter(|section| !section.tables.is_empty() || !section.charts.is_empty())
+    .filter(|section| section.id == "errors" || !section.tables.is_empty() || !section.charts.is_empty())
     .collect()
 }
 
@@ -355,7 +355,7 @@ fn glossary() -> Vec<Term> {
         figure("req_rate", "offered load"),
         figure("rep_rate", "measured load"),
         figure("resp_tm_mean", "mean response time"),
-        word("95 %, 99 %", "percentiles: that share of the replies took no longer"),
+        word("p50, p95, p99", "percentiles: 50, 95, 99 % of the replies took no longer; p50 is the median"),
         figure("req_dhr", "offered document hit ratio"),
         figure("rep_dhr", "measured document hit ratio"),
         figure("rep_bhr", "measured byte hit ratio"),

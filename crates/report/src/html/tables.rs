@@ -5,7 +5,7 @@ use polygraph_stats::{Class, ErrorKind};
 use crate::figures::{error_count, value};
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
 use crate::scope::Scope;
-use crate::text::{UNDEFINED, bytes, duration, ms, number};
+use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
 
 /// A table.
 pub struct Table {
@@ -50,7 +50,7 @@ pub fn load(facts: &RunFacts) -> Option<Table> {
 pub fn response_times(facts: &RunFacts) -> Option<Table> {
     let scope = &facts.headline.as_ref()?.scope;
     let cells = |prefix: &str| {
-        let time = |leaf: &str| ms(value(&format!("{prefix}.{leaf}"), scope));
+        let time = |leaf: &str| short(value(&format!("{prefix}.{leaf}"), scope));
         let count = number(value(&format!("{prefix}.count"), scope), 0);
         [count, time("mean"), time("p50"), time("p90"), time("p95"), time("p99"), time("max")]
     };
@@ -63,8 +63,8 @@ pub fn response_times(facts: &RunFacts) -> Option<Table> {
     }
     rows.retain(|row| row[1] != "0");
     Some(Table {
-        caption: caption("Response time", facts),
-        head: vec!["replies", "count", "mean", "median", "90 %", "95 %", "99 %", "max"],
+        caption: caption("Response time in ms", facts),
+        head: vec!["replies", "count", "mean", "p50", "p90", "p95", "p99", "max"],
         rows,
     })
 }
@@ -84,9 +84,12 @@ pub fn hits(facts: &RunFacts) -> Option<Table> {
     }
     rows.push(row("offered", [percent("req_dhr"), percent("req_bhr")]));
     rows.push(row("measured", [percent("rep_dhr"), percent("rep_bhr")]));
-    if let Some((documents, volume)) = two_sided(facts) {
-        let text = |share: f64| format!("{} %", number(Some(share), 2));
-        rows.push(row("whole run, client minus server counts", [text(documents), text(volume)]));
+    if let (Some((documents, volume)), Some(total)) = (two_sided(facts), &facts.main_side().total) {
+        let text =
+            |share: Option<f64>| share.map_or(UNDEFINED.into(), |s| format!("{} %", number(Some(s), 2)));
+        let seen = [text(value("rep_dhr", total)), text(value("rep_bhr", total))];
+        rows.push(row("whole run, measured", seen));
+        rows.push(row("whole run, client minus server counts", [text(Some(documents)), text(Some(volume))]));
     }
     rows.push(row("cachable replies", [percent("cachable.ratio.obj"), percent("cachable.ratio.byte")]));
     Some(Table { caption: caption("Hit ratio", facts), head: vec!["", "documents", "bytes"], rows })
@@ -139,7 +142,8 @@ pub fn connections(facts: &RunFacts) -> Option<Table> {
     })
 }
 
-pub fn errors(facts: &RunFacts) -> Table {
+/// `None` if there were no errors.
+pub fn errors(facts: &RunFacts) -> Option<Table> {
     let mut rows = Vec::new();
     for side in facts.sides() {
         let Some(total) = &side.total else { continue };
@@ -160,14 +164,11 @@ pub fn errors(facts: &RunFacts) -> Table {
             }
         }
     }
-    if rows.is_empty() {
-        rows.push(row("none", ["", "", "0", ""].map(String::from)));
-    }
-    Table {
+    (!rows.is_empty()).then(|| Table {
         caption: "Errors of the whole run".into(),
         head: vec!["error", "side", "effect", "count", "of transactions"],
         rows,
-    }
+    })
 }
 
 pub fn phases(side: &SideFacts) -> Table {
@@ -210,7 +211,7 @@ pub fn phases(side: &SideFacts) -> Table {
             "offered/s",
             "measured/s",
             "mean",
-            "95 %",
+            "p95",
             "DHR %",
             "BHR %",
             "errors",
@@ -268,8 +269,8 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
         value("cpu.xact.time", scope).map_or(UNDEFINED.into(), |us| format!("{} us", number(Some(us), 1)))
     });
     line("lateness of starts, mean", &time("late.mean"));
-    line("lateness of starts, median", &time("late.p50"));
-    line("lateness of starts, 99 %", &time("late.p99"));
+    line("lateness of starts, p50", &time("late.p50"));
+    line("lateness of starts, p99", &time("late.p99"));
     line("lateness of starts, max", &time("late.max"));
     line("largest clock step", &time("clock.step"));
     line("memory", &|scope| bytes(value("rss.size", scope)));

@@ -81,6 +81,29 @@ fn the_first_screen_says_what_the_facts_say() {
 }
 
 #[test]
+fn every_figure_is_there() {
+    let run = Run { error: Some((40, ErrorKind::BadStatus)), ..Run::default() };
+    let page = html(&fold(&run.logs()).unwrap());
+    let figures: Vec<_> = attributes(&page, "id").into_iter().filter(|id| id.starts_with("fig-")).collect();
+    let drawn = figures.iter().filter(|id| !id.ends_with("-t") && !id.ends_with("-d")).count();
+    assert_eq!(drawn, 11, "{figures:?}");
+    let sections: Vec<_> =
+        page.split("<section id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = [
+        "load",
+        "response-time",
+        "hits",
+        "connections",
+        "errors",
+        "phases",
+        "health",
+        "configuration",
+        "glossary",
+    ];
+    assert_eq!(sections, all);
+}
+
+#[test]
 fn what_was_not_measured_is_not_shown() {
     let page = |logs: &[Log]| html(&fold(logs).unwrap());
     let server = page(&[Run::default().server()]);
@@ -101,7 +124,7 @@ fn reports_are_written_and_failures_named() {
     let log = dir.path().join("client.log");
     fs::write(&log, Run::default().bytes(polygraph_stats::Side::Client)).unwrap();
     let out = dir.path().join("report.html");
-    let facts = write_report(&[log.clone()], &out).unwrap();
+    let facts = write_report(std::slice::from_ref(&log), &out).unwrap();
     assert_eq!(facts.verdict.outcome, crate::Outcome::Valid);
     assert_eq!(fs::read_to_string(&out).unwrap(), html(&facts));
     let error = |result: Result<RunFacts, ReportError>| result.unwrap_err().to_string();

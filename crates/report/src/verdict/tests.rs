@@ -41,6 +41,12 @@ fn a_phase_without_warm_up_does_not_look_like_overload() {
 }
 
 #[test]
+fn one_side_only() {
+    check_logs(&[Run::default().client()], Outcome::Valid, &["(one side)"]);
+    check_logs(&[Run::default().server()], Outcome::Invalid, &["one side"]);
+}
+
+#[test]
 fn interrupted_client() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() };
     check(&run, Outcome::Invalid, &["interrupted", "phase"]);
@@ -73,6 +79,20 @@ fn a_server_must_live_as_long_as_the_primary_phase() {
 fn primary_phase_never_reached() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(3.0), ..Run::default() };
     check(&run, Outcome::Invalid, &["interrupted", "phase", "(samples)"]);
+}
+
+#[test]
+fn a_stuck_bench() {
+    let run = Run { lost: Some((20.0, 26.0)), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], Outcome::Invalid, &["gaps"]);
+    let blip = Run { lost: Some((20.0, 21.0)), ..Run::default() };
+    check_logs(&[blip.client(), Run::default().server()], Outcome::Valid, &[]);
+    let slow = Run { capacity: 80.0, lost: Some((20.0, 22.0)), ..Run::default() };
+    check_logs(
+        &[slow.client(), Run::default().server()],
+        Outcome::Invalid,
+        &["gaps", "(following)", "(growing)"],
+    );
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! The checked program: every name is resolved, every expression has a type.
+
+use crate::calls::Call;
+use crate::source::Span;
+use crate::syntax::tree::{BinaryOp, UnaryOp};
+use crate::types::{StatMember, Ty};
+use crate::value::Value;
+
+/// Index of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VarId(pub u32);
+
+/// A declared variable.
+#[derive(Debug, Clone)]
+pub struct Var {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its type.
+    pub ty: Ty,
+    /// Where it is declared.
+    pub span: Span,
+    /// True for global variables.
+    pub global: bool,
+}
+
+/// A variable or a field of one, however deep.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The variable.
+    pub var: VarId,
+    /// The way through the fields, each by its place in the table of its type.
+    pub fields: Vec<u16>,
+    /// A member of a StatSample at the end of the way.
+    pub stat: Option<StatMember>,
+    /// The type of what is there.
+    pub ty: Ty,
+    /// Where the path is written.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Debug, Clone)]
+pub enum Stmt {
+    /// A variable begins to exist, with its default or a first value.
+    Declare(VarId, Option<Init>, Span),
+    /// A value is assigned.
+    Assign(Place, Expr),
+    /// Code runs with a record as its context.
+    Fill(Place, Vec<Stmt>),
+    /// Code is stored.
+    Store(Place, u32),
+    /// An array is split among targets.
+    Group(Vec<(Place, Option<Expr>)>, Expr, Span),
+    /// A procedure is called.
+    Call(Call, Vec<Expr>, Span),
+    /// One of two ways is taken.
+    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    /// A watchdog is started; only in phase scripts.
+    Every(Expr, Vec<Stmt>, Span),
+    /// Something a finding was reported about. If it would have given a value to a place, that is not known now.
+    Poison(Option<Place>),
+}
+
+/// The first value of a variable.
+#[derive(Debug, Clone)]
+pub enum Init {
+    /// A value.
+    Value(Expr),
+    /// Code that fills the record.
+    Fill(Vec<Stmt>),
+}
+
+/// An expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    /// Which one.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Ty,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The kinds of expressions.
+#[derive(Debug, Clone)]
+pub enum ExprKind {
+    /// A literal.
+    Value(Value),
+    /// A variable or field.
+    Read(Place),
+    /// A function call.
+    Call(Call, Vec<Expr>),
+    /// An operator before its operand.
+    Unary(UnaryOp, Box<Expr>),
+    /// Operators applied from left to right.
+    Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
+    /// An array.
+    Array(Vec<(Expr, Option<Expr>)>),
+    /// Something a finding was reported about.
+    Poison,
+}
+
+/// The code of a phase script. It is checked against the global variables; its own are among the program's.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// A checked program.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// All variables.
+    pub vars: Vec<Var>,
+    /// All phase scripts.
+    pub scripts: Vec<Script>,
+    /// Places and values given by settings.
+    pub settings: Vec<(Place, Expr)>,
+}
+
+/// A use of a name: for the language server.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    /// Where it is used.
+    pub span: Span,
+    /// What it is.
+    pub target: Target,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A variable.
+    Var(VarId),
+    /// A field of a record type.
+    Field(crate::types::Rec, u16),
+    /// A field of an address.
+    AddrField(u16),
+    /// A member of a StatSample.
+    Stat(StatMember),
+    /// A type.
+    Type(crate::types::Base),
+    /// A built-in call.
+    Call(Call),
+}

@@ -1,0 +1,554 @@
+//! Names and types: turns the tree into a program in which every name is resolved.
+//!
+//! What depends on values (zero where a quantity is expected, undefined fields, elements of arrays) is left to the
+//! evaluator. Scripts of phases are checked last, because they see every global variable.
+
+mod expr;
+
+pub(crate) use expr::{no_conversion, no_operator};
+pub mod hir;
+mod names;
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use crate::calls::{self, Where};
+use crate::check::hir::{Expr, Init, Place, Program, Reference, Script, Stmt, Target, Var, VarId};
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ops::converts;
+use crate::source::Span;
+use crate::syntax::is_constant;
+use crate::syntax::tree::{self, Block, Right, StmtKind};
+use crate::types::{Base, Rec, Ty, declarable, type_names};
+
+/// A setting given from outside: its name, and its value as a tree.
+pub struct Setting {
+    /// The text before `=`.
+    pub name: String,
+    /// The value.
+    pub value: tree::Expr,
+}
+
+/// Checks a program.
+pub fn check<'a>(
+    body: &'a [tree::Stmt],
+    settings: &[Setting],
+    out: &'a mut Diagnostics,
+) -> (Program, Vec<Reference>) {
+    let mut checker = Checker {
+        out,
+        program: Program::default(),
+        references: Vec::new(),
+        contexts: vec![Context::default()],
+        siblings: FxHashMap::default(),
+        scripts: Vec::new(),
+        mode: Mode::Static,
+    };
+    let body = checker.statements(body);
+    checker.program.body = body;
+    checker.check_scripts();
+    for setting in settings {
+        checker.setting(setting);
+    }
+    (checker.program, checker.references)
+}
+
+/// Where statements run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Static,
+    Script,
+    Every,
+}
+
+/// A block `name = { }`, or the whole program.
+#[derive(Default)]
+struct Context {
+    /// The record that is filled; `None` for the whole program.
+    place: Option<Place>,
+    locals: FxHashMap<Box<str>, VarId>,
+}
+
+struct Checker<'a> {
+    out: &'a mut Diagnostics,
+    program: Program,
+    references: Vec<Reference>,
+    contexts: Vec<Context>,
+    /// Names declared in the other branch of an `if`: at most one of the two branches is taken.
+    siblings: FxHashMap<Box<str>, VarId>,
+    scripts: Vec<&'a Block>,
+    mode: Mode,
+}
+
+impl<'a> Checker<'a> {
+    fn report(&mut self, finding: Diagnostic) {
+        self.out.push(finding);
+    }
+
+    fn statements(&mut self, body: &'a [tree::Stmt]) -> Vec<Stmt> {
+        let mut checked = Vec::with_capacity(body.len());
+        for stmt in body {
+            self.statement(stmt, &mut checked);
+        }
+        checked
+    }
+
+    fn statement(&mut self, stmt: &'a tree::Stmt, checked: &mut Vec<Stmt>) {
+        let done = match &stmt.kind {
+            StmtKind::Declare { ty, array, name, init } => {
+                self.declare(ty, *array, name, init.as_ref(), stmt.span)
+            }
+            StmtKind::Assign(path, right) => self.assign(path, right),
+            StmtKind::Group(targets, value) => self.group(targets, value, stmt.span),
+            StmtKind::Call(call) => self.procedure(call),
+            StmtKind::If(condition, then, otherwise) => self.if_else(condition, then, otherwise.as_ref()),
+            StmtKind::Every(goal, body) => self.every(goal, body, stmt.span),
+            // A bare block opens no scope, so its statements are simply statements.
+            StmtKind::Block(block) => {
+                for stmt in &block.body {
+                    self.statement(stmt, checked);
+                }
+                return;
+            }
+            StmtKind::Error => Stmt::Poison(None),
+        };
+        checked.push(done);
+    }
+
+    fn declare(
+        &mut self,
+        ty: &tree::Word,
+        array: bool,
+        name: &tree::Path,
+        init: Option<&'a Right>,
+        span: Span,
+    ) -> Stmt {
+        let word = &name.words[0];
+        let ty = self.declared_type(ty, array);
+        if name.words.len() > 1 {
+            let text = format!("`{}` cannot be declared: only plain names can", name.text());
+            let help = format!("fields exist already, assign: `{} = ...;`", name.text());
+            self.report(Diagnostic::new(Code::DottedDeclaration, name.span(), text).help(help));
+            self.right_alone(init);
+            return Stmt::Poison(None);
+        }
+        if is_constant(&word.text) {
+            let text = format!("`{}` is a unit or truth value and cannot be a variable", word.text);
+            self.report(Diagnostic::new(Code::Unexpected, word.span, text).help("choose another name"));
+            self.right_alone(init);
+            return Stmt::Poison(None);
+        }
+        let var = self.add_var(word, ty);
+        let init = match init {
+            None => None,
+            Some(Right::Expr(expr)) => {
+                let expr = self.value_for(expr, ty, &word.text, Some(word.span));
+                Some(Init::Value(expr))
+            }
+            Some(Right::Block(block)) => {
+                let place = Place { var, fields: Vec::new(), stat: None, ty, span: word.span };
+                self.fill(place, block).map(Init::Fill)
+            }
+        };
+        Stmt::Declare(var, init, span)
+    }
+
+    fn declared_type(&mut self, word: &tree::Word, array: bool) -> Ty {
+        if let Some(base) = declarable(&word.text) {
+            self.references.push(Reference { span: word.span, target: Target::Type(base) });
+            return Ty { base, array };
+        }
+        let mut finding =
+            Diagnostic::new(Code::UnknownType, word.span, format!("`{}` is no type", word.text));
+        finding = match &*word.text {
+            "Agent" => {
+                finding.note("Agent is the common part of Robot, Server and Proxy; declare one of these")
+            }
+            "Range" => finding.note("declare a SingleRange or MultiRange"),
+            "DutState" | "Sniffer" | "AddrSubst" | "Dumper" | "TmSzStatSample" | "HrStatSample"
+            | "AggrStatSample" | "LevelStatSample" => finding.note("the language has no such type"),
+            "str" | "String" => finding.help("did you mean `string`?"),
+            "duration" => finding.help("did you mean `time`?"),
+            "percent" | "double" | "real" => finding.help("did you mean `float`?"),
+            "integer" | "long" => finding.help("did you mean `int`?"),
+            "boolean" => finding.help("did you mean `bool`?"),
+            "bandwidth" => finding.help("did you mean `bwidth`?"),
+            other => finding.did_you_mean(other, type_names()),
+        };
+        self.report(finding);
+        Ty { base: Base::Unknown, array }
+    }
+
+    /// Checks a right-hand side whose target makes no sense.
+    fn right_alone(&mut self, right: Option<&Right>) {
+        if let Some(Right::Expr(expr)) = right {
+            self.expr(expr);
+        }
+    }
+
+    fn add_var(&mut self, word: &tree::Word, ty: Ty) -> VarId {
+        let innermost = self.contexts.len() - 1;
+        if let Some(var) = self.siblings.get(&word.text).copied() {
+            let known = self.program.vars[var.0 as usize].ty;
+            if known == ty && !self.contexts[innermost].locals.contains_key(&word.text) {
+                self.contexts[innermost].locals.insert(word.text.clone(), var);
+                return var;
+            }
+        }
+        let var = VarId(self.program.vars.len() as u32);
+        let global = innermost == 0 && self.mode == Mode::Static;
+        self.program.vars.push(Var { name: word.text.clone(), ty, span: word.span, global });
+        self.references.push(Reference { span: word.span, target: Target::Var(var) });
+        if innermost > 0 {
+            self.warn_hiding(word);
+        }
+        match self.contexts[innermost].locals.entry(word.text.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(var);
+            }
+            Entry::Occupied(mut entry) => {
+                let first = self.program.vars[entry.get().0 as usize].span;
+                entry.insert(var);
+                let text = format!("`{}` is declared twice", word.text);
+                let mut finding = Diagnostic::new(Code::Redeclared, word.span, text)
+                    .label("declared again here")
+                    .also(first, "declared here first");
+                if first.file == word.span.file && first.start == word.span.start {
+                    finding = finding.note("the file was included twice");
+                }
+                self.report(finding.help("assign without a type to change the value"));
+            }
+        }
+        var
+    }
+
+    fn warn_hiding(&mut self, word: &tree::Word) {
+        let inner = self.contexts.len() - 1;
+        let own_field =
+            self.contexts[inner].place.as_ref().is_some_and(|place| field_of(place.ty, &word.text).is_some());
+        if own_field {
+            let text = format!(
+                "the variable `{}` will never be found: this block has a field of that name",
+                word.text
+            );
+            self.report(Diagnostic::new(Code::Shadows, word.span, text).help("choose another name"));
+            return;
+        }
+        let outer = &self.contexts[..inner];
+        let hidden = outer.iter().rev().find_map(|context| context.locals.get(&word.text));
+        if let Some(hidden) = hidden {
+            let first = self.program.vars[hidden.0 as usize].span;
+            let text = format!("`{}` hides a variable further out", word.text);
+            self.report(Diagnostic::new(Code::Shadows, word.span, text).also(first, "this one is hidden"));
+        }
+    }
+
+    fn assign(&mut self, path: &'a tree::Path, right: &'a Right) -> Stmt {
+        match right {
+            Right::Expr(expr) => {
+                // The right-hand side is evaluated before the target is looked up.
+                let Some(place) = self.place(path) else {
+                    self.expr(expr);
+                    return Stmt::Poison(None);
+                };
+                if let Some(member) = &place.stat {
+                    let text = format!("`{}` can only be read", member.path);
+                    self.report(Diagnostic::new(Code::NotAllowedHere, path.span(), text));
+                    return Stmt::Poison(None);
+                }
+                let declared = self.program.vars[place.var.0 as usize].span;
+                let at = place.fields.is_empty().then_some(declared);
+                let value = self.value_for(expr, place.ty, &path.text(), at);
+                Stmt::Assign(place, value)
+            }
+            Right::Block(block) => {
+                let Some(place) = self.place(path) else { return Stmt::Poison(None) };
+                if place.ty == Ty::one(Base::Code) {
+                    return Stmt::Store(place, self.add_script(block));
+                }
+                match self.fill(place.clone(), block) {
+                    Some(body) => Stmt::Fill(place, body),
+                    None => Stmt::Poison(Some(place)),
+                }
+            }
+        }
+    }
+
+    fn add_script(&mut self, block: &'a Block) -> u32 {
+        let number = self.program.scripts.len() as u32;
+        self.program.scripts.push(Script { body: Vec::new(), span: block.span });
+        self.scripts.push(block);
+        number
+    }
+
+    /// Checks the code of a block that fills a record.
+    fn fill(&mut self, place: Place, block: &'a Block) -> Option<Vec<Stmt>> {
+        let is_record = matches!(place.ty, Ty { base: Base::Record(_) | Base::Unknown, array: false });
+        if !is_record {
+            let text = format!("a block cannot be assigned to {}", an(&place.ty.to_string()));
+            let mut finding = Diagnostic::new(Code::NotFillable, place.span, text)
+                .note("`name = { ... }` sets fields of a record");
+            if let (Base::Record(rec), true) = (place.ty.base, place.ty.array) {
+                let name = rec.name();
+                finding =
+                    finding.help(format!("declare a variable, `{name} x = {{ ... }};`, and assign `[ x ]`"));
+            }
+            self.report(finding);
+            return None;
+        }
+        if place.ty.is_unknown() {
+            // Without a type nothing in the block can be checked.
+            return None;
+        }
+        self.contexts.push(Context { place: Some(place), locals: FxHashMap::default() });
+        let siblings = std::mem::take(&mut self.siblings);
+        let body = self.statements(&block.body);
+        self.siblings = siblings;
+        self.contexts.pop();
+        Some(body)
+    }
+
+    fn group(
+        &mut self,
+        targets: &[(tree::Path, Option<tree::Expr>)],
+        value: &tree::Expr,
+        span: Span,
+    ) -> Stmt {
+        let value = self.expr(value);
+        let mut places = Vec::new();
+        let mut bad = false;
+        for (path, prob) in targets {
+            let prob = prob.as_ref().map(|prob| self.probability(prob));
+            match self.place(path) {
+                Some(place) => places.push((place, prob)),
+                None => bad = true,
+            }
+        }
+        if bad { Stmt::Poison(None) } else { Stmt::Group(places, value, span) }
+    }
+
+    fn procedure(&mut self, call: &tree::Call) -> Stmt {
+        let args: Vec<Expr> = call.args.iter().map(|arg| self.expr(arg)).collect();
+        let Some(def) = self.call_def(call, &args) else { return Stmt::Poison(None) };
+        if def.is_function() {
+            let text = format!("`{}` is a function: its value must be used", def.name);
+            self.report(Diagnostic::new(Code::NotAllowedHere, call.span, text));
+            return Stmt::Poison(None);
+        }
+        Stmt::Call(def.call, args, call.span)
+    }
+
+    /// The description of a called name, if the call is as it should be.
+    fn call_def(&mut self, call: &tree::Call, args: &[Expr]) -> Option<&'static calls::CallDef> {
+        let name = &*call.name.text;
+        let Some(def) = calls::find(name) else {
+            let mut finding = Diagnostic::new(
+                Code::UnknownCall,
+                call.name.span,
+                format!("`{name}` is no function or procedure"),
+            );
+            finding = match calls::replacement(name) {
+                Some(now) => finding.help(format!("it is now {now}")),
+                None => finding.did_you_mean(name, calls::CALLS.iter().map(|def| def.name)),
+            };
+            self.report(finding);
+            return None;
+        };
+        self.references.push(Reference { span: call.name.span, target: Target::Call(def.call) });
+        let allowed = match (def.place, self.mode) {
+            (Where::Both, _) => true,
+            (Where::Static, mode) => mode == Mode::Static,
+            (Where::Script, mode) => mode != Mode::Static,
+            (Where::Every, mode) => mode == Mode::Every,
+        };
+        if !allowed {
+            let place = match def.place {
+                Where::Static => "outside of phase scripts",
+                Where::Every => "inside `every` in a phase script",
+                _ => "in phase scripts",
+            };
+            let text = format!("`{name}` is only allowed {place}");
+            self.report(Diagnostic::new(Code::NotAllowedHere, call.span, text));
+            return None;
+        }
+        let mut good = true;
+        let too_many = args.len() > 0 && def.param(args.len() - 1).is_none();
+        if args.len() < def.params.len() || too_many {
+            let text = format!("`{name}` does not take {} argument{}", args.len(), plural(args.len()));
+            self.report(
+                Diagnostic::new(Code::WrongArgumentCount, call.span, text)
+                    .help(format!("it is written `{}`", def.form)),
+            );
+            good = false;
+        }
+        for (index, arg) in args.iter().enumerate() {
+            let Some(param) = def.param(index) else { continue };
+            if param.accepts(arg.ty) {
+                continue;
+            }
+            good = false;
+            let usable = matches!(param, calls::Param::Usable | calls::Param::Schedulable);
+            let code = if usable { Code::NotUsable } else { Code::WrongArgument };
+            let found = an(&arg.ty.to_string());
+            let text = format!("argument {} of `{name}` must be {}, not {found}", index + 1, param.wanted());
+            let mut finding = Diagnostic::new(code, arg.span, text).label(format!("this is {found}"));
+            if usable && arg.ty.array {
+                finding = finding.help("list the elements one by one");
+            }
+            self.report(finding.note(format!("it is written `{}`", def.form)));
+        }
+        good.then_some(def)
+    }
+
+    fn if_else(&mut self, condition: &'a tree::Expr, then: &'a Block, otherwise: Option<&'a Block>) -> Stmt {
+        let condition = self.expr(condition);
+        let is_truth =
+            !condition.ty.array && matches!(condition.ty.base, Base::Bool | Base::Int | Base::Unknown);
+        if !is_truth {
+            let found = an(&condition.ty.to_string());
+            let text = format!("a condition is true or false, and this is {found}");
+            self.report(Diagnostic::new(Code::BadCondition, condition.span, text));
+        }
+        let innermost = self.contexts.len() - 1;
+        let before: Vec<Box<str>> = self.contexts[innermost].locals.keys().cloned().collect();
+        let outer_siblings = self.siblings.clone();
+        let then = self.statements(&then.body);
+        let Some(otherwise) = otherwise else { return Stmt::If(condition, then, Vec::new()) };
+        // What the first branch declared does not exist in the second, which may declare it too.
+        let known: std::collections::HashSet<Box<str>> = before.into_iter().collect();
+        let locals = &mut self.contexts[innermost].locals;
+        let fresh: Vec<(Box<str>, VarId)> =
+            locals.iter().filter(|(name, _)| !known.contains(*name)).map(|(n, v)| (n.clone(), *v)).collect();
+        for (name, var) in &fresh {
+            locals.remove(name);
+            self.siblings.insert(name.clone(), *var);
+        }
+        let otherwise = self.statements(&otherwise.body);
+        self.siblings = outer_siblings;
+        for (name, var) in fresh {
+            self.contexts[innermost].locals.entry(name).or_insert(var);
+        }
+        Stmt::If(condition, then, otherwise)
+    }
+
+    fn every(&mut self, goal: &'a tree::Expr, body: &'a Block, span: Span) -> Stmt {
+        if self.mode == Mode::Static {
+            self.report(
+                Diagnostic::new(
+                    Code::EveryInStatic,
+                    span.part(0, 5),
+                    "`every` is only allowed in phase scripts",
+                )
+                .help("put it into the script of a phase: `script = { every ... do { ... } };`"),
+            );
+            return Stmt::Poison(None);
+        }
+        let goal = self.expr(goal);
+        if goal.ty != Ty::one(Base::Record(Rec::Goal)) && !goal.ty.is_unknown() {
+            let text = format!("`every` takes a Goal, not {}", an(&goal.ty.to_string()));
+            self.report(Diagnostic::new(Code::NoConversion, goal.span, text));
+        }
+        // The block is code of its own: it sees global variables, not those of the script around it.
+        let outer = self.contexts.split_off(1);
+        let mode = std::mem::replace(&mut self.mode, Mode::Every);
+        let siblings = std::mem::take(&mut self.siblings);
+        self.contexts.push(Context::default());
+        let body = self.statements(&body.body);
+        self.contexts.pop();
+        self.contexts.extend(outer);
+        self.mode = mode;
+        self.siblings = siblings;
+        Stmt::Every(goal, body, span)
+    }
+
+    fn check_scripts(&mut self) {
+        let mut next = 0;
+        while let Some(block) = self.scripts.get(next).copied() {
+            self.contexts.truncate(1);
+            self.contexts.push(Context::default());
+            self.mode = Mode::Script;
+            let body = self.statements(&block.body);
+            self.program.scripts[next].body = body;
+            next += 1;
+        }
+        self.contexts.truncate(1);
+        self.mode = Mode::Static;
+    }
+
+    fn setting(&mut self, setting: &Setting) {
+        let value = self.expr(&setting.value);
+        let words: Vec<&str> = setting.name.split('.').map(str::trim).collect();
+        let good_word =
+            |word: &&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+        if !words.iter().all(good_word) {
+            let text = format!("`{}` is no name that could be set", setting.name);
+            self.report(Diagnostic::new(Code::BadSetting, None, text));
+            return;
+        }
+        let words = words.iter().map(|word| tree::Word { text: (*word).into(), span: value.span }).collect();
+        let path = tree::Path { words };
+        let errors = self.out.error_count();
+        let Some(place) = self.quiet_place(&path) else {
+            if self.out.error_count() == errors {
+                let globals = self.contexts[0].locals.keys().map(|name| &**name);
+                let first = &*path.words[0].text;
+                let text = match path.words.len() {
+                    1 => format!("the program declares no `{first}` at its top level"),
+                    _ => format!("the program has no `{}`", setting.name),
+                };
+                let finding = Diagnostic::new(Code::BadSetting, None, text).did_you_mean(first, globals);
+                self.report(finding);
+            }
+            return;
+        };
+        if !converts(value.ty, place.ty) {
+            let text = format!(
+                "`{}` is {} and cannot be set to {}",
+                setting.name,
+                an(&place.ty.to_string()),
+                an(&value.ty.to_string())
+            );
+            self.report(Diagnostic::new(Code::BadSetting, value.span, text));
+            return;
+        }
+        self.program.settings.push((place, value));
+    }
+}
+
+/// A word with its article.
+pub(crate) fn an(noun: &str) -> String {
+    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
+    match noun {
+        "re" => "a regular expression".to_owned(),
+        "?" => "something unknown".to_owned(),
+        "undef()" => "undefined".to_owned(),
+        _ => format!("{} {noun}", if vowel { "an" } else { "a" }),
+    }
+}
+
+/// The s of more than one.
+pub(crate) fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// The field of a type with this name: its place in the table and its type.
+pub(crate) fn field_of(ty: Ty, name: &str) -> Option<(u16, Ty)> {
+    if ty.array {
+        return None;
+    }
+    match ty.base {
+        Base::Record(rec) => {
+            let index = rec.def().index(name)?;
+            Some((index as u16, rec.def().fields[index].ty))
+        }
+        Base::Addr | Base::DynName => {
+            let fields = crate::types::ADDR_FIELDS;
+            let count = if ty.base == Base::Addr { 4 } else { fields.len() };
+            let index = fields[..count].iter().position(|(known, ..)| *known == name)?;
+            Some((index as u16, Ty::one(fields[index].1)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,203 @@
+//! Values of expressions.
+
+use std::sync::Arc;
+
+use crate::check::hir::{Expr, ExprKind};
+use crate::check::no_operator;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::eval::Machine;
+use crate::ops::{OpError, binary, unary};
+use crate::source::Span;
+use crate::syntax::tree::{BinaryOp, UnaryOp};
+use crate::value::{Array, Item, Value, show};
+
+impl Machine<'_> {
+    /// The value of an expression; [`Value::Undef`] only for `undef()` itself.
+    pub(super) fn expr(&mut self, expr: &Expr) -> Value {
+        match &expr.kind {
+            ExprKind::Value(value) => value.clone(),
+            ExprKind::Read(place) => self.read(place),
+            ExprKind::Call(call, args) => self.function(*call, args, expr.span),
+            ExprKind::Unary(op, inner) => {
+                let value = self.defined(inner);
+                self.unary(*op, &value, expr.span)
+            }
+            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::Array(items) => self.array(items, expr.span),
+            ExprKind::Poison => Value::Poison,
+        }
+    }
+
+    /// The value of an expression that must be defined.
+    pub(super) fn defined(&mut self, expr: &Expr) -> Value {
+        match self.expr(expr) {
+            Value::Undef => {
+                let mut finding = Diagnostic::new(
+                    Code::UndefOperand,
+                    expr.span,
+                    "a value must be filled in here",
+                )
+                .note(
+                    "undef() is allowed only as a whole right-hand side; here it marks a place for a value",
+                );
+                if let Some(name) = &self.target {
+                    finding = finding.help(format!(
+                        "replace undef() in the file, or give the whole with `--set {name}=VALUE`"
+                    ));
+                }
+                self.report(finding)
+            }
+            value => value,
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, value: &Value, span: Span) -> Value {
+        match unary(op, value) {
+            Ok(value) => value,
+            Err(OpError::Limit(limit)) => self.limit(limit, span),
+            Err(_) => {
+                let text = format!("`{}` cannot be applied to this", op.sign());
+                self.report(Diagnostic::new(Code::NoOperator, span, text))
+            }
+        }
+    }
+
+    fn chain(&mut self, first: &Expr, rest: &[(BinaryOp, Span, Expr)]) -> Value {
+        let mut value = self.defined(first);
+        let mut at = first.span;
+        for (op, sign, right_expr) in rest {
+            let right = self.defined(right_expr);
+            // Concatenation and comparison of arrays look at every item.
+            let looks_at_items = matches!(op, BinaryOp::Add | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Range);
+            if looks_at_items && !self.charge(items_seen(*op, &value, &right), *sign) {
+                return Value::Poison;
+            }
+            value = match binary(*op, &value, &right) {
+                Ok(value) => value,
+                Err(error) => self.op_error(error, *op, *sign, (&value, at), (&right, right_expr.span)),
+            };
+            at = at.to(right_expr.span);
+        }
+        value
+    }
+
+    fn op_error(
+        &mut self,
+        error: OpError,
+        op: BinaryOp,
+        sign: Span,
+        left: (&Value, Span),
+        right: (&Value, Span),
+    ) -> Value {
+        let finding = match error {
+            OpError::NoOperator => {
+                let finding = no_operator(op, sign, left.0.ty(), left.1, right.0.ty(), right.1);
+                match right.0 {
+                    Value::Int(n) if *n != 0 => {
+                        finding.note(format!("only 0 stands for a quantity; this is {n}"))
+                    }
+                    _ => finding,
+                }
+            }
+            OpError::Overflow => {
+                let text = format!("the result of `{}` is out of range", op.sign());
+                Diagnostic::new(Code::Overflow, left.1.to(right.1), text).note(format!(
+                    "{} {} {}",
+                    show(left.0),
+                    op.sign(),
+                    show(right.0)
+                ))
+            }
+            OpError::ZeroDivision => Diagnostic::new(Code::ZeroDivision, right.1, "division by zero")
+                .label(format!("this is {}", show(right.0))),
+            OpError::NegativeClone(n) => {
+                let text = format!("{n} copies cannot be made");
+                Diagnostic::new(Code::BadCount, right.1, text).help("the factor of `**` is 0 or more")
+            }
+            OpError::Limit(limit) => return self.limit(limit, left.1.to(right.1)),
+        };
+        self.report(finding)
+    }
+
+    fn array(&mut self, items: &[(Expr, Option<Expr>)], span: Span) -> Value {
+        if !self.charge(items.len() as u64, span) {
+            return Value::Poison;
+        }
+        let mut made = Vec::with_capacity(items.len());
+        let mut poison = false;
+        for (expr, prob) in items {
+            let value = self.defined(expr);
+            let prob = match prob {
+                Some(prob) => match self.probability(prob) {
+                    Some(prob) => Some(prob),
+                    None => {
+                        poison = true;
+                        None
+                    }
+                },
+                None => None,
+            };
+            poison |= value == Value::Poison;
+            made.push(Item { value, prob });
+        }
+        if poison {
+            return Value::Poison;
+        }
+        match Array::new(made) {
+            Ok(array) => {
+                let (_, odd) = array.level();
+                let array = Value::Array(Arc::new(array));
+                if let Some(sum) = odd {
+                    self.odd_probabilities(sum, span, Some(&array));
+                }
+                array
+            }
+            Err(limit) => self.limit(limit, span),
+        }
+    }
+
+    /// A probability; `None` after a finding.
+    pub(super) fn probability(&mut self, expr: &Expr) -> Option<f64> {
+        let value = self.defined(expr);
+        let prob = match &value {
+            Value::Poison => return None,
+            Value::Str(text) => super::calls::number_in(text),
+            value => value.number(),
+        };
+        match prob {
+            Some(prob) if prob >= 0.0 && prob.is_finite() => Some(prob),
+            Some(prob) => {
+                let text = format!("a probability cannot be {}%", show(&Value::Float(prob * 100.0)));
+                self.report(Diagnostic::new(Code::BadCount, expr.span, text));
+                None
+            }
+            None => {
+                let text = format!("{} is no probability", show(&value));
+                self.report(Diagnostic::new(Code::BadNumberString, expr.span, text));
+                None
+            }
+        }
+    }
+
+    pub(super) fn odd_probabilities(&mut self, sum: f64, span: Span, array: Option<&Value>) {
+        let percent = crate::value::significant(sum * 100.0, 4);
+        let text = format!("the probabilities add up to {percent}%, not to 100%");
+        let mut finding = Diagnostic::new(Code::Probabilities, span, text).note("they are scaled");
+        if let Some(array) = array.filter(|array| array.weight() < 64) {
+            finding = finding.note(format!("the array is {}", super::shorten(&show(array))));
+        }
+        self.report(finding);
+    }
+}
+
+/// How many items an operator looks at.
+fn items_seen(op: BinaryOp, left: &Value, right: &Value) -> u64 {
+    match (op, left, right) {
+        (BinaryOp::Range, Value::Int(a), Value::Int(b)) => u64::from(a.abs_diff(*b)) + 1,
+        (BinaryOp::Add, Value::Array(a), Value::Array(b)) => (a.items().len() + b.items().len()) as u64,
+        (BinaryOp::Add, Value::Array(a), _) => a.items().len() as u64 + 1,
+        (BinaryOp::Eq | BinaryOp::Ne, Value::Array(a), Value::Array(b)) => a.len().saturating_add(b.len()),
+        _ => 0,
+    }
+}

@@ -1,0 +1,575 @@
+//! Runs a checked program: one pass, statement by statement, values are copied, nothing is lazy.
+
+mod calls;
+mod data;
+mod expr;
+mod group;
+mod random;
+mod schemes;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::Options;
+use crate::check::an;
+use crate::check::hir::{Expr, ExprKind, Init, Place, Program, Stmt, VarId};
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::eval::random::Random;
+use crate::ops::{convert, truth};
+use crate::source::{Loader, SourceMap, Span};
+use crate::types::{ADDR_FIELDS, Base, Ty, fresh};
+use crate::value::{Limit, MAX_DEPTH, Record, Slot, Value, show};
+
+/// Something that was used or scheduled: a snapshot, and where.
+#[derive(Debug, Clone)]
+pub struct Used {
+    /// The record.
+    pub record: Arc<Record>,
+    /// The name of the variable, if it was one.
+    pub name: Option<String>,
+    /// The argument.
+    pub span: Span,
+}
+
+/// What a program did.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Arguments of `use()` in order.
+    pub used: Vec<Used>,
+    /// Arguments of `schedule()` in order.
+    pub scheduled: Vec<Used>,
+    /// The last `working_set_length()`, in microseconds.
+    pub working_set_length: Option<(i64, Span)>,
+    /// The last `working_set_cap()`.
+    pub working_set_cap: Option<(i32, Span)>,
+    /// Groups of `note_substitutes()`.
+    pub substitutes: Vec<Value>,
+    /// Lines of `print()`.
+    pub output: Vec<String>,
+    /// The variables at the end: phase scripts see the global ones.
+    pub values: Vec<Value>,
+}
+
+/// Runs a program.
+pub fn run(
+    program: &Program,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    options: &Options,
+    out: &mut Diagnostics,
+) -> Outcome {
+    let mut settings: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
+    for (index, (place, _)) in program.settings.iter().enumerate() {
+        settings.entry(place.var).or_default().push(index);
+    }
+    let state = || State { declared: false, slot: Slot { value: Value::Undef, at: None } };
+    let mut machine = Machine {
+        program,
+        sources,
+        loader,
+        options,
+        out,
+        vars: program.vars.iter().map(|_| state()).collect(),
+        settings,
+        applied: vec![false; program.settings.len()],
+        applying: false,
+        outcome: Outcome::default(),
+        budget: options.limits.work,
+        exhausted: false,
+        target: None,
+        random: Random::new(options.global_seed),
+        unique: 0,
+    };
+    machine.statements(&program.body);
+    machine.report_idle_settings();
+    machine.outcome.values = machine.vars.into_iter().map(|state| state.slot.value).collect();
+    machine.outcome
+}
+
+struct State {
+    declared: bool,
+    slot: Slot,
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    sources: &'a SourceMap,
+    loader: &'a dyn Loader,
+    options: &'a Options,
+    out: &'a mut Diagnostics,
+    vars: Vec<State>,
+    /// Settings by the variable they concern.
+    settings: FxHashMap<VarId, Vec<usize>>,
+    applied: Vec<bool>,
+    applying: bool,
+    outcome: Outcome,
+    /// Items of arrays that may still be computed.
+    budget: u64,
+    exhausted: bool,
+    /// The name a value is being computed for.
+    target: Option<String>,
+    random: Random,
+    unique: u64,
+}
+
+impl Machine<'_> {
+    fn report(&mut self, finding: Diagnostic) -> Value {
+        self.out.push(finding);
+        Value::Poison
+    }
+
+    /// Accounts for work on `items` items; false, with a finding, when a program does too much.
+    fn charge(&mut self, items: u64, span: Span) -> bool {
+        if items <= self.budget {
+            self.budget -= items;
+            return true;
+        }
+        if !self.exhausted {
+            let text = "the program computes too many array items";
+            let note = format!("all its arrays together may have {} items", self.options.limits.work);
+            self.report(Diagnostic::new(Code::TooManyItems, span, text).note(note));
+        }
+        self.exhausted = true;
+        false
+    }
+
+    fn limit(&mut self, limit: Limit, span: Span) -> Value {
+        let finding = match limit {
+            Limit::Items => Diagnostic::new(Code::TooManyItems, span, "this would be too many items")
+                .note(format!("an array or range may stand for {} items", crate::value::MAX_ITEMS)),
+            Limit::Depth => Diagnostic::new(Code::TooDeep, span, "values are nested too deeply here")
+                .note(format!("arrays and records may be nested {MAX_DEPTH} levels deep")),
+        };
+        self.report(finding)
+    }
+
+    fn statements(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            if self.exhausted {
+                return;
+            }
+            self.statement(stmt);
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Declare(var, init, _) => self.declare(*var, init.as_ref()),
+            Stmt::Assign(place, expr) => {
+                if !self.is_set(place) {
+                    let value = self.value_for(expr, place);
+                    self.assign(place, value, expr.span);
+                }
+            }
+            Stmt::Fill(place, body) => self.fill(place, body),
+            Stmt::Store(place, script) => {
+                let span = self.program.scripts[*script as usize].span;
+                self.assign(place, Value::Code(*script), span);
+            }
+            Stmt::Group(targets, value, span) => self.group(targets, value, *span),
+            Stmt::Call(call, args, span) => self.procedure(*call, args, *span),
+            Stmt::If(condition, then, otherwise) => {
+                let value = self.defined(condition);
+                match truth(&value) {
+                    Some(true) => self.statements(then),
+                    Some(false) => self.statements(otherwise),
+                    // Neither branch can be right, so what they would declare is unknown.
+                    None => {
+                        self.poison_declared(then);
+                        self.poison_declared(otherwise);
+                    }
+                }
+            }
+            Stmt::Every(..) | Stmt::Poison(None) => {}
+            Stmt::Poison(Some(place)) => {
+                if !self.is_set(place) {
+                    self.assign(place, Value::Poison, place.span);
+                }
+            }
+        }
+    }
+
+    fn poison_declared(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Declare(var, ..) => {
+                    let at = None;
+                    self.vars[var.0 as usize] =
+                        State { declared: true, slot: Slot { value: Value::Poison, at } };
+                }
+                Stmt::If(_, then, otherwise) => {
+                    self.poison_declared(then);
+                    self.poison_declared(otherwise);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn declare(&mut self, var: VarId, init: Option<&Init>) {
+        let info = &self.program.vars[var.0 as usize];
+        let value = match info.ty {
+            Ty { base: Base::Record(rec), array: false } => Value::Record(fresh(rec)),
+            Ty { base: Base::Unknown, .. } => Value::Poison,
+            _ => Value::Undef,
+        };
+        self.vars[var.0 as usize] = State { declared: true, slot: Slot { value, at: None } };
+        let place = Place { var, fields: Vec::new(), stat: None, ty: info.ty, span: info.span };
+        if self.is_set(&place) {
+            return;
+        }
+        match init {
+            None => self.apply_below(&place),
+            Some(Init::Value(expr)) => {
+                let value = self.value_for(expr, &place);
+                self.assign(&place, value, expr.span);
+            }
+            Some(Init::Fill(body)) => {
+                self.apply_below(&place);
+                self.statements(body);
+            }
+        }
+    }
+
+    fn fill(&mut self, place: &Place, body: &[Stmt]) {
+        if self.is_set(place) {
+            return;
+        }
+        match self.peek(place) {
+            Some(Value::Record(_)) => self.statements(body),
+            Some(Value::Poison) => {}
+            _ => {
+                let name = self.name(place);
+                let finding = Diagnostic::new(
+                    Code::NotFillable,
+                    place.span,
+                    format!("`{name}` is undefined and cannot be filled"),
+                )
+                .help(format!("declare a variable `{} x = {{ ... }};` and assign `{name} = x;`", place.ty));
+                self.report(finding);
+            }
+        }
+    }
+
+    /// The value of an expression for a place, converted to its type.
+    fn value_for(&mut self, expr: &Expr, place: &Place) -> Value {
+        let outer = self.target.replace(self.name(place));
+        let value = self.expr(expr);
+        let name = std::mem::replace(&mut self.target, outer).unwrap_or_default();
+        self.converted(value, place.ty, &name, expr)
+    }
+
+    fn converted(&mut self, value: Value, to: Ty, name: &str, expr: &Expr) -> Value {
+        if to.is_unknown() {
+            return Value::Poison;
+        }
+        let from = value.ty();
+        // Conversion of arrays looks at no items; that of ranges makes an array of one.
+        match convert(value.clone(), to) {
+            Some(value) => value,
+            None if to.array && from.array => self.wrong_element(&value, to, name, expr),
+            None => {
+                let mut finding = crate::check::no_conversion(from, to, name, expr.span);
+                if let (Value::Int(n), false) = (&value, to.array) {
+                    finding = finding
+                        .note(format!("only the int 0 stands for {}; this is {n}", an(&to.to_string())));
+                }
+                self.report(finding)
+            }
+        }
+    }
+
+    fn wrong_element(&mut self, value: &Value, to: Ty, name: &str, expr: &Expr) -> Value {
+        let mut wrong = None;
+        let fits = |value: &Value| convert(single(value), to).is_some();
+        find_leaf(value, &mut |leaf| {
+            if wrong.is_none() && !fits(leaf) {
+                wrong = Some(leaf.clone());
+            }
+            wrong.is_some()
+        });
+        let wrong = wrong.unwrap_or(Value::Undef);
+        let found = an(&wrong.ty().to_string());
+        let span = element_span(expr, to).unwrap_or(expr.span);
+        let wanted = Ty::one(to.base).to_string();
+        let text = format!("all elements of `{name}` must be of type {wanted}, and one is {found}");
+        let mut finding = Diagnostic::new(Code::WrongElement, span, text);
+        if span == expr.span {
+            finding = finding.note(format!("the element is {}", shorten(&show(&wrong))));
+        }
+        if matches!((&wrong, to.base), (Value::Int(_), Base::Float)) {
+            finding = finding.help("elements are not converted: write 5.0 for 5");
+        }
+        self.report(finding)
+    }
+
+    /// True if a setting gives the value of exactly this place; it is then given here.
+    fn is_set(&mut self, place: &Place) -> bool {
+        if self.applying || self.settings.is_empty() {
+            return false;
+        }
+        let Some(indices) = self.settings.get(&place.var) else { return false };
+        let found = indices.iter().copied().find(|i| self.program.settings[*i].0.fields == place.fields);
+        match found {
+            Some(index) => {
+                self.apply(index);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives the values of settings for fields below a place that was just assigned.
+    fn apply_below(&mut self, place: &Place) {
+        if self.applying || self.settings.is_empty() {
+            return;
+        }
+        for index in self.settings.get(&place.var).cloned().unwrap_or_default() {
+            let fields = &self.program.settings[index].0.fields;
+            if fields.len() > place.fields.len() && fields.starts_with(&place.fields) {
+                self.apply(index);
+            }
+        }
+    }
+
+    fn apply(&mut self, index: usize) {
+        let (place, expr) = &self.program.settings[index];
+        self.applied[index] = true;
+        self.applying = true;
+        let value = self.value_for(expr, place);
+        self.assign(place, value, expr.span);
+        self.applying = false;
+    }
+
+    fn report_idle_settings(&mut self) {
+        for (index, (place, _)) in self.program.settings.iter().enumerate() {
+            if !self.applied[index] {
+                let text = format!("the setting of `{}` was never used", self.name(place));
+                let help = "its declaration stands in a branch that is not taken";
+                self.report(Diagnostic::new(Code::BadSetting, None, text).help(help));
+            }
+        }
+    }
+
+    fn assign(&mut self, place: &Place, value: Value, at: Span) {
+        if value.depth() as usize + place.fields.len() > MAX_DEPTH as usize {
+            self.limit(Limit::Depth, at);
+            return;
+        }
+        if value.weight() > crate::value::MAX_ITEMS {
+            self.limit(Limit::Items, at);
+            return;
+        }
+        let undeclared = !self.vars[place.var.0 as usize].declared;
+        if undeclared {
+            self.not_declared(place);
+            return;
+        }
+        let slot = &mut self.vars[place.var.0 as usize].slot;
+        if let Err(text) = store(slot, &place.fields, value, at) {
+            if let Some(text) = text {
+                let name = self.name(place);
+                self.report(Diagnostic::new(Code::Undefined, place.span, text.replace("{}", &name)));
+            }
+            return;
+        }
+        self.apply_below(place);
+    }
+
+    fn not_declared(&mut self, place: &Place) -> Value {
+        let var = &self.program.vars[place.var.0 as usize];
+        let text = format!("`{}` is declared in a branch that was not taken", var.name);
+        let finding =
+            Diagnostic::new(Code::UndeclaredName, place.span, text).also(var.span, "the declaration is here");
+        self.report(finding)
+    }
+
+    /// The value of a place, if it can be reached.
+    fn peek(&self, place: &Place) -> Option<Value> {
+        let state = &self.vars[place.var.0 as usize];
+        let mut slot = &state.slot;
+        for field in &place.fields {
+            match &slot.value {
+                Value::Record(record) => slot = record.slots.get(*field as usize)?,
+                value => return addr_field(value, *field),
+            }
+        }
+        Some(slot.value.clone())
+    }
+
+    /// The value of a place; a finding if it is undefined.
+    fn read(&mut self, place: &Place) -> Value {
+        if !self.vars[place.var.0 as usize].declared {
+            return self.not_declared(place);
+        }
+        if place.stat.is_some() {
+            let text = "statistics can only be read by phase scripts";
+            return self.report(Diagnostic::new(Code::Undefined, place.span, text));
+        }
+        match self.peek(place) {
+            None | Some(Value::Undef) => self.undefined(place),
+            Some(value) => value,
+        }
+    }
+
+    /// Where the nearest value on the way to a place was assigned.
+    fn assigned_at(&self, place: &Place) -> Option<Span> {
+        let mut slot = &self.vars[place.var.0 as usize].slot;
+        let mut at = slot.at;
+        for field in &place.fields {
+            let Value::Record(record) = &slot.value else { break };
+            let Some(next) = record.slots.get(*field as usize) else { break };
+            slot = next;
+            at = slot.at.or(if slot.value == Value::Undef { None } else { at });
+        }
+        at
+    }
+
+    fn undefined(&mut self, place: &Place) -> Value {
+        let name = self.name(place);
+        let var = &self.program.vars[place.var.0 as usize];
+        let mut finding = Diagnostic::new(Code::Undefined, place.span, format!("`{name}` is undefined"));
+        finding = match self.assigned_at(place) {
+            Some(at) => finding.also(at, "it was left undefined here"),
+            None if place.fields.is_empty() => finding.also(var.span, "it was declared here without a value"),
+            None => finding.note(format!("`{name}` was never given a value")),
+        };
+        // A field hides a variable of its name; that is easily overlooked when the field is undefined.
+        let word = self.sources.slice(place.span);
+        if !place.fields.is_empty() && !word.contains('.') {
+            let hidden = self.program.vars.iter().find(|var| var.global && &*var.name == word);
+            if let Some(hidden) = hidden {
+                finding = finding
+                    .also(hidden.span, "this variable is hidden by the field of the same name")
+                    .help("give the variable another name");
+            }
+        }
+        if var.global {
+            finding = finding.help(format!("give it a value in the file, or with `--set {name}=VALUE`"));
+        }
+        self.report(finding)
+    }
+
+    /// The full name of a place.
+    fn name(&self, place: &Place) -> String {
+        let var = &self.program.vars[place.var.0 as usize];
+        let mut name = var.name.to_string();
+        let mut ty = var.ty;
+        for field in &place.fields {
+            name.push('.');
+            match ty.base {
+                Base::Record(rec) => {
+                    let def = &rec.def().fields[*field as usize];
+                    name.push_str(def.name);
+                    ty = def.ty;
+                }
+                _ => name.push_str(ADDR_FIELDS.get(*field as usize).map_or("?", |(name, ..)| name)),
+            }
+        }
+        name
+    }
+}
+
+/// A leaf as an array of one, which is what element types are checked on.
+fn single(value: &Value) -> Value {
+    crate::value::Array::of([value.clone()]).map_or(Value::Undef, |array| Value::Array(Arc::new(array)))
+}
+
+/// Visits elements, ranges unexpanded, until told to stop.
+fn find_leaf(value: &Value, stop: &mut dyn FnMut(&Value) -> bool) -> bool {
+    match value {
+        Value::Array(array) => array.items().iter().any(|item| find_leaf(&item.value, stop)),
+        leaf => stop(leaf),
+    }
+}
+
+/// The place of the first element of an array literal that has the wrong type.
+fn element_span(expr: &Expr, to: Ty) -> Option<Span> {
+    let ExprKind::Array(items) = &expr.kind else { return None };
+    items.iter().find_map(|(item, _)| {
+        let base = match item.ty.base {
+            Base::AddrRange => Base::Addr,
+            Base::StrRange => Base::Str,
+            base => base,
+        };
+        if base == to.base || base == Base::Unknown {
+            return element_span(item, to);
+        }
+        let fits = crate::ops::fits(crate::ops::Elem::All(base), to.base);
+        (!fits).then_some(item.span)
+    })
+}
+
+/// The start of a long text.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A field of an address.
+fn addr_field(value: &Value, field: u16) -> Option<Value> {
+    let (addr, prob) = match value {
+        Value::Addr(addr) => (addr, None),
+        Value::DynName(addr, prob) => (addr, Some(*prob)),
+        Value::Poison => return Some(Value::Poison),
+        _ => return None,
+    };
+    match field {
+        0 => addr.interface.as_ref().map(|name| Value::Str(name.clone())),
+        1 => Some(Value::str(&addr.host.to_string())),
+        2 => addr.port.map(|port| Value::Int(port.into())),
+        3 => addr.subnet.map(|subnet| Value::Int(subnet.into())),
+        _ => prob.map(Value::Float),
+    }
+}
+
+/// Puts a value into a slot or a field below it. The error is a text about the place `{}`, or nothing if one was told.
+fn store(slot: &mut Slot, fields: &[u16], value: Value, at: Span) -> Result<(), Option<&'static str>> {
+    let Some((field, rest)) = fields.split_first() else {
+        *slot = Slot { value, at: Some(at) };
+        return Ok(());
+    };
+    match &mut slot.value {
+        Value::Record(record) => {
+            let record = Arc::make_mut(record);
+            let slot = record.slots.get_mut(*field as usize).ok_or(Some("`{}` is undefined"))?;
+            store(slot, rest, value, at)
+        }
+        Value::Addr(addr) | Value::DynName(addr, _) => {
+            set_addr_field(Arc::make_mut(addr), *field, &value).map_err(Some)
+        }
+        Value::Poison => Err(None),
+        _ => Err(Some("`{}` cannot be set: what it belongs to is undefined")),
+    }
+}
+
+fn set_addr_field(addr: &mut polygraph_addr::Addr, field: u16, value: &Value) -> Result<(), &'static str> {
+    match (field, value) {
+        (_, Value::Poison) => {}
+        (0, Value::Str(text)) => addr.interface = Some(text.clone()),
+        (0, Value::Undef) => addr.interface = None,
+        (1, Value::Str(text)) => match polygraph_addr::Addr::parse(text) {
+            Ok(parsed) => addr.host = parsed.host,
+            Err(_) => return Err("`{}` takes an IP address or name"),
+        },
+        (2, Value::Undef) => addr.port = None,
+        (2, Value::Int(port)) => match u16::try_from(*port) {
+            Ok(port) if port > 0 => addr.port = Some(port),
+            _ => return Err("`{}` takes a port from 1 to 65535"),
+        },
+        (3, Value::Undef) => addr.subnet = None,
+        (3, Value::Int(subnet)) => {
+            let widest = if matches!(addr.host, polygraph_addr::Host::V6(_)) { 128 } else { 32 };
+            match u8::try_from(*subnet) {
+                Ok(subnet) if (1..=widest).contains(&subnet) => addr.subnet = Some(subnet),
+                _ => return Err("`{}` takes the length of a network prefix"),
+            }
+        }
+        _ => return Err("`{}` cannot be set to this"),
+    }
+    Ok(())
+}

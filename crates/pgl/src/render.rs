@@ -1,0 +1,109 @@
+//! Findings as text: the source line with the place underlined, other places, notes and advice.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::{SourceMap, Span};
+
+/// How to render.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text only.
+    Plain,
+    /// With terminal colours.
+    Color,
+}
+
+/// A finding as text of several lines, ending with a line end.
+pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let title = level.primary_title(&*diagnostic.message).id(diagnostic.code.id());
+    let mut group = Group::with_title(title);
+    let mut spans: Vec<(Span, &str, bool)> = Vec::new();
+    if let Some(span) = diagnostic.span {
+        spans.push((span, &diagnostic.label, true));
+    }
+    spans.extend(diagnostic.labels.iter().map(|label| (label.span, &*label.text, false)));
+    let mut files: Vec<_> = spans.iter().map(|(span, ..)| span.file).collect();
+    files.dedup();
+    let mut shown = Vec::new();
+    for file in files {
+        if shown.contains(&file) {
+            continue;
+        }
+        shown.push(file);
+        let source = sources.file(file);
+        // Only the lines around the places are handed over: a program may have megabytes.
+        let (start, end) = window(&spans, file, &source.text);
+        let annotations: Vec<_> = spans
+            .iter()
+            .filter(|(span, ..)| span.file == file)
+            .map(|(span, text, primary)| {
+                let kind = if *primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+                let range = inside(*span, &source.text);
+                let annotation = kind.span(range.start - start..range.end - start);
+                if text.is_empty() { annotation } else { annotation.label(*text) }
+            })
+            .collect();
+        let snippet = Snippet::source(&source.text[start..end])
+            .line_start(source.line_col(start as u32).0)
+            .path(&*source.name)
+            .annotations(annotations);
+        group = group.element(snippet);
+    }
+    for note in &diagnostic.notes {
+        group = group.element(Level::NOTE.message(&**note));
+    }
+    for help in &diagnostic.help {
+        group = group.element(Level::HELP.message(&**help));
+    }
+    for line in inclusion_chain(diagnostic, sources) {
+        group = group.element(Level::NOTE.message(line));
+    }
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Color => Renderer::styled(),
+    };
+    let mut text = renderer.render(&[group]).to_string();
+    text.push('\n');
+    text
+}
+
+/// How the file of a finding came to be read, innermost first.
+fn inclusion_chain(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut at = diagnostic.span.and_then(|span| sources.file(span.file).included_from);
+    while let Some(span) = at {
+        lines.push(format!("included from {}", sources.place(span)));
+        at = sources.file(span.file).included_from;
+    }
+    // A chain that reaches the limit says nothing new in its middle.
+    if lines.len() > 8 {
+        let hidden = lines.len() - 6;
+        lines.splice(3..3 + hidden, [format!("({hidden} more inclusions)")]);
+    }
+    lines
+}
+
+/// The bytes of a span that exist, moved to the boundaries of characters.
+fn inside(span: Span, text: &str) -> std::ops::Range<usize> {
+    let floor = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let start = floor(span.start as usize);
+    let end = floor(span.end as usize).max(start);
+    start..end
+}
+
+/// The whole lines that hold all places of a file.
+fn window(spans: &[(Span, &str, bool)], file: crate::source::FileId, text: &str) -> (usize, usize) {
+    let ranges: Vec<_> =
+        spans.iter().filter(|(span, ..)| span.file == file).map(|(span, ..)| inside(*span, text)).collect();
+    let first = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+    let last = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+    let start = text[..first].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[last..].find('\n').map_or(text.len(), |at| last + at);
+    (start, end)
+}

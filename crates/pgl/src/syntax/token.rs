@@ -1,0 +1,183 @@
+//! Tokens: the words and signs of a text, with everything between them kept.
+
+/// What a token is. Literals keep only their class; their value is computed by the parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token {
+    /// Blanks and line ends.
+    Blank,
+    /// `// ...`
+    LineComment,
+    /// `/* ... */`, nested.
+    BlockComment,
+    /// A line that starts with `#`, up to the closing quote of the file name.
+    Directive,
+    /// A name, a unit or a boolean constant.
+    Word,
+    /// `if`
+    If,
+    /// `then`
+    Then,
+    /// `else`
+    Else,
+    /// `every`
+    Every,
+    /// `do`
+    Do,
+    /// `lmt`
+    Lmt,
+    /// `now`
+    Now,
+    /// `nmt`
+    Nmt,
+    /// Digits.
+    Int,
+    /// Digits with a point or an exponent.
+    Float,
+    /// A number with `%` glued to it.
+    Percent,
+    /// A number with a word glued to it.
+    Measure,
+    /// `"..."`
+    Str,
+    /// `'...'`
+    Quoted,
+    /// `` `...` ``
+    Command,
+    /// `=~/.../flags` or `==/.../flags`, also with `@`.
+    Regex,
+    /// `=`
+    Assign,
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `*`
+    Star,
+    /// `/`
+    Slash,
+    /// `%`
+    Modulo,
+    /// `^`
+    Caret,
+    /// `^^`
+    Xor,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `!`
+    Not,
+    /// `..`
+    DotDot,
+    /// `**`
+    StarStar,
+    /// `(`
+    LParen,
+    /// `)`
+    RParen,
+    /// `[`
+    LBracket,
+    /// `]`
+    RBracket,
+    /// `{`
+    LBrace,
+    /// `}`
+    RBrace,
+    /// `;`
+    Semicolon,
+    /// `:`
+    Colon,
+    /// `,`
+    Comma,
+    /// `.`
+    Dot,
+    /// Something that is no token; a finding was reported.
+    Bad,
+    /// The end of the program.
+    End,
+}
+
+impl Token {
+    /// True for tokens the parser never sees.
+    pub fn is_trivia(self) -> bool {
+        matches!(self, Token::Blank | Token::LineComment | Token::BlockComment)
+    }
+
+    /// The token in words, for messages.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Token::Blank => "a blank",
+            Token::LineComment | Token::BlockComment => "a comment",
+            Token::Directive => "a directive",
+            Token::Word => "a name",
+            Token::If => "`if`",
+            Token::Then => "`then`",
+            Token::Else => "`else`",
+            Token::Every => "`every`",
+            Token::Do => "`do`",
+            Token::Lmt => "`lmt`",
+            Token::Now => "`now`",
+            Token::Nmt => "`nmt`",
+            Token::Int | Token::Float | Token::Percent => "a number",
+            Token::Measure => "a number with a unit",
+            Token::Str => "a string",
+            Token::Quoted => "a quoted constant",
+            Token::Command => "a back-quoted command",
+            Token::Regex => "a regular expression",
+            Token::Assign => "`=`",
+            Token::Eq => "`==`",
+            Token::Ne => "`!=`",
+            Token::Lt => "`<`",
+            Token::Le => "`<=`",
+            Token::Gt => "`>`",
+            Token::Ge => "`>=`",
+            Token::Plus => "`+`",
+            Token::Minus => "`-`",
+            Token::Star => "`*`",
+            Token::Slash => "`/`",
+            Token::Modulo => "`%`",
+            Token::Caret => "`^`",
+            Token::Xor => "`^^`",
+            Token::And => "`&&`",
+            Token::Or => "`||`",
+            Token::Not => "`!`",
+            Token::DotDot => "`..`",
+            Token::StarStar => "`**`",
+            Token::LParen => "`(`",
+            Token::RParen => "`)`",
+            Token::LBracket => "`[`",
+            Token::RBracket => "`]`",
+            Token::LBrace => "`{`",
+            Token::RBrace => "`}`",
+            Token::Semicolon => "`;`",
+            Token::Colon => "`:`",
+            Token::Comma => "`,`",
+            Token::Dot => "`.`",
+            Token::Bad => "an unknown sign",
+            Token::End => "the end of the program",
+        }
+    }
+}
+
+/// A token and its place in the text it was cut from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lexeme {
+    /// What it is.
+    pub token: Token,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}

@@ -1,0 +1,198 @@
+//! The tree the parser builds: statements and expressions as written, with their places.
+
+use crate::source::Span;
+use crate::value::Value;
+
+/// A name with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Word {
+    /// The name.
+    pub text: Box<str>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// `a.b.c`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// The words, at least one.
+    pub words: Vec<Word>,
+}
+
+impl Path {
+    /// The whole path.
+    pub fn span(&self) -> Span {
+        self.words[0].span.to(self.words[self.words.len() - 1].span)
+    }
+
+    /// The path as written.
+    pub fn text(&self) -> String {
+        self.words.iter().map(|word| &*word.text).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// A run of statements in braces.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// From brace to brace.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Debug, Clone)]
+pub struct Stmt {
+    /// Which one.
+    pub kind: StmtKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The kinds of statements.
+#[derive(Debug, Clone)]
+pub enum StmtKind {
+    /// `Type name = value;`
+    Declare {
+        /// The type's name without brackets.
+        ty: Word,
+        /// True for `Type[]`.
+        array: bool,
+        /// The declared name; more than one word is an error found later.
+        name: Path,
+        /// The initial value.
+        init: Option<Right>,
+    },
+    /// `path = value;`
+    Assign(Path, Right),
+    /// `[a: 10%, b] = value;`
+    Group(Vec<(Path, Option<Expr>)>, Expr),
+    /// `name(arguments);`
+    Call(Call),
+    /// `if condition then { } else { }`
+    If(Expr, Block, Option<Block>),
+    /// `every goal do { }`
+    Every(Expr, Block),
+    /// `{ }`
+    Block(Block),
+    /// A statement with a syntax error.
+    Error,
+}
+
+/// The right-hand side of an assignment.
+#[derive(Debug, Clone)]
+pub enum Right {
+    /// A value.
+    Expr(Expr),
+    /// Code that runs with the target as its context, or is stored.
+    Block(Block),
+}
+
+/// `name(arguments)`
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The called name.
+    pub name: Word,
+    /// The arguments.
+    pub args: Vec<Expr>,
+    /// From the name to the closing parenthesis.
+    pub span: Span,
+}
+
+/// An expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    /// Which one.
+    pub kind: ExprKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The kinds of expressions.
+#[derive(Debug, Clone)]
+pub enum ExprKind {
+    /// A literal.
+    Value(Value),
+    /// A variable or field.
+    Path(Path),
+    /// A function call.
+    Call(Call),
+    /// `-x`, `+x`, `!x`
+    Unary(UnaryOp, Box<Expr>),
+    /// Operators of one level, applied from left to right: `a - b + c`. Kept flat so that a long sum is not a deep tree.
+    Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
+    /// `[a, b: 10%]`
+    Array(Vec<(Expr, Option<Expr>)>),
+    /// An expression with a syntax error.
+    Error,
+}
+
+/// Operators before their operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnaryOp {
+    /// `+`
+    Plus,
+    /// `-`
+    Minus,
+    /// `!`
+    Not,
+}
+
+impl UnaryOp {
+    /// The sign.
+    pub fn sign(self) -> &'static str {
+        match self {
+            UnaryOp::Plus => "+",
+            UnaryOp::Minus => "-",
+            UnaryOp::Not => "!",
+        }
+    }
+}
+
+/// Operators between two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it; `sign` gives the spelling")]
+pub enum BinaryOp {
+    Range,
+    Clone,
+    Or,
+    And,
+    Xor,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    Pow,
+}
+
+impl BinaryOp {
+    /// The sign.
+    pub fn sign(self) -> &'static str {
+        match self {
+            BinaryOp::Range => "..",
+            BinaryOp::Clone => "**",
+            BinaryOp::Or => "||",
+            BinaryOp::And => "&&",
+            BinaryOp::Xor => "^^",
+            BinaryOp::Eq => "==",
+            BinaryOp::Ne => "!=",
+            BinaryOp::Lt => "<",
+            BinaryOp::Le => "<=",
+            BinaryOp::Gt => ">",
+            BinaryOp::Ge => ">=",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Mod => "%",
+            BinaryOp::Pow => "^",
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Records: one slot for each field of the type.
+
+use crate::source::Span;
+use crate::types::Rec;
+use crate::value::Value;
+
+/// A field of a record: its value, and where it was assigned.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    /// The value, possibly undefined.
+    pub value: Value,
+    /// The assignment; `None` for a default.
+    pub at: Option<Span>,
+}
+
+/// A record. Equality looks at values only, not at where they were assigned.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The type.
+    pub rec: Rec,
+    /// The fields in the order of the type's table.
+    pub slots: Vec<Slot>,
+}
+
+impl PartialEq for Record {
+    fn eq(&self, other: &Self) -> bool {
+        let mut pairs = self.slots.iter().zip(&other.slots);
+        self.rec == other.rec && pairs.all(|(a, b)| a.value == b.value)
+    }
+}
+
+impl Record {
+    /// How deeply arrays and records are nested in it.
+    pub fn depth(&self) -> u32 {
+        1 + self.slots.iter().map(|slot| slot.value.depth()).max().unwrap_or(0)
+    }
+
+    /// The number of its parts.
+    pub fn weight(&self) -> u64 {
+        self.slots.iter().fold(1, |n: u64, slot| n.saturating_add(slot.value.weight()))
+    }
+
+    /// The slot of a field.
+    pub fn slot(&self, field: &str) -> Option<&Slot> {
+        let index = self.rec.def().fields.iter().position(|def| def.name == field)?;
+        self.slots.get(index)
+    }
+
+    /// Where a field was assigned.
+    pub fn at(&self, field: &str) -> Option<Span> {
+        self.slot(field)?.at
+    }
+
+    /// True if no field of the record, nested ones included, has been given a value other than its default.
+    pub fn is_untouched(&self) -> bool {
+        self.slots.iter().all(|slot| match &slot.value {
+            Value::Record(nested) => nested.is_untouched(),
+            Value::Undef => true,
+            _ => slot.at.is_none(),
+        })
+    }
+}

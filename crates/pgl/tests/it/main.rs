@@ -1,0 +1,24 @@
+//! Tests of the language front end.
+
+mod docs;
+mod formatting;
+mod fuzzing;
+mod messages;
+mod mutate;
+mod programs;
+mod server;
+mod vectors;
+
+use polygraph_pgl::render::Style;
+use polygraph_pgl::{Compilation, MemoryLoader, Options, compile};
+
+/// Compiles a program that needs no other files.
+fn compile_text(text: &str) -> Compilation {
+    let loader = MemoryLoader::default().with("test.pg", text);
+    compile("test.pg", &loader, &Options::default())
+}
+
+/// The findings of a compilation as text.
+fn findings(compilation: &Compilation) -> String {
+    compilation.render(Style::Plain)
+}
