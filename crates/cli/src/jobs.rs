@@ -86,6 +86,7 @@ pub fn client_job(plan: &ClientPlan<'_>) -> Result<ClientJob, Failure> {
         addresses: robots.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
         proxy,
         origins: vec![Origin { authority: plan.origin.to_owned(), address }],
+        http_minor: common.http_version,
         load: match rate {
             Some(rate) => Load::Open { rate: rate / f64::from(robots.robots) },
             None => Load::Closed { think: plan.robot_think.clone() },
@@ -154,6 +155,7 @@ pub fn server_job(plan: &ServerPlan<'_>, listeners: Listeners) -> ServerJob {
         index: 0,
         properties: Properties { seed: Seed(common.global_rng_seed), size: plan.sizes.clone() },
         think: plan.think.clone(),
+        http_minor: common.http_version,
         requests_per_connection: common.pconn_use_lmt.clone(),
         idle_timeout: None,
         seed: Seed(common.local_rng_seed),
@@ -251,6 +253,7 @@ fn common_facts(common: &CommonOptions, schedule: &Schedule) -> Vec<(String, Str
     let phases: Vec<String> =
         schedule.phases.iter().map(|phase| format!("{} ({})", phase.name, phase.goal)).collect();
     vec![
+        ("HTTP version".to_owned(), format!("1.{}", common.http_version)),
         ("requests per connection".to_owned(), common.pconn_use_lmt.to_string()),
         ("phases".to_owned(), phases.join(", ")),
         ("statistics interval".to_owned(), format!("{} s", common.stats_cycle)),
