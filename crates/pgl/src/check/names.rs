@@ -4,7 +4,7 @@ use crate::check::hir::{Place, Reference, Target};
 use crate::check::{Checker, field_of};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::syntax::tree::Path;
+use crate::syntax::tree::{Path, Word};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
 
 /// Why a path stands for nothing.
@@ -45,7 +45,8 @@ impl Checker<'_> {
 
     fn find(&mut self, path: &Path) -> Result<Place, Missing> {
         let first = &path.words[0];
-        let mut place = self.first(&first.text).ok_or(Missing::Name)?;
+        let found = self.first(&first.text).or_else(|| self.first_moved(first));
+        let mut place = found.ok_or(Missing::Name)?;
         place.span = path.span();
         match place.fields.last() {
             None => self.references.push(Reference { span: first.span, target: Target::Var(place.var) }),
@@ -64,7 +65,12 @@ impl Checker<'_> {
                 self.references.push(Reference { span, target: Target::Stat(member) });
                 return Ok(place);
             }
-            let (field, ty) = field_of(place.ty, &word.text).ok_or(Missing::Field(index, place.ty))?;
+            let Some((field, ty)) = field_of(place.ty, &word.text) else {
+                if self.moved(&mut place, word) {
+                    continue;
+                }
+                return Err(Missing::Field(index, place.ty));
+            };
             let of = place.ty;
             place.fields.push(field);
             place.ty = ty;
@@ -112,6 +118,26 @@ impl Checker<'_> {
             }
         }
         None
+    }
+
+    /// As [`Self::first`], for fields that moved.
+    fn first_moved(&mut self, word: &Word) -> Option<Place> {
+        let places: Vec<Place> = self.contexts.iter().rev().filter_map(|context| context.place.clone()).collect();
+        places.into_iter().find_map(|mut place| self.moved(&mut place, word).then_some(place))
+    }
+
+    /// Takes an old name for the fields that it stands for today, and says so.
+    fn moved(&mut self, place: &mut Place, word: &Word) -> bool {
+        let Some(now) = renamed_field(place.ty, &word.text) else { return false };
+        for name in now.split('.') {
+            let Some((field, ty)) = field_of(place.ty, name) else { return false };
+            place.fields.push(field);
+            place.ty = ty;
+        }
+        self.note_field(word.span, place);
+        let text = format!("`{}` is an old name of `{now}`", word.text);
+        self.report(Diagnostic::new(Code::Deprecated, word.span, text).help(format!("write `{now}`")));
+        true
     }
 
     fn report_missing(&mut self, path: &Path, missing: &Missing) {
@@ -178,11 +204,21 @@ impl Checker<'_> {
     }
 }
 
+/// Fields that older releases had under another name and with the same meaning.
+fn renamed_field(ty: Ty, name: &str) -> Option<&'static str> {
+    if ty != Ty::one(Base::Record(Rec::Bench)) {
+        return None;
+    }
+    match name {
+        "client_addr_mask" => Some("client_side.addr_mask"),
+        "server_addr_mask" => Some("server_side.addr_mask"),
+        _ => None,
+    }
+}
+
 /// Fields of older releases that moved into another record.
 pub(super) fn moved_field(name: &str) -> Option<&'static str> {
     Some(match name {
-        "client_addr_mask" => "client_side.addr_mask",
-        "server_addr_mask" => "server_side.addr_mask",
         "client_host_count" => "client_side.hosts",
         "client_hosts" => "client_side.hosts",
         "server_hosts" => "server_side.hosts",
