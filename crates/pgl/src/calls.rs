@@ -247,7 +247,7 @@ impl Param {
             return true;
         }
         match self {
-            Param::Any => ty.base != Base::Undef,
+            Param::Any => !matches!(ty.base, Base::Undef | Base::Qualifier),
             Param::Number => one(&[Base::Int, Base::Float]),
             Param::NumberOrText => one(&[Base::Int, Base::Float, Base::Str]),
             Param::Int => one(&[Base::Int]),

@@ -17,4 +17,3 @@ pub fn is_constant(word: &str) -> bool {
 }
 
 pub use literal::{SIZE_UNITS, TIME_UNITS};
-pub(crate) use quoted::from_addr;

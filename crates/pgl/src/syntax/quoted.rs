@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polygraph_addr::{Addr, AddrRange, ParseError, Problem, TextRange};
+use polygraph_addr::{AddrRange, ParseError, Problem, TextRange};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -76,7 +76,7 @@ pub fn constant(text: &str, span: Span) -> Result {
 }
 
 /// The finding for a text that is no address or range; `at` is the place of that text.
-pub fn from_addr(error: &ParseError, code: Code, at: Span) -> Diagnostic {
+fn from_addr(error: &ParseError, code: Code, at: Span) -> Diagnostic {
     let place = if error.span.is_empty() { at } else { at.part(error.span.start, error.span.end) };
     Diagnostic::new(code, place, error.problem.to_string()).help(error.problem.help())
 }
@@ -228,9 +228,4 @@ fn malformed(re: &str) -> Option<&'static str> {
         }
     }
     (open > 0).then_some("a `(` of the regular expression is not closed")
-}
-
-/// One address from a text, for the fields of `addr` values.
-pub fn host(text: &str) -> std::result::Result<Addr, ParseError> {
-    Addr::parse(text)
 }

@@ -4,7 +4,7 @@ mod field;
 mod records;
 mod stat;
 
-pub(crate) use field::ranges;
+pub(crate) use field::{MAX_WORDS, ranges};
 pub use field::{
     AgentAddrs, Bandwidth, ContentId, CoreLists, Distribution, Drawn, Field, Flat, HeaderChoice, HeaderRule, Lower, Method, Name, Rate,
     ScriptId, Selector, Size, SslWrapId, Time, Tree,

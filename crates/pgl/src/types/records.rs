@@ -119,6 +119,7 @@ macro_rules! records {
 
             impl $name {
                 /// Reads the fields in the order of the table.
+                #[allow(unused_variables, reason = "some types have no fields")]
                 pub(crate) fn read<'a>(slots: &mut impl Iterator<Item = &'a Slot>, cx: &mut Lower) -> Self {
                     Self {
                         $( $base_field: $base::read(slots, cx), )?

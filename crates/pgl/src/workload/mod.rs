@@ -1,7 +1,236 @@
-//! stub
-use crate::{Options, check::hir::Program, diagnostic::Diagnostics, eval::Outcome};
-/// x
-#[derive(Debug)]
-pub struct Workload {}
-/// x
-pub fn build(_p: Program, _o: &Outcome, _opt: &Options, _out: &mut Diagnostics) -> Option<Workload> { None }
+//! The result of a program as plain typed data, and the checks that need the whole of it.
+
+mod agents;
+mod content;
+mod maps;
+mod parts;
+mod phases;
+
+use polygraph_addr::Addr;
+use rustc_hash::FxHashMap;
+
+use crate::Options;
+use crate::check::hir::Program;
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::eval::{Outcome, Used};
+use crate::source::Span;
+use crate::types::{
+    AddrMap, AgentAddrs, Bench, Content, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec, Robot, Server,
+    SslWrap, StatsSample, Time,
+};
+use crate::value::{Record, Value};
+
+/// Everything a test needs to know from its program.
+#[derive(Debug, Clone, Default)]
+pub struct Workload {
+    /// Robots in the order of use; one agent per address.
+    pub robots: Vec<Robot>,
+    /// Servers in the order of use.
+    pub servers: Vec<Server>,
+    /// Proxies in the order of use.
+    pub proxies: Vec<Proxy>,
+    /// Content types; the index is the number that appears in URLs.
+    pub contents: Vec<Content>,
+    /// TLS settings.
+    pub ssl_wraps: Vec<SslWrap>,
+    /// The schedule; never empty.
+    pub phases: Vec<Phase>,
+    /// Samples scheduled from the start of the test.
+    pub stats_samples: Vec<StatsSample>,
+    /// The last bench used.
+    pub bench: Option<Bench>,
+    /// Address maps.
+    pub addr_maps: Vec<AddrMap>,
+    /// Maps of users to groups.
+    pub membership_maps: Vec<MembershipMap>,
+    /// Network pipes; nothing depends on them.
+    pub net_pipes: Vec<NetPipe>,
+    /// Groups of interchangeable addresses.
+    pub substitutes: Vec<Vec<Addr>>,
+    /// The working set is frozen after this time.
+    pub working_set_length: Option<Time>,
+    /// The working set is frozen after this many fill objects of a process.
+    pub working_set_cap: Option<u32>,
+    /// The checked program with its phase scripts.
+    pub program: Program,
+    /// The values of its variables at the end, by variable; phase scripts start with the global ones.
+    pub values: Vec<Value>,
+}
+
+impl Workload {
+    /// The number of robots.
+    pub fn robot_count(&self) -> usize {
+        self.robots.iter().map(|robot| robot.agent.addresses.0.len()).sum()
+    }
+
+    /// The number of servers.
+    pub fn server_count(&self) -> usize {
+        self.servers.iter().map(|server| server.agent.addresses.0.len()).sum()
+    }
+}
+
+/// Reports about the whole of a workload.
+pub(crate) struct Checks<'a> {
+    pub(crate) out: &'a mut Diagnostics,
+}
+
+impl Checks<'_> {
+    /// A finding about a field of something used: at the field if it was assigned, else at the use.
+    fn at(&self, code: Code, used: &Used, field: &str, text: impl Into<String>) -> Diagnostic {
+        let used_as = used.name.as_deref().unwrap_or("this");
+        match used.record.at(field) {
+            Some(at) => Diagnostic::new(code, at, text).also(used.span, format!("`{used_as}` is used here")),
+            None => Diagnostic::new(code, used.span, text),
+        }
+    }
+
+    /// The same for a record that is part of something else.
+    fn in_record(&self, code: Code, record: &Record, field: &str, around: Span, text: impl Into<String>) -> Diagnostic {
+        match record.at(field) {
+            Some(at) => Diagnostic::new(code, at, text),
+            None => Diagnostic::new(code, around, text),
+        }
+    }
+
+    fn push(&mut self, finding: Diagnostic) {
+        self.out.push(finding);
+    }
+}
+
+/// Makes the workload of a program that ran; `None` if there were errors.
+pub(crate) fn build(
+    program: Program,
+    outcome: &Outcome,
+    options: &Options,
+    out: &mut Diagnostics,
+) -> Option<Workload> {
+    let mut lower = Lower::new(options.limits.items);
+    let mut checks = Checks { out };
+    let mut workload = Workload::default();
+    let (mut robots, mut servers) = (Vec::new(), Vec::new());
+    let mut bench_at: Option<Span> = None;
+    // Servers come first: content types get their numbers in the order in which servers bring them.
+    for used in outcome.used.iter().filter(|used| used.record.rec == Rec::Server) {
+        if !has_addresses(&mut checks, used) {
+            continue;
+        }
+        let server = Server::from_record(&used.record, &mut lower);
+        workload.servers.push(server);
+        servers.push(used);
+    }
+    for used in &outcome.used {
+        let record = &used.record;
+        match record.rec {
+            Rec::Robot if has_addresses(&mut checks, used) => {
+                workload.robots.push(agents::with_old_names(Robot::from_record(record, &mut lower), &mut checks, used));
+                robots.push(used);
+            }
+            Rec::Proxy if has_addresses(&mut checks, used) => {
+                workload.proxies.push(Proxy::from_record(record, &mut lower));
+            }
+            Rec::AddrMap => maps::add(AddrMap::from_record(record, &mut lower), used, &mut workload, &mut checks),
+            Rec::Bench => {
+                if let Some(first) = bench_at.replace(used.span) {
+                    let text = "a second Bench replaces the first";
+                    checks.push(Diagnostic::new(Code::UselessUse, used.span, text).also(first, "the first one"));
+                }
+                parts::bench(record, used.span, &mut checks);
+                workload.bench = Some(Bench::from_record(record, &mut lower));
+            }
+            Rec::MembershipMap => {
+                let map = MembershipMap::from_record(record, &mut lower);
+                parts::membership(&map, used, &mut checks);
+                workload.membership_maps.push(map);
+            }
+            Rec::NetPipe => workload.net_pipes.push(NetPipe::from_record(record, &mut lower)),
+            Rec::SslWrap => {
+                lower.ssl_wrap(record);
+            }
+            _ => {}
+        }
+    }
+    for used in &outcome.scheduled {
+        match used.record.rec {
+            Rec::StatsSample => {
+                let sample = StatsSample::from_record(&used.record, &mut lower);
+                phases::scheduled_sample(&sample, used, &mut checks);
+                workload.stats_samples.push(sample);
+            }
+            _ => workload.phases.push(Phase::from_record(&used.record, &mut lower)),
+        }
+    }
+    for group in &outcome.substitutes {
+        workload.substitutes.push(Vec::lower(group, &mut lower));
+    }
+    if lower.exceeded() {
+        let text = format!("the workload has more than {} addresses and other items", options.limits.items);
+        checks.push(Diagnostic::new(Code::TooManyItems, None, text));
+        return None;
+    }
+    workload.working_set_length = outcome.working_set_length.map(|(us, _)| Time(us));
+    workload.working_set_cap = outcome.working_set_cap.and_then(|(count, _)| u32::try_from(count).ok());
+    if let (Some(_), Some((_, at))) = (&outcome.working_set_length, &outcome.working_set_cap) {
+        let text = "the working set is limited both by time and by number";
+        checks.push(Diagnostic::new(Code::BadPart, *at, text).help("use working_set_length() or working_set_cap()"));
+    }
+    let phase_uses: Vec<&Used> = outcome.scheduled.iter().filter(|used| used.record.rec == Rec::Phase).collect();
+    phases::schedule(&mut workload, &phase_uses, &mut checks);
+    if robots.is_empty() && servers.is_empty() && !checks.out.has_errors() {
+        checks.push(Diagnostic::new(Code::NothingUsed, None, "the program uses no robots and no servers"));
+    }
+    let known = maps::visible(&workload, &servers, &mut checks);
+    for (server, used) in workload.servers.iter().zip(&servers) {
+        agents::server(server, used, &mut checks);
+    }
+    for (robot, used) in workload.robots.iter().zip(&robots) {
+        agents::robot(robot, used, &known, &workload, &mut checks);
+    }
+    let (contents, wraps) = lower.finish();
+    for (content, record) in &contents {
+        let around = content_use(record, &servers, &robots);
+        content::check(content, record, around, &mut checks);
+    }
+    for (wrap, record) in &wraps {
+        let around = outcome.used.first().map(|used| used.span);
+        parts::ssl_wrap(wrap, record, around, &mut checks);
+    }
+    if checks.out.has_errors() {
+        return None;
+    }
+    workload.contents = contents.into_iter().map(|(content, _)| content).collect();
+    workload.ssl_wraps = wraps.into_iter().map(|(wrap, _)| wrap).collect();
+    workload.values = outcome.values.clone();
+    workload.program = program;
+    Some(workload)
+}
+
+/// The place a content is blamed at when the field in question was never assigned.
+fn content_use(record: &Record, servers: &[&Used], robots: &[&Used]) -> Option<Span> {
+    let own = record.slots.iter().filter_map(|slot| slot.at).next();
+    own.or_else(|| servers.iter().chain(robots).map(|used| used.record.at("contents").unwrap_or(used.span)).next())
+}
+
+/// False, with a warning, for agents that live nowhere.
+fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
+    let some = used.record.slot("addresses").is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
+    if !some {
+        let name = used.name.as_deref().unwrap_or("this agent");
+        let text = format!("`{name}` has no addresses and is left out");
+        checks.push(Diagnostic::new(Code::UselessUse, used.span, text).help("set its field `addresses`"));
+    }
+    some
+}
+
+/// Visible names of servers, with what they lead to.
+pub(crate) type Visible = FxHashMap<(polygraph_addr::Host, Option<u16>), ()>;
+
+/// Complains about agent addresses that are no IPs.
+fn check_ips(addresses: &AgentAddrs, used: &Used, checks: &mut Checks<'_>, what: &str) {
+    let wrong = addresses.0.iter().find(|addr| addr.host.ip().is_none());
+    if let Some(addr) = wrong {
+        let text = format!("{what} live at IP addresses, and {} is a name", addr.host);
+        let finding = checks.at(Code::BadAddresses, used, "addresses", text);
+        checks.push(finding);
+    }
+}

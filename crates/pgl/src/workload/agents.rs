@@ -1,0 +1,331 @@
+//! Settings of robots and servers: what contradicts, what is missing.
+
+use crate::codes::Code;
+use crate::diagnostic::closest;
+use crate::eval::Used;
+use crate::types::{Agent, Robot, Selector, Server, Tree};
+use crate::value::Shape;
+use crate::workload::{Checks, Visible, Workload, check_ips};
+
+/// Known words of selectors.
+const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
+const INTERESTS: &[&str] = &["public", "private", "foreign"];
+const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
+const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
+const REP_TYPES: &[&str] = &["Basic", "302 Found"];
+const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
+
+/// Moves values of old fields to the fields of today.
+pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &Used) -> Robot {
+    for (old, new) in [("proxies", "http_proxies"), ("put_contents", "upload_contents")] {
+        if used.record.at(old).is_some() {
+            let text = format!("`{old}` is the old name of `{new}`");
+            let finding = checks.at(Code::Deprecated, used, old, text);
+            checks.push(finding.help(format!("write `{new}`")));
+        }
+    }
+    if robot.http_proxies.is_empty() {
+        robot.http_proxies = std::mem::take(&mut robot.proxies);
+    }
+    if robot.upload_contents.is_empty() {
+        robot.upload_contents = std::mem::replace(&mut robot.put_contents, Selector::new(Vec::new()));
+    }
+    robot
+}
+
+impl Checks<'_> {
+    /// Complains about words a selector does not know.
+    fn words<M>(&mut self, used: &Used, field: &str, selector: &Selector<String, M>, known: &[&str]) {
+        if selector.items.len() > crate::types::MAX_WORDS {
+            let finding = self.at(Code::UnknownWord, used, field, format!("`{field}` lists too many words"));
+            self.push(finding);
+            return;
+        }
+        for word in selector.values().filter(|word| !known.contains(&word.as_str())) {
+            let mut finding = self
+                .at(Code::UnknownWord, used, field, format!("`{field}` does not know \"{word}\""))
+                .note(format!("it knows {}", quoted_list(known)));
+            if let Some(guess) = closest(word, known.iter().copied()) {
+                finding = finding.help(format!("did you mean \"{guess}\"?"));
+            }
+            self.push(finding);
+        }
+    }
+
+    fn share(&mut self, used: &Used, field: &str, value: f64) {
+        if !(0.0..=1.0).contains(&value) {
+            let percent = crate::value::significant(value * 100.0, 6);
+            let text = format!("`{field}` is a probability, from 0% to 100%, and it is {percent}%");
+            let finding = self.at(Code::BadPart, used, field, text);
+            self.push(finding);
+        }
+    }
+
+    fn missing(&mut self, code: Code, used: &Used, because: &str, field: &str, text: &str) {
+        let mut finding = self.at(code, used, because, text);
+        if let Some(name) = &used.name {
+            finding = finding.help(format!("set `{name}.{field}`"));
+        }
+        self.push(finding);
+    }
+
+    fn common(&mut self, agent: &Agent, used: &Used, pop_field: bool) {
+        self.words(used, "http_versions", &agent.http_versions, HTTP_VERSIONS);
+        self.share(used, "abort_prob", agent.abort_prob);
+        if let Some(prob) = agent.cookie_sender {
+            self.share(used, "cookie_sender", prob);
+        }
+        if let Some(model) = &agent.pop_model
+            && model.pop_distr.is_none()
+            && pop_field
+        {
+            let text = "the popularity model has no distribution";
+            self.missing(Code::RobotIncomplete, used, "pop_model", "pop_model.pop_distr", text);
+        }
+        for scope in &agent.custom_stats_scope {
+            if !is_status_scope(scope) {
+                let text = format!("`custom_stats_scope` does not know \"{scope}\"");
+                let finding = self
+                    .at(Code::UnknownWord, used, "custom_stats_scope", text)
+                    .note("entries are \"all\", or a sign and a status such as 404, 40x or 4xx");
+                self.push(finding);
+            }
+        }
+    }
+}
+
+fn is_status_scope(scope: &str) -> bool {
+    let digits = scope.strip_prefix(['+', '-']).unwrap_or(scope).as_bytes();
+    let form = |c: &u8| if c.is_ascii_digit() { 'N' } else { *c as char };
+    scope == "all" || matches!(digits.iter().map(form).collect::<String>().as_str(), "NNN" | "NNx" | "Nxx")
+}
+
+/// A list of words for a message.
+pub(super) fn quoted_list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// Checks a robot.
+pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload, checks: &mut Checks<'_>) {
+    use Code::{RobotConflict as Conflict, RobotIncomplete as Incomplete};
+    checks.common(&robot.agent, used, true);
+    check_ips(&robot.agent.addresses, used, checks, "robots");
+    if let Some(addr) = robot.agent.addresses.0.iter().find(|addr| addr.port.is_some()) {
+        let text = format!("robots have no ports, and {addr} has one");
+        let finding = checks.at(Code::BadAddresses, used, "addresses", text);
+        checks.push(finding.help("remove the port with setAddrPort(addresses, -1)"));
+    }
+    if robot.req_rate.is_some() && robot.req_inter_arrival.is_some() {
+        let text = "a request rate and an inter-arrival distribution exclude each other";
+        let mut finding = checks.at(Conflict, used, "req_inter_arrival", text);
+        finding = finding.also_at(used.record.at("req_rate"), "the rate is set here");
+        checks.push(finding.help("remove one of them, or set it to undef()"));
+    }
+    if robot.req_rate.is_some_and(|rate| rate.0 < 0.0) {
+        let finding = checks.at(Conflict, used, "req_rate", "the request rate is negative");
+        checks.push(finding);
+    }
+    if robot.agent.xact_think.is_some() {
+        let text = "robots do not think: `xact_think` has no effect";
+        let finding = checks.at(Code::RobotIgnores, used, "xact_think", text);
+        checks.push(finding.help("use req_inter_arrival for gaps between requests"));
+    }
+    for field in ["icp_port", "peer_http", "peer_icp"] {
+        if used.record.at(field).is_some() {
+            let finding = checks.at(Code::RobotIgnores, used, field, format!("`{field}` has no effect"));
+            checks.push(finding);
+        }
+    }
+    for (field, value) in [
+        ("recurrence", robot.recurrence),
+        ("embed_recur", robot.embed_recur),
+        ("req_body_recurrence", robot.req_body_recurrence),
+        ("minimize_new_conn", robot.minimize_new_conn),
+        ("socks_chaining_prob", robot.socks_chaining_prob),
+        ("passive_ftp", robot.passive_ftp),
+        ("auth_error", robot.auth_error),
+    ] {
+        checks.share(used, field, value);
+    }
+    if robot.recurrence > 0.0 && robot.agent.pop_model.is_none() {
+        let text = "the robot requests objects again, but nothing says which: it has no popularity model";
+        checks.missing(Incomplete, used, "recurrence", "pop_model.pop_distr", text);
+    }
+    checks.words(used, "interests", &robot.interests, INTERESTS);
+    checks.words(used, "req_types", &robot.req_types, REQ_TYPES);
+    checks.words(used, "req_methods", &robot.req_methods, REQ_METHODS);
+    let foreign = robot.interests.prob("foreign") > 0.0;
+    match (foreign, &robot.foreign_trace) {
+        (true, None) => {
+            let text = "foreign interest needs a trace of foreign URLs";
+            checks.missing(Incomplete, used, "interests", "foreign_trace", text);
+        }
+        (false, Some(_)) => {
+            let text = "there is a trace of foreign URLs but no foreign interest";
+            checks.missing(Conflict, used, "foreign_trace", "interests", text);
+        }
+        _ => {}
+    }
+    bodies(robot, used, checks);
+    proxies(robot, used, workload, checks);
+    origins(robot, used, visible, foreign, checks);
+    super::parts::of_robot(robot, used, checks);
+}
+
+fn bodies(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
+    let post = robot.req_methods.prob("POST") > 0.0;
+    let upload = robot.req_methods.prob("PUT") > 0.0 || robot.req_types.prob("Upload") > 0.0;
+    let range = robot.req_types.prob("Range") > 0.0;
+    let because = |methods: &'static str, types: &'static str| {
+        if used.record.at(types).is_some() && used.record.at(methods).is_none() { types } else { methods }
+    };
+    for (can, has, what, field, cause) in [
+        (post, !robot.post_contents.is_empty(), "POST requests", "post_contents", "req_methods"),
+        (upload, !robot.upload_contents.is_empty(), "uploads", "upload_contents", because("req_methods", "req_types")),
+        (range, !robot.ranges.is_empty(), "range requests", "ranges", "req_types"),
+    ] {
+        if can && !has {
+            let text = format!("{what} need `{field}`");
+            checks.missing(Code::RobotIncomplete, used, cause, field, &text);
+        }
+        if has && !can {
+            let text = format!("`{field}` is set, but there are no {what}");
+            checks.missing(Code::RobotConflict, used, field, cause, &text);
+        }
+    }
+    if robot.req_body_pause_prob.is_some() && robot.req_body_pause_start.is_some() {
+        let text = "req_body_pause_prob and req_body_pause_start exclude each other";
+        let finding = checks.at(Code::RobotConflict, used, "req_body_pause_start", text);
+        checks.push(finding.also_at(used.record.at("req_body_pause_prob"), "the probability is set here"));
+    }
+}
+
+fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<'_>) {
+    if robot.socks_prob.is_some_and(|prob| prob > 0.0) && robot.socks_proxies.is_empty() {
+        let text = "a share of robots uses SOCKS proxies, but there are none";
+        checks.missing(Code::RobotIncomplete, used, "socks_prob", "socks_proxies", text);
+    }
+    if robot.socks_chaining_prob > 0.0 && (robot.socks_proxies.is_empty() || robot.http_proxies.is_empty()) {
+        let text = "chaining of proxies needs both SOCKS and HTTP proxies";
+        checks.missing(Code::RobotIncomplete, used, "socks_chaining_prob", "socks_proxies", text);
+    }
+    if robot.minimize_new_conn > 0.0 && workload.substitutes.is_empty() {
+        let text = "minimize_new_conn needs note_substitutes(): which addresses are interchangeable?";
+        let finding = checks.at(Code::RobotIncomplete, used, "minimize_new_conn", text);
+        checks.push(finding);
+    }
+    if robot.private_cache_cap < 0 || robot.private_cache_cap > 21_845 {
+        let finding =
+            checks.at(Code::RobotConflict, used, "private_cache_cap", "a private cache has 0 to 21845 entries");
+        checks.push(finding);
+    }
+}
+
+fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks: &mut Checks<'_>) {
+    let passive = robot.req_rate.is_some_and(|rate| rate.0 == 0.0);
+    let foreign_only = foreign && robot.interests.items.iter().all(|(word, prob)| word == "foreign" || *prob <= 0.0);
+    if robot.origins.is_empty() {
+        if !passive && !foreign_only {
+            let text = "the robot has no origins: where should its requests go?";
+            checks.missing(Code::RobotIncomplete, used, "origins", "origins", text);
+        }
+        return;
+    }
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut reported = 0;
+    for name in robot.origins.values() {
+        let key = (name.addr.host.clone(), name.addr.port);
+        let known = visible.contains_key(&key);
+        let text = if !seen.insert(key) {
+            format!("the origin {} is listed twice", name.addr)
+        } else if !known {
+            format!("the origin {} is neither the address of a server nor a name in an address map", name.addr)
+        } else {
+            continue;
+        };
+        let finding = checks.at(Code::BadOrigins, used, "origins", text);
+        let finding = if name.addr.port.is_none() { finding.help("origins have ports") } else { finding };
+        checks.push(finding);
+        // A wrong port makes all of many origins wrong; a few of them say it.
+        reported += 1;
+        if reported == 3 {
+            return;
+        }
+    }
+}
+
+/// Checks a server.
+pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
+    use Code::ServerIncomplete as Incomplete;
+    checks.common(&server.agent, used, false);
+    if server.contents.is_empty() {
+        checks.missing(Incomplete, used, "contents", "contents", "the server has no contents");
+    }
+    checks.words(used, "rep_types", &server.rep_types, REP_TYPES);
+    checks.words(used, "protocol", &server.protocol, PROTOCOLS);
+    for (field, value) in
+        [("cookie_set_prob", server.cookie_set_prob), ("req_body_allowed", server.req_body_allowed)]
+    {
+        checks.share(used, field, value);
+    }
+    let cookies = server.cookie_set_prob > 0.0;
+    for (field, set) in [
+        ("cookie_set_count", server.cookie_set_count.is_some()),
+        ("cookie_value_size", server.cookie_value_size.is_some()),
+    ] {
+        if cookies && !set {
+            checks.missing(Incomplete, used, "cookie_set_prob", field, &format!("setting cookies needs `{field}`"));
+        }
+        if set && !cookies {
+            let text = format!("`{field}` is set, but the server sets no cookies");
+            checks.missing(Incomplete, used, field, "cookie_set_prob", &text);
+        }
+    }
+    if server.rep_types.prob("302 Found") > 0.0
+        && server.agent.pop_model.as_ref().is_none_or(|model| model.pop_distr.is_none())
+    {
+        let text = "redirections need a popularity model for their targets";
+        checks.missing(Code::ServerAdvice, used, "rep_types", "pop_model.pop_distr", text);
+    }
+    direct_access(&server.direct_access, &server.contents, used, checks);
+    let ftp = server.protocol.prob("FTP") > 0.0;
+    if ftp && !server.agent.ssl_wraps.is_empty() {
+        let finding = checks.at(Code::ServerAdvice, used, "ssl_wraps", "FTP servers do not use TLS");
+        checks.push(finding);
+    }
+    if let Some(distr) = &server.agent.pconn_use_lmt
+        && matches!(distr.shape, Shape::Const(value) if value < 1.0)
+    {
+        let text = "a connection carries at least one transaction";
+        let finding = checks.at(Code::BadPart, used, "pconn_use_lmt", text);
+        checks.push(finding);
+    }
+}
+
+fn direct_access(
+    direct: &Selector<crate::types::ContentId, Tree>,
+    contents: &Selector<crate::types::ContentId, Tree>,
+    used: &Used,
+    checks: &mut Checks<'_>,
+) {
+    let has_probs = matches!(
+        used.record.slot("direct_access").map(|slot| &slot.value),
+        Some(crate::value::Value::Array(array)) if array.any_prob()
+    );
+    for content in direct.values() {
+        let count = contents.values().filter(|known| *known == content).count();
+        if count == 1 || (has_probs && count > 0) {
+            continue;
+        }
+        let text = match count {
+            0 => "direct_access has an entry that is not in contents",
+            _ => "direct_access has an entry that is in contents more than once",
+        };
+        let finding = checks
+            .at(Code::DirectAccess, used, "direct_access", text)
+            .also_at(used.record.at("contents"), "the contents are set here")
+            .note("two contents are the same only if all their fields are equal; assignment copies, so a content changed afterwards is another one");
+        checks.push(finding);
+        return;
+    }
+}

@@ -1,0 +1,137 @@
+//! Settings of contents.
+
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::source::Span;
+use crate::types::{Content, HeaderRule};
+use crate::value::Record;
+use crate::workload::Checks;
+use crate::workload::agents::quoted_list;
+
+const GENERATORS: &[&str] = &["random_text", "random_data"];
+const INJECTED: &[&str] = &["db_text", "request_uri"];
+const ENCODINGS: &[&str] = &["identity", "gzip"];
+
+/// Checks a content; `around` is a place near it, for what is missing.
+pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+    let kind = content.kind.as_deref().unwrap_or("some-content");
+    let report = |checks: &mut Checks<'_>, code: Code, field: &str, text: String| {
+        let finding = Diagnostic::new(code, record.at(field).or(around), text);
+        checks.push(finding);
+    };
+    let has_size = content.size.is_some();
+    let (db, root) = (content.content_db.is_some(), content.document_root.is_some());
+    if !has_size && !db && !root {
+        let text = format!("the content \"{kind}\" has no size, database or document root");
+        let finding = Diagnostic::new(Code::ContentIncomplete, record.at("size").or(around), text)
+            .help("give it a size distribution: `size = exp(13KB);`");
+        checks.push(finding);
+    }
+    if db && root {
+        let text = format!("the content \"{kind}\" has both a database and a document root");
+        report(checks, Code::ContentConflict, "document_root", text);
+    }
+    let container = (!content.may_contain.is_empty(), content.embedded_obj_cnt.is_some());
+    if container.0 != container.1 {
+        let (has, lacks) =
+            if container.0 { ("may_contain", "embedded_obj_cnt") } else { ("embedded_obj_cnt", "may_contain") };
+        let text = format!("the content \"{kind}\" has `{has}` but no `{lacks}`");
+        report(checks, Code::ContentIncomplete, has, text);
+    }
+    for (field, value) in [
+        ("cachable", Some(content.cachable)),
+        ("checksum", Some(content.checksum)),
+        ("unique", content.unique),
+        ("infect_prob", content.infect_prob),
+    ] {
+        if let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) {
+            let percent = crate::value::significant(value * 100.0, 6);
+            let text = format!("`{field}` is a share, from 0% to 100%, and it is {percent}%");
+            report(checks, Code::BadPart, field, text);
+        }
+    }
+    injection(content, record, around, checks);
+    let words = [("generator", &content.generator, GENERATORS), ("inject_object", &content.inject_object, INJECTED)];
+    for (field, word, known) in words {
+        if let Some(word) = word.as_deref().filter(|word| !known.contains(word)) {
+            unknown(field, word, known, record.at(field).or(around), checks);
+        }
+    }
+    for word in content.encodings.values().filter(|word| !ENCODINGS.contains(&word.as_str())).take(3) {
+        unknown("encodings", word, ENCODINGS, record.at("encodings").or(around), checks);
+    }
+    life_cycle(content, record, around, checks);
+    headers(&content.mime_headers, record.at("mime_headers").or(around), checks);
+    if record.at("choice_space").is_some() {
+        report(checks, Code::PartAdvice, "choice_space", "`choice_space` has no effect".to_owned());
+    }
+}
+
+fn unknown(field: &str, word: &str, known: &[&str], at: Option<Span>, checks: &mut Checks<'_>) {
+    let mut finding = Diagnostic::new(Code::UnknownWord, at, format!("`{field}` does not know \"{word}\""))
+        .note(format!("it knows {}", quoted_list(known)));
+    if let Some(guess) = closest(word, known.iter().copied()) {
+        finding = finding.help(format!("did you mean \"{guess}\"?"));
+    }
+    checks.push(finding);
+}
+
+fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+    let (db, gap, prob) = (content.inject_db.is_some(), content.inject_gap.is_some(), content.infect_prob.is_some());
+    let object = content.inject_object.as_deref();
+    let wrong = if (db || gap || object.is_some()) && !prob {
+        Some((Code::ContentIncomplete, "inject_db", "injection needs `infect_prob`: how many objects are injected?"))
+    } else if prob && !db && object.is_none() {
+        Some((Code::ContentIncomplete, "infect_prob", "`infect_prob` needs something to inject: inject_db or inject_object"))
+    } else if db && !gap {
+        Some((Code::ContentIncomplete, "inject_db", "`inject_db` needs `inject_gap`: how far apart are injections?"))
+    } else if gap && !db {
+        Some((Code::ContentIncomplete, "inject_gap", "`inject_gap` needs an `inject_db`"))
+    } else if object == Some("db_text") && !db {
+        Some((Code::ContentIncomplete, "inject_object", "injecting db_text needs an `inject_db`"))
+    } else if object == Some("request_uri") && db {
+        Some((Code::ContentConflict, "inject_object", "request_uri is injected without a database"))
+    } else {
+        None
+    };
+    if let Some((code, field, text)) = wrong {
+        checks.push(Diagnostic::new(code, record.at(field).or(around), text));
+    }
+}
+
+fn life_cycle(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+    let Some(cycle) = &content.obj_life_cycle else { return };
+    let Some(crate::value::Value::Record(cycle_record)) = record.slot("obj_life_cycle").map(|slot| &slot.value) else {
+        return;
+    };
+    if cycle.expires.values().any(|distr| distr.qualifier.is_none()) {
+        let finding =
+            Diagnostic::new(Code::UnqualifiedExpires, cycle_record.at("expires").or(around), "an expiration time has no base")
+                .help("say from what it is counted: `lmt + d`, `now + d` or `nmt + d`");
+        checks.push(finding);
+    }
+    if cycle.birthday.is_some() {
+        let text = "`birthday` is ignored: objects are born at a random point of their first cycle";
+        checks.push(Diagnostic::new(Code::Deprecated, cycle_record.at("birthday").or(around), text));
+    }
+    for (field, value) in [("with_lmt", cycle.with_lmt), ("variance", cycle.variance)] {
+        if !(0.0..=1.0).contains(&value) {
+            let percent = crate::value::significant(value * 100.0, 6);
+            let text = format!("`{field}` is a share, from 0% to 100%, and it is {percent}%");
+            checks.push(Diagnostic::new(Code::BadPart, cycle_record.at(field).or(around), text));
+        }
+    }
+}
+
+/// Complains about headers without names.
+pub(super) fn headers(rules: &[HeaderRule], at: Option<Span>, checks: &mut Checks<'_>) {
+    for rule in rules {
+        match &rule.what {
+            crate::types::HeaderChoice::One(header) if header.name.is_none() => {
+                checks.push(Diagnostic::new(Code::BadPart, at, "a MIME header has no name"));
+            }
+            crate::types::HeaderChoice::One(_) => {}
+            crate::types::HeaderChoice::Group(rules) => headers(rules, at, checks),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Address maps and the names under which servers are known.
+
+use rustc_hash::FxHashMap;
+
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::eval::Used;
+use crate::types::AddrMap;
+use crate::workload::{Checks, Visible, Workload};
+
+/// Takes a used map, or leaves it out with a warning.
+pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Checks<'_>) {
+    let lacks = match (map.names.is_empty(), map.addresses.is_empty()) {
+        (false, false) => None,
+        (true, _) => Some("names"),
+        (_, true) => Some("addresses"),
+    };
+    if let Some(lacks) = lacks {
+        let text = format!("the map has no {lacks} and is left out");
+        checks.push(Diagnostic::new(Code::UselessUse, used.span, text));
+        return;
+    }
+    let (names, addresses) = (map.names.len(), map.addresses.len());
+    if names != 1 && names < addresses {
+        let text = format!("the map has {names} names for {addresses} addresses");
+        let finding = checks
+            .at(Code::BadMap, used, "names", text)
+            .note("a map has one name for many addresses, or at least as many names as addresses");
+        checks.push(finding);
+    }
+    if let Some(addr) = map.addresses.iter().find(|addr| addr.host.ip().is_none()) {
+        let text = format!("behind names are IP addresses, and {} is a name", addr.host);
+        let finding = checks.at(Code::BadMap, used, "addresses", text);
+        checks.push(finding);
+    }
+    let mut known: FxHashMap<_, ()> = FxHashMap::default();
+    for other in &workload.addr_maps {
+        known.extend(other.names.iter().map(|name| ((name.addr.host.clone(), name.addr.port), ())));
+    }
+    if let Some(name) =
+        map.names.iter().find(|name| known.contains_key(&(name.addr.host.clone(), name.addr.port)))
+    {
+        let text = format!("{} is in two maps", name.addr);
+        let finding = checks.at(Code::BadMap, used, "names", text);
+        checks.push(finding);
+    }
+    workload.addr_maps.push(map);
+}
+
+/// Checks server addresses and gives the names and addresses that robots can see.
+pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
+    let mut addresses: FxHashMap<_, usize> = FxHashMap::default();
+    for (index, (server, used)) in workload.servers.iter().zip(servers).enumerate() {
+        for addr in &server.agent.addresses.0 {
+            let text = if addr.host.ip().is_none() {
+                format!("servers live at IP addresses, and {} is a name", addr.host)
+            } else if addr.port.is_none() {
+                format!("the server address {addr} has no port")
+            } else {
+                match addresses.insert((addr.host.clone(), addr.port), index) {
+                    None => continue,
+                    Some(_) => format!("the server address {addr} is used twice"),
+                }
+            };
+            let finding = checks.at(Code::BadServerAddress, used, "addresses", text);
+            checks.push(finding.help("a server address is `IP:port`, unique in the test"));
+            break;
+        }
+    }
+    let mut visible: Visible = addresses.keys().map(|key| (key.clone(), ())).collect();
+    for map in &workload.addr_maps {
+        visible.extend(map.names.iter().map(|name| ((name.addr.host.clone(), name.addr.port), ())));
+    }
+    visible
+}

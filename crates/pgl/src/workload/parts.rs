@@ -1,0 +1,168 @@
+//! Settings of smaller records.
+
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::eval::Used;
+use crate::source::Span;
+use crate::types::{MembershipMap, Range, Robot, SslWrap};
+use crate::value::{Record, Value};
+use crate::workload::Checks;
+use crate::workload::agents::quoted_list;
+
+const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
+
+/// Checks what hangs below a robot.
+pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
+    let bad = |checks: &mut Checks<'_>, field: &str, text: &str| {
+        let finding = checks.at(Code::BadPart, used, field, text);
+        checks.push(finding);
+    };
+    let advise = |checks: &mut Checks<'_>, field: &str, text: &str| {
+        let finding = checks.at(Code::PartAdvice, used, field, text);
+        checks.push(finding);
+    };
+    if let Some(session) = &robot.session
+        && (session.busy_period.is_none() != session.idle_period_duration.is_none())
+    {
+        bad(checks, "session", "a session has both a busy_period and an idle_period_duration, or neither");
+    }
+    if let Some(resolver) = &robot.dns_resolver {
+        if resolver.servers.is_empty() {
+            bad(checks, "dns_resolver", "the DNS resolver has no servers");
+        }
+        if resolver.timeout.is_none() {
+            advise(checks, "dns_resolver", "the DNS resolver has no timeout and may wait for ever");
+        }
+        if !matches!(resolver.query_type.as_deref(), None | Some("A" | "AAAA")) {
+            bad(checks, "dns_resolver", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
+        }
+        if resolver.cache.as_ref().is_some_and(|cache| cache.capacity.is_some_and(|count| count < 0)) {
+            bad(checks, "dns_resolver", "the capacity of a DNS cache is not negative");
+        }
+    }
+    if let Some(wrap) = &robot.kerberos_wrap {
+        let split = !wrap.servers_tcp.is_empty() || !wrap.servers_udp.is_empty();
+        if wrap.realm.is_none() {
+            bad(checks, "kerberos_wrap", "Kerberos needs a realm");
+        }
+        if wrap.servers.is_empty() && !split {
+            bad(checks, "kerberos_wrap", "Kerberos needs servers");
+        }
+        if !wrap.servers.is_empty() && split {
+            bad(checks, "kerberos_wrap", "`servers` excludes `servers_tcp` and `servers_udp`");
+        }
+        if wrap.timeout.is_none() {
+            advise(checks, "kerberos_wrap", "Kerberos has no timeout and may wait for ever");
+        }
+    }
+    for range in robot.ranges.values() {
+        if let Some(text) = bad_range(range) {
+            bad(checks, "ranges", text);
+        }
+    }
+    super::content::headers(&robot.agent.http_headers, used.record.at("http_headers").or(Some(used.span)), checks);
+}
+
+fn bad_range(range: &Range) -> Option<&'static str> {
+    match range {
+        Range::Single(range) => {
+            let first = (range.first_byte_pos_absolute.is_some(), range.first_byte_pos_relative.is_some());
+            let last = (range.last_byte_pos_absolute.is_some(), range.last_byte_pos_relative.is_some());
+            let suffix = (range.suffix_length_absolute.is_some(), range.suffix_length_relative.is_some());
+            let any = |pair: (bool, bool)| pair.0 || pair.1;
+            if [first, last, suffix].contains(&(true, true)) {
+                Some("a range has an absolute or a relative bound, not both")
+            } else if any(suffix) && (any(first) || any(last)) {
+                Some("a range has a start or a suffix length, not both")
+            } else if any(last) && !any(first) {
+                Some("a range with a last byte needs a first byte")
+            } else if !any(first) && !any(suffix) {
+                Some("a range needs a start or a suffix length")
+            } else {
+                None
+            }
+        }
+        Range::Multi(range) => {
+            let lengths = (range.range_length_absolute.is_some(), range.range_length_relative.is_some());
+            if range.first_range_start_absolute.is_some() && range.first_range_start_relative.is_some() {
+                Some("the start of the first range is absolute or relative, not both")
+            } else if lengths.0 == lengths.1 {
+                Some("a MultiRange needs range_length_absolute or range_length_relative, and not both")
+            } else if range.range_count.is_none() {
+                Some("a MultiRange needs a range_count")
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// Checks a membership map.
+pub fn membership(map: &MembershipMap, used: &Used, checks: &mut Checks<'_>) {
+    for (field, missing) in [
+        ("groups_per_member", map.groups_per_member.is_none()),
+        ("group_space", map.group_space.is_empty()),
+        ("member_space", map.member_space.is_empty()),
+    ] {
+        if missing {
+            let finding = checks.at(Code::BadPart, used, field, format!("a membership map needs `{field}`"));
+            checks.push(finding);
+        }
+    }
+}
+
+/// Checks TLS settings.
+pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+    let bad = |checks: &mut Checks<'_>, code: Code, field: &str, text: String| {
+        checks.push(Diagnostic::new(code, record.at(field).or(around), text));
+    };
+    for word in wrap.protocols.values().filter(|word| !TLS_PROTOCOLS.contains(&word.as_str())).take(3) {
+        let at = record.at("protocols").or(around);
+        let mut finding = Diagnostic::new(Code::UnknownWord, at, format!("`protocols` does not know \"{word}\""))
+            .note(format!("it knows {}", quoted_list(TLS_PROTOCOLS)));
+        if let Some(guess) = closest(word, TLS_PROTOCOLS.iter().copied()) {
+            finding = finding.help(format!("did you mean \"{guess}\"?"));
+        }
+        checks.push(finding);
+    }
+    if wrap.rsa_key_sizes.values().any(|size| size.0 < 48) {
+        bad(checks, Code::BadPart, "rsa_key_sizes", "an RSA key has at least 384 bits".to_owned());
+    }
+    if !wrap.certificates.is_empty() && wrap.generate_certificates == Some(true) {
+        let text = "existing certificates and generated ones exclude each other".to_owned();
+        bad(checks, Code::BadPart, "generate_certificates", text);
+    }
+    if wrap.verify_peer_certificate == Some(true) && wrap.root_certificate.is_none() {
+        let text = "certificates can only be verified with a root_certificate".to_owned();
+        bad(checks, Code::BadPart, "verify_peer_certificate", text);
+    }
+    if record.at("ssl_config_file").is_some() {
+        let text = "`ssl_config_file` is no longer used".to_owned();
+        bad(checks, Code::Deprecated, "ssl_config_file", text);
+    }
+    if wrap.session_cache.is_some_and(|count| count < 0) {
+        bad(checks, Code::BadPart, "session_cache", "the session cache has no negative size".to_owned());
+    }
+}
+
+/// Checks a bench.
+pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
+    for side_name in ["client_side", "server_side", "proxy_side"] {
+        let Some(Value::Record(side)) = record.slot(side_name).map(|slot| &slot.value) else { continue };
+        let count = |field: &str| side.slot(field).filter(|slot| slot.value.is_container()).map(|slot| match &slot.value {
+            // Core lists are counted by lists, hosts by hosts.
+            Value::Array(array) if field == "cpu_cores" => array.items().len() as u64 * u64::from(array.repeat()),
+            value => value.len(),
+        });
+        if let Some(cores) = count("cpu_cores").filter(|cores| *cores > 0) {
+            let hosts = count("hosts").unwrap_or(0);
+            if cores != hosts {
+                let text = format!("{side_name}.cpu_cores has {cores} lists for {hosts} hosts");
+                let finding = checks
+                    .in_record(Code::BadPart, side, "cpu_cores", around, text)
+                    .note("there is one list of cores per element of hosts");
+                checks.push(finding);
+            }
+        }
+    }
+}

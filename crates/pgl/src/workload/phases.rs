@@ -1,0 +1,120 @@
+//! The schedule.
+
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::eval::Used;
+use crate::types::{Goal, Phase, Rec, StatsSample, fresh};
+use crate::workload::{Checks, Workload};
+
+/// Checks the phases; without any there is one that never ends.
+pub fn schedule(workload: &mut Workload, used: &[&Used], checks: &mut Checks<'_>) {
+    if workload.phases.is_empty() {
+        if !workload.robots.is_empty() || !workload.servers.is_empty() {
+            let text = "no phase is scheduled: one endless phase named dflt will run";
+            checks.push(Diagnostic::new(Code::NoSchedule, None, text).help("schedule phases with schedule(...)"));
+        }
+        let mut lower = crate::types::Lower::new(0);
+        let mut phase = Phase::from_record(&fresh(Rec::Phase), &mut lower);
+        phase.name = Some("dflt".to_owned());
+        workload.phases.push(phase);
+        return;
+    }
+    for (phase, used) in workload.phases.iter().zip(used) {
+        check(phase, used, checks);
+    }
+}
+
+/// True if a goal ends a phase by itself.
+fn is_positive(goal: Option<&Goal>) -> bool {
+    goal.is_some_and(|goal| goal.duration.is_some() || goal.xactions.is_some() || goal.fill_size.is_some())
+}
+
+fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
+    let name = phase.name.as_deref().unwrap_or("");
+    let factors = [
+        ("populus_factor", phase.populus_factor_beg, phase.populus_factor_end),
+        ("load_factor", phase.load_factor_beg, phase.load_factor_end),
+        ("recur_factor", phase.recur_factor_beg, phase.recur_factor_end),
+        ("special_msg_factor", phase.special_msg_factor_beg, phase.special_msg_factor_end),
+    ];
+    for (factor, beg, end) in factors {
+        for (suffix, value) in [("beg", beg), ("end", end)] {
+            let Some(value) = value.filter(|value| !(0.0..=1.0).contains(value)) else { continue };
+            let percent = crate::value::significant(value * 100.0, 6);
+            let field = format!("{factor}_{suffix}");
+            let text = format!("`{field}` of phase \"{name}\" is {percent}%; factors are from 0% to 100%");
+            let finding = checks.at(Code::BadPhase, used, &field, text);
+            checks.push(finding);
+        }
+        if let (Some(beg), Some(end)) = (beg, end)
+            && beg != end
+            && !is_positive(phase.goal.as_deref())
+        {
+            let text = format!("`{factor}` of phase \"{name}\" varies, but the phase has no goal along which it could");
+            let finding = checks
+                .at(Code::BadPhase, used, &format!("{factor}_end"), text)
+                .help("give the phase a goal: `goal.duration = 10min;`, `goal.xactions = 1000;` or `goal.fill_size = 1GB;`");
+            checks.push(finding);
+        }
+    }
+    if let Some(goal) = &phase.goal {
+        let wrong = if goal.duration.is_some_and(|time| time.0 <= 0) {
+            Some("the duration of the goal is not positive")
+        } else if goal.xactions.is_some_and(|count| count <= 0) {
+            Some("the number of transactions of the goal is not positive")
+        } else if goal.fill_size.is_some_and(|size| size.0 <= 0) {
+            Some("the fill size of the goal is not positive")
+        } else if goal.errors.is_some_and(|errors| errors < 0.0) {
+            Some("the errors of the goal are negative")
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            let finding = checks.at(Code::BadPhase, used, "goal", format!("{wrong} in phase \"{name}\""));
+            checks.push(finding);
+        }
+    }
+    rptmstat(phase, used, checks);
+    let unplaced = phase.stats_samples.iter().filter(|sample| sample.start.is_none()).count();
+    if unplaced > 1 {
+        let text = "at most one sample of a phase has no start";
+        let finding = checks.at(Code::BadPart, used, "stats_samples", text);
+        checks.push(finding);
+    }
+    for sample in &phase.stats_samples {
+        if sample.capacity.is_none_or(|count| count <= 0) {
+            let text = "a sample needs a positive capacity";
+            let finding = checks.at(Code::BadPart, used, "stats_samples", text);
+            checks.push(finding);
+        }
+    }
+}
+
+fn rptmstat(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
+    let Some(control) = &phase.rptmstat else { return };
+    let wrong = if control.sample_dur.is_none_or(|time| time.0 <= 0) {
+        "the controller needs a positive sample_dur"
+    } else if control.load_delta.is_none_or(|delta| delta == 0.0) {
+        "the controller needs a load_delta other than 0"
+    } else {
+        match (control.rptm_min, control.rptm_max) {
+            (None, None) => "the controller needs rptm_min or rptm_max",
+            (Some(min), Some(max)) if min > max => "rptm_min is above rptm_max",
+            _ => return,
+        }
+    };
+    let finding = checks.at(Code::BadPart, used, "rptmstat", wrong);
+    checks.push(finding);
+}
+
+/// Checks a sample that was scheduled by itself.
+pub fn scheduled_sample(sample: &StatsSample, used: &Used, checks: &mut Checks<'_>) {
+    if sample.start.is_none() {
+        let finding = checks.at(Code::BadPart, used, "start", "a scheduled sample needs a start");
+        checks.push(finding);
+    }
+    if sample.capacity.is_none_or(|count| count <= 0) {
+        let finding = checks.at(Code::BadPart, used, "capacity", "a scheduled sample needs a positive capacity");
+        checks.push(finding);
+    }
+}

@@ -1,0 +1,18 @@
+//! Tests of the language front end.
+
+mod programs;
+mod vectors;
+
+use polygraph_pgl::render::Style;
+use polygraph_pgl::{Compilation, MemoryLoader, Options, compile};
+
+/// Compiles a program that needs no other files.
+fn compile_text(text: &str) -> Compilation {
+    let loader = MemoryLoader::default().with("test.pg", text);
+    compile("test.pg", &loader, &Options::default())
+}
+
+/// The findings of a compilation as text.
+fn findings(compilation: &Compilation) -> String {
+    compilation.render(Style::Plain)
+}
