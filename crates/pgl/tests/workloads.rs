@@ -60,6 +60,8 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
         let set = compile_with(&path, &DiskLoader, settings);
         assert_eq!(set.render(Style::Plain), "", "{file}");
         assert_eq!(set.script_output, [""; 0], "{file}");
+        let workload = set.workload.unwrap_or_else(|| panic!("{file} gives no workload"));
+        assert!(workload.robot_count() > 0 && workload.server_count() > 0, "{file}");
 
         let unset = compile_with(&path, &DiskLoader, "");
         let findings = unset.render(Style::Plain);
@@ -254,5 +256,143 @@ fn a_fill_rate_outside_its_bounds_is_told() {
     assert_eq!(
         compilation.script_output,
         ["warning: FillRate is 50/sec; it should be 10% to 100% of the peak rate"]
+    );
+}
+
+/// One line for each phase: name, length, and the factors that it sets, in percent.
+#[track_caller]
+fn schedule(file: &str, settings: &str) -> String {
+    let compilation = with_text(file, settings, "");
+    let workload = compilation.workload.unwrap_or_else(|| panic!("{file} gives no workload"));
+    let mut lines = String::new();
+    for phase in &workload.phases {
+        let goal = phase.goal.clone().unwrap_or_else(|| panic!("a phase of {file} has no goal"));
+        lines += phase.name.as_deref().unwrap_or("-");
+        if let Some(time) = goal.duration {
+            lines += &format!(" {}sec", time.secs());
+        }
+        if let Some(size) = goal.fill_size {
+            lines += &format!(" {}MB", size.0 >> 20);
+        }
+        let factors = [
+            ("populus", phase.populus_factor_beg, phase.populus_factor_end),
+            ("load", phase.load_factor_beg, phase.load_factor_end),
+            ("recur", phase.recur_factor_beg, phase.recur_factor_end),
+            ("special", phase.special_msg_factor_beg, phase.special_msg_factor_end),
+        ];
+        let percent =
+            |factor: Option<f64>| factor.map_or(String::new(), |f| format!("{}", (f * 1e4).round() / 100.0));
+        for (name, beg, end) in factors.iter().filter(|(_, beg, end)| beg.or(*end).is_some()) {
+            lines += &format!(" {name} {}..{}", percent(*beg), percent(*end));
+        }
+        for sample in &phase.stats_samples {
+            lines += &format!(" sample {}", sample.capacity.unwrap_or_default());
+        }
+        for (name, flag) in [
+            (" unlogged", !phase.log_stats),
+            (" waits", phase.wait_wss_freeze),
+            (" alone", !phase.synchronize),
+        ] {
+            lines += if flag { name } else { "" };
+        }
+        lines += "\n";
+    }
+    lines
+}
+
+#[test]
+fn schedules() {
+    #[track_caller]
+    fn check(file: &str, settings: &str, expected: &str) {
+        assert_eq!(schedule(file, settings), expected, "{file}");
+    }
+    let polymix_4 = "\
+framp 1200sec populus 0.04..50 recur 9.09.. special 10..
+fill 55296MB sample 1000 waits
+fexit 1200sec populus ..0.04 recur ..100 special ..100
+inc1 1200sec populus ..100
+top1 14400sec sample 10000
+dec1 1200sec populus ..10
+idle 1200sec
+inc2 1200sec populus ..100
+top2 14400sec sample 10000
+dec2 1200sec populus ..0 alone
+";
+    check("polymix-4.pg", POLYMIX_4, polymix_4);
+    check("webaxe-4.pg", &WEBAXE_4.replace("=750/sec", "=500/sec"), polymix_4);
+    check(
+        "polymix-3.pg",
+        POLYMIX_3,
+        "\
+warm 180sec load 10.. recur 9.09.. special 10.. unlogged
+framp 1800sec load ..49.84
+fill 25258MB sample 1000 waits
+fexit 1800sec load ..10 recur ..100 special ..100
+inc1 1800sec load ..100
+top1 14400sec sample 10000
+dec1 1800sec load ..10
+idle 1800sec
+inc2 1800sec load ..100
+top2 14400sec sample 10000
+dec2 1800sec load ..10
+cool 60sec load ..0 unlogged
+",
+    );
+    check(
+        "webaxe-3.pg",
+        "TheBench.peak_req_rate=1000/sec FillRate=500/sec ProxyCacheSize=17GB WSS=1GB",
+        "\
+warm 180sec load 10..50 recur 5.26.. unlogged
+fill 17408MB waits
+link1 300sec recur ..100
+link2 300sec load ..100
+top1 3600sec
+dec 300sec load ..10
+idle 600sec
+inc 300sec load ..100
+top2 3600sec
+cool 60sec load ..0 unlogged
+",
+    );
+    check(
+        "pxylb-4.pg",
+        "TheBench.peak_req_rate=500/sec FillRate=250/sec ProxyCacheSize=1GB",
+        "\
+warm 120sec load 1.. recur 9.09.. special 10.. unlogged
+framp 600sec load ..50
+fill 2048MB waits
+fderamp 600sec load ..1 recur ..100 special ..100
+ramp 600sec load ..100
+plat 3600sec
+deramp 600sec load ..1
+",
+    );
+    check(
+        "nolb-l4-4.pg",
+        "TheBench.client_side.hosts=['172.16.45.61-70'] TheBench.server_side.hosts=['172.16.45.191-200:80']",
+        "ramp 1800sec populus 1..100\nplat 5400sec\nexit 1800sec load ..1\n",
+    );
+}
+
+#[test]
+fn sizes_of_working_sets() {
+    #[track_caller]
+    fn check(file: &str, settings: &str, cap: Option<u32>, length_secs: Option<f64>) {
+        let compilation = with_text(file, settings, "");
+        let workload = compilation.workload.unwrap_or_else(|| panic!("{file} gives no workload"));
+        let length = workload.working_set_length.map(|time| time.secs());
+        assert_eq!((workload.working_set_cap, length), (cap, length_secs), "{file}");
+    }
+    check("polymix-3.pg", POLYMIX_3, Some(1_625_184), None);
+    check("polymix-4.pg", POLYMIX_4, Some(2_592_000), None);
+    check("webaxe-4.pg", WEBAXE_4, Some(47_662), None);
+    let pairs = "RobotAddrs=['10.16.1.1-250'] ServerAddrs=['10.16.129.1-9:80']";
+    check("polymix-2.pg", pairs, None, Some(14400.0));
+    // 100MB of objects of 10KB, and 50 * 5% * 80% = 2 of them are added each second.
+    check(
+        "webaxe-1.pg",
+        &format!("{pairs} FillRate=50/sec ProxyCacheSize=17GB WSS=100MB"),
+        None,
+        Some(5120.0),
     );
 }
