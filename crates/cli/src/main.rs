@@ -1,6 +1,7 @@
 //! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
 
 mod addr_cmds;
+mod pgl_cmds;
 
 use std::process::ExitCode;
 
@@ -17,10 +18,13 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Addr(addr_cmds::AddrCommand),
+    #[command(flatten)]
+    Pgl(pgl_cmds::PglCommand),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Addr(command) => command.run(),
+        Command::Pgl(command) => command.run(),
     }
 }

@@ -18,6 +18,8 @@ pub mod check;
 pub mod codes;
 pub mod diagnostic;
 pub mod eval;
+pub mod format;
+pub mod lsp;
 pub mod ops;
 pub mod render;
 pub mod source;

@@ -1,5 +1,7 @@
 //! Tests of the language front end.
 
+mod formatting;
+mod messages;
 mod programs;
 mod vectors;
 

@@ -54,6 +54,136 @@ fn standard_workloads_compile_with_parameters() {
 }
 
 /// The standard workloads with the parameters they leave to the user.
-const STANDARD: &[(&str, &[(&str, &str)])] = &[
+pub const STANDARD: &[(&str, &[(&str, &str)])] = &[
     ("simple.pg", &[]),
+    ("polymix-1.pg", &[("ReqRate", "50/sec")]),
+    ("datacomm-1.pg", &[("ReqRate", "50/sec")]),
+    ("downtime-2.pg", &[("RobotAddrs", "['10.12.1.1']"), ("ServerAddrs", "['10.12.129.1:8080']")]),
+    ("nolb-l4-4.pg", &[
+        ("TheBench.client_side.hosts", "['172.16.45.61-70']"),
+        ("TheBench.server_side.hosts", "['172.16.45.191-200:80']"),
+    ]),
+    ("polyfill-2.pg", &[
+        ("ProxyCacheSize", "10GB"),
+        ("RobotAddrs", "['10.12.1-4.1-250']"),
+        ("ServerAddrs", "['10.12.129-130.1-250:80']"),
+    ]),
+    ("polymix-2.pg", &[("RobotAddrs", "['10.12.1-4.1-250']"), ("ServerAddrs", "['10.12.129-130.1-250:80']")]),
+    ("polymix-3.pg", POLYMIX_3),
+    ("polymix-4.pg", POLYMIX_4),
+    ("pxylb-4.pg", &[("TheBench.peak_req_rate", "500/sec"), ("FillRate", "250/sec"), ("ProxyCacheSize", "1GB")]),
+    ("rptmstat.pg", &[
+        ("TheBench.peak_req_rate", "150/sec"),
+        ("ProxyCacheSize", "22GB"),
+        ("DnsServers", "['172.16.101.100:53']"),
+    ]),
+    ("srvlb-l4-4.pg", SRVLB),
+    ("srvlb-l7-4.pg", &[
+        ("TheBench.client_side.hosts", "['172.16.45.61']"),
+        ("TheBench.server_side.hosts", "['172.16.45.191-196:80']"),
+        ("TheBench.proxy_side.hosts", "['172.16.45.254:80']"),
+    ]),
+    ("webaxe-1.pg", &[
+        ("RobotAddrs", "['10.11.1-4.1-250']"),
+        ("ServerAddrs", "['172.16.128.61-62:80']"),
+        ("FillRate", "200/sec"),
+        ("ProxyCacheSize", "17GB"),
+        ("WSS", "1GB"),
+    ]),
+    ("webaxe-3.pg", &[
+        ("TheBench.peak_req_rate", "800/sec"),
+        ("FillRate", "400/sec"),
+        ("ProxyCacheSize", "17GB"),
+        ("WSS", "1GB"),
+    ]),
+    ("webaxe-4.pg", WEBAXE_4),
 ];
+
+const POLYMIX_3: &[(&str, &str)] = &[
+    ("TheBench.client_side.addr_mask", "'10.16.0.0'"),
+    ("TheBench.server_side.addr_mask", "'10.16.0.0:80'"),
+    ("TheBench.peak_req_rate", "1000/sec"),
+    ("FillRate", "500/sec"),
+    ("ProxyCacheSize", "54GB"),
+];
+
+pub const POLYMIX_4: &[(&str, &str)] = &[
+    ("TheBench.peak_req_rate", "1000/sec"),
+    ("FillRate", "500/sec"),
+    ("ProxyCacheSize", "54GB"),
+    ("DnsServers", "['172.16.101.100:53']"),
+];
+
+const WEBAXE_4: &[(&str, &str)] = &[
+    ("TheBench.server_side.hosts", "['172.16.101.191-192:80']"),
+    ("TheBench.proxy_side.hosts", "['172.16.101.32:80']"),
+    ("TheBench.peak_req_rate", "1000/sec"),
+    ("TheBench.client_side.addr_space", "[ 'lo0::10.101.0-123.1-250/22' ]"),
+    ("FillRate", "75% * 1000/sec"),
+    ("ProxyCacheSize", "54GB"),
+    ("WSS", "1GB"),
+];
+
+const SRVLB: &[(&str, &str)] = &[
+    ("TheBench.client_side.hosts", "['172.16.45.61-70']"),
+    ("TheBench.server_side.hosts", "['172.16.45.191-200:80']"),
+    ("TheBench.proxy_side.hosts", "['172.16.45.254:80']"),
+];
+
+#[test]
+fn standard_workloads_name_the_parameters_that_are_missing() {
+    for (name, settings) in STANDARD {
+        for (missing, _) in *settings {
+            let rest: Vec<_> = settings.iter().copied().filter(|(name, _)| name != missing).collect();
+            let text = standard(name, &rest).render(Style::Plain);
+            // Some parameters have defaults in the shared files; those that have none are named.
+            if text.contains("error[") {
+                assert!(text.contains(&format!("--set {missing}=VALUE")), "{name} without {missing}:\n{text}");
+            }
+        }
+        if !settings.is_empty() {
+            assert!(standard(name, &[]).has_errors(), "{name} needs parameters");
+        }
+    }
+}
+
+/// Checks the numbers of robots and servers, and the ranges of their addresses without interface, subnet and repeats.
+fn check_agents(name: &str, settings: &[(&str, &str)], robots: (usize, &str), servers: (usize, &str)) {
+    let compilation = standard(name, settings);
+    let text = compilation.render(Style::Plain);
+    let workload = compilation.workload.unwrap_or_else(|| panic!("{name}\n{text}"));
+    let ranges = |addrs: &[polygraph_addr::Addr]| {
+        let mut seen = std::collections::HashSet::new();
+        let bare = addrs.iter().cloned().filter(|addr| seen.insert(addr.clone())).map(|addr| {
+            polygraph_addr::Addr { interface: None, subnet: None, ..addr }
+        });
+        polygraph_addr::join(&polygraph_addr::compact(bare), " ")
+    };
+    let robot = &workload.robots[0].agent.addresses.0;
+    let server: Vec<_> = workload.servers.iter().flat_map(|server| server.agent.addresses.0.clone()).collect();
+    assert_eq!((workload.robot_count(), ranges(robot).as_str()), robots, "{name} robots");
+    assert_eq!((workload.server_count(), ranges(&server).as_str()), servers, "{name} servers");
+}
+
+#[test]
+fn agents_of_standard_workloads() {
+    check_agents("polymix-3.pg", POLYMIX_3, (2508, "10.16.1-12.1-209"), (756, "10.16.129-134.1-126:80"));
+    check_agents(
+        "polymix-4.pg",
+        POLYMIX_4,
+        (2500, "10.101.0-1.1-250 10.101.2.1-125 10.101.4-5.1-250 10.101.6.1-125"),
+        (750, "10.101.128.1-250:80 10.101.129.1-125:80 10.101.132.1-250:80 10.101.133.1-125:80"),
+    );
+    check_agents(
+        "webaxe-4.pg",
+        WEBAXE_4,
+        (2500, "10.101.0-1.1-250 10.101.2.1-125 10.101.4-5.1-250 10.101.6.1-125"),
+        (2, "172.16.101.191-192:80"),
+    );
+    check_agents(
+        "srvlb-l4-4.pg",
+        SRVLB,
+        (10000, "10.45.1-4.1-250 10.45.8-43.1-250"),
+        (10, "172.16.45.191-200:80"),
+    );
+}

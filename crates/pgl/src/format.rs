@@ -1,0 +1,248 @@
+//! The formatter: one layout for blanks and indentation, everything else as the author wrote it.
+//!
+//! It works on tokens, so comments stay where they are and unfinished constructions survive. Line breaks inside a
+//! statement are the author's; a block that stood on one line stays there. Formatting twice changes nothing more.
+
+use crate::diagnostic::Diagnostics;
+use crate::source::{FileId, SourceMap};
+use crate::syntax::lexer::lex;
+use crate::syntax::preprocess::plain;
+use crate::syntax::token::{Lexeme, Token};
+
+/// Formats the text of one file. The error says why it cannot be formatted; nothing is changed then.
+pub fn format(text: &str) -> Result<String, String> {
+    let mut sources = SourceMap::default();
+    let file = sources.add("", text.to_owned(), None);
+    let mut out = Diagnostics::new(10);
+    let lexemes = lex(text, file, &mut out);
+    // The output of a command is part of the program but not of the text, so only the tokens can be checked then.
+    if !lexemes.iter().any(|lexeme| lexeme.token == Token::Command) {
+        let tokens = plain(&lexemes, file, text.len());
+        crate::syntax::parse(&tokens, &sources, &mut out);
+    }
+    let first = out.finish().into_iter().find(|finding| finding.severity == crate::Severity::Error);
+    if let Some(finding) = first {
+        let line = finding.span.map_or(0, |span| sources.file(file).line_col(span.start).0);
+        return Err(format!("line {line}: {}; a file with errors is not formatted", finding.message));
+    }
+    let formatted = Writer::new(text, &lexemes).run();
+    // A formatter must not change a program; this costs little and makes sure.
+    let mut quiet = Diagnostics::new(1);
+    let again = lex(&formatted, FileId(0), &mut quiet);
+    if words(text, &lexemes).eq(words(&formatted, &again)) {
+        Ok(formatted)
+    } else {
+        Err("formatting would change the meaning of this file".to_owned())
+    }
+}
+
+/// Tokens and comments of a text, without what lies between.
+fn words<'a>(text: &'a str, lexemes: &'a [Lexeme]) -> impl Iterator<Item = (Token, &'a str)> {
+    lexemes
+        .iter()
+        .filter(|lexeme| lexeme.token != Token::Blank)
+        .map(move |lexeme| (lexeme.token, text[lexeme.start as usize..lexeme.end as usize].trim_end()))
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, PartialEq)]
+enum Open {
+    /// A block over several lines.
+    Block,
+    /// A block on one line.
+    Inline,
+    /// A parenthesis or array.
+    Bracket,
+}
+
+/// A token with the blanks before it.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    token: Token,
+    text: &'a str,
+    /// Line ends before it.
+    lines: usize,
+    /// True if there is anything blank before it.
+    blank: bool,
+    /// For a brace that opens a block: true if the block has no line end.
+    inline: bool,
+}
+
+struct Writer<'a> {
+    pieces: Vec<Piece<'a>>,
+    open: Vec<Open>,
+    out: String,
+}
+
+const INDENT: usize = 4;
+
+impl<'a> Writer<'a> {
+    fn new(text: &'a str, lexemes: &[Lexeme]) -> Self {
+        let mut pieces: Vec<Piece<'a>> = Vec::new();
+        let (mut lines, mut blank) = (0, false);
+        for lexeme in lexemes {
+            let words = &text[lexeme.start as usize..lexeme.end as usize];
+            if lexeme.token == Token::Blank {
+                lines += words.matches('\n').count();
+                blank = true;
+                continue;
+            }
+            pieces.push(Piece { token: lexeme.token, text: words.trim_end(), lines, blank, inline: false });
+            (lines, blank) = (0, false);
+        }
+        mark_inline(&mut pieces);
+        Self { pieces, open: Vec::new(), out: String::with_capacity(text.len()) }
+    }
+
+    fn run(mut self) -> String {
+        for index in 0..self.pieces.len() {
+            let piece = self.pieces[index];
+            let before = index.checked_sub(1).map(|index| self.pieces[index]);
+            let closes = match piece.token {
+                Token::RBrace | Token::RParen | Token::RBracket => self.open.pop(),
+                _ => None,
+            };
+            if let Some(before) = before {
+                self.separate(before, piece, index, closes);
+            }
+            self.out.push_str(piece.text);
+            match piece.token {
+                Token::LBrace if piece.inline => self.open.push(Open::Inline),
+                Token::LBrace => self.open.push(Open::Block),
+                Token::LParen | Token::LBracket => self.open.push(Open::Bracket),
+                _ => {}
+            }
+        }
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        self.out
+    }
+
+    /// Writes what stands between two tokens.
+    fn separate(&mut self, before: Piece<'a>, piece: Piece<'a>, index: usize, closes: Option<Open>) {
+        let in_block = matches!(self.open.last(), None | Some(Open::Block));
+        let comment = matches!(piece.token, Token::LineComment | Token::BlockComment);
+        let after_statement = in_block
+            && (matches!(before.token, Token::Semicolon | Token::LBrace | Token::RBrace | Token::Directive)
+                || (is_comment(before.token) && self.starts_statement(index)));
+        let joins = before.token == Token::RBrace && matches!(piece.token, Token::Semicolon | Token::Else);
+        let must = before.token == Token::LineComment
+            || piece.token == Token::Directive
+            || before.token == Token::Directive
+            || closes == Some(Open::Block);
+        let starts = after_statement && closes != Some(Open::Inline) && !joins && !(is_comment(before.token) && piece.lines == 0);
+        // A comment on the line of what it belongs to stays there.
+        let trailing = comment && piece.lines == 0 && before.token != Token::LineComment && before.token != Token::Directive;
+        let keeps = piece.lines > 0 && !joins && piece.token != Token::LBrace && piece.token != Token::Semicolon
+            && closes != Some(Open::Inline) && self.open.last() != Some(&Open::Inline);
+        if !(must || keeps || (starts && !trailing)) {
+            if self.wants_blank(before, piece, index) {
+                self.out.push(' ');
+            }
+            return;
+        }
+        let empty = piece.lines > 1
+            && before.token != Token::LBrace
+            && closes != Some(Open::Block)
+            && (starts || is_comment(before.token) || comment || piece.token == Token::Directive);
+        self.out.push_str(if empty { "\n\n" } else { "\n" });
+        if piece.token == Token::Directive {
+            return;
+        }
+        let blocks = self.open.iter().filter(|open| **open == Open::Block).count();
+        let brackets = self.open.iter().rev().take_while(|open| **open == Open::Bracket).count();
+        let continues = brackets == 0 && closes.is_none() && !starts && !self.starts_statement(index);
+        let levels = blocks + brackets + usize::from(continues);
+        self.out.extend(std::iter::repeat_n(' ', levels * INDENT));
+    }
+
+    /// True if the token begins a statement: nothing but comments stands between it and the end of the one before.
+    fn starts_statement(&self, index: usize) -> bool {
+        let before = self.pieces[..index].iter().rev().find(|piece| !is_comment(piece.token));
+        before.is_none_or(|piece| {
+            matches!(piece.token, Token::Semicolon | Token::LBrace | Token::RBrace | Token::Directive)
+        })
+    }
+
+    /// True if two tokens on a line have a blank between them.
+    fn wants_blank(&self, before: Piece<'a>, piece: Piece<'a>, index: usize) -> bool {
+        use Token as T;
+        match (before.token, piece.token) {
+            (T::LineComment | T::BlockComment, _) | (_, T::LineComment | T::BlockComment) => true,
+            (_, T::Comma | T::Semicolon | T::RParen | T::Dot) => false,
+            (_, T::Colon) | (T::LParen | T::Dot, _) => false,
+            (T::LBracket, T::RBracket) => false,
+            // Both `[a]` and `[ a ]` are in use.
+            (T::LBracket, _) | (_, T::RBracket) => piece.blank,
+            (T::Word, T::LParen) => false,
+            // `addr[] a` is a type, `[a] = ` a group of targets.
+            (T::Word, T::LBracket) => self.pieces.get(index + 1).is_none_or(|next| next.token != T::RBracket),
+            (T::Word, T::Regex) => piece.blank,
+            _ if self.is_prefix(index - 1) => false,
+            // Rates are divisions, and `10/sec` reads best without blanks; a product may be either.
+            (T::Slash | T::Star | T::Caret, _) => {
+                self.pieces[index - 1].blank || piece.blank
+            }
+            (_, T::Slash | T::Star | T::Caret) => {
+                piece.blank || self.pieces.get(index + 1).is_some_and(|next| next.blank)
+            }
+            _ => true,
+        }
+    }
+
+    /// True if the token is a sign before its operand.
+    fn is_prefix(&self, index: usize) -> bool {
+        use Token as T;
+        if !matches!(self.pieces[index].token, T::Plus | T::Minus | T::Not) {
+            return false;
+        }
+        if self.pieces[index].token == T::Not {
+            return true;
+        }
+        let before = self.pieces[..index].iter().rev().find(|piece| !is_comment(piece.token));
+        let ends_operand = before.is_some_and(|piece| {
+            matches!(
+                piece.token,
+                T::Word | T::Int | T::Float | T::Percent | T::Measure | T::Str | T::Quoted | T::Command | T::Regex
+                    | T::RParen | T::RBracket | T::Lmt | T::Now | T::Nmt
+            )
+        });
+        !ends_operand
+    }
+}
+
+fn is_comment(token: Token) -> bool {
+    matches!(token, Token::LineComment | Token::BlockComment)
+}
+
+/// Finds blocks that stand on one line.
+fn mark_inline(pieces: &mut [Piece<'_>]) {
+    let mut open: Vec<(usize, bool)> = Vec::new();
+    for index in 0..pieces.len() {
+        let broken = pieces[index].lines > 0 || pieces[index].text.contains('\n') || pieces[index].token == Token::LineComment;
+        let empty = pieces[index].token == Token::RBrace && index > 0 && pieces[index - 1].token == Token::LBrace;
+        if broken && !empty {
+            // A line end inside a block is one inside all blocks around it.
+            for (_, inline) in open.iter_mut().rev() {
+                if !*inline {
+                    break;
+                }
+                *inline = false;
+            }
+        }
+        match pieces[index].token {
+            Token::LBrace => open.push((index, true)),
+            Token::RBrace => {
+                if let Some((start, inline)) = open.pop() {
+                    pieces[start].inline = inline;
+                    // A block that breaks breaks those around it, even if it was the last to be looked at.
+                    if !inline && let Some((_, outer)) = open.last_mut() {
+                        *outer = false;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A message for each class of mistakes a user meets; the snapshots are what a person reads.
+
+use polygraph_pgl::{Code, MemoryLoader, Options, compile};
+
+/// Compiles a program with these other files and gives all findings but those about missing agents and phases.
+fn messages(text: &str, files: &[(&str, &str)], options: &Options) -> String {
+    let mut loader = MemoryLoader::default().with("test.pg", text);
+    for (name, text) in files {
+        loader = loader.with(name, *text);
+    }
+    let mut compilation = compile("test.pg", &loader, options);
+    compilation.diagnostics.retain(|finding| !matches!(finding.code, Code::NothingUsed | Code::NoSchedule));
+    assert!(!compilation.diagnostics.is_empty(), "nothing to say about {text}");
+    crate::findings(&compilation)
+}
+
+/// One section for each program.
+fn section(programs: &[&str]) -> String {
+    programs.iter().map(|text| messages(text, &[], &Options::default())).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn preprocessing() {
+    let options = Options { search_path: vec!["inc".to_owned(), "more".to_owned()], ..Options::default() };
+    let files = [("inc/a.pg", "#include \"b.pg\"\n"), ("inc/b.pg", "\nint x = 5\nint y = 6;\n"), ("self.pg", "#include \"self.pg\"\n")];
+    let texts = [
+        "#include \"nowhere.pg\"\n",
+        "#include \"a.pg\"\n",
+        "#include \"self.pg\"\n",
+        "#include nowhere\n",
+        "#define X 5\n",
+        " #include \"a.pg\"\n",
+        "int x = `echo 5`;",
+        "int x = 5; /* a /* b */",
+    ];
+    let all: Vec<String> = texts.iter().map(|text| messages(text, &files, &options)).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn syntax() {
+    insta::assert_snapshot!(section(&[
+        "int x = ;",
+        "Robot R = {\n    req_rate = 1/sec\n    recurrence = 5%;\n};",
+        "Robot R = { recurrence = 5%; }\nRobot S;",
+        "int a = (1 + 2;",
+        "Robot R = {\n  recurrence = 5%;\n",
+        "}",
+        "string s = \"abc;\nint x = 5;",
+        "int x = 5; // fine\nint y = 5 § 6;",
+        "if (1 < 2) { print(1); }",
+        "if (1 < 2) then { print(1); } else if (2 < 3) then { print(2); }",
+        "int[] a = [1, 2, ];",
+        "print(7%3);",
+        "print(1 < 2 < 3);",
+        "x == 5;",
+        "int sec = 5;",
+    ]));
+}
+
+#[test]
+fn literals() {
+    insta::assert_snapshot!(section(&[
+        "addr a = '::10.0.0.1';",
+        "addr a = '10.0.0.1:';",
+        "addr a = '10.0.0.1:http';",
+        "addr a = '10.0.0.256';",
+        "addr a = '10.0.0.1/33';",
+        "addr a = 'www.a.com/24';",
+        "addr a = '[fe80::1';",
+        "addr a = '[fe80::1]x';",
+        "addr[] a = ['10.0.5-3.1'];",
+        "string[] a = [\"user[1,5]\"];",
+        "time t = '2001/02/30';",
+        "MimeHeader h = ': x';",
+        "size s = 9bit;",
+        "int x = 3000000000;",
+        "time t = 5secs;",
+        "size s = 5kb;",
+        "time t = 1e3sec;",
+        "re r = url_hots =~/foo/;",
+        "re r = url =~/(foo/;",
+    ]));
+}
+
+#[test]
+fn names() {
+    insta::assert_snapshot!(section(&[
+        "robot R;",
+        "timer t;",
+        "print(undeclared);",
+        "rate peak = 5/sec;\nprint(peek);",
+        "Robot R = { recurence = 5%; };",
+        "Robot R;\nR.pop_model.hot_set_fraq = 1%;",
+        "Bench B = { client_addr_mask = '10.1.0.0'; };",
+        "Bench B;\nB.client_side.hosts.foo = 1;",
+        "Robot A.b;",
+        "int x = 1;\nint y = 2;\nint x = 3;",
+        "int k = 1;\nRobot R = {\n    int k = 2;\n};",
+        "Robot R = {\n    int kind = 2;\n};",
+        "Phase p = { script = { StatSample s = currentPhase(); print(s.rep.rptm.means); }; };",
+    ]));
+}
+
+#[test]
+fn undefined_values() {
+    insta::assert_snapshot!(section(&[
+        "rate PeakRate = undef();\nrate Half = PeakRate / 2;",
+        "Bench B;\nprint(B.client_side.max_host_load);",
+        "rate max_host_load = 1/sec;\nBench B = {\n    client_side = { max_agent_load = max_host_load; };\n};",
+        "DnsResolver Resolver = { servers = [ undef() ]; };",
+        "int x = 1 + undef();",
+        "Robot R;\nR.kerberos_wrap = { realm = \"X\"; };",
+        "int n;\nint[] a = [1] ** n;",
+    ]));
+}
+
+#[test]
+fn types() {
+    insta::assert_snapshot!(section(&[
+        "int x = 2.5;",
+        "int x = 10/sec * 1sec;",
+        "time t = 5;",
+        "rate r = 100;",
+        "addr[] a = '10.0.0.1';",
+        "addr a = '10.0.0.1-5';",
+        "Robot R = { pipeline_depth = const(5); };",
+        "Content C = { size = 10KB; };",
+        "string s = 5;",
+        "float[] f = [1.5, 2];",
+        "Content A;\nServer S = { contents = [ A: 50%, '10.0.0.1' ]; };",
+        "time t = 5sec + 5KB;",
+        "print(\"a\" + \"b\");",
+        "print('10.0.0.1-2' + '10.0.0.3');",
+        "print(1.0 == 1.0);",
+        "print(0 + 10sec);",
+        "print(10sec + 5);",
+        "if (5sec) then { print(1); }",
+        "print(count(5));",
+        "int x = int(\"5 apples\");",
+        "ObjLifeCycle o = { expires = [ lmt + 5sec ]; };",
+        "int[] a = [1] ** 2.5;",
+        "Server S;\nS.contents = { };",
+    ]));
+}
+
+#[test]
+fn values_and_calls() {
+    insta::assert_snapshot!(section(&[
+        "int x = 2147483647 + 1;",
+        "int zero = 0;\nint x = 5 / zero;",
+        "rate r = 10/0sec;",
+        "int[] a = [1] ** -2;",
+        "addr[] a = select(['10.0.0.1'], 0);",
+        "addr[] a = setAddrPort(['10.0.0.1'], 70000);",
+        "addr[] a;\naddr[] b;\n[a, b] = ['10.0.0.1-3'];",
+        "int[] a = 1 .. 100000000;",
+        "addr[] a = select(['10.0.0.1-2'], 5);",
+        "foo(1);",
+        "addr[] a = hostedUrls(\"x\");",
+        "int n = cuont([1]);",
+        "float f = unif(1);",
+        "Robot R;\nuse([R]);",
+        "int x = 5;\nuse(x);",
+        "count([1]);",
+        "int x = use(1);",
+        "changeLoadFactorBy(10%);",
+        "Goal g = { duration = 1sec; };\nevery g do { print(1); }",
+        "int[] a = [1: 30%, 2: 30%];",
+        "Robot R;\nuse(R);",
+    ]));
+}
+
+#[test]
+fn schemes() {
+    insta::assert_snapshot!(section(&[
+        "Bench TheBench;\nPolyMix4As asPolyMix4;\naddr[] a = robotAddrs(asPolyMix4, TheBench);",
+        "Bench B = {\n    peak_req_rate = undef();\n    client_side = { max_host_load = 500/sec; max_agent_load = 0.4/sec; addr_space = ['10.1.0-3.1-250']; };\n};\nPolyMix4As as4 = { agents_per_addr = 2; };\naddr[] a = robotAddrs(as4, B);",
+        "Bench B = {\n    peak_req_rate = 5000/sec;\n    client_side = { max_host_load = 500/sec; max_agent_load = 0.4/sec; addr_space = ['10.1.0-3.1-250/22']; };\n};\nPolyMix4As as4 = { agents_per_addr = 2; };\naddr[] a = robotAddrs(as4, B);",
+        "Bench B = { peak_req_rate = 100/sec; };\nint n = clientHostCount(B);",
+    ]));
+}
+
+/// A working test that the next programs break in one place each.
+const BASE: &str = "
+Content C = { size = exp(13KB); cachable = 80%; };
+Server S = { contents = [ C ]; addresses = ['127.0.0.1:9090']; };
+Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; req_rate = 1/sec; };
+Phase P = { name = \"p\"; goal.duration = 1min; };
+schedule(P);
+";
+
+fn agents(changes: &[&str]) -> String {
+    let programs: Vec<String> = changes.iter().map(|change| format!("{BASE}{change}\nuse(S, R);\n")).collect();
+    let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
+    section(&programs)
+}
+
+#[test]
+fn the_base_of_the_next_tests_is_fine() {
+    let compilation = crate::compile_text(&format!("{BASE}use(S, R);"));
+    assert!(compilation.diagnostics.is_empty(), "{}", crate::findings(&compilation));
+}
+
+#[test]
+fn robots() {
+    insta::assert_snapshot!(agents(&[
+        "R.req_inter_arrival = exp(1sec);",
+        "R.origins = undef();",
+        "R.origins = ['127.0.0.1:9091'];",
+        "R.origins = ['127.0.0.1:9090', '127.0.0.1:9090'];",
+        "R.recurrence = 50%;",
+        "R.interests = [\"publik\"];",
+        "R.interests = [\"foreign\": 10%, \"public\"];",
+        "R.req_methods = [\"GET\", \"POST\": 5%];",
+        "R.req_types = [\"Basic\", \"Ims302\": 5%];",
+        "R.post_contents = [ C ];",
+        "R.req_body_pause_prob = 5%; R.req_body_pause_start = 5KB;",
+        "R.socks_prob = 5%;",
+        "R.minimize_new_conn = 50%;",
+        "R.session.idle_period_duration = const(5sec);",
+        "R.addresses = ['127.0.0.1:80'];",
+        "R.addresses = ['www.a.com'];",
+        "R.proxies = ['127.0.0.1:3128'];",
+        "R.embed_recur = 150%;",
+    ]));
+}
+
+#[test]
+fn servers() {
+    insta::assert_snapshot!(agents(&[
+        "S.contents = undef();",
+        "Content D = C; D.cachable = 90%; S.direct_access = [ D ];",
+        "S.addresses = ['127.0.0.1'];",
+        "S.addresses = ['127.0.0.1:9090' ** 2];",
+        "S.addresses = ['www.a.com:80'];",
+        "S.cookie_set_prob = 10%;",
+        "S.rep_types = [\"Basic\", \"302 Found\": 5%];",
+        "S.protocol = [\"HTTPS\"];",
+    ]));
+}
+
+#[test]
+fn contents() {
+    insta::assert_snapshot!(agents(&[
+        "C.size = undef(); S.contents = [ C ];",
+        "C = { content_db = \"a.cdb\"; document_root = \"b\"; }; S.contents = [ C ];",
+        "C.may_contain = [ C ]; S.contents = [ C ];",
+        "C.inject_db = \"x\"; S.contents = [ C ];",
+        "C.encodings = [\"gzp\"]; S.contents = [ C ];",
+        "C.generator = \"random\"; S.contents = [ C ];",
+        "C.obj_life_cycle = { length = const(1day); expires = [ const(5sec) ]; }; S.contents = [ C ];",
+        "C.cachable = 80; S.contents = [ C ];",
+    ]));
+}
+
+#[test]
+fn other_parts() {
+    insta::assert_snapshot!(agents(&[
+        "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
+        "SslWrap W = { rsa_key_sizes = [ 256bit ]; }; S.ssl_wraps = [ W ];",
+        "SslWrap W = { protocols = [ \"TLSv9\" ]; }; S.ssl_wraps = [ W ];",
+        "SslWrap W = { certificates = [ \"a.pem\" ]; generate_certificates = yes; }; S.ssl_wraps = [ W ];",
+        "AddrMap M = { names = ['a.com:80', 'b.com:80']; addresses = ['10.0.0.1-3:80']; }; use(M);",
+        "AddrMap M = { names = ['a.com:80']; }; use(M);",
+        "Bench B = { client_side.hosts = ['10.0.0.1-2']; client_side.cpu_cores = [[1], [2], [3]]; }; use(B);",
+        "Bench A; Bench B; use(A); use(B);",
+        "Phase Q = { name = \"q\"; load_factor_end = 150%; goal.duration = 1min; }; schedule(Q);",
+        "Phase Q = { name = \"q\"; load_factor_beg = 0.1; load_factor_end = 1.0; }; schedule(Q);",
+        "Phase Q = { name = \"q\"; stats_samples = [ StatsSampleOf ]; }; schedule(Q);",
+        "StatsSample X = { capacity = 10; }; schedule(X);",
+        "Phase Q = { name = \"q\"; goal.duration = 1min; rptmstat.load_delta = 1%; }; schedule(Q);",
+        "KerberosWrap K; K.timeout = 1sec; R.kerberos_wrap = K;",
+        "R.dns_resolver = { timeout = 5sec; query_type = \"MX\"; };",
+        "working_set_cap(10); working_set_length(5min);",
+    ]));
+}
+
+#[test]
+fn settings() {
+    let set = |name: &str, value: &str| {
+        let options = Options { settings: vec![(name.to_owned(), value.to_owned())], ..Options::default() };
+        messages("Bench TheBench = { peak_req_rate = undef(); };\nint n = 5;", &[], &options)
+    };
+    let all = [
+        set("TheBensh.peak_req_rate", "100/sec"),
+        set("TheBench.peak_rate", "100/sec"),
+        set("TheBench.peak_req_rate", "100"),
+        set("n", "\"x"),
+        set("n", "1 +"),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+}

@@ -1,0 +1,153 @@
+//! What a workload will do, before it runs: agents and addresses per host, phases, offered load, and what physics says
+//! about it.
+//!
+//! All figures are expectations computed from the workload alone. The robot's request rate is its total rate: embedded
+//! objects are part of it. The offered hit ratio is recurrence times the cachable share of what is requested.
+
+mod phases;
+mod text;
+mod traffic;
+
+use std::collections::HashSet;
+
+use polygraph_addr::{Addr, Host, compact, join};
+use polygraph_pgl::types::{AgentAddrs, BenchSide};
+use polygraph_pgl::{Code, Diagnostic, Workload};
+use serde::Serialize;
+
+pub use phases::{Factor, PhasePlan};
+pub use traffic::{Load, Mix};
+
+/// The plan of a workload as a reader wants it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Prediction {
+    /// Robots and where they live.
+    pub robots: Side,
+    /// Servers and where they live.
+    pub servers: Side,
+    /// The schedule.
+    pub phases: Vec<PhasePlan>,
+    /// Time of all phases that end by time, in seconds.
+    pub timed_secs: f64,
+    /// True if some phases end by other means, so that the test takes longer.
+    pub longer: bool,
+    /// What is offered at the peak.
+    pub load: Load,
+    /// The content types with their shares of requests.
+    pub mix: Mix,
+}
+
+/// The agents of one side.
+#[derive(Debug, Clone, Serialize)]
+pub struct Side {
+    /// Number of agents.
+    pub agents: usize,
+    /// Number of different IP addresses.
+    pub addresses: usize,
+    /// The machines; empty if the bench names none.
+    pub hosts: Vec<HostPlan>,
+    /// All addresses as ranges.
+    pub ranges: String,
+}
+
+/// The agents of one machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostPlan {
+    /// The address of the machine.
+    pub host: String,
+    /// Number of agents.
+    pub agents: usize,
+    /// Their addresses as ranges.
+    pub ranges: String,
+}
+
+/// Plans a workload.
+pub fn predict(workload: &Workload) -> Prediction {
+    let bench = workload.bench.as_ref();
+    let robots: Vec<&AgentAddrs> = workload.robots.iter().map(|robot| &robot.agent.addresses).collect();
+    let servers: Vec<&AgentAddrs> = workload.servers.iter().map(|server| &server.agent.addresses).collect();
+    let robots = side(&robots, bench.and_then(|bench| bench.client_side.as_deref()));
+    let servers = side(&servers, bench.and_then(|bench| bench.server_side.as_deref()));
+    let mix = traffic::mix(workload);
+    let load = traffic::load(workload, &mix);
+    let phases = phases::plan(workload, load.req_rate);
+    let timed_secs = phases.iter().filter_map(|phase| phase.duration_secs).sum();
+    let longer = phases.iter().any(|phase| phase.duration_secs.is_none());
+    Prediction { robots, servers, phases, timed_secs, longer, load, mix }
+}
+
+fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
+    let all: Vec<&Addr> = agents.iter().flat_map(|addrs| &addrs.0).collect();
+    let mut seen = HashSet::new();
+    let unique: Vec<&Addr> = all.iter().copied().filter(|addr| seen.insert(&addr.host)).collect();
+    // Interface and subnet belong to the machine, not to the reader's picture of who lives where.
+    let bare = |addrs: &[&Addr]| {
+        let addrs = addrs.iter().map(|addr| Addr { interface: None, subnet: None, ..(*addr).clone() });
+        join(&compact(addrs), " ")
+    };
+    let machines = bench.map_or(&[][..], |bench| &bench.hosts);
+    let mut hosts = Vec::new();
+    if !machines.is_empty() && unique.len().is_multiple_of(machines.len()) {
+        for (machine, share) in machines.iter().zip(unique.chunks((unique.len() / machines.len()).max(1))) {
+            let here: HashSet<&Host> = share.iter().map(|addr| &addr.host).collect();
+            let agents = all.iter().filter(|addr| here.contains(&addr.host)).count();
+            hosts.push(HostPlan { host: machine.host.to_string(), agents, ranges: bare(share) });
+        }
+    }
+    Side { agents: all.len(), addresses: unique.len(), hosts, ranges: bare(&unique) }
+}
+
+/// Ports that one client address has towards one server address on a common system (32768 to 60999).
+const PORTS: f64 = 28_232.0;
+/// Seconds for which a closed connection keeps its port.
+const TIME_WAIT_SECS: f64 = 60.0;
+/// Bits per second of a common network card.
+const CARD_BITS: f64 = 1e9;
+/// Memory of one robot or server in bytes, and of one open connection with its buffers in the kernel.
+const AGENT_BYTES: f64 = 1_000.0;
+const CONN_BYTES: f64 = 10_000.0;
+/// Memory of a common machine in bytes.
+const HOST_BYTES: f64 = 8e9;
+
+/// What physics says about a plan.
+pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let hosts = plan.robots.hosts.len().max(1) as f64;
+    let bench = workload.bench.as_ref();
+    let client = bench.and_then(|bench| bench.client_side.as_deref());
+    let Some(rate) = plan.load.req_rate else { return found };
+    if let Some(limit) = client.and_then(|side| side.max_host_load).filter(|limit| rate / hosts > limit.0 * 1.01)
+        && !plan.robots.hosts.is_empty()
+    {
+        let text = format!(
+            "each of {hosts} client hosts offers {:.1} requests/sec, above its max_host_load of {}/sec",
+            rate / hosts,
+            limit.0
+        );
+        found.push(Diagnostic::new(Code::Load, None, text).help("list more hosts or lower peak_req_rate"));
+    }
+    if let Some(bits) = plan.load.reply_bits_per_sec
+        && bits / hosts > 0.8 * CARD_BITS
+    {
+        let text = format!("each client host receives {:.0} Mbit/s of replies", bits / hosts / 1e6);
+        let finding = Diagnostic::new(Code::Bandwidth, None, text)
+            .note("a common network card carries 1000 Mbit/s, overhead included");
+        found.push(finding.help("use faster cards or more client hosts"));
+    }
+    let ports = plan.load.new_conns_per_sec * TIME_WAIT_SECS / plan.robots.addresses.max(1) as f64;
+    if ports > PORTS {
+        let text = format!(
+            "each client address opens {:.0} connections per minute and has {PORTS} ports to one destination",
+            ports
+        );
+        found.push(
+            Diagnostic::new(Code::Ports, None, text).help("use more addresses or raise the robots' pconn_use_lmt"),
+        );
+    }
+    let memory = (plan.robots.agents as f64 * AGENT_BYTES + plan.load.max_conns.unwrap_or(0.0) * CONN_BYTES) / hosts;
+    if memory > HOST_BYTES {
+        let text = format!("agents and open connections of a client host may take {:.0} GB of memory", memory / 1e9);
+        found.push(Diagnostic::new(Code::Memory, None, text).help("use more client hosts or a lower open_conn_lmt"));
+    }
+    found
+}

@@ -1,0 +1,107 @@
+//! The schedule with all factors resolved.
+
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{Goal, Phase};
+use serde::Serialize;
+
+/// A factor at both ends of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Factor {
+    /// At the beginning (0..1).
+    pub beg: f64,
+    /// At the end (0..1).
+    pub end: f64,
+}
+
+impl Factor {
+    const ONE: Factor = Factor { beg: 1.0, end: 1.0 };
+
+    /// Missing ends take their value from the previous phase or the beginning.
+    fn follow(self, beg: Option<f64>, end: Option<f64>) -> Factor {
+        let beg = beg.unwrap_or(self.end);
+        Factor { beg, end: end.unwrap_or(beg) }
+    }
+}
+
+/// A phase of the schedule.
+#[derive(Debug, Clone, Serialize)]
+pub struct PhasePlan {
+    /// Its name.
+    pub name: String,
+    /// Seconds from the start of the test, if all phases before end by time.
+    pub start_secs: Option<f64>,
+    /// Its length in seconds, if it ends by time.
+    pub duration_secs: Option<f64>,
+    /// What ends it, in words.
+    pub goal: String,
+    /// Share of robots alive.
+    pub populus: Factor,
+    /// Factor of the request rate.
+    pub load: Factor,
+    /// Factor of the recurrence.
+    pub recur: Factor,
+    /// Factor of special requests and replies.
+    pub special_msg: Factor,
+    /// Requests per second offered at the beginning and at the end.
+    pub req_rate: Option<Factor>,
+    /// Whether its statistics are logged.
+    pub logged: bool,
+    /// Whether it has a script.
+    pub script: bool,
+}
+
+/// All phases of a workload whose robots offer `rate` requests per second with all factors at 1.
+pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
+    let (mut populus, mut load, mut recur, mut special) = (Factor::ONE, Factor::ONE, Factor::ONE, Factor::ONE);
+    let mut start = Some(0.0);
+    let mut plans = Vec::with_capacity(workload.phases.len());
+    for phase in &workload.phases {
+        populus = populus.follow(phase.populus_factor_beg, phase.populus_factor_end);
+        load = load.follow(phase.load_factor_beg, phase.load_factor_end);
+        recur = recur.follow(phase.recur_factor_beg, phase.recur_factor_end);
+        special = special.follow(phase.special_msg_factor_beg, phase.special_msg_factor_end);
+        let duration_secs = duration(phase);
+        plans.push(PhasePlan {
+            name: phase.name.clone().unwrap_or_default(),
+            start_secs: start,
+            duration_secs,
+            goal: phase.goal.as_deref().map_or_else(|| "never".to_owned(), goal),
+            populus,
+            load,
+            recur,
+            special_msg: special,
+            req_rate: rate.map(|rate| Factor { beg: rate * populus.beg * load.beg, end: rate * populus.end * load.end }),
+            logged: phase.log_stats,
+            script: phase.script.is_some(),
+        });
+        start = start.zip(duration_secs).map(|(start, length)| start + length);
+    }
+    plans
+}
+
+/// The length of a phase that ends by time alone.
+fn duration(phase: &Phase) -> Option<f64> {
+    let goal = phase.goal.as_deref()?;
+    let other = goal.xactions.is_some() || goal.fill_size.is_some() || phase.wait_wss_freeze;
+    goal.duration.filter(|_| !other).map(|time| time.secs())
+}
+
+/// A goal in words.
+fn goal(goal: &Goal) -> String {
+    let mut parts = Vec::new();
+    if let Some(time) = goal.duration {
+        parts.push(polygraph_pgl::value::show_time(time.0));
+    }
+    if let Some(count) = goal.xactions {
+        parts.push(format!("{count} transactions"));
+    }
+    if let Some(size) = goal.fill_size {
+        parts.push(format!("fill of {}", polygraph_pgl::value::show_size(size.0 as f64)));
+    }
+    match goal.errors {
+        Some(ratio) if ratio < 1.0 => parts.push(format!("{:.3}% errors", ratio * 100.0)),
+        Some(count) => parts.push(format!("{count:.0} errors")),
+        None => {}
+    }
+    parts.join(" or ")
+}
