@@ -396,3 +396,16 @@ fn sizes_of_working_sets() {
         Some(5120.0),
     );
 }
+
+#[test]
+fn workloads_are_formatted() {
+    for dir in ["", "include/"] {
+        for entry in std::fs::read_dir(workloads(dir)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "pg") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert_eq!(polygraph_pgl::format::format(&text), Ok(text), "{}", path.display());
+            }
+        }
+    }
+}
