@@ -73,6 +73,8 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
             );
         }
         assert_eq!(unset.has_errors(), !settings.is_empty(), "{file}");
+        let missing = settings.split_whitespace().count();
+        assert!(unset.diagnostics.len() <= missing, "{file} says things more than once:\n{findings}");
     }
     let pairs = "RobotAddrs=['10.16.1.1-250'] ServerAddrs=['10.16.129-131.1-175:80']";
     let webaxe = "TheBench.peak_req_rate=1000/sec FillRate=500/sec ProxyCacheSize=17GB WSS=100MB";
