@@ -209,9 +209,12 @@ impl fmt::Display for AddrRange {
             HostRange::V6(groups) => write_groups(f, groups)?,
             HostRange::Name(name) => {
                 let text = name.to_string();
-                // A name of numbers alone says with a backslash that it is a name.
+                // A name of numbers alone says with a backslash that it is a name, and so does one that together with
+                // the interface looks like an IPv6 address.
+                let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+                let like_ipv6 = hex(&text) && self.interface.as_deref().is_some_and(hex);
                 let starts_plain = matches!(name.parts.first(), Some(Part::Lit(_)));
-                match parse::looks_like_ipv4(&text) && starts_plain {
+                match (parse::looks_like_ipv4(&text) || like_ipv6) && starts_plain {
                     true => write!(f, "\\{text}")?,
                     false => f.write_str(&text)?,
                 }
