@@ -150,7 +150,9 @@ impl Diagnostics {
             return;
         }
         let same = |known: &Diagnostic| {
-            known.code == diagnostic.code && known.span == diagnostic.span && known.message == diagnostic.message
+            known.code == diagnostic.code
+                && known.span == diagnostic.span
+                && known.message == diagnostic.message
         };
         // Repeats come close together, so a short look back suffices and keeps this linear.
         if !self.list.iter().rev().take(16).any(same) {
@@ -184,24 +186,37 @@ impl Diagnostics {
 }
 
 /// The known name nearest to `word`, if it is near enough to be a slip of the pen.
+///
+/// A slip is a few wrong letters, or a left out part of a name with underscores.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match word.len() {
         0..=2 => 1,
         3..=5 => 2,
         len => (len / 3).min(4),
     };
-    known
-        .into_iter()
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = known
+        .iter()
+        .copied()
         .filter(|name| *name != word && name.len().abs_diff(word.len()) <= limit)
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+        .map(|(_, name)| name);
+    // A forgotten middle part is too far away for the distance: `peak_rate` for `peak_req_rate`.
+    near.or_else(|| {
+        let has_parts = |name: &&str| {
+            let mut parts = name.split('_');
+            word.contains('_') && word.split('_').all(|part| parts.any(|known| known == part))
+        };
+        known.into_iter().find(has_parts)
+    })
 }
 
 /// Edit distance with transposition; a change of letter case costs nothing, underscores neither.
 fn distance(a: &str, b: &str) -> usize {
-    let clean = |s: &str| s.bytes().filter(|c| *c != b'_').map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
+    let clean =
+        |s: &str| s.bytes().filter(|c| *c != b'_').map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
     let (a, b) = (clean(a), clean(b));
     let mut before_last: Vec<usize> = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

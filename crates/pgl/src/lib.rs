@@ -17,6 +17,7 @@ pub mod calls;
 pub mod check;
 pub mod codes;
 pub mod diagnostic;
+pub mod docs;
 pub mod eval;
 pub mod format;
 pub mod lsp;

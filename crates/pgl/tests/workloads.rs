@@ -246,7 +246,7 @@ print(count(R.addresses), " ", count(S.addresses));
     assert_eq!(compilation.script_output, ["2508 756"]);
     assert_eq!(compilation.diagnostics.len(), 2);
     for finding in &compilation.diagnostics {
-        assert!(finding.message.contains("_addr_mask` is an old name of"), "{}", finding.message);
+        assert!(finding.message.contains("_addr_mask` is the old name of"), "{}", finding.message);
     }
 }
 

@@ -43,10 +43,31 @@ impl Checker<'_> {
         }
     }
 
+    /// As [`Self::resolve`], and old names of bench settings are led to where they are now.
     fn find(&mut self, path: &Path) -> Result<Place, Missing> {
+        match self.resolve(path) {
+            Err(missing @ (Missing::Name | Missing::Field(..))) => match self.old_form(path) {
+                Some(place) => Ok(place),
+                None => Err(missing),
+            },
+            other => other,
+        }
+    }
+
+    fn old_form(&mut self, path: &Path) -> Option<Place> {
+        let last = path.words.last()?;
+        let now = moved_field(&last.text)?;
+        let mut words = path.words[..path.words.len() - 1].to_vec();
+        words.extend(now.split('.').map(|text| Word { text: text.into(), span: last.span }));
+        let place = self.resolve(&Path { words }).ok()?;
+        let text = format!("`{}` is the old name of `{now}`", last.text);
+        self.report(Diagnostic::new(Code::Deprecated, last.span, text).help(format!("write `{now}`")));
+        Some(place)
+    }
+
+    fn resolve(&mut self, path: &Path) -> Result<Place, Missing> {
         let first = &path.words[0];
-        let found = self.first(&first.text).or_else(|| self.first_moved(first));
-        let mut place = found.ok_or(Missing::Name)?;
+        let mut place = self.first(&first.text).ok_or(Missing::Name)?;
         place.span = path.span();
         match place.fields.last() {
             None => self.references.push(Reference { span: first.span, target: Target::Var(place.var) }),
@@ -65,12 +86,7 @@ impl Checker<'_> {
                 self.references.push(Reference { span, target: Target::Stat(member) });
                 return Ok(place);
             }
-            let Some((field, ty)) = field_of(place.ty, &word.text) else {
-                if self.moved(&mut place, word) {
-                    continue;
-                }
-                return Err(Missing::Field(index, place.ty));
-            };
+            let (field, ty) = field_of(place.ty, &word.text).ok_or(Missing::Field(index, place.ty))?;
             let of = place.ty;
             place.fields.push(field);
             place.ty = ty;
@@ -114,30 +130,16 @@ impl Checker<'_> {
             }
             if let Some(var) = context.locals.get(word) {
                 let info = &self.program.vars[var.0 as usize];
-                return Some(Place { var: *var, fields: Vec::new(), stat: None, ty: info.ty, span: info.span });
+                return Some(Place {
+                    var: *var,
+                    fields: Vec::new(),
+                    stat: None,
+                    ty: info.ty,
+                    span: info.span,
+                });
             }
         }
         None
-    }
-
-    /// As [`Self::first`], for fields that moved.
-    fn first_moved(&mut self, word: &Word) -> Option<Place> {
-        let places: Vec<Place> = self.contexts.iter().rev().filter_map(|context| context.place.clone()).collect();
-        places.into_iter().find_map(|mut place| self.moved(&mut place, word).then_some(place))
-    }
-
-    /// Takes an old name for the fields that it stands for today, and says so.
-    fn moved(&mut self, place: &mut Place, word: &Word) -> bool {
-        let Some(now) = renamed_field(place.ty, &word.text) else { return false };
-        for name in now.split('.') {
-            let Some((field, ty)) = field_of(place.ty, name) else { return false };
-            place.fields.push(field);
-            place.ty = ty;
-        }
-        self.note_field(word.span, place);
-        let text = format!("`{}` is an old name of `{now}`", word.text);
-        self.report(Diagnostic::new(Code::Deprecated, word.span, text).help(format!("write `{now}`")));
-        true
     }
 
     fn report_missing(&mut self, path: &Path, missing: &Missing) {
@@ -157,23 +159,27 @@ impl Checker<'_> {
                     names.extend(context.locals.keys().map(|name| &**name));
                 }
                 let text = match owner {
-                    Some(rec) => format!("`{}` is neither a field of {} nor a declared variable", word.text, rec.name()),
+                    Some(rec) => format!(
+                        "`{}` is neither a field of {} nor a declared variable",
+                        word.text,
+                        rec.name()
+                    ),
                     None => format!("`{}` was not declared", word.text),
                 };
                 let code = if owner.is_some() { Code::UnknownField } else { Code::UndeclaredName };
                 // With many names the order of a hash map must not decide which of two good guesses is shown.
                 names.sort_unstable();
-                let finding = Diagnostic::new(code, word.span, text).did_you_mean(&word.text, names.iter().copied());
-                match moved_field(&word.text) {
-                    Some(now) => finding.help(format!("it is now `{now}`")),
-                    None => finding,
-                }
+                Diagnostic::new(code, word.span, text).did_you_mean(&word.text, names.iter().copied())
             }
             Missing::Field(index, ty) => {
                 let word = &path.words[*index];
                 let known: Vec<&str> = match ty.base {
-                    Base::Record(rec) if !ty.array => rec.def().fields.iter().map(|field| field.name).collect(),
-                    Base::Addr | Base::DynName if !ty.array => ADDR_FIELDS.iter().map(|(name, ..)| *name).collect(),
+                    Base::Record(rec) if !ty.array => {
+                        rec.def().fields.iter().map(|field| field.name).collect()
+                    }
+                    Base::Addr | Base::DynName if !ty.array => {
+                        ADDR_FIELDS.iter().map(|(name, ..)| *name).collect()
+                    }
                     _ => Vec::new(),
                 };
                 let text = match known.is_empty() {
@@ -182,14 +188,10 @@ impl Checker<'_> {
                 };
                 let finding = Diagnostic::new(Code::UnknownField, word.span, text)
                     .did_you_mean(&word.text, known.iter().copied());
-                let finding = if known.len() <= 8 && !known.is_empty() {
+                if known.len() <= 8 && !known.is_empty() {
                     finding.note(format!("its fields are {}", known.join(", ")))
                 } else {
                     finding
-                };
-                match moved_field(&word.text) {
-                    Some(now) => finding.help(format!("it is now `{now}`")),
-                    None => finding,
                 }
             }
             Missing::Stat(index) => {
@@ -204,27 +206,11 @@ impl Checker<'_> {
     }
 }
 
-/// Fields that older releases had under another name and with the same meaning.
-fn renamed_field(ty: Ty, name: &str) -> Option<&'static str> {
-    if ty != Ty::one(Base::Record(Rec::Bench)) {
-        return None;
-    }
-    match name {
-        "client_addr_mask" => Some("client_side.addr_mask"),
-        "server_addr_mask" => Some("server_side.addr_mask"),
-        _ => None,
-    }
-}
-
 /// Fields of older releases that moved into another record.
 pub(super) fn moved_field(name: &str) -> Option<&'static str> {
     Some(match name {
-        "client_host_count" => "client_side.hosts",
-        "client_hosts" => "client_side.hosts",
-        "server_hosts" => "server_side.hosts",
-        "max_client_load" => "client_side.max_host_load",
-        "max_server_load" => "server_side.max_host_load",
-        "max_robot_load" => "client_side.max_agent_load",
+        "client_addr_mask" => "client_side.addr_mask",
+        "server_addr_mask" => "server_side.addr_mask",
         _ => return None,
     })
 }

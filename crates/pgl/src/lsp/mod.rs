@@ -1,3 +1,194 @@
-//! x
-/// x
-pub fn serve(_i: impl std::io::BufRead, _o: impl std::io::Write, _d: Vec<String>) -> std::io::Result<bool> { Ok(true) }
+//! A language server: diagnostics, hover, completion and go to definition, from the same front end as everything else.
+//!
+//! JSON-RPC over a pair of streams, by hand: one message after the other, each answered before the next is read.
+
+mod analysis;
+mod features;
+mod position;
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value as Json, json};
+
+use crate::lsp::analysis::Analysis;
+use crate::lsp::position::{path_of, range_of};
+use crate::source::{DiskLoader, Loader};
+
+/// Largest message accepted, in bytes: a whole document and some.
+const MAX_MESSAGE: usize = 128 << 20;
+
+/// Serves one client until it says goodbye or goes away. True if it said goodbye in order.
+pub fn serve(input: impl BufRead, output: impl Write, search_path: Vec<String>) -> io::Result<bool> {
+    let mut server = Server { output, documents: HashMap::new(), search_path, shutdown: false };
+    let mut input = input;
+    while let Some(message) = read(&mut input)? {
+        if !server.handle(&message)? {
+            return Ok(server.shutdown);
+        }
+    }
+    Ok(server.shutdown)
+}
+
+/// Reads one message; `None` at the end of the input.
+fn read(input: &mut impl BufRead) -> io::Result<Option<Json>> {
+    let mut length = None;
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse::<usize>().ok();
+        }
+    }
+    let bad = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
+    let length = length.ok_or_else(|| bad("a message without Content-Length"))?;
+    if length > MAX_MESSAGE {
+        return Err(bad("a message is too long"));
+    }
+    let mut body = vec![0; length];
+    input.read_exact(&mut body)?;
+    serde_json::from_slice(&body).map(Some).map_err(|error| bad(&format!("a message is no JSON: {error}")))
+}
+
+struct Server<W> {
+    output: W,
+    /// Texts of open documents by URI.
+    documents: HashMap<String, String>,
+    search_path: Vec<String>,
+    shutdown: bool,
+}
+
+/// Files as the editor shows them, which may be newer than those on disk.
+struct EditorLoader<'a> {
+    documents: &'a HashMap<String, String>,
+}
+
+impl Loader for EditorLoader<'_> {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let open = self.documents.iter().find(|(uri, _)| path_of(uri).as_deref() == Some(path));
+        match open {
+            Some((_, text)) => Ok(text.clone().into_bytes()),
+            None => DiskLoader.read(path),
+        }
+    }
+}
+
+impl<W: Write> Server<W> {
+    fn send(&mut self, message: &Json) -> io::Result<()> {
+        let body = message.to_string();
+        write!(self.output, "Content-Length: {}\r\n\r\n{body}", body.len())?;
+        self.output.flush()
+    }
+
+    /// Handles a message; false when the client is done.
+    fn handle(&mut self, message: &Json) -> io::Result<bool> {
+        let method = message["method"].as_str().unwrap_or("");
+        let params = &message["params"];
+        match method {
+            "exit" => return Ok(false),
+            "textDocument/didOpen" => {
+                let document = &params["textDocument"];
+                let text = document["text"].as_str().unwrap_or("").to_owned();
+                self.changed(document["uri"].as_str().unwrap_or(""), text)?;
+            }
+            "textDocument/didChange" => {
+                // The server asks for whole texts, so the last change is the document.
+                let last = params["contentChanges"].as_array().and_then(|changes| changes.last());
+                let text = last.and_then(|change| change["text"].as_str()).unwrap_or("").to_owned();
+                self.changed(params["textDocument"]["uri"].as_str().unwrap_or(""), text)?;
+            }
+            "textDocument/didClose" => {
+                let uri = params["textDocument"]["uri"].as_str().unwrap_or("").to_owned();
+                self.documents.remove(&uri);
+                self.publish(&uri, Vec::new())?;
+            }
+            _ => {}
+        }
+        let Some(id) = message.get("id") else { return Ok(true) };
+        let result = match method {
+            "initialize" => Ok(capabilities()),
+            "shutdown" => {
+                self.shutdown = true;
+                Ok(Json::Null)
+            }
+            "textDocument/hover" => Ok(self.with_place(params, features::hover)),
+            "textDocument/definition" => Ok(self.with_place(params, features::definition)),
+            "textDocument/completion" => Ok(self.with_place(params, features::completion)),
+            "textDocument/formatting" => Ok(self.formatting(params)),
+            _ => Err(json!({ "code": -32601, "message": format!("{method} is not supported") })),
+        };
+        let reply = match result {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+        };
+        self.send(&reply)?;
+        Ok(true)
+    }
+
+    fn changed(&mut self, uri: &str, text: String) -> io::Result<()> {
+        self.documents.insert(uri.to_owned(), text);
+        let Some(analysis) = self.analyse(uri) else { return Ok(()) };
+        self.publish(uri, features::diagnostics(&analysis))
+    }
+
+    fn publish(&mut self, uri: &str, diagnostics: Vec<Json>) -> io::Result<()> {
+        let params = json!({ "uri": uri, "diagnostics": diagnostics });
+        self.send(&json!({ "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params }))
+    }
+
+    fn analyse(&self, uri: &str) -> Option<Analysis> {
+        let text = self.documents.get(uri)?;
+        let path = path_of(uri).unwrap_or_else(|| uri.to_owned());
+        let loader = EditorLoader { documents: &self.documents };
+        let mut search_path = self.search_path.clone();
+        // An editor has no current directory, so the folder of the document stands for it.
+        if let Some((dir, _)) = path.rsplit_once('/') {
+            search_path.push(dir.to_owned());
+            search_path.push(format!("{dir}/include"));
+        }
+        Some(Analysis::new(&path, text.clone(), &loader, search_path))
+    }
+
+    fn with_place(&self, params: &Json, answer: fn(&Analysis, u32) -> Json) -> Json {
+        let uri = params["textDocument"]["uri"].as_str().unwrap_or("");
+        let Some(analysis) = self.analyse(uri) else { return Json::Null };
+        let line = params["position"]["line"].as_u64().unwrap_or(0) as usize;
+        let column = params["position"]["character"].as_u64().unwrap_or(0) as usize;
+        answer(&analysis, position::offset(analysis.main(), line, column))
+    }
+
+    fn formatting(&self, params: &Json) -> Json {
+        let uri = params["textDocument"]["uri"].as_str().unwrap_or("");
+        let Some(text) = self.documents.get(uri) else { return Json::Null };
+        match crate::format::format(text) {
+            Ok(formatted) if formatted != *text => {
+                let mut sources = crate::SourceMap::default();
+                let file = sources.add("", text.clone(), None);
+                let whole = crate::source::Span::new(file, 0, text.len());
+                json!([{ "range": range_of(sources.file(file), whole), "newText": formatted }])
+            }
+            _ => json!([]),
+        }
+    }
+}
+
+fn capabilities() -> Json {
+    json!({
+        "capabilities": {
+            "textDocumentSync": 1,
+            "hoverProvider": true,
+            "definitionProvider": true,
+            "documentFormattingProvider": true,
+            "completionProvider": { "triggerCharacters": ["."] },
+        },
+        "serverInfo": { "name": "polygraph" },
+    })
+}

@@ -105,6 +105,8 @@ impl Preprocessor<'_> {
                 )
                 .help("read the program first; if you trust it, allow commands with --allow-exec"),
             );
+            // Something stood here; the parser need not wonder what.
+            self.tokens.push(Tok { token: Token::Bad, span });
             return;
         }
         match self.loader.run(command) {
@@ -215,11 +217,10 @@ pub fn into_text(bytes: Vec<u8>) -> String {
 pub fn plain(lexemes: &[Lexeme], file: FileId, len: usize) -> Vec<Tok> {
     lexemes
         .iter()
-        .filter(|lexeme| !lexeme.token.is_trivia() && !matches!(lexeme.token, Token::Directive | Token::Command))
-        .map(|lexeme| Tok {
-            token: lexeme.token,
-            span: Span { file, start: lexeme.start, end: lexeme.end },
+        .filter(|lexeme| {
+            !lexeme.token.is_trivia() && !matches!(lexeme.token, Token::Directive | Token::Command)
         })
+        .map(|lexeme| Tok { token: lexeme.token, span: Span { file, start: lexeme.start, end: lexeme.end } })
         .chain(std::iter::once(Tok { token: Token::End, span: Span::new(file, len, len) }))
         .collect()
 }

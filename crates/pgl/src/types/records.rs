@@ -165,7 +165,9 @@ impl Default {
         let constant = |domain, value| {
             Value::Distr(Arc::new(Distr { domain, shape: Shape::Const(value), qualifier: None }))
         };
-        let array = |values: Vec<Value>| Array::of(values).map_or(Value::Undef, |array| Value::Array(Arc::new(array)));
+        let array = |values: Vec<Value>| {
+            Array::of(values).map_or(Value::Undef, |array| Value::Array(Arc::new(array)))
+        };
         match self {
             Default::ByType => match ty.base {
                 Base::Record(rec) if !ty.array => Value::Record(fresh(rec)),

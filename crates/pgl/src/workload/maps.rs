@@ -51,20 +51,24 @@ pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Chec
 pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
     let mut addresses: FxHashMap<_, usize> = FxHashMap::default();
     for (index, (server, used)) in workload.servers.iter().zip(servers).enumerate() {
+        let mut told = false;
         for addr in &server.agent.addresses.0 {
+            let repeated = addresses.insert((addr.host.clone(), addr.port), index).is_some();
             let text = if addr.host.ip().is_none() {
                 format!("servers live at IP addresses, and {} is a name", addr.host)
             } else if addr.port.is_none() {
                 format!("the server address {addr} has no port")
+            } else if repeated {
+                format!("the server address {addr} is used twice")
             } else {
-                match addresses.insert((addr.host.clone(), addr.port), index) {
-                    None => continue,
-                    Some(_) => format!("the server address {addr} is used twice"),
-                }
+                continue;
             };
+            // One of many equal mistakes is enough; what robots see is collected nevertheless.
+            if std::mem::replace(&mut told, true) {
+                continue;
+            }
             let finding = checks.at(Code::BadServerAddress, used, "addresses", text);
             checks.push(finding.help("a server address is `IP:port`, unique in the test"));
-            break;
         }
     }
     let mut visible: Visible = addresses.keys().map(|key| (key.clone(), ())).collect();

@@ -1,8 +1,12 @@
 //! Tests of the language front end.
 
+mod docs;
 mod formatting;
+mod fuzzing;
 mod messages;
+mod mutate;
 mod programs;
+mod server;
 mod vectors;
 
 use polygraph_pgl::render::Style;

@@ -6,7 +6,8 @@ use polygraph_pgl::render::Style;
 use polygraph_pgl::{Compilation, DiskLoader, Options, compile};
 
 fn lab() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/lab.pg")).expect("readable")
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/lab.pg"))
+        .expect("readable")
 }
 
 /// The folder of the standard workloads.
@@ -59,43 +60,64 @@ pub const STANDARD: &[(&str, &[(&str, &str)])] = &[
     ("polymix-1.pg", &[("ReqRate", "50/sec")]),
     ("datacomm-1.pg", &[("ReqRate", "50/sec")]),
     ("downtime-2.pg", &[("RobotAddrs", "['10.12.1.1']"), ("ServerAddrs", "['10.12.129.1:8080']")]),
-    ("nolb-l4-4.pg", &[
-        ("TheBench.client_side.hosts", "['172.16.45.61-70']"),
-        ("TheBench.server_side.hosts", "['172.16.45.191-200:80']"),
-    ]),
-    ("polyfill-2.pg", &[
-        ("ProxyCacheSize", "10GB"),
-        ("RobotAddrs", "['10.12.1-4.1-250']"),
-        ("ServerAddrs", "['10.12.129-130.1-250:80']"),
-    ]),
+    (
+        "nolb-l4-4.pg",
+        &[
+            ("TheBench.client_side.hosts", "['172.16.45.61-70']"),
+            ("TheBench.server_side.hosts", "['172.16.45.191-200:80']"),
+        ],
+    ),
+    (
+        "polyfill-2.pg",
+        &[
+            ("ProxyCacheSize", "10GB"),
+            ("RobotAddrs", "['10.12.1-4.1-250']"),
+            ("ServerAddrs", "['10.12.129-130.1-250:80']"),
+        ],
+    ),
     ("polymix-2.pg", &[("RobotAddrs", "['10.12.1-4.1-250']"), ("ServerAddrs", "['10.12.129-130.1-250:80']")]),
     ("polymix-3.pg", POLYMIX_3),
     ("polymix-4.pg", POLYMIX_4),
-    ("pxylb-4.pg", &[("TheBench.peak_req_rate", "500/sec"), ("FillRate", "250/sec"), ("ProxyCacheSize", "1GB")]),
-    ("rptmstat.pg", &[
-        ("TheBench.peak_req_rate", "150/sec"),
-        ("ProxyCacheSize", "22GB"),
-        ("DnsServers", "['172.16.101.100:53']"),
-    ]),
+    (
+        "pxylb-4.pg",
+        &[("TheBench.peak_req_rate", "500/sec"), ("FillRate", "250/sec"), ("ProxyCacheSize", "1GB")],
+    ),
+    (
+        "rptmstat.pg",
+        &[
+            ("TheBench.peak_req_rate", "150/sec"),
+            ("ProxyCacheSize", "22GB"),
+            ("DnsServers", "['172.16.101.100:53']"),
+        ],
+    ),
     ("srvlb-l4-4.pg", SRVLB),
-    ("srvlb-l7-4.pg", &[
-        ("TheBench.client_side.hosts", "['172.16.45.61']"),
-        ("TheBench.server_side.hosts", "['172.16.45.191-196:80']"),
-        ("TheBench.proxy_side.hosts", "['172.16.45.254:80']"),
-    ]),
-    ("webaxe-1.pg", &[
-        ("RobotAddrs", "['10.11.1-4.1-250']"),
-        ("ServerAddrs", "['172.16.128.61-62:80']"),
-        ("FillRate", "200/sec"),
-        ("ProxyCacheSize", "17GB"),
-        ("WSS", "1GB"),
-    ]),
-    ("webaxe-3.pg", &[
-        ("TheBench.peak_req_rate", "800/sec"),
-        ("FillRate", "400/sec"),
-        ("ProxyCacheSize", "17GB"),
-        ("WSS", "1GB"),
-    ]),
+    (
+        "srvlb-l7-4.pg",
+        &[
+            ("TheBench.client_side.hosts", "['172.16.45.61']"),
+            ("TheBench.server_side.hosts", "['172.16.45.191-196:80']"),
+            ("TheBench.proxy_side.hosts", "['172.16.45.254:80']"),
+        ],
+    ),
+    (
+        "webaxe-1.pg",
+        &[
+            ("RobotAddrs", "['10.11.1-4.1-250']"),
+            ("ServerAddrs", "['172.16.128.61-62:80']"),
+            ("FillRate", "200/sec"),
+            ("ProxyCacheSize", "17GB"),
+            ("WSS", "1GB"),
+        ],
+    ),
+    (
+        "webaxe-3.pg",
+        &[
+            ("TheBench.peak_req_rate", "800/sec"),
+            ("FillRate", "400/sec"),
+            ("ProxyCacheSize", "17GB"),
+            ("WSS", "1GB"),
+        ],
+    ),
     ("webaxe-4.pg", WEBAXE_4),
 ];
 
@@ -138,7 +160,10 @@ fn standard_workloads_name_the_parameters_that_are_missing() {
             let text = standard(name, &rest).render(Style::Plain);
             // Some parameters have defaults in the shared files; those that have none are named.
             if text.contains("error[") {
-                assert!(text.contains(&format!("--set {missing}=VALUE")), "{name} without {missing}:\n{text}");
+                assert!(
+                    text.contains(&format!("--set {missing}=VALUE")),
+                    "{name} without {missing}:\n{text}"
+                );
             }
         }
         if !settings.is_empty() {
@@ -154,13 +179,16 @@ fn check_agents(name: &str, settings: &[(&str, &str)], robots: (usize, &str), se
     let workload = compilation.workload.unwrap_or_else(|| panic!("{name}\n{text}"));
     let ranges = |addrs: &[polygraph_addr::Addr]| {
         let mut seen = std::collections::HashSet::new();
-        let bare = addrs.iter().cloned().filter(|addr| seen.insert(addr.clone())).map(|addr| {
-            polygraph_addr::Addr { interface: None, subnet: None, ..addr }
-        });
+        let bare = addrs
+            .iter()
+            .cloned()
+            .filter(|addr| seen.insert(addr.clone()))
+            .map(|addr| polygraph_addr::Addr { interface: None, subnet: None, ..addr });
         polygraph_addr::join(&polygraph_addr::compact(bare), " ")
     };
     let robot = &workload.robots[0].agent.addresses.0;
-    let server: Vec<_> = workload.servers.iter().flat_map(|server| server.agent.addresses.0.clone()).collect();
+    let server: Vec<_> =
+        workload.servers.iter().flat_map(|server| server.agent.addresses.0.clone()).collect();
     assert_eq!((workload.robot_count(), ranges(robot).as_str()), robots, "{name} robots");
     assert_eq!((workload.server_count(), ranges(&server).as_str()), servers, "{name} servers");
 }
