@@ -198,6 +198,24 @@ pub struct CommonOptions {
     pub timer_quantum: f64,
 }
 
+/// A workload file instead of the options that describe one.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Workload file")]
+pub struct ConfigOptions {
+    /// Workload in PGL; the options of load and content have no place then
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Directories for `#include`, searched in order; repeatable, or separated by colons
+    #[arg(long, value_name = "DIRS", value_delimiter = ':', requires = "config")]
+    pub cfg_dirs: Vec<String>,
+    /// Give a top-level name or field of the workload a value, in PGL notation
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::pgl_cmds::setting, requires = "config")]
+    pub settings: Vec<(String, String)>,
+    /// Let the workload run commands: back quotes and system()
+    #[arg(long, requires = "config")]
+    pub allow_exec: bool,
+}
+
 /// The classic content: one type.
 #[derive(Args, Clone, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "Content")]

@@ -79,7 +79,13 @@ fn test(case: Case) -> Result {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
     let schedule = Schedule {
-        phases: vec![Phase { name: "meas".into(), primary: true, goal: case.goal, load: PhaseLoad::Full }],
+        phases: vec![Phase {
+            name: "meas".into(),
+            primary: true,
+            log_stats: true,
+            goal: case.goal,
+            load: PhaseLoad::Full,
+        }],
     };
     let listeners = Listeners::bind(ANY_PORT, case.loops).unwrap();
     let origin = listeners.address();
