@@ -224,17 +224,19 @@ impl Done {
     }
 }
 
-/// Measures until the bench did its part. INVALID says that it did not (the machine was busy with something
-/// else) and that the figures must not be used; so they are not, and the measurement is repeated.
+/// Measures until the bench did its part. If it was late or saturated, the machine was busy with something else:
+/// the figures must not be used, and say nothing about a device that runs beside it either. So they are not
+/// used, and the measurement is repeated. Whatever else is not VALID is a failure.
 pub fn valid(mut measure: impl FnMut() -> (Sandbox, Done)) -> (Sandbox, Done) {
     let mut last = None;
     for _ in 0..3 {
         let (sandbox, done) = measure();
-        if done.verdict() != "INVALID" {
+        let busy = ["requests started late", "was saturated"].iter().any(|why| done.out.contains(why));
+        if done.verdict() == "VALID" || !busy {
             assert_eq!((done.verdict(), done.code()), ("VALID", Some(0)), "{done:?}");
             return (sandbox, done);
         }
         last = Some(done);
     }
-    panic!("three invalid measurements in a row, the last one: {last:?}");
+    panic!("this machine is too busy to measure on, three times in a row, last: {last:?}");
 }
