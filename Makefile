@@ -7,4 +7,4 @@ BENCH ?=
 .PHONY: bench
 bench:
 	cargo build --profile $(PROFILE)
-	python3 bench/bench.py --profile $(PROFILE) $(BENCH)
+	python3 -B bench/bench.py --profile $(PROFILE) $(BENCH)

@@ -133,7 +133,7 @@ def run(tools, options):
     and begin with another client each time."""
     ports, records = iter(PORTS), []
     for repeat in range(options.repeats):
-        for case in cases(options.scale):
+        for case in [case for case in cases(options.scale) if options.cases in case.name]:
             for server in options.servers:
                 clients = list(options.clients)
                 for client in clients[repeat % len(clients):] + clients[:repeat % len(clients)]:
@@ -150,6 +150,7 @@ def main():
     parser.add_argument("--profile", default="release", help="cargo's build profile")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of transactions")
+    parser.add_argument("--cases", default="", help="only cases with this in their name")
     parser.add_argument("--clients", type=lambda text: text.split(","), default=list(CLIENTS))
     parser.add_argument("--servers", type=lambda text: text.split(","), default=list(SERVERS))
     parser.add_argument("--out", type=Path, default=HERE, help="folder for RESULTS.md and results.json")

@@ -30,6 +30,7 @@ class Cell:
     def __init__(self, results, case, client, server, side):
         mine = [r for r in results["records"] if (r["case"], r["client"], r["server"]) == (case, client, server)]
         self.samples = [record[side] for record in mine if side in record]
+        self.rounds = {record["repeat"]: record[side]["total"] for record in mine if side in record}
         self.failures = unique(record["failure"] for record in mine if "failure" in record)
 
     def median(self, part="total"):
@@ -47,13 +48,16 @@ class Cell:
 
 
 def verdict(ours, peers):
-    """Ours against the cheapest peer that could be measured."""
-    peers = {name: cell.median() for name, cell in peers.items() if cell}
+    """Ours against the cheapest peer that could be measured: by medians, and in how many rounds."""
+    peers = {name: cell for name, cell in peers.items() if cell}
     if not ours or not peers:
         return "not measured"
-    best = min(peers, key=peers.get)
-    share = ours.median() / peers[best]
-    return f"{'met' if share <= 1 else '**missed**'}: {share:.2f} of {best}"
+    best = min(peers, key=lambda name: peers[name].median())
+    share = ours.median() / peers[best].median()
+    both = ours.rounds.keys() & peers[best].rounds.keys()
+    lower = sum(ours.rounds[i] <= peers[best].rounds[i] for i in both)
+    word = "met" if share <= 1 else "**missed**"
+    return f"{word}: {share:.2f} of {best}, lower in {lower} of {len(both)}"
 
 
 def rows(head, body):
