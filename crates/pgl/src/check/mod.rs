@@ -374,7 +374,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut good = true;
-        let too_many = args.len() > 0 && def.param(args.len() - 1).is_none();
+        let too_many = !args.is_empty() && def.param(args.len() - 1).is_none();
         if args.len() < def.params.len() || too_many {
             let text = format!("`{name}` does not take {} argument{}", args.len(), plural(args.len()));
             self.report(

@@ -92,9 +92,9 @@ macro_rules! records {
         static TABLE: LazyLock<Vec<RecordDef>> = LazyLock::new(|| {
             let mut table: Vec<RecordDef> = Vec::new();
             $({
-                #[allow(unused_mut, reason = "only some types have common fields")]
-                let mut fields: Vec<FieldDef> = Vec::new();
-                $( fields.extend_from_slice(&table[Rec::$base as usize].fields); )?
+                let common: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields )?];
+                #[allow(unused_mut, reason = "only some types have fields of their own")]
+                let mut fields = common.concat();
                 $( fields.push(FieldDef {
                     name: stringify!($field).trim_end_matches("_"),
                     ty: <$ty as Field>::TY,

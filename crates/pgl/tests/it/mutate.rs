@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
         .with("t.urls", "http://a.com/x\nhttp://10.0.0.1:80/\n");
     // Without settings most programs come further; with them other code is reached.
     let plain = Options { settings: Vec::new(), ..options.clone() };
-    let chosen = if data.len() % 4 == 0 { &options } else { &plain };
+    let chosen = if data.len().is_multiple_of(4) { &options } else { &plain };
     let compilation = compile("test.pg", &loader, chosen);
     std::hint::black_box(compilation.render(Style::Plain));
     let text = String::from_utf8_lossy(data);
@@ -190,7 +190,7 @@ pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         let end = (at + random.below(30)).min(data.len());
         match random.below(9) {
             0 => drop(data.drain(at..end)),
-            1 | 2 | 3 => {
+            1..=3 => {
                 let word = WORDS[random.below(WORDS.len())].bytes();
                 drop(data.splice(at..at, word));
             }

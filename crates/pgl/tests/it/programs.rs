@@ -181,8 +181,8 @@ fn check_agents(name: &str, settings: &[(&str, &str)], robots: (usize, &str), se
         let mut seen = std::collections::HashSet::new();
         let bare = addrs
             .iter()
+            .filter(|addr| seen.insert((*addr).clone()))
             .cloned()
-            .filter(|addr| seen.insert(addr.clone()))
             .map(|addr| polygraph_addr::Addr { interface: None, subnet: None, ..addr });
         polygraph_addr::join(&polygraph_addr::compact(bare), " ")
     };
