@@ -166,7 +166,8 @@ fn show_findings(compilation: &Compilation) -> io::Result<()> {
         .count();
     if errors > 0 {
         let s = if errors == 1 { "" } else { "s" };
-        let example = compilation.diagnostics.iter().find(|finding| finding.severity == polygraph_pgl::Severity::Error);
+        let example =
+            compilation.diagnostics.iter().find(|finding| finding.severity == polygraph_pgl::Severity::Error);
         let id = example.map_or("E0402", |finding| finding.code.id());
         writeln!(err, "{errors} error{s}; `polygraph explain {id}` tells more about {id}")?;
     }
@@ -221,7 +222,8 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
 }
 
 fn read(path: &PathBuf) -> io::Result<String> {
-    std::fs::read_to_string(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 fn lsp(args: LspArgs) -> io::Result<ExitCode> {

@@ -39,7 +39,11 @@ fn main() {
             }
         }
         if (index + 1) % 1_000_000 == 0 {
-            println!("{} executions in {:.0} s, slowest {slowest:?}", index + 1, start.elapsed().as_secs_f64());
+            println!(
+                "{} executions in {:.0} s, slowest {slowest:?}",
+                index + 1,
+                start.elapsed().as_secs_f64()
+            );
         }
     }
     println!("{count} executions, seed {seed}, {:.0} s, slowest {slowest:?}", start.elapsed().as_secs_f64());

@@ -252,12 +252,16 @@ impl Param {
             Param::NumberOrText => one(&[Base::Int, Base::Float, Base::Str]),
             Param::Int => one(&[Base::Int]),
             Param::Str => one(&[Base::Str]),
-            Param::Comparable => one(&[Base::Int, Base::Float, Base::Time, Base::Size, Base::Rate, Base::Bwidth]),
+            Param::Comparable => {
+                one(&[Base::Int, Base::Float, Base::Time, Base::Size, Base::Rate, Base::Bwidth])
+            }
             Param::Drawn => one(&[Base::Int, Base::Float, Base::Time, Base::Size]),
             Param::Container => ty.array || one(&[Base::AddrRange, Base::StrRange]),
             Param::Addr => one(&[Base::Addr, Base::DynName]),
-            Param::Scheme => one(&[Rec::PolyMix3As, Rec::PolyMix4As, Rec::WebAxe4As, Rec::SrvLb4As, Rec::SpreadAs]
-                .map(Base::Record)),
+            Param::Scheme => {
+                one(&[Rec::PolyMix3As, Rec::PolyMix4As, Rec::WebAxe4As, Rec::SrvLb4As, Rec::SpreadAs]
+                    .map(Base::Record))
+            }
             Param::Record(rec) => one(&[Base::Record(rec)]),
             // The int 0 stands for no time.
             Param::Time => one(&[Base::Time, Base::Int]),

@@ -150,7 +150,9 @@ impl Diagnostics {
             return;
         }
         let same = |known: &Diagnostic| {
-            known.code == diagnostic.code && known.span == diagnostic.span && known.message == diagnostic.message
+            known.code == diagnostic.code
+                && known.span == diagnostic.span
+                && known.message == diagnostic.message
         };
         // Repeats come close together, so a short look back suffices and keeps this linear.
         if !self.list.iter().rev().take(16).any(same) {
@@ -213,7 +215,8 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// Edit distance with transposition; a change of letter case costs nothing, underscores neither.
 fn distance(a: &str, b: &str) -> usize {
-    let clean = |s: &str| s.bytes().filter(|c| *c != b'_').map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
+    let clean =
+        |s: &str| s.bytes().filter(|c| *c != b'_').map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
     let (a, b) = (clean(a), clean(b));
     let mut before_last: Vec<usize> = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

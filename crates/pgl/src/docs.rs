@@ -28,7 +28,10 @@ pub fn reference() -> String {
     for (name, _, doc) in BASIC {
         line(&mut page, &[&format!("`{name}`"), doc]);
     }
-    line(&mut page, &["`int_distr` `float_distr` `time_distr` `size_distr`", "Distributions of such values."]);
+    line(
+        &mut page,
+        &["`int_distr` `float_distr` `time_distr` `size_distr`", "Distributions of such values."],
+    );
     line(&mut page, &["`T[]`", "An array of T, possibly with probabilities: `[ a: 30%, b ]`."]);
     page.push_str("\n### Fields of `addr`\n\n| Field | Type | Meaning |\n|---|---|---|\n");
     for (name, base, doc) in ADDR_FIELDS {
@@ -39,7 +42,9 @@ pub fn reference() -> String {
     for rec in std::iter::once(&Rec::Agent).chain(Rec::ALL.iter()) {
         let def = rec.def();
         let _ = write!(page, "\n### {}\n\n{}\n", def.name, def.doc.trim());
-        let inherits = *rec != Rec::Agent && def.fields.len() >= common.len() && def.fields[0].name == common[0].name
+        let inherits = *rec != Rec::Agent
+            && def.fields.len() >= common.len()
+            && def.fields[0].name == common[0].name
             && def.fields[common.len() - 1].name == common[common.len() - 1].name;
         if inherits {
             page.push_str("\nAlso has the fields of Agent.\n");
@@ -55,7 +60,10 @@ pub fn reference() -> String {
                 (None, Default::Undef) => "undefined".to_owned(),
                 (None, _) => String::new(),
             };
-            line(&mut page, &[&format!("`{}`", field.name), &field.ty.to_string(), &default, field.doc.trim()]);
+            line(
+                &mut page,
+                &[&format!("`{}`", field.name), &field.ty.to_string(), &default, field.doc.trim()],
+            );
         }
     }
     page.push_str("\n## Calls\n\n| Call | Where | Meaning |\n|---|---|---|\n");
@@ -68,7 +76,9 @@ pub fn reference() -> String {
         };
         line(&mut page, &[&format!("`{}`", def.form), place, def.doc]);
     }
-    page.push_str("\n## Findings\n\n`polygraph explain ID` says more about each.\n\n| ID | Meaning |\n|---|---|\n");
+    page.push_str(
+        "\n## Findings\n\n`polygraph explain ID` says more about each.\n\n| ID | Meaning |\n|---|---|\n",
+    );
     for code in crate::Code::ALL {
         line(&mut page, &[code.id(), code.title()]);
     }

@@ -152,11 +152,21 @@ impl<'a> Writer<'a> {
             || piece.token == Token::Directive
             || before.token == Token::Directive
             || closes == Some(Open::Block);
-        let starts = after_statement && closes != Some(Open::Inline) && !joins && !(is_comment(before.token) && piece.lines == 0);
+        let starts = after_statement
+            && closes != Some(Open::Inline)
+            && !joins
+            && !(is_comment(before.token) && piece.lines == 0);
         // A comment on the line of what it belongs to stays there.
-        let trailing = comment && piece.lines == 0 && before.token != Token::LineComment && before.token != Token::Directive;
-        let keeps = piece.lines > 0 && !joins && piece.token != Token::LBrace && piece.token != Token::Semicolon
-            && closes != Some(Open::Inline) && self.open.last() != Some(&Open::Inline);
+        let trailing = comment
+            && piece.lines == 0
+            && before.token != Token::LineComment
+            && before.token != Token::Directive;
+        let keeps = piece.lines > 0
+            && !joins
+            && piece.token != Token::LBrace
+            && piece.token != Token::Semicolon
+            && closes != Some(Open::Inline)
+            && self.open.last() != Some(&Open::Inline);
         if !(must || keeps || (starts && !trailing)) {
             if self.wants_blank(before, piece, index) {
                 self.out.push(' ');
@@ -229,8 +239,20 @@ impl<'a> Writer<'a> {
         let ends_operand = before.is_some_and(|piece| {
             matches!(
                 piece.token,
-                T::Word | T::Int | T::Float | T::Percent | T::Measure | T::Str | T::Quoted | T::Command | T::Regex
-                    | T::RParen | T::RBracket | T::Lmt | T::Now | T::Nmt
+                T::Word
+                    | T::Int
+                    | T::Float
+                    | T::Percent
+                    | T::Measure
+                    | T::Str
+                    | T::Quoted
+                    | T::Command
+                    | T::Regex
+                    | T::RParen
+                    | T::RBracket
+                    | T::Lmt
+                    | T::Now
+                    | T::Nmt
             )
         });
         !ends_operand
@@ -245,8 +267,11 @@ fn is_comment(token: Token) -> bool {
 fn mark_inline(pieces: &mut [Piece<'_>]) {
     let mut open: Vec<(usize, bool)> = Vec::new();
     for index in 0..pieces.len() {
-        let broken = pieces[index].lines > 0 || pieces[index].text.contains('\n') || pieces[index].token == Token::LineComment;
-        let empty = pieces[index].token == Token::RBrace && index > 0 && pieces[index - 1].token == Token::LBrace;
+        let broken = pieces[index].lines > 0
+            || pieces[index].text.contains('\n')
+            || pieces[index].token == Token::LineComment;
+        let empty =
+            pieces[index].token == Token::RBrace && index > 0 && pieces[index - 1].token == Token::LBrace;
         if broken && !empty {
             // A line end inside a block is one inside all blocks around it.
             for (_, inline) in open.iter_mut().rev() {

@@ -117,11 +117,13 @@ pub fn unary_type(op: UnaryOp, ty: Ty) -> Option<Ty> {
     }
     let fits = !ty.array
         && match op {
-            UnaryOp::Not => return match ty.base {
-                B::Bool | B::Int if !ty.array => Some(Ty::one(B::Bool)),
-                B::Re if !ty.array => Some(ty),
-                _ => None,
-            },
+            UnaryOp::Not => {
+                return match ty.base {
+                    B::Bool | B::Int if !ty.array => Some(Ty::one(B::Bool)),
+                    B::Re if !ty.array => Some(ty),
+                    _ => None,
+                };
+            }
             UnaryOp::Plus | UnaryOp::Minus => matches!(ty.base, B::Int | B::Float) || is_quantity(ty.base),
         };
     fits.then_some(ty)
@@ -260,7 +262,9 @@ fn add(plus: bool, left: &Value, right: &Value) -> Result<Value, OpError> {
         (Value::Int(a), Value::Int(b)) => int(i64::from(*a) + sign * i64::from(*b)),
         (Value::Time(a), Value::Time(b)) => exact(plus, *a, *b).map(Value::Time),
         (Value::Size(a), Value::Size(b)) => exact(plus, *a, *b).map(Value::Size),
-        (Value::Time(_) | Value::Size(_) | Value::Rate(_) | Value::Bwidth(_), Value::Int(0)) => Ok(left.clone()),
+        (Value::Time(_) | Value::Size(_) | Value::Rate(_) | Value::Bwidth(_), Value::Int(0)) => {
+            Ok(left.clone())
+        }
         _ => match (left.number(), right.number()) {
             (Some(a), Some(b)) => float(a + sign as f64 * b),
             _ => match (quantity(left), quantity(right)) {
@@ -400,7 +404,9 @@ fn equal(left: &Value, right: &Value) -> Result<bool, OpError> {
             flatten(left, crate::value::Order::Position, &mut |value, _| items.push(value));
             let mut same = true;
             let mut items = items.into_iter();
-            flatten(right, crate::value::Order::Position, &mut |value, _| same &= items.next() == Some(value));
+            flatten(right, crate::value::Order::Position, &mut |value, _| {
+                same &= items.next() == Some(value)
+            });
             Ok(same)
         }
         _ => match (truth(left), truth(right)) {
@@ -415,7 +421,9 @@ fn clone_of(value: &Value, factor: &Value) -> Result<Value, OpError> {
         Value::Int(n) if *n < 0 => Err(OpError::NegativeClone(*n)),
         Value::Int(n) => {
             let item = Item { value: value.clone(), prob: None };
-            Array::cloned(vec![item], *n as u32).map(|array| Value::Array(Arc::new(array))).map_err(OpError::Limit)
+            Array::cloned(vec![item], *n as u32)
+                .map(|array| Value::Array(Arc::new(array)))
+                .map_err(OpError::Limit)
         }
         _ => Err(OpError::NoOperator),
     }
@@ -501,7 +509,9 @@ pub fn convert(value: Value, to: Ty) -> Option<Value> {
             Some(Value::Distr(Arc::new(Distr { domain, shape: Shape::None, qualifier: None })))
         }
         (Value::DynName(..), B::Addr) => Some(value),
-        (Value::Record(record), B::Record(to)) => common_fields(record, to).map(|r| Value::Record(Arc::new(r))),
+        (Value::Record(record), B::Record(to)) => {
+            common_fields(record, to).map(|r| Value::Record(Arc::new(r)))
+        }
         _ => None,
     }
 }
@@ -516,7 +526,8 @@ pub fn fits(elem: Elem, base: Base) -> bool {
         Elem::None => true,
         Elem::Mixed => false,
         Elem::All(elem) => {
-            elem == base || (base == B::AnyRange && matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange)))
+            elem == base
+                || (base == B::AnyRange && matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange)))
                 || (base == B::Addr && elem == B::DynName)
         }
     }
@@ -570,4 +581,88 @@ fn common_fields(record: &Record, to: Rec) -> Option<Record> {
         }
     }
     Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Qualifier;
+
+    /// A value of each type that operators know or do not know.
+    fn samples() -> Vec<Value> {
+        let distr =
+            |domain| Value::Distr(Arc::new(Distr { domain, shape: Shape::Const(1.0), qualifier: None }));
+        vec![
+            Value::Bool(true),
+            Value::Int(0),
+            Value::Int(3),
+            Value::Float(2.5),
+            Value::str("x"),
+            Value::Time(5_000_000),
+            Value::Size(1024),
+            Value::Rate(2.0),
+            Value::Bwidth(100.0),
+            Value::UniqId(1),
+            distr(Domain::Time),
+            distr(Domain::Int),
+            Value::Qualifier(Qualifier::Nmt),
+            Value::Array(Arc::new(Array::of([Value::Int(1)]).expect("small"))),
+            Value::Record(fresh(Rec::Goal)),
+        ]
+    }
+
+    const OPS: &[Op] = &[
+        Op::Range,
+        Op::Clone,
+        Op::Or,
+        Op::And,
+        Op::Xor,
+        Op::Eq,
+        Op::Ne,
+        Op::Lt,
+        Op::Le,
+        Op::Gt,
+        Op::Ge,
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::Div,
+        Op::Mod,
+        Op::Pow,
+    ];
+
+    #[test]
+    fn types_and_values_agree() {
+        for (op, left, right) in OPS
+            .iter()
+            .flat_map(|op| samples().into_iter().map(move |left| (*op, left)))
+            .flat_map(|(op, left)| samples().into_iter().map(move |right| (op, left.clone(), right)))
+        {
+            let what = format!("{left:?} {} {right:?}", op.sign());
+            match (binary_type(op, left.ty(), right.ty()), binary(op, &left, &right)) {
+                (Some(ty), Ok(value)) if ty.array => assert!(value.ty().array, "{what} gives {value:?}"),
+                (Some(ty), Ok(value)) => assert_eq!(value.ty(), ty, "{what}"),
+                // Only zero converts on the right, which the types cannot tell.
+                (Some(_), Err(OpError::NoOperator)) => assert_eq!(right, Value::Int(3), "{what}"),
+                (Some(_), Err(_)) => {}
+                (None, Ok(value)) => panic!("{what} gives {value:?}, and the checker refuses it"),
+                (None, Err(_)) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn conversions_of_types_and_values_agree() {
+        for (value, to) in
+            samples().into_iter().flat_map(|a| samples().into_iter().map(move |b| (a.clone(), b.ty())))
+        {
+            if convert(value.clone(), to).is_some() {
+                assert!(converts(value.ty(), to), "{value:?} to {to}");
+            }
+        }
+        assert_eq!(convert(Value::Int(0), Ty::one(B::Rate)), Some(Value::Rate(0.0)));
+        assert_eq!(convert(Value::Int(1), Ty::one(B::Rate)), None);
+        assert_eq!(convert(Value::Float(1.0), Ty::one(B::Int)), None);
+        assert_eq!(convert(Value::Bool(true), Ty::one(B::Int)), None);
+    }
 }

@@ -116,7 +116,8 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
     let bench = workload.bench.as_ref();
     let client = bench.and_then(|bench| bench.client_side.as_deref());
     let Some(rate) = plan.load.req_rate else { return found };
-    if let Some(limit) = client.and_then(|side| side.max_host_load).filter(|limit| rate / hosts > limit.0 * 1.01)
+    if let Some(limit) =
+        client.and_then(|side| side.max_host_load).filter(|limit| rate / hosts > limit.0 * 1.01)
         && !plan.robots.hosts.is_empty()
     {
         let text = format!(
@@ -141,13 +142,18 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
             ports
         );
         found.push(
-            Diagnostic::new(Code::Ports, None, text).help("use more addresses or raise the robots' pconn_use_lmt"),
+            Diagnostic::new(Code::Ports, None, text)
+                .help("use more addresses or raise the robots' pconn_use_lmt"),
         );
     }
-    let memory = (plan.robots.agents as f64 * AGENT_BYTES + plan.load.max_conns.unwrap_or(0.0) * CONN_BYTES) / hosts;
+    let memory =
+        (plan.robots.agents as f64 * AGENT_BYTES + plan.load.max_conns.unwrap_or(0.0) * CONN_BYTES) / hosts;
     if memory > HOST_BYTES {
-        let text = format!("agents and open connections of a client host may take {:.0} GB of memory", memory / 1e9);
-        found.push(Diagnostic::new(Code::Memory, None, text).help("use more client hosts or a lower open_conn_lmt"));
+        let text =
+            format!("agents and open connections of a client host may take {:.0} GB of memory", memory / 1e9);
+        found.push(
+            Diagnostic::new(Code::Memory, None, text).help("use more client hosts or a lower open_conn_lmt"),
+        );
     }
     found
 }

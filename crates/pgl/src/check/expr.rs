@@ -15,7 +15,9 @@ impl Checker<'_> {
     pub(super) fn expr(&mut self, expr: &tree::Expr) -> Expr {
         let span = expr.span;
         match &expr.kind {
-            tree::ExprKind::Value(value) => Expr { kind: ExprKind::Value(value.clone()), ty: value.ty(), span },
+            tree::ExprKind::Value(value) => {
+                Expr { kind: ExprKind::Value(value.clone()), ty: value.ty(), span }
+            }
             tree::ExprKind::Path(path) => match self.place(path) {
                 Some(place) => Expr { ty: place.ty, kind: ExprKind::Read(place), span },
                 None => poison(span),
@@ -29,7 +31,13 @@ impl Checker<'_> {
     }
 
     /// An expression whose value goes to something of type `to` called `name`.
-    pub(super) fn value_for(&mut self, expr: &tree::Expr, to: Ty, name: &str, declared: Option<Span>) -> Expr {
+    pub(super) fn value_for(
+        &mut self,
+        expr: &tree::Expr,
+        to: Ty,
+        name: &str,
+        declared: Option<Span>,
+    ) -> Expr {
         let value = self.expr(expr);
         if converts(value.ty, to) {
             return value;
@@ -46,7 +54,8 @@ impl Checker<'_> {
     /// A probability: a number, or a string that holds one.
     pub(super) fn probability(&mut self, expr: &tree::Expr) -> Expr {
         let value = self.expr(expr);
-        let good = !value.ty.array && matches!(value.ty.base, Base::Int | Base::Float | Base::Str | Base::Unknown);
+        let good =
+            !value.ty.array && matches!(value.ty.base, Base::Int | Base::Float | Base::Str | Base::Unknown);
         if good {
             return value;
         }
@@ -119,7 +128,14 @@ impl Checker<'_> {
 }
 
 /// The finding for operands that do not go together.
-pub(crate) fn no_operator(op: BinaryOp, sign: Span, left: Ty, at: Span, right: Ty, right_at: Span) -> Diagnostic {
+pub(crate) fn no_operator(
+    op: BinaryOp,
+    sign: Span,
+    left: Ty,
+    at: Span,
+    right: Ty,
+    right_at: Span,
+) -> Diagnostic {
     let (l, r) = (left.to_string(), right.to_string());
     let sign_text = op.sign();
     if let Some(at) = [(left, at), (right, right_at)].into_iter().find(|(ty, _)| ty.base == Base::Undef) {
@@ -143,7 +159,8 @@ pub(crate) fn no_operator(op: BinaryOp, sign: Span, left: Ty, at: Span, right: T
     if equality && (left.base == Base::Str || right.base == Base::Str) {
         finding = finding.help("strings cannot be compared");
     } else if equality && matches!(left.base, Base::Float | Base::Rate | Base::Bwidth) {
-        finding = finding.help("compare with `<=` and `>=`; equality of computed numbers is a matter of luck");
+        finding =
+            finding.help("compare with `<=` and `>=`; equality of computed numbers is a matter of luck");
     } else if left.base == Base::AddrRange {
         finding = finding.help("put the range into an array first: `['...'] + x`");
     } else if op == BinaryOp::Add && left.base == Base::Str {
@@ -157,7 +174,8 @@ pub(crate) fn no_operator(op: BinaryOp, sign: Span, left: Ty, at: Span, right: T
 /// The finding for a value that does not fit its target.
 pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, span: Span) -> Diagnostic {
     let text = format!("`{name}` takes {}, not {}", an(&to.to_string()), an(&from.to_string()));
-    let finding = Diagnostic::new(Code::NoConversion, span, text).label(format!("this is {}", an(&from.to_string())));
+    let finding =
+        Diagnostic::new(Code::NoConversion, span, text).label(format!("this is {}", an(&from.to_string())));
     match (from.base, to.base) {
         _ if to.array && !from.array => finding.help("an array is written in brackets: `[ x ]`"),
         _ if from.array && !to.array => finding.help("a single value is wanted here, not an array"),
@@ -179,7 +197,9 @@ pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, span: Span) -> Diagnos
         (Base::Int | Base::Float, Base::Size) => finding.help("a size has a unit: `10KB`"),
         (Base::Size, Base::Bwidth) => finding.help("a bandwidth is a size per time: `55Kb/sec`"),
         (Base::Int | Base::Float | Base::Bool, Base::Str) => finding.help("a string stands in quotes"),
-        (Base::Str, Base::Int | Base::Float) => finding.help("read a number from a string with int(x) or float(x)"),
+        (Base::Str, Base::Int | Base::Float) => {
+            finding.help("read a number from a string with int(x) or float(x)")
+        }
         (Base::Str, Base::Addr) => finding.help("addresses stand in single quotes: '10.0.0.1:80'"),
         (Base::Addr, Base::Str) => finding.help("strings stand in double quotes"),
         _ => finding,

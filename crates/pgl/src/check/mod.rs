@@ -163,7 +163,9 @@ impl<'a> Checker<'a> {
         let mut finding =
             Diagnostic::new(Code::UnknownType, word.span, format!("`{}` is no type", word.text));
         finding = match &*word.text {
-            "Agent" => finding.note("Agent is the common part of Robot, Server and Proxy; declare one of these"),
+            "Agent" => {
+                finding.note("Agent is the common part of Robot, Server and Proxy; declare one of these")
+            }
             "Range" => finding.note("declare a SingleRange or MultiRange"),
             "DutState" | "Sniffer" | "AddrSubst" | "Dumper" | "TmSzStatSample" | "HrStatSample"
             | "AggrStatSample" | "LevelStatSample" => finding.note("the language has no such type"),
@@ -224,9 +226,13 @@ impl<'a> Checker<'a> {
 
     fn warn_hiding(&mut self, word: &tree::Word) {
         let inner = self.contexts.len() - 1;
-        let own_field = self.contexts[inner].place.as_ref().is_some_and(|place| field_of(place.ty, &word.text).is_some());
+        let own_field =
+            self.contexts[inner].place.as_ref().is_some_and(|place| field_of(place.ty, &word.text).is_some());
         if own_field {
-            let text = format!("the variable `{}` will never be found: this block has a field of that name", word.text);
+            let text = format!(
+                "the variable `{}` will never be found: this block has a field of that name",
+                word.text
+            );
             self.report(Diagnostic::new(Code::Shadows, word.span, text).help("choose another name"));
             return;
         }
@@ -286,7 +292,8 @@ impl<'a> Checker<'a> {
                 .note("`name = { ... }` sets fields of a record");
             if let (Base::Record(rec), true) = (place.ty.base, place.ty.array) {
                 let name = rec.name();
-                finding = finding.help(format!("declare a variable, `{name} x = {{ ... }};`, and assign `[ x ]`"));
+                finding =
+                    finding.help(format!("declare a variable, `{name} x = {{ ... }};`, and assign `[ x ]`"));
             }
             self.report(finding);
             return None;
@@ -303,7 +310,12 @@ impl<'a> Checker<'a> {
         Some(body)
     }
 
-    fn group(&mut self, targets: &[(tree::Path, Option<tree::Expr>)], value: &tree::Expr, span: Span) -> Stmt {
+    fn group(
+        &mut self,
+        targets: &[(tree::Path, Option<tree::Expr>)],
+        value: &tree::Expr,
+        span: Span,
+    ) -> Stmt {
         let value = self.expr(value);
         let mut places = Vec::new();
         let mut bad = false;
@@ -332,8 +344,11 @@ impl<'a> Checker<'a> {
     fn call_def(&mut self, call: &tree::Call, args: &[Expr]) -> Option<&'static calls::CallDef> {
         let name = &*call.name.text;
         let Some(def) = calls::find(name) else {
-            let mut finding =
-                Diagnostic::new(Code::UnknownCall, call.name.span, format!("`{name}` is no function or procedure"));
+            let mut finding = Diagnostic::new(
+                Code::UnknownCall,
+                call.name.span,
+                format!("`{name}` is no function or procedure"),
+            );
             finding = match calls::replacement(name) {
                 Some(now) => finding.help(format!("it is now {now}")),
                 None => finding.did_you_mean(name, calls::CALLS.iter().map(|def| def.name)),
@@ -359,7 +374,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut good = true;
-        let too_many = args.len() > 0 && def.param(args.len() - 1).is_none();
+        let too_many = !args.is_empty() && def.param(args.len() - 1).is_none();
         if args.len() < def.params.len() || too_many {
             let text = format!("`{name}` does not take {} argument{}", args.len(), plural(args.len()));
             self.report(
@@ -389,7 +404,8 @@ impl<'a> Checker<'a> {
 
     fn if_else(&mut self, condition: &'a tree::Expr, then: &'a Block, otherwise: Option<&'a Block>) -> Stmt {
         let condition = self.expr(condition);
-        let is_truth = !condition.ty.array && matches!(condition.ty.base, Base::Bool | Base::Int | Base::Unknown);
+        let is_truth =
+            !condition.ty.array && matches!(condition.ty.base, Base::Bool | Base::Int | Base::Unknown);
         if !is_truth {
             let found = an(&condition.ty.to_string());
             let text = format!("a condition is true or false, and this is {found}");
@@ -420,8 +436,12 @@ impl<'a> Checker<'a> {
     fn every(&mut self, goal: &'a tree::Expr, body: &'a Block, span: Span) -> Stmt {
         if self.mode == Mode::Static {
             self.report(
-                Diagnostic::new(Code::EveryInStatic, span.part(0, 5), "`every` is only allowed in phase scripts")
-                    .help("put it into the script of a phase: `script = { every ... do { ... } };`"),
+                Diagnostic::new(
+                    Code::EveryInStatic,
+                    span.part(0, 5),
+                    "`every` is only allowed in phase scripts",
+                )
+                .help("put it into the script of a phase: `script = { every ... do { ... } };`"),
             );
             return Stmt::Poison(None);
         }
@@ -460,16 +480,14 @@ impl<'a> Checker<'a> {
     fn setting(&mut self, setting: &Setting) {
         let value = self.expr(&setting.value);
         let words: Vec<&str> = setting.name.split('.').map(str::trim).collect();
-        let good_word = |word: &&str| {
-            !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
-        };
+        let good_word =
+            |word: &&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
         if !words.iter().all(good_word) {
             let text = format!("`{}` is no name that could be set", setting.name);
             self.report(Diagnostic::new(Code::BadSetting, None, text));
             return;
         }
-        let words =
-            words.iter().map(|word| tree::Word { text: (*word).into(), span: value.span }).collect();
+        let words = words.iter().map(|word| tree::Word { text: (*word).into(), span: value.span }).collect();
         let path = tree::Path { words };
         let errors = self.out.error_count();
         let Some(place) = self.quiet_place(&path) else {

@@ -130,7 +130,13 @@ impl Checker<'_> {
             }
             if let Some(var) = context.locals.get(word) {
                 let info = &self.program.vars[var.0 as usize];
-                return Some(Place { var: *var, fields: Vec::new(), stat: None, ty: info.ty, span: info.span });
+                return Some(Place {
+                    var: *var,
+                    fields: Vec::new(),
+                    stat: None,
+                    ty: info.ty,
+                    span: info.span,
+                });
             }
         }
         None
@@ -153,7 +159,11 @@ impl Checker<'_> {
                     names.extend(context.locals.keys().map(|name| &**name));
                 }
                 let text = match owner {
-                    Some(rec) => format!("`{}` is neither a field of {} nor a declared variable", word.text, rec.name()),
+                    Some(rec) => format!(
+                        "`{}` is neither a field of {} nor a declared variable",
+                        word.text,
+                        rec.name()
+                    ),
                     None => format!("`{}` was not declared", word.text),
                 };
                 let code = if owner.is_some() { Code::UnknownField } else { Code::UndeclaredName };
@@ -164,8 +174,12 @@ impl Checker<'_> {
             Missing::Field(index, ty) => {
                 let word = &path.words[*index];
                 let known: Vec<&str> = match ty.base {
-                    Base::Record(rec) if !ty.array => rec.def().fields.iter().map(|field| field.name).collect(),
-                    Base::Addr | Base::DynName if !ty.array => ADDR_FIELDS.iter().map(|(name, ..)| *name).collect(),
+                    Base::Record(rec) if !ty.array => {
+                        rec.def().fields.iter().map(|field| field.name).collect()
+                    }
+                    Base::Addr | Base::DynName if !ty.array => {
+                        ADDR_FIELDS.iter().map(|(name, ..)| *name).collect()
+                    }
                     _ => Vec::new(),
                 };
                 let text = match known.is_empty() {

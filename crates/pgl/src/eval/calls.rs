@@ -14,9 +14,7 @@ use crate::eval::{Machine, Used, data};
 use crate::ops::{binary, re_value, truth};
 use crate::source::Span;
 use crate::syntax::tree::BinaryOp;
-use crate::value::{
-    Array, Distr, Domain, Item, Matcher, Order, PopDistr, Shape, Value, flat, flatten, show,
-};
+use crate::value::{Array, Distr, Domain, Item, Matcher, Order, PopDistr, Shape, Value, flat, flatten, show};
 
 impl Machine<'_> {
     /// The arguments of a call; `None` if one of them is not known.
@@ -51,10 +49,12 @@ impl Machine<'_> {
             _ => 0,
         };
         match call {
-            Call::Int | Call::Float => self.to_number(call, &values[0], args[0].span),
+            Call::Int | Call::Float => self.number_of(call, &values[0], args[0].span),
             Call::Count => match i32::try_from(values[0].len()) {
                 Ok(count) => Value::Int(count),
-                Err(_) => self.report(Diagnostic::new(Code::Overflow, span, "there are too many items to count")),
+                Err(_) => {
+                    self.report(Diagnostic::new(Code::Overflow, span, "there are too many items to count"))
+                }
             },
             Call::Min | Call::Max => self.extreme(call, &values, args),
             Call::Const | Call::Unif | Call::Exp | Call::Norm | Call::Logn | Call::Zipf | Call::Seq => {
@@ -110,8 +110,12 @@ impl Machine<'_> {
         }
         let Some(values) = self.args(args) else { return };
         match (call, values.first()) {
-            (Call::WorkingSetLength, Some(Value::Time(us))) => self.outcome.working_set_length = Some((*us, span)),
-            (Call::WorkingSetLength, Some(Value::Int(0))) => self.outcome.working_set_length = Some((0, span)),
+            (Call::WorkingSetLength, Some(Value::Time(us))) => {
+                self.outcome.working_set_length = Some((*us, span))
+            }
+            (Call::WorkingSetLength, Some(Value::Int(0))) => {
+                self.outcome.working_set_length = Some((0, span))
+            }
             (Call::WorkingSetLength, _) => {
                 let text = "working_set_length() takes a time";
                 self.report(Diagnostic::new(Code::WrongArgument, args[0].span, text));
@@ -151,7 +155,8 @@ impl Machine<'_> {
                 list.push(used);
             }
             other => {
-                let text = format!("{} cannot be given to {}()", an(&other.ty().to_string()), call.def().name);
+                let text =
+                    format!("{} cannot be given to {}()", an(&other.ty().to_string()), call.def().name);
                 self.report(Diagnostic::new(Code::NotUsable, arg.span, text));
             }
         }
@@ -167,7 +172,7 @@ impl Machine<'_> {
         self.outcome.output.push(line);
     }
 
-    fn to_number(&mut self, call: Call, value: &Value, span: Span) -> Value {
+    fn number_of(&mut self, call: Call, value: &Value, span: Span) -> Value {
         let whole = call == Call::Int;
         let text = match value {
             Value::Int(value) if whole => return Value::Int(*value),
@@ -181,7 +186,8 @@ impl Machine<'_> {
             Value::Str(text) => text,
             _ => return Value::Poison,
         };
-        let number = if whole { text.trim().parse().ok().map(Value::Int) } else { number_in(text).map(Value::Float) };
+        let number =
+            if whole { text.trim().parse().ok().map(Value::Int) } else { number_in(text).map(Value::Float) };
         match number {
             Some(value) => value,
             None => {
@@ -337,8 +343,12 @@ impl Machine<'_> {
         for (addr, _) in addrs {
             let name = addr.host.ip().and_then(|ip| names.get(&ip));
             match name {
-                Some(name) => found.push(Addr { port: addr.port, ..Addr::new(Host::Name(name.as_str().into())) }),
-                None => return self.bad_data(format!("the zone has no name for {}", addr.host), args[0].span),
+                Some(name) => {
+                    found.push(Addr { port: addr.port, ..Addr::new(Host::Name(name.as_str().into())) })
+                }
+                None => {
+                    return self.bad_data(format!("the zone has no name for {}", addr.host), args[0].span);
+                }
             }
         }
         self.ranges(compact(found), args[1].span)
@@ -368,7 +378,8 @@ impl Machine<'_> {
 
     fn dynamic_name(&mut self, value: &Value, prob: f64, span: Span) -> Value {
         let (Value::Addr(addr) | Value::DynName(addr, _)) = value else {
-            let text = format!("a dynamic name is made from a name, not from {}", an(&value.ty().to_string()));
+            let text =
+                format!("a dynamic name is made from a name, not from {}", an(&value.ty().to_string()));
             return self.report(Diagnostic::new(Code::WrongArgument, span, text));
         };
         let Host::Name(name) = &addr.host else {
@@ -413,7 +424,8 @@ impl Machine<'_> {
         };
         let Some(addrs) = self.addrs(value, "setAddrPort", args[0].span) else { return Value::Poison };
         if !has_prob(value) {
-            return self.ranges(compact(addrs.into_iter().map(|(addr, _)| addr.with_port(port))), args[0].span);
+            return self
+                .ranges(compact(addrs.into_iter().map(|(addr, _)| addr.with_port(port))), args[0].span);
         }
         let item = |(addr, prob): (Addr, f64)| Item {
             value: Value::Addr(Arc::new(addr.with_port(port))),
@@ -488,13 +500,18 @@ impl Machine<'_> {
             match value {
                 Value::Re(re) => list.push(re),
                 other => {
-                    let text = format!("anyOf() takes regular expressions, not {}", an(&other.ty().to_string()));
+                    let text =
+                        format!("anyOf() takes regular expressions, not {}", an(&other.ty().to_string()));
                     return self.report(Diagnostic::new(Code::WrongArgument, span, text));
                 }
             }
         }
         if list.is_empty() {
-            return self.report(Diagnostic::new(Code::BadCount, span, "anyOf() needs at least one expression"));
+            return self.report(Diagnostic::new(
+                Code::BadCount,
+                span,
+                "anyOf() needs at least one expression",
+            ));
         }
         re_value(Matcher::Any(list)).unwrap_or(Value::Poison)
     }
@@ -502,9 +519,12 @@ impl Machine<'_> {
     fn system(&mut self, command: &Value, span: Span) -> Value {
         let Value::Str(command) = command else { return Value::Poison };
         if !self.options.allow_exec {
-            let finding =
-                Diagnostic::new(Code::CommandNotAllowed, span, "this program would run a command when it is read")
-                    .help("read the program first; if you trust it, allow commands with --allow-exec");
+            let finding = Diagnostic::new(
+                Code::CommandNotAllowed,
+                span,
+                "this program would run a command when it is read",
+            )
+            .help("read the program first; if you trust it, allow commands with --allow-exec");
             return self.report(finding);
         }
         match self.loader.run(command) {

@@ -57,7 +57,8 @@ pub fn table(text: &str) -> Result<Distr, String> {
     }
     if let Some((index, total)) = rest {
         let used: f64 = bins.iter().map(|bin| bin.weight).sum();
-        bins[index].weight = total.map(|total| total - used).filter(|w| *w >= 0.0).ok_or("nothing is left for `*`")?;
+        bins[index].weight =
+            total.map(|total| total - used).filter(|w| *w >= 0.0).ok_or("nothing is left for `*`")?;
     }
     if bins.iter().map(|bin| bin.weight).sum::<f64>() <= 0.0 {
         return Err("all weights are zero".to_owned());
@@ -128,11 +129,13 @@ pub fn traced_hosts(text: &str) -> Vec<Host> {
     let (mut ips, mut names) = (BTreeSet::new(), BTreeSet::new());
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or("");
-        let Some(start) = ["http://", "https://", "ftp://"].iter().filter_map(|s| Some(line.find(s)? + s.len())).min()
+        let Some(start) =
+            ["http://", "https://", "ftp://"].iter().filter_map(|s| Some(line.find(s)? + s.len())).min()
         else {
             continue;
         };
-        let authority = line[start..].split(|c: char| c == '/' || c == '?' || c.is_whitespace()).next().unwrap_or("");
+        let authority =
+            line[start..].split(|c: char| c == '/' || c == '?' || c.is_whitespace()).next().unwrap_or("");
         let authority = authority.rsplit('@').next().unwrap_or("");
         let host = match authority.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or(""),
@@ -142,7 +145,10 @@ pub fn traced_hosts(text: &str) -> Vec<Host> {
             Ok(ip) => {
                 ips.insert(ip);
             }
-            Err(_) if host.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_".contains(&c)) && !host.is_empty() => {
+            Err(_)
+                if host.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_".contains(&c))
+                    && !host.is_empty() =>
+            {
                 names.insert(host.to_ascii_lowercase());
             }
             Err(_) => {}

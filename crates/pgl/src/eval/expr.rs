@@ -33,11 +33,18 @@ impl Machine<'_> {
     pub(super) fn defined(&mut self, expr: &Expr) -> Value {
         match self.expr(expr) {
             Value::Undef => {
-                let mut finding = Diagnostic::new(Code::UndefOperand, expr.span, "a value must be filled in here")
-                    .note("undef() is allowed only as a whole right-hand side; here it marks a place for a value");
+                let mut finding = Diagnostic::new(
+                    Code::UndefOperand,
+                    expr.span,
+                    "a value must be filled in here",
+                )
+                .note(
+                    "undef() is allowed only as a whole right-hand side; here it marks a place for a value",
+                );
                 if let Some(name) = &self.target {
-                    finding = finding
-                        .help(format!("replace undef() in the file, or give the whole with `--set {name}=VALUE`"));
+                    finding = finding.help(format!(
+                        "replace undef() in the file, or give the whole with `--set {name}=VALUE`"
+                    ));
                 }
                 self.report(finding)
             }
@@ -87,14 +94,20 @@ impl Machine<'_> {
             OpError::NoOperator => {
                 let finding = no_operator(op, sign, left.0.ty(), left.1, right.0.ty(), right.1);
                 match right.0 {
-                    Value::Int(n) if *n != 0 => finding.note(format!("only 0 stands for a quantity; this is {n}")),
+                    Value::Int(n) if *n != 0 => {
+                        finding.note(format!("only 0 stands for a quantity; this is {n}"))
+                    }
                     _ => finding,
                 }
             }
             OpError::Overflow => {
                 let text = format!("the result of `{}` is out of range", op.sign());
-                Diagnostic::new(Code::Overflow, left.1.to(right.1), text)
-                    .note(format!("{} {} {}", show(left.0), op.sign(), show(right.0)))
+                Diagnostic::new(Code::Overflow, left.1.to(right.1), text).note(format!(
+                    "{} {} {}",
+                    show(left.0),
+                    op.sign(),
+                    show(right.0)
+                ))
             }
             OpError::ZeroDivision => Diagnostic::new(Code::ZeroDivision, right.1, "division by zero")
                 .label(format!("this is {}", show(right.0))),

@@ -32,7 +32,8 @@ impl Machine<'_> {
         if !self.charge(array.len(), expr.span) {
             return;
         }
-        let mut items: Vec<Value> = flat(&value, Order::Position).into_iter().map(|(value, _)| value).collect();
+        let mut items: Vec<Value> =
+            flat(&value, Order::Position).into_iter().map(|(value, _)| value).collect();
         let Some(counts) = self.shares(targets, items.len(), expr.span, span) else { return };
         if targets.iter().any(|(_, prob)| prob.is_some()) {
             self.random.group.shuffle(&mut items);

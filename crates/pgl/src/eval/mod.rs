@@ -196,7 +196,8 @@ impl Machine<'_> {
             match stmt {
                 Stmt::Declare(var, ..) => {
                     let at = None;
-                    self.vars[var.0 as usize] = State { declared: true, slot: Slot { value: Value::Poison, at } };
+                    self.vars[var.0 as usize] =
+                        State { declared: true, slot: Slot { value: Value::Poison, at } };
                 }
                 Stmt::If(_, then, otherwise) => {
                     self.poison_declared(then);
@@ -241,9 +242,12 @@ impl Machine<'_> {
             Some(Value::Poison) => {}
             _ => {
                 let name = self.name(place);
-                let finding =
-                    Diagnostic::new(Code::NotFillable, place.span, format!("`{name}` is undefined and cannot be filled"))
-                        .help(format!("declare a variable `{} x = {{ ... }};` and assign `{name} = x;`", place.ty));
+                let finding = Diagnostic::new(
+                    Code::NotFillable,
+                    place.span,
+                    format!("`{name}` is undefined and cannot be filled"),
+                )
+                .help(format!("declare a variable `{} x = {{ ... }};` and assign `{name} = x;`", place.ty));
                 self.report(finding);
             }
         }
@@ -269,7 +273,8 @@ impl Machine<'_> {
             None => {
                 let mut finding = crate::check::no_conversion(from, to, name, expr.span);
                 if let (Value::Int(n), false) = (&value, to.array) {
-                    finding = finding.note(format!("only the int 0 stands for {}; this is {n}", an(&to.to_string())));
+                    finding = finding
+                        .note(format!("only the int 0 stands for {}; this is {n}", an(&to.to_string())));
                 }
                 self.report(finding)
             }
@@ -534,7 +539,9 @@ fn store(slot: &mut Slot, fields: &[u16], value: Value, at: Span) -> Result<(), 
             let slot = record.slots.get_mut(*field as usize).ok_or(Some("`{}` is undefined"))?;
             store(slot, rest, value, at)
         }
-        Value::Addr(addr) | Value::DynName(addr, _) => set_addr_field(Arc::make_mut(addr), *field, &value).map_err(Some),
+        Value::Addr(addr) | Value::DynName(addr, _) => {
+            set_addr_field(Arc::make_mut(addr), *field, &value).map_err(Some)
+        }
         Value::Poison => Err(None),
         _ => Err(Some("`{}` cannot be set: what it belongs to is undefined")),
     }

@@ -55,7 +55,9 @@ impl Machine<'_> {
         match bench(record).client_host_count() {
             Ok(count) => match i32::try_from(count) {
                 Ok(count) => Value::Int(count),
-                Err(_) => self.report(Diagnostic::new(Code::Overflow, span, "there would be too many client hosts")),
+                Err(_) => {
+                    self.report(Diagnostic::new(Code::Overflow, span, "there would be too many client hosts"))
+                }
             },
             Err(error) => self.scheme_error(&error, args, record, span),
         }
@@ -67,8 +69,10 @@ impl Machine<'_> {
             return self.report(Diagnostic::new(Code::SchemeImpossible, span, text));
         };
         let mut finding = Diagnostic::new(Code::SchemeIncomplete, span, text);
-        let bench_name = args.last().map_or("bench".to_owned(), |arg| self.sources.slice(arg.span).to_owned());
-        let scheme_name = args.first().map_or((*scheme).to_owned(), |arg| self.sources.slice(arg.span).to_owned());
+        let bench_name =
+            args.last().map_or("bench".to_owned(), |arg| self.sources.slice(arg.span).to_owned());
+        let scheme_name =
+            args.first().map_or((*scheme).to_owned(), |arg| self.sources.slice(arg.span).to_owned());
         for setting in missing {
             let name = match setting.as_str() {
                 "agents_per_addr" => format!("{scheme_name}.{setting}"),
@@ -99,7 +103,9 @@ pub(crate) fn bench(record: &Record) -> Bench {
         _ => None,
     };
     let side = |field: &str| {
-        let Some(Value::Record(side)) = record.slot(field).map(|slot| &slot.value) else { return Side::default() };
+        let Some(Value::Record(side)) = record.slot(field).map(|slot| &slot.value) else {
+            return Side::default();
+        };
         let list = |field: &str| side.slot(field).map_or(Vec::new(), |slot| ranges(&slot.value));
         Side {
             hosts: list("hosts"),

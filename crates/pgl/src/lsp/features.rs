@@ -68,7 +68,9 @@ pub fn hover(analysis: &Analysis, offset: u32) -> Json {
             Some((name, base, doc)) => format!("```pgl\n{base} {name}\n```\n{doc}"),
             None => return Json::Null,
         },
-        Target::Stat(member) => format!("```pgl\n{} {}\n```\nA member of StatSample.", member.base, member.path),
+        Target::Stat(member) => {
+            format!("```pgl\n{} {}\n```\nA member of StatSample.", member.base, member.path)
+        }
         Target::Type(base) => format!("```pgl\n{base}\n```\n{}", type_doc(*base)),
         Target::Call(call) => call_doc(*call),
     };
@@ -80,7 +82,14 @@ pub fn hover(analysis: &Analysis, offset: u32) -> Json {
 
 fn field_doc(rec: Rec, index: usize) -> String {
     let Some(field) = rec.def().fields.get(index) else { return String::new() };
-    format!("```pgl\n{} {}.{}\n```\n{}{}", field.ty, rec.name(), field.name, field.doc.trim(), default_text(field))
+    format!(
+        "```pgl\n{} {}.{}\n```\n{}{}",
+        field.ty,
+        rec.name(),
+        field.name,
+        field.doc.trim(),
+        default_text(field)
+    )
 }
 
 fn default_text(field: &crate::types::FieldDef) -> String {
@@ -93,7 +102,10 @@ fn default_text(field: &crate::types::FieldDef) -> String {
 fn type_doc(base: Base) -> String {
     match base {
         Base::Record(rec) => rec.def().doc.trim().to_owned(),
-        base => BASIC.iter().find(|(_, known, _)| *known == base).map_or(String::new(), |(.., doc)| (*doc).to_owned()),
+        base => BASIC
+            .iter()
+            .find(|(_, known, _)| *known == base)
+            .map_or(String::new(), |(.., doc)| (*doc).to_owned()),
     }
 }
 
@@ -109,9 +121,8 @@ pub fn definition(analysis: &Analysis, offset: u32) -> Json {
         // An include leads to the file.
         _ => {
             let included = analysis.sources.files().iter().find(|file| {
-                file.included_from.is_some_and(|from| {
-                    from.file == FileId(0) && from.start <= offset && offset <= from.end
-                })
+                file.included_from
+                    .is_some_and(|from| from.file == FileId(0) && from.start <= offset && offset <= from.end)
             });
             match included {
                 Some(file) => {

@@ -228,7 +228,9 @@ impl Lexer<'_> {
             (b'=', b'~') => return self.regex(),
             // `==/` starts a regular expression unless a comment follows, which an expression may contain.
             (b'=', b'=') if self.peek(2) == b'@' => return self.regex(),
-            (b'=', b'=') if self.peek(2) == b'/' && !matches!(self.peek(3), b'/' | b'*') => return self.regex(),
+            (b'=', b'=') if self.peek(2) == b'/' && !matches!(self.peek(3), b'/' | b'*') => {
+                return self.regex();
+            }
             (b'=', b'=') => (2, Token::Eq),
             (b'!', b'=') => (2, Token::Ne),
             (b'<', b'=') => (2, Token::Le),

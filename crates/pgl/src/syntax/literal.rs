@@ -90,7 +90,11 @@ pub fn measure(text: &str, span: Span) -> Result {
     let exponent = bytes.get(split) == Some(&b'e')
         && bytes[split + 1..].iter().find(|c| !matches!(c, b'+' | b'-')).is_some_and(u8::is_ascii_digit);
     if exponent {
-        split = bytes.iter().skip(split + 2).position(u8::is_ascii_alphabetic).map_or(bytes.len(), |n| n + split + 2);
+        split = bytes
+            .iter()
+            .skip(split + 2)
+            .position(u8::is_ascii_alphabetic)
+            .map_or(bytes.len(), |n| n + split + 2);
     }
     let (number, unit) = text.split_at(split);
     if exponent {

@@ -7,7 +7,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span};
 use crate::syntax::preprocess::Tok;
 use crate::syntax::token::Token;
-use crate::syntax::tree::{BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word};
+use crate::syntax::tree::{
+    BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word,
+};
 use crate::syntax::{literal, quoted};
 use crate::value::{Matcher, Qualifier, Re, Value};
 
@@ -94,9 +96,11 @@ impl<'a> Parser<'a> {
             token => token.describe().to_owned(),
         };
         let mut finding =
-            Diagnostic::new(Code::Unexpected, span, format!("expected {wanted}, found {found}")).label("here");
+            Diagnostic::new(Code::Unexpected, span, format!("expected {wanted}, found {found}"))
+                .label("here");
         if self.at > 0 && self.tokens[self.at - 1].token == Token::Percent && self.peek() == Token::Int {
-            finding = finding.help("`7%3` is `7%` followed by `3`; for the remainder write `7 % 3` with blanks");
+            finding =
+                finding.help("`7%3` is `7%` followed by `3`; for the remainder write `7 % 3` with blanks");
         }
         self.report(finding);
     }
@@ -200,8 +204,10 @@ impl<'a> Parser<'a> {
             self.silent_at = self.at;
         }
         let end = self.last_span();
-        let starts_statement =
-            matches!(self.peek(), Token::Word | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End);
+        let starts_statement = matches!(
+            self.peek(),
+            Token::Word | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End
+        );
         // A word on a new line is the next statement; anything else on the same line is a slip in this one.
         let here = self.sources.file(end.file);
         let next = self.span();
@@ -438,7 +444,8 @@ impl<'a> Parser<'a> {
 
     fn not_associative(&mut self, op: BinaryOp, span: Span) {
         let text = format!("`{}` cannot follow another operator of its kind", op.sign());
-        let mut finding = Diagnostic::new(Code::Unexpected, span, text).help("use parentheses to say what is meant");
+        let mut finding =
+            Diagnostic::new(Code::Unexpected, span, text).help("use parentheses to say what is meant");
         if matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge) {
             finding = finding.help("`a < b < c` is written `a < b && b < c`");
         }

@@ -217,11 +217,10 @@ pub fn into_text(bytes: Vec<u8>) -> String {
 pub fn plain(lexemes: &[Lexeme], file: FileId, len: usize) -> Vec<Tok> {
     lexemes
         .iter()
-        .filter(|lexeme| !lexeme.token.is_trivia() && !matches!(lexeme.token, Token::Directive | Token::Command))
-        .map(|lexeme| Tok {
-            token: lexeme.token,
-            span: Span { file, start: lexeme.start, end: lexeme.end },
+        .filter(|lexeme| {
+            !lexeme.token.is_trivia() && !matches!(lexeme.token, Token::Directive | Token::Command)
         })
+        .map(|lexeme| Tok { token: lexeme.token, span: Span { file, start: lexeme.start, end: lexeme.end } })
         .chain(std::iter::once(Tok { token: Token::End, span: Span::new(file, len, len) }))
         .collect()
 }

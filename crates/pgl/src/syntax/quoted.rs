@@ -155,7 +155,11 @@ fn parse_time(text: &str) -> Option<i64> {
 }
 
 /// A regular expression: its scope word and the literal `=~/re/flags`.
-pub fn regex(scope: &str, text: &str, span: Span) -> std::result::Result<(Pattern, Option<Diagnostic>), Box<Diagnostic>> {
+pub fn regex(
+    scope: &str,
+    text: &str,
+    span: Span,
+) -> std::result::Result<(Pattern, Option<Diagnostic>), Box<Diagnostic>> {
     let exact = text.starts_with("==");
     let delimiter = text[2..].chars().next().unwrap_or('/');
     let body = &text[3..];
@@ -176,7 +180,8 @@ pub fn regex(scope: &str, text: &str, span: Span) -> std::result::Result<(Patter
             'i' => ignore_case = true,
             'C' => ignore_case = false,
             _ => {
-                let text = format!("`{flag}` is no flag; the flags are `i` (ignore case) and `C` (case matters)");
+                let text =
+                    format!("`{flag}` is no flag; the flags are `i` (ignore case) and `C` (case matters)");
                 return Err(Box::new(Diagnostic::new(Code::BadRegex, span, text)));
             }
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use polygraph_addr::{Addr, AddrRange};
 use rustc_hash::FxHashMap;
 
-use crate::types::{Base, Content, MimeHeader, MultiRange, Range, Rec, SingleRange, SslWrap, StatsSample, Ty};
+use crate::types::{
+    Base, Content, MimeHeader, MultiRange, Range, Rec, SingleRange, SslWrap, StatsSample, Ty,
+};
 use crate::value::{
     Distr, Domain, Order, PopDistr, Qualifier, Re, Record, Shape, Value, exact, flat, flatten,
 };
@@ -353,7 +355,12 @@ fn name(value: &Value) -> Option<Name> {
     }
 }
 
-fn list<T>(value: &Value, order: Order, cx: &mut Lower, mut item: impl FnMut(&mut Lower, Value) -> Option<T>) -> Vec<T> {
+fn list<T>(
+    value: &Value,
+    order: Order,
+    cx: &mut Lower,
+    mut item: impl FnMut(&mut Lower, Value) -> Option<T>,
+) -> Vec<T> {
     let mut all = Vec::new();
     if value.is_container() && cx.take(value) {
         flatten(value, order, &mut |value, _| all.extend(item(cx, value)));

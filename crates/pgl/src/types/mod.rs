@@ -4,11 +4,11 @@ mod field;
 mod records;
 mod stat;
 
-pub(crate) use field::{MAX_WORDS, ranges};
 pub use field::{
-    AgentAddrs, Bandwidth, ContentId, CoreLists, Distribution, Drawn, Field, Flat, HeaderChoice, HeaderRule, Lower, Method, Name, Rate,
-    ScriptId, Selector, Size, SslWrapId, Time, Tree,
+    AgentAddrs, Bandwidth, ContentId, CoreLists, Distribution, Drawn, Field, Flat, HeaderChoice, HeaderRule,
+    Lower, Method, Name, Rate, ScriptId, Selector, Size, SslWrapId, Time, Tree,
 };
+pub(crate) use field::{MAX_WORDS, ranges};
 pub use records::*;
 pub use stat::{StatMember, stat_completions, stat_member};
 
@@ -101,12 +101,20 @@ pub const BASIC: &[(&str, Base, &str)] = &[
     ("size", Base::Size, "A number of bytes: 13KB, 1GB. Kb, Mb, Gb count bits."),
     ("rate", Base::Rate, "Events per time: 10/sec."),
     ("bwidth", Base::Bwidth, "Bytes per time: 55Kb/sec."),
-    ("addr", Base::Addr, "An address `[ifname::]host[:port][/subnet]` with the fields if_name, host, port and subnet."),
+    (
+        "addr",
+        Base::Addr,
+        "An address `[ifname::]host[:port][/subnet]` with the fields if_name, host, port and subnet.",
+    ),
     ("string", Base::Str, "Text. An unescaped `[n-m]` makes it a range of strings."),
     ("uniq_id", Base::UniqId, "A unique identifier, made by uniqId()."),
     ("re", Base::Re, "A regular expression: `url_host =~/foo.*bar/i`; !, && and || combine them."),
     ("PopDistr", Base::PopDistr, "A popularity distribution, made by popUnif() or popZipf()."),
-    ("DynamicName", Base::DynName, "A name that stands for ever new host names, made by dynamicName() or dynamize()."),
+    (
+        "DynamicName",
+        Base::DynName,
+        "A name that stands for ever new host names, made by dynamicName() or dynamize().",
+    ),
 ];
 
 /// Fields of addresses.

@@ -92,15 +92,14 @@ macro_rules! records {
         static TABLE: LazyLock<Vec<RecordDef>> = LazyLock::new(|| {
             let mut table: Vec<RecordDef> = Vec::new();
             $({
-                #[allow(unused_mut, reason = "only some types have common fields")]
-                let mut fields: Vec<FieldDef> = Vec::new();
-                $( fields.extend_from_slice(&table[Rec::$base as usize].fields); )?
-                $( fields.push(FieldDef {
+                let own: &[FieldDef] = &[$( FieldDef {
                     name: stringify!($field).trim_end_matches("_"),
                     ty: <$ty as Field>::TY,
                     default: records!(@default $($default)?),
                     doc: concat!($($field_doc),*),
-                }); )*
+                } ),*];
+                let parts: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields, )? own];
+                let fields = parts.concat();
                 table.push(RecordDef { name: stringify!($name), doc: concat!($($doc),*), fields });
             })*
             table
@@ -165,7 +164,9 @@ impl Default {
         let constant = |domain, value| {
             Value::Distr(Arc::new(Distr { domain, shape: Shape::Const(value), qualifier: None }))
         };
-        let array = |values: Vec<Value>| Array::of(values).map_or(Value::Undef, |array| Value::Array(Arc::new(array)));
+        let array = |values: Vec<Value>| {
+            Array::of(values).map_or(Value::Undef, |array| Value::Array(Arc::new(array)))
+        };
         match self {
             Default::ByType => match ty.base {
                 Base::Record(rec) if !ty.array => Value::Record(fresh(rec)),

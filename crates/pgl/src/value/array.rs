@@ -62,7 +62,8 @@ impl Array {
 
     /// `repeat` copies of these items.
     pub fn cloned(items: Vec<Item>, repeat: u32) -> Result<Self, Limit> {
-        let sum = |of: fn(&Value) -> u64| items.iter().fold(0u64, |n, item| n.saturating_add(of(&item.value)));
+        let sum =
+            |of: fn(&Value) -> u64| items.iter().fold(0u64, |n, item| n.saturating_add(of(&item.value)));
         let len = sum(Value::len).saturating_mul(u64::from(repeat));
         let weight = sum(Value::weight).saturating_add(1);
         let depth = 1 + items.iter().map(|item| item.value.depth()).max().unwrap_or(0);

@@ -14,7 +14,7 @@ pub use array::{Array, Item, Limit, MAX_DEPTH, MAX_ITEMS, Order, flat, flatten};
 pub use distr::{Distr, Domain, PopDistr, Qualifier, Shape, TableBin};
 pub use record::{Record, Slot};
 pub use regex::{Matcher, Pattern, Re, Scope};
-pub use show::{exact, significant, show, show_size, show_time};
+pub use show::{exact, show, show_size, show_time, significant};
 
 use crate::types::{Base, Ty};
 

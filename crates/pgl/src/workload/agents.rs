@@ -181,7 +181,13 @@ fn bodies(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
     };
     for (can, has, what, field, cause) in [
         (post, !robot.post_contents.is_empty(), "POST requests", "post_contents", "req_methods"),
-        (upload, !robot.upload_contents.is_empty(), "uploads", "upload_contents", because("req_methods", "req_types")),
+        (
+            upload,
+            !robot.upload_contents.is_empty(),
+            "uploads",
+            "upload_contents",
+            because("req_methods", "req_types"),
+        ),
         (range, !robot.ranges.is_empty(), "range requests", "ranges", "req_types"),
     ] {
         if can && !has {
@@ -215,15 +221,20 @@ fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<
         checks.push(finding);
     }
     if robot.private_cache_cap < 0 || robot.private_cache_cap > 21_845 {
-        let finding =
-            checks.at(Code::RobotConflict, used, "private_cache_cap", "a private cache has 0 to 21845 entries");
+        let finding = checks.at(
+            Code::RobotConflict,
+            used,
+            "private_cache_cap",
+            "a private cache has 0 to 21845 entries",
+        );
         checks.push(finding);
     }
 }
 
 fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks: &mut Checks<'_>) {
     let passive = robot.req_rate.is_some_and(|rate| rate.0 == 0.0);
-    let foreign_only = foreign && robot.interests.items.iter().all(|(word, prob)| word == "foreign" || *prob <= 0.0);
+    let foreign_only =
+        foreign && robot.interests.items.iter().all(|(word, prob)| word == "foreign" || *prob <= 0.0);
     if robot.origins.is_empty() {
         if !passive && !foreign_only {
             let text = "the robot has no origins: where should its requests go?";
@@ -239,7 +250,10 @@ fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks:
         let text = if !seen.insert(key) {
             format!("the origin {} is listed twice", name.addr)
         } else if !known {
-            format!("the origin {} is neither the address of a server nor a name in an address map", name.addr)
+            format!(
+                "the origin {} is neither the address of a server nor a name in an address map",
+                name.addr
+            )
         } else {
             continue;
         };
@@ -274,7 +288,13 @@ pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
         ("cookie_value_size", server.cookie_value_size.is_some()),
     ] {
         if cookies && !set {
-            checks.missing(Incomplete, used, "cookie_set_prob", field, &format!("setting cookies needs `{field}`"));
+            checks.missing(
+                Incomplete,
+                used,
+                "cookie_set_prob",
+                field,
+                &format!("setting cookies needs `{field}`"),
+            );
         }
         if set && !cookies {
             let text = format!("`{field}` is set, but the server sets no cookies");

@@ -33,8 +33,11 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
     }
     let container = (!content.may_contain.is_empty(), content.embedded_obj_cnt.is_some());
     if container.0 != container.1 {
-        let (has, lacks) =
-            if container.0 { ("may_contain", "embedded_obj_cnt") } else { ("embedded_obj_cnt", "may_contain") };
+        let (has, lacks) = if container.0 {
+            ("may_contain", "embedded_obj_cnt")
+        } else {
+            ("embedded_obj_cnt", "may_contain")
+        };
         let text = format!("the content \"{kind}\" has `{has}` but no `{lacks}`");
         report(checks, Code::ContentIncomplete, has, text);
     }
@@ -51,7 +54,8 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
         }
     }
     injection(content, record, around, checks);
-    let words = [("generator", &content.generator, GENERATORS), ("inject_object", &content.inject_object, INJECTED)];
+    let words =
+        [("generator", &content.generator, GENERATORS), ("inject_object", &content.inject_object, INJECTED)];
     for (field, word, known) in words {
         if let Some(word) = word.as_deref().filter(|word| !known.contains(word)) {
             unknown(field, word, known, record.at(field).or(around), checks);
@@ -77,14 +81,27 @@ fn unknown(field: &str, word: &str, known: &[&str], at: Option<Span>, checks: &m
 }
 
 fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
-    let (db, gap, prob) = (content.inject_db.is_some(), content.inject_gap.is_some(), content.infect_prob.is_some());
+    let (db, gap, prob) =
+        (content.inject_db.is_some(), content.inject_gap.is_some(), content.infect_prob.is_some());
     let object = content.inject_object.as_deref();
     let wrong = if (db || gap || object.is_some()) && !prob {
-        Some((Code::ContentIncomplete, "inject_db", "injection needs `infect_prob`: how many objects are injected?"))
+        Some((
+            Code::ContentIncomplete,
+            "inject_db",
+            "injection needs `infect_prob`: how many objects are injected?",
+        ))
     } else if prob && !db && object.is_none() {
-        Some((Code::ContentIncomplete, "infect_prob", "`infect_prob` needs something to inject: inject_db or inject_object"))
+        Some((
+            Code::ContentIncomplete,
+            "infect_prob",
+            "`infect_prob` needs something to inject: inject_db or inject_object",
+        ))
     } else if db && !gap {
-        Some((Code::ContentIncomplete, "inject_db", "`inject_db` needs `inject_gap`: how far apart are injections?"))
+        Some((
+            Code::ContentIncomplete,
+            "inject_db",
+            "`inject_db` needs `inject_gap`: how far apart are injections?",
+        ))
     } else if gap && !db {
         Some((Code::ContentIncomplete, "inject_gap", "`inject_gap` needs an `inject_db`"))
     } else if object == Some("db_text") && !db {
@@ -101,13 +118,18 @@ fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &
 
 fn life_cycle(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
     let Some(cycle) = &content.obj_life_cycle else { return };
-    let Some(crate::value::Value::Record(cycle_record)) = record.slot("obj_life_cycle").map(|slot| &slot.value) else {
+    let Some(crate::value::Value::Record(cycle_record)) =
+        record.slot("obj_life_cycle").map(|slot| &slot.value)
+    else {
         return;
     };
     if cycle.expires.values().any(|distr| distr.qualifier.is_none()) {
-        let finding =
-            Diagnostic::new(Code::UnqualifiedExpires, cycle_record.at("expires").or(around), "an expiration time has no base")
-                .help("say from what it is counted: `lmt + d`, `now + d` or `nmt + d`");
+        let finding = Diagnostic::new(
+            Code::UnqualifiedExpires,
+            cycle_record.at("expires").or(around),
+            "an expiration time has no base",
+        )
+        .help("say from what it is counted: `lmt + d`, `now + d` or `nmt + d`");
         checks.push(finding);
     }
     if cycle.birthday.is_some() {

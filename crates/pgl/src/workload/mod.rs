@@ -16,8 +16,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::eval::{Outcome, Used};
 use crate::source::Span;
 use crate::types::{
-    AddrMap, AgentAddrs, Bench, Content, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec, Robot, Server,
-    SslWrap, StatsSample, Time,
+    AddrMap, AgentAddrs, Bench, Content, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec, Robot,
+    Server, SslWrap, StatsSample, Time,
 };
 use crate::value::{Record, Value};
 
@@ -86,7 +86,14 @@ impl Checks<'_> {
     }
 
     /// The same for a record that is part of something else.
-    fn in_record(&self, code: Code, record: &Record, field: &str, around: Span, text: impl Into<String>) -> Diagnostic {
+    fn in_record(
+        &self,
+        code: Code,
+        record: &Record,
+        field: &str,
+        around: Span,
+        text: impl Into<String>,
+    ) -> Diagnostic {
         match record.at(field) {
             Some(at) => Diagnostic::new(code, at, text),
             None => Diagnostic::new(code, around, text),
@@ -123,17 +130,25 @@ pub(crate) fn build(
         let record = &used.record;
         match record.rec {
             Rec::Robot if has_addresses(&mut checks, used) => {
-                workload.robots.push(agents::with_old_names(Robot::from_record(record, &mut lower), &mut checks, used));
+                workload.robots.push(agents::with_old_names(
+                    Robot::from_record(record, &mut lower),
+                    &mut checks,
+                    used,
+                ));
                 robots.push(used);
             }
             Rec::Proxy if has_addresses(&mut checks, used) => {
                 workload.proxies.push(Proxy::from_record(record, &mut lower));
             }
-            Rec::AddrMap => maps::add(AddrMap::from_record(record, &mut lower), used, &mut workload, &mut checks),
+            Rec::AddrMap => {
+                maps::add(AddrMap::from_record(record, &mut lower), used, &mut workload, &mut checks)
+            }
             Rec::Bench => {
                 if let Some(first) = bench_at.replace(used.span) {
                     let text = "a second Bench replaces the first";
-                    checks.push(Diagnostic::new(Code::UselessUse, used.span, text).also(first, "the first one"));
+                    checks.push(
+                        Diagnostic::new(Code::UselessUse, used.span, text).also(first, "the first one"),
+                    );
                 }
                 parts::bench(record, used.span, &mut checks);
                 workload.bench = Some(Bench::from_record(record, &mut lower));
@@ -172,9 +187,12 @@ pub(crate) fn build(
     workload.working_set_cap = outcome.working_set_cap.and_then(|(count, _)| u32::try_from(count).ok());
     if let (Some(_), Some((_, at))) = (&outcome.working_set_length, &outcome.working_set_cap) {
         let text = "the working set is limited both by time and by number";
-        checks.push(Diagnostic::new(Code::BadPart, *at, text).help("use working_set_length() or working_set_cap()"));
+        checks.push(
+            Diagnostic::new(Code::BadPart, *at, text).help("use working_set_length() or working_set_cap()"),
+        );
     }
-    let phase_uses: Vec<&Used> = outcome.scheduled.iter().filter(|used| used.record.rec == Rec::Phase).collect();
+    let phase_uses: Vec<&Used> =
+        outcome.scheduled.iter().filter(|used| used.record.rec == Rec::Phase).collect();
     phases::schedule(&mut workload, &phase_uses, &mut checks);
     if robots.is_empty() && servers.is_empty() && !checks.out.has_errors() {
         checks.push(Diagnostic::new(Code::NothingUsed, None, "the program uses no robots and no servers"));
@@ -208,12 +226,15 @@ pub(crate) fn build(
 /// The place a content is blamed at when the field in question was never assigned.
 fn content_use(record: &Record, servers: &[&Used], robots: &[&Used]) -> Option<Span> {
     let own = record.slots.iter().filter_map(|slot| slot.at).next();
-    own.or_else(|| servers.iter().chain(robots).map(|used| used.record.at("contents").unwrap_or(used.span)).next())
+    own.or_else(|| {
+        servers.iter().chain(robots).map(|used| used.record.at("contents").unwrap_or(used.span)).next()
+    })
 }
 
 /// False, with a warning, for agents that live nowhere.
 fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
-    let some = used.record.slot("addresses").is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
+    let some =
+        used.record.slot("addresses").is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
     if !some {
         let name = used.name.as_deref().unwrap_or("this agent");
         let text = format!("`{name}` has no addresses and is left out");

@@ -60,7 +60,11 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             bad(checks, "ranges", text);
         }
     }
-    super::content::headers(&robot.agent.http_headers, used.record.at("http_headers").or(Some(used.span)), checks);
+    super::content::headers(
+        &robot.agent.http_headers,
+        used.record.at("http_headers").or(Some(used.span)),
+        checks,
+    );
 }
 
 fn bad_range(range: &Range) -> Option<&'static str> {
@@ -118,8 +122,9 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
     };
     for word in wrap.protocols.values().filter(|word| !TLS_PROTOCOLS.contains(&word.as_str())).take(3) {
         let at = record.at("protocols").or(around);
-        let mut finding = Diagnostic::new(Code::UnknownWord, at, format!("`protocols` does not know \"{word}\""))
-            .note(format!("it knows {}", quoted_list(TLS_PROTOCOLS)));
+        let mut finding =
+            Diagnostic::new(Code::UnknownWord, at, format!("`protocols` does not know \"{word}\""))
+                .note(format!("it knows {}", quoted_list(TLS_PROTOCOLS)));
         if let Some(guess) = closest(word, TLS_PROTOCOLS.iter().copied()) {
             finding = finding.help(format!("did you mean \"{guess}\"?"));
         }
@@ -149,11 +154,15 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
 pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
     for side_name in ["client_side", "server_side", "proxy_side"] {
         let Some(Value::Record(side)) = record.slot(side_name).map(|slot| &slot.value) else { continue };
-        let count = |field: &str| side.slot(field).filter(|slot| slot.value.is_container()).map(|slot| match &slot.value {
-            // Core lists are counted by lists, hosts by hosts.
-            Value::Array(array) if field == "cpu_cores" => array.items().len() as u64 * u64::from(array.repeat()),
-            value => value.len(),
-        });
+        let count = |field: &str| {
+            side.slot(field).filter(|slot| slot.value.is_container()).map(|slot| match &slot.value {
+                // Core lists are counted by lists, hosts by hosts.
+                Value::Array(array) if field == "cpu_cores" => {
+                    array.items().len() as u64 * u64::from(array.repeat())
+                }
+                value => value.len(),
+            })
+        };
         if let Some(cores) = count("cpu_cores").filter(|cores| *cores > 0) {
             let hosts = count("hosts").unwrap_or(0);
             if cores != hosts {

@@ -11,7 +11,9 @@ pub fn schedule(workload: &mut Workload, used: &[&Used], checks: &mut Checks<'_>
     if workload.phases.is_empty() {
         if !workload.robots.is_empty() || !workload.servers.is_empty() {
             let text = "no phase is scheduled: one endless phase named dflt will run";
-            checks.push(Diagnostic::new(Code::NoSchedule, None, text).help("schedule phases with schedule(...)"));
+            checks.push(
+                Diagnostic::new(Code::NoSchedule, None, text).help("schedule phases with schedule(...)"),
+            );
         }
         let mut lower = crate::types::Lower::new(0);
         let mut phase = Phase::from_record(&fresh(Rec::Phase), &mut lower);
@@ -50,7 +52,9 @@ fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
             && beg != end
             && !is_positive(phase.goal.as_deref())
         {
-            let text = format!("`{factor}` of phase \"{name}\" varies, but the phase has no goal along which it could");
+            let text = format!(
+                "`{factor}` of phase \"{name}\" varies, but the phase has no goal along which it could"
+            );
             let finding = checks
                 .at(Code::BadPhase, used, &format!("{factor}_end"), text)
                 .help("give the phase a goal: `goal.duration = 10min;`, `goal.xactions = 1000;` or `goal.fill_size = 1GB;`");
@@ -114,7 +118,8 @@ pub fn scheduled_sample(sample: &StatsSample, used: &Used, checks: &mut Checks<'
         checks.push(finding);
     }
     if sample.capacity.is_none_or(|count| count <= 0) {
-        let finding = checks.at(Code::BadPart, used, "capacity", "a scheduled sample needs a positive capacity");
+        let finding =
+            checks.at(Code::BadPart, used, "capacity", "a scheduled sample needs a positive capacity");
         checks.push(finding);
     }
 }

@@ -30,7 +30,10 @@ fn check(text: &str, expected: &str) {
 #[test]
 fn layout() {
     check("int  x=1;int y = - x;", "int x = 1;\nint y = -x;\n");
-    check("Robot R={\nreq_rate=0.4/sec;\n\n\n  recurrence = 55% / 80%;};", "Robot R = {\n    req_rate = 0.4/sec;\n\n    recurrence = 55% / 80%;\n};\n");
+    check(
+        "Robot R={\nreq_rate=0.4/sec;\n\n\n  recurrence = 55% / 80%;};",
+        "Robot R = {\n    req_rate = 0.4/sec;\n\n    recurrence = 55% / 80%;\n};\n",
+    );
     check("Goal g = {duration=20sec;};  // soon", "Goal g = { duration = 20sec; }; // soon\n");
     check("// a\n\n\n\n/* b\n   c */\nuse( R,S );", "// a\n\n/* b\n   c */\nuse(R, S);\n");
     check("addr [] a=['10.0.0.1' , '10.0.0.2':5%]**2;", "addr[] a = ['10.0.0.1', '10.0.0.2': 5%] ** 2;\n");
@@ -68,7 +71,43 @@ proptest::proptest! {
 }
 
 const WORDS: &[&str] = &[
-    "x = 1;", "Robot R = {", "};", "}", "{", ";", "\n", "\n\n\n", " ", "// c\n", "/* d */", "/* e\n f */", "[", "]", "(1)",
-    "a.b = ", "-", "+", "10/sec", "1", ",", "use(R);", "if (1) then {", "else {", "#include \"f\"\n", "\n#include \"g\"", "y",
-    "'10.0.0.1'", "\"s\"", "=", "addr[] z;", "**", "..", "!", "\t", "print(1, 2);", "int k", " = ", "[1, 2:\n5%]",
+    "x = 1;",
+    "Robot R = {",
+    "};",
+    "}",
+    "{",
+    ";",
+    "\n",
+    "\n\n\n",
+    " ",
+    "// c\n",
+    "/* d */",
+    "/* e\n f */",
+    "[",
+    "]",
+    "(1)",
+    "a.b = ",
+    "-",
+    "+",
+    "10/sec",
+    "1",
+    ",",
+    "use(R);",
+    "if (1) then {",
+    "else {",
+    "#include \"f\"\n",
+    "\n#include \"g\"",
+    "y",
+    "'10.0.0.1'",
+    "\"s\"",
+    "=",
+    "addr[] z;",
+    "**",
+    "..",
+    "!",
+    "\t",
+    "print(1, 2);",
+    "int k",
+    " = ",
+    "[1, 2:\n5%]",
 ];

@@ -22,7 +22,11 @@ fn section(programs: &[&str]) -> String {
 #[test]
 fn preprocessing() {
     let options = Options { search_path: vec!["inc".to_owned(), "more".to_owned()], ..Options::default() };
-    let files = [("inc/a.pg", "#include \"b.pg\"\n"), ("inc/b.pg", "\nint x = 5\nint y = 6;\n"), ("self.pg", "#include \"self.pg\"\n")];
+    let files = [
+        ("inc/a.pg", "#include \"b.pg\"\n"),
+        ("inc/b.pg", "\nint x = 5\nint y = 6;\n"),
+        ("self.pg", "#include \"self.pg\"\n"),
+    ];
     let texts = [
         "#include \"nowhere.pg\"\n",
         "#include \"a.pg\"\n",
@@ -191,7 +195,8 @@ schedule(P);
 ";
 
 fn agents(changes: &[&str]) -> String {
-    let programs: Vec<String> = changes.iter().map(|change| format!("{BASE}{change}\nuse(S, R);\n")).collect();
+    let programs: Vec<String> =
+        changes.iter().map(|change| format!("{BASE}{change}\nuse(S, R);\n")).collect();
     let programs: Vec<&str> = programs.iter().map(String::as_str).collect();
     section(&programs)
 }

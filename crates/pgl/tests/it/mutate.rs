@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
         .with("t.urls", "http://a.com/x\nhttp://10.0.0.1:80/\n");
     // Without settings most programs come further; with them other code is reached.
     let plain = Options { settings: Vec::new(), ..options.clone() };
-    let chosen = if data.len() % 4 == 0 { &options } else { &plain };
+    let chosen = if data.len().is_multiple_of(4) { &options } else { &plain };
     let compilation = compile("test.pg", &loader, chosen);
     std::hint::black_box(compilation.render(Style::Plain));
     let text = String::from_utf8_lossy(data);
@@ -45,7 +45,9 @@ pub fn corpus() -> Vec<Vec<u8>> {
     let mut files = Vec::new();
     for dir in ["../../fuzz/corpus/pgl", "../../workloads", "../../workloads/include", "tests/programs"] {
         let Ok(entries) = std::fs::read_dir(root.join(dir)) else { continue };
-        files.extend(entries.filter_map(|entry| entry.ok()).map(|entry| entry.path()).filter(|path| path.is_file()));
+        files.extend(
+            entries.filter_map(|entry| entry.ok()).map(|entry| entry.path()).filter(|path| path.is_file()),
+        );
     }
     files.sort();
     files.iter().filter_map(|path| std::fs::read(path).ok()).filter(|text| text.len() < 20_000).collect()
@@ -68,16 +70,111 @@ impl Random {
 }
 
 const WORDS: &[&str] = &[
-    "[", "]", "{", "}", "(", ")", ";", ",", ":", ".", "..", "**", "=", "==", "!=", "<=", "^", "^^", "%", "&&", "||", "!", "-",
-    "/*", "*/", "//", "#include \"a.pg\"\n", "\n#include \"self.pg\"\n", "`echo 1`", "\"", "'", "\\", "\n", " ", "\u{e9}",
-    "2147483647", "0", "1", "-1", "99999999999999999999", "1e308", "0.0", "5sec", "1year", "9GB", "1bit", "100%", "1000000",
-    "'10.0-255.0-255.0-255'", "'[::0-ffff:0-ffff:0-ffff:0-ffff]:1-65535'", "'a[1-9].b:80'", "\"u[0-4000000000]\"", "'X: y'",
-    "'2001/01/01 10:00:00'", "url =~/a(b|c)*/i", "undef()", "const(5sec)", "exp(13KB)", "zipf(16)", "select([1,2],3)",
-    "count(", "print(", "use(R);", "use(S);", "schedule(P);", "robotAddrs(W, B)", "ipsToNames(", "setAddrPort(", "dynamize(",
-    "table(\"t.dst\")", "tracedHosts(\"t.urls\")", "credentials(5, \"x\")", "lmt + ", "nmt", "if (x < 1) then {", "} else {",
-    "every g do {", "script = {", "Robot R", "Server S", "Content C", "Phase P", "Bench B", "WebAxe4As W", "int x", "addr[] a",
-    "time_distr d", "R.req_rate", "recurrence", "contents", "client_side", "hosts", "[a: 10%, b] = ", "currentSample()", "int",
-    "x = [x];", "x = x ** 3;", "C.may_contain = [C, C];", "r = r && r;", "anyOf([r])", "min(", "R = ", "true", "sec", "KB",
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    ";",
+    ",",
+    ":",
+    ".",
+    "..",
+    "**",
+    "=",
+    "==",
+    "!=",
+    "<=",
+    "^",
+    "^^",
+    "%",
+    "&&",
+    "||",
+    "!",
+    "-",
+    "/*",
+    "*/",
+    "//",
+    "#include \"a.pg\"\n",
+    "\n#include \"self.pg\"\n",
+    "`echo 1`",
+    "\"",
+    "'",
+    "\\",
+    "\n",
+    " ",
+    "\u{e9}",
+    "2147483647",
+    "0",
+    "1",
+    "-1",
+    "99999999999999999999",
+    "1e308",
+    "0.0",
+    "5sec",
+    "1year",
+    "9GB",
+    "1bit",
+    "100%",
+    "1000000",
+    "'10.0-255.0-255.0-255'",
+    "'[::0-ffff:0-ffff:0-ffff:0-ffff]:1-65535'",
+    "'a[1-9].b:80'",
+    "\"u[0-4000000000]\"",
+    "'X: y'",
+    "'2001/01/01 10:00:00'",
+    "url =~/a(b|c)*/i",
+    "undef()",
+    "const(5sec)",
+    "exp(13KB)",
+    "zipf(16)",
+    "select([1,2],3)",
+    "count(",
+    "print(",
+    "use(R);",
+    "use(S);",
+    "schedule(P);",
+    "robotAddrs(W, B)",
+    "ipsToNames(",
+    "setAddrPort(",
+    "dynamize(",
+    "table(\"t.dst\")",
+    "tracedHosts(\"t.urls\")",
+    "credentials(5, \"x\")",
+    "lmt + ",
+    "nmt",
+    "if (x < 1) then {",
+    "} else {",
+    "every g do {",
+    "script = {",
+    "Robot R",
+    "Server S",
+    "Content C",
+    "Phase P",
+    "Bench B",
+    "WebAxe4As W",
+    "int x",
+    "addr[] a",
+    "time_distr d",
+    "R.req_rate",
+    "recurrence",
+    "contents",
+    "client_side",
+    "hosts",
+    "[a: 10%, b] = ",
+    "currentSample()",
+    "int",
+    "x = [x];",
+    "x = x ** 3;",
+    "C.may_contain = [C, C];",
+    "r = r && r;",
+    "anyOf([r])",
+    "min(",
+    "R = ",
+    "true",
+    "sec",
+    "KB",
 ];
 
 /// Another program made from those of the corpus.
@@ -93,7 +190,7 @@ pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         let end = (at + random.below(30)).min(data.len());
         match random.below(9) {
             0 => drop(data.drain(at..end)),
-            1 | 2 | 3 => {
+            1..=3 => {
                 let word = WORDS[random.below(WORDS.len())].bytes();
                 drop(data.splice(at..at, word));
             }

@@ -16,7 +16,8 @@ fn session(messages: &[Value]) -> Vec<Value> {
     let clean = serve(Cursor::new(input), &mut output, Vec::new()).expect("no broken stream");
     assert!(clean, "the session ended in order");
     let text = String::from_utf8(output).expect("text");
-    let bodies = text.split("Content-Length: ").skip(1).map(|part| part.split_once("\r\n\r\n").expect("a body").1);
+    let bodies =
+        text.split("Content-Length: ").skip(1).map(|part| part.split_once("\r\n\r\n").expect("a body").1);
     bodies.map(|body| serde_json::from_str(body).expect("JSON")).collect()
 }
 
@@ -57,9 +58,11 @@ fn a_session_with_all_features() {
         json!({ "jsonrpc": "2.0", "id": 9, "method": "shutdown" }),
         json!({ "jsonrpc": "2.0", "method": "exit" }),
     ]);
-    let reply = |id: u32| replies.iter().find(|reply| reply["id"] == id).unwrap_or_else(|| panic!("no reply {id}"));
+    let reply =
+        |id: u32| replies.iter().find(|reply| reply["id"] == id).unwrap_or_else(|| panic!("no reply {id}"));
     assert_eq!(reply(1)["result"]["capabilities"]["hoverProvider"], true);
-    let published: Vec<&Value> = replies.iter().filter(|reply| reply["method"] == "textDocument/publishDiagnostics").collect();
+    let published: Vec<&Value> =
+        replies.iter().filter(|reply| reply["method"] == "textDocument/publishDiagnostics").collect();
     assert_eq!(published.len(), 2);
     assert_eq!(published[0]["params"]["diagnostics"][0]["code"], "E0201");
     let second = &published[1]["params"]["diagnostics"];

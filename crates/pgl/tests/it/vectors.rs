@@ -218,8 +218,10 @@ fn declarations() {
     check_program("int clientHostCount = 5; print(clientHostCount);", Some("5"));
     check_program("int x = 1; x = undef(); print(x);", None);
     check_program("Robot R = undef(); R.req_rate = 1/sec;", None);
-    check_program("addr a = 'lo0::10.1.0.7:80/22'; a.port = 8080; print(a, a.if_name, a.host, a.subnet);",
-        Some("'lo0::10.1.0.7:8080/22'lo010.1.0.722"));
+    check_program(
+        "addr a = 'lo0::10.1.0.7:80/22'; a.port = 8080; print(a, a.if_name, a.host, a.subnet);",
+        Some("'lo0::10.1.0.7:8080/22'lo010.1.0.722"),
+    );
     check_program("Robot R; ClientBehavior c = R; print(c.recurrence);", Some("0"));
     check_program("Robot R = { socket.nagle = true; }; print(R.socket.nagle);", Some("true"));
     check_program("Robot R = { socket = { nagle = true; }; }; print(R.socket.nagle);", Some("true"));
@@ -268,7 +270,11 @@ fn order_of_ranges() {
     let list = |array: &str| {
         let program = format!("print(setAddrPort([{array}: 100%], 9));");
         let line = compile_text(&program).script_output.concat();
-        line.split('\'').skip(1).step_by(2).map(|addr| addr.trim_end_matches(":9").to_owned()).collect::<Vec<_>>()
+        line.split('\'')
+            .skip(1)
+            .step_by(2)
+            .map(|addr| addr.trim_end_matches(":9").to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(list("'10.0.1-2.1-2'"), ["10.0.1.1", "10.0.1.2", "10.0.2.1", "10.0.2.2"]);
     assert_eq!(list("'h[1-2].x'"), ["h1.x", "h2.x"]);
@@ -311,7 +317,13 @@ fn scopes() {
         "Bench B = { client_side = { max_host_load = 5/sec; }; server_side = { max_host_load = client_side.max_host_load; }; }; print(B.server_side.max_host_load);",
         Some("5/sec"),
     );
-    check_program("Content A; Server S = { contents = [A]; }; A.cachable = 50%; print(S.contents == [A]);", Some("false"));
+    check_program(
+        "Content A; Server S = { contents = [A]; }; A.cachable = 50%; print(S.contents == [A]);",
+        Some("false"),
+    );
     check_program("{ int x = 1; } print(x);", Some("1"));
-    check_program("Robot R = { recurrence = 5%; }; R = { embed_recur = 1.0; }; print(R.recurrence);", Some("0.05"));
+    check_program(
+        "Robot R = { recurrence = 5%; }; R = { embed_recur = 1.0; }; print(R.recurrence);",
+        Some("0.05"),
+    );
 }

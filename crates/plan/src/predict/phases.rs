@@ -52,7 +52,8 @@ pub struct PhasePlan {
 
 /// All phases of a workload whose robots offer `rate` requests per second with all factors at 1.
 pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
-    let (mut populus, mut load, mut recur, mut special) = (Factor::ONE, Factor::ONE, Factor::ONE, Factor::ONE);
+    let (mut populus, mut load, mut recur, mut special) =
+        (Factor::ONE, Factor::ONE, Factor::ONE, Factor::ONE);
     let mut start = Some(0.0);
     let mut plans = Vec::with_capacity(workload.phases.len());
     for phase in &workload.phases {
@@ -70,7 +71,10 @@ pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
             load,
             recur,
             special_msg: special,
-            req_rate: rate.map(|rate| Factor { beg: rate * populus.beg * load.beg, end: rate * populus.end * load.end }),
+            req_rate: rate.map(|rate| Factor {
+                beg: rate * populus.beg * load.beg,
+                end: rate * populus.end * load.end,
+            }),
             logged: phase.log_stats,
             script: phase.script.is_some(),
         });

@@ -64,7 +64,11 @@ impl Prediction {
             load.byte_hit_ratio * 100.0
         )?;
         if let Some(uses) = load.requests_per_conn {
-            writeln!(f, "  connections   {:.2}/sec opened, {uses:.2} requests on each", load.new_conns_per_sec)?;
+            writeln!(
+                f,
+                "  connections   {:.2}/sec opened, {uses:.2} requests on each",
+                load.new_conns_per_sec
+            )?;
         }
         if let Some(limit) = load.max_conns {
             writeln!(f, "                at most {limit:.0} open")?;

@@ -79,7 +79,8 @@ pub fn mix(workload: &Workload) -> Mix {
     let sum = |of: &dyn Fn(&TypeShare) -> f64| types.iter().map(|t| t.share * of(t)).sum::<f64>();
     let bytes = sum(&|t| t.mean_bytes.unwrap_or(0.0));
     let cachable = sum(&|t| t.cachable);
-    let cachable_bytes = if bytes > 0.0 { sum(&|t| t.cachable * t.mean_bytes.unwrap_or(0.0)) / bytes } else { 0.0 };
+    let cachable_bytes =
+        if bytes > 0.0 { sum(&|t| t.cachable * t.mean_bytes.unwrap_or(0.0)) / bytes } else { 0.0 };
     Mix { mean_bytes: (sized && !types.is_empty()).then_some(bytes), cachable, cachable_bytes, types }
 }
 
@@ -99,10 +100,21 @@ fn direct(server: &polygraph_pgl::types::Server) -> Vec<(ContentId, f64)> {
         return server.direct_access.items.clone();
     }
     let total: f64 = server.direct_access.values().map(planned).sum();
-    server.direct_access.values().map(|content| (*content, planned(content) / total.max(f64::MIN_POSITIVE))).collect()
+    server
+        .direct_access
+        .values()
+        .map(|content| (*content, planned(content) / total.max(f64::MIN_POSITIVE)))
+        .collect()
 }
 
-fn add(workload: &Workload, weights: &mut [f64], content: ContentId, weight: f64, embed_recur: f64, depth: usize) {
+fn add(
+    workload: &Workload,
+    weights: &mut [f64],
+    content: ContentId,
+    weight: f64,
+    embed_recur: f64,
+    depth: usize,
+) {
     let Some(slot) = weights.get_mut(content.0 as usize) else { return };
     *slot += weight;
     let definition = &workload.contents[content.0 as usize];
@@ -146,12 +158,17 @@ pub fn load(workload: &Workload, mix: &Mix) -> Load {
             Some(distr) => distr.mean().map(|mean| mean.max(1.0)),
         })
         .collect();
-    let requests_per_conn =
-        (!uses.is_empty()).then(|| uses.iter().copied().sum::<Option<f64>>().map(|sum| sum / uses.len() as f64)).flatten();
-    let limits: Option<Vec<f64>> =
-        workload.robots.iter().map(|robot| robot.open_conn_lmt.map(|limit| f64::from(limit) * count(robot))).collect();
-    let think = workload.servers.iter().filter_map(|server| server.agent.xact_think.as_ref()?.mean()).sum::<f64>()
-        / workload.servers.len().max(1) as f64;
+    let requests_per_conn = (!uses.is_empty())
+        .then(|| uses.iter().copied().sum::<Option<f64>>().map(|sum| sum / uses.len() as f64))
+        .flatten();
+    let limits: Option<Vec<f64>> = workload
+        .robots
+        .iter()
+        .map(|robot| robot.open_conn_lmt.map(|limit| f64::from(limit) * count(robot)))
+        .collect();
+    let think =
+        workload.servers.iter().filter_map(|server| server.agent.xact_think.as_ref()?.mean()).sum::<f64>()
+            / workload.servers.len().max(1) as f64;
     let hit_ratio = recurrence * mix.cachable;
     Load {
         req_rate,
