@@ -92,15 +92,14 @@ macro_rules! records {
         static TABLE: LazyLock<Vec<RecordDef>> = LazyLock::new(|| {
             let mut table: Vec<RecordDef> = Vec::new();
             $({
-                let common: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields )?];
-                #[allow(unused_mut, reason = "only some types have fields of their own")]
-                let mut fields = common.concat();
-                $( fields.push(FieldDef {
+                let own: &[FieldDef] = &[$( FieldDef {
                     name: stringify!($field).trim_end_matches("_"),
                     ty: <$ty as Field>::TY,
                     default: records!(@default $($default)?),
                     doc: concat!($($field_doc),*),
-                }); )*
+                } ),*];
+                let parts: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields, )? own];
+                let fields = parts.concat();
                 table.push(RecordDef { name: stringify!($name), doc: concat!($($doc),*), fields });
             })*
             table
