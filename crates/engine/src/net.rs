@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::ports::Ports;
-use crate::socket::Socket;
+use crate::socket::{Eagerness, Socket};
 use crate::timers::{self, Timers};
 use crate::watch::Watch;
 
@@ -38,6 +38,7 @@ struct Inner {
     date: Cell<(u64, [u8; 29])>,
     /// Explicit local ports, if asked for.
     ports: Option<Ports>,
+    eagerness: Eagerness,
 }
 
 impl Net {
@@ -52,6 +53,7 @@ impl Net {
             buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
             date: Cell::new((0, [b' '; 29])),
             ports,
+            eagerness: Eagerness::default(),
         }));
         tokio::task::spawn_local(net.0.timers.clone().drive());
         Ok(net)
@@ -60,6 +62,11 @@ impl Net {
     /// The deadlines of this loop's connections.
     pub fn watch(&self) -> &Watch {
         &self.0.watch
+    }
+
+    /// What was learned about first reads of accepted connections.
+    pub fn eagerness(&self) -> &Eagerness {
+        &self.0.eagerness
     }
 
     /// Lends the loop's receive buffer.

@@ -4,6 +4,7 @@
 //! it must wait to write. On short exchanges that saves most of the poller's share of the work: a request
 //! goes out right behind the connect, and an accepted connection often has its request waiting already.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use polygraph_link::{Conn, Nanos};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -74,8 +75,10 @@ impl Socket {
 
     /// Reads into the loop's buffer and returns the number of bytes.
     async fn read(&mut self) -> io::Result<usize> {
-        if std::mem::take(&mut self.eager) {
-            match self.net.with_buffer(|buffer| rustix::io::read(self.raw(), buffer)) {
+        if std::mem::take(&mut self.eager) && self.net.eagerness().is_worth_it() {
+            let read = self.net.with_buffer(|buffer| receive(self.raw(), buffer));
+            self.net.eagerness().learn(read.is_ok());
+            match read {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 read => return Ok(read?),
             }
@@ -88,8 +91,8 @@ impl Socket {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
                 let mut guard = ready!(fd.poll_read_ready(cx))?;
-                let (read, room) = net
-                    .with_buffer(|buffer| (rustix::io::read(guard.get_inner(), &mut *buffer), buffer.len()));
+                let (read, room) =
+                    net.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
                 match read {
                     // A short read emptied the socket: the poller will tell when there is more.
                     Ok(n) if n > 0 && n < room => {
@@ -107,10 +110,45 @@ impl Socket {
     }
 }
 
+fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    recv(fd, buffer, RecvFlags::empty()).map(|(_, n)| n)
+}
+
+/// Whether a first read right after accepting is likely to find a request: that depends on whether clients send
+/// behind their connect, as ours do, or wait for it to complete.
+#[derive(Debug, Default)]
+pub struct Eagerness {
+    /// Recent successes minus failures, within a few.
+    score: Cell<i8>,
+    /// Connections since the last try, while tries fail.
+    skipped: Cell<u8>,
+}
+
+impl Eagerness {
+    const LIMIT: i8 = 8;
+    /// While first reads fail, one in so many is tried all the same, to notice when that changes.
+    const PROBE: u8 = 32;
+
+    fn is_worth_it(&self) -> bool {
+        if self.score.get() >= 0 {
+            return true;
+        }
+        self.skipped.set((self.skipped.get() + 1) % Self::PROBE);
+        self.skipped.get() == 0
+    }
+
+    fn learn(&self, found: bool) {
+        let step = if found { 2 } else { -1 };
+        self.score.set((self.score.get() + step).clamp(-Self::LIMIT, Self::LIMIT));
+    }
+}
+
 impl Conn for Socket {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
-            match rustix::io::writev(self.raw(), parts) {
+            // A little cheaper than writev(2), which goes through the file layer.
+            let flags = SendFlags::NOSIGNAL;
+            match sendmsg(self.raw(), parts, &mut SendAncillaryBuffer::default(), flags) {
                 Err(Errno::INTR) => {}
                 sent => return Ok(sent?),
             }
