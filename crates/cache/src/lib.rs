@@ -1,1 +1,41 @@
 //! The built-in caching proxy, the default device under test.
+//!
+//! An HTTP/1.1 forward proxy with a bounded memory store that obeys RFC 9111 as a shared cache. It runs inside
+//! the program that starts it:
+//!
+//! ```
+//! use polygraph_cache::{Proxy, ProxyConfig};
+//!
+//! let mut proxy = Proxy::start(ProxyConfig { cache_bytes: 64 << 20, ..ProxyConfig::default() })?;
+//! println!("listening on {}", proxy.local_addr());
+//! assert_eq!(proxy.snapshot().requests, 0);
+//! proxy.stop();
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A request passes through the modules in this order: `proxy` accepts, `client` reads the head and decides
+//! with `policy` and `store`, then either writes the stored reply or has `forward` ask an origin over a
+//! connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store` do no I/O.
+//!
+//! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
+//! answering them from stored replies, serving stale replies when an origin fails, trailers.
+
+mod client;
+mod config;
+mod counters;
+mod directives;
+mod forward;
+mod message;
+mod object;
+mod origins;
+mod peer;
+mod policy;
+mod proxy;
+mod service;
+mod store;
+mod target;
+mod worker;
+
+pub use config::ProxyConfig;
+pub use counters::Snapshot;
+pub use proxy::Proxy;

@@ -1,1 +1,17 @@
 //! The server side: origin servers that answer robots.
+//!
+//! A [`Site`] is the origin server as one event loop sees it. Read one transaction top-down:
+//!
+//! 1. [`serve`]: a connection is served, request by request.
+//! 2. [`request`]: what the request asks for.
+//! 3. [`reply`]: the head and body of the answer, after the think time.
+//! 4. [`content`]: the bytes of bodies.
+
+pub mod content;
+pub mod reply;
+pub mod request;
+pub mod serve;
+pub mod settings;
+
+pub use serve::Site;
+pub use settings::Settings;

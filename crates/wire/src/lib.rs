@@ -1,1 +1,16 @@
-//! HTTP messages as bytes: heads, body framing, benchmark URLs and headers. No I/O.
+//! HTTP messages as bytes: heads, body framing, benchmark URLs and headers. No I/O, no clock.
+//!
+//! * [`head`]: views of request and reply heads, read in place (RFC 9112).
+//! * [`body`]: how long a body is and where it ends (RFC 9112, section 6).
+//! * [`url`]: the benchmark's URL grammar: object id to path and back.
+//! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand.
+//! * [`date`]: HTTP dates.
+
+pub mod body;
+pub mod date;
+pub mod head;
+pub mod marks;
+pub mod url;
+
+pub use body::{BodyError, BodyReader, Framing};
+pub use head::{HeadError, ReplyHead, RequestHead, parse_reply, parse_request};

@@ -132,6 +132,13 @@ macro_rules! records {
                 }
             }
 
+            impl std::default::Default for $name {
+                /// What a record is that was declared and left alone.
+                fn default() -> Self {
+                    Self::from_record(&fresh(Rec::$name), &mut Lower::new(u64::MAX))
+                }
+            }
+
             impl Field for Option<Box<$name>> {
                 const TY: Ty = Ty::one(Base::Record(Rec::$name));
                 const OPTIONAL: bool = true;

@@ -1,0 +1,58 @@
+# What there is to do with this tree. `make test` is what CI runs.
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+PROFILE ?= release
+BENCH ?=
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+# Packages whose programs the tests run, and how to become root for installing them.
+SQUID = /usr/sbin/squid
+SUDO = $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: all test test-deps lint doc unit bench install uninstall clean
+
+all:
+	$(CARGO) build --release --locked
+
+# Cheap checks first.
+test: test-deps
+	$(MAKE) lint
+	$(MAKE) unit
+	$(MAKE) doc
+
+test-deps: $(SQUID)
+
+$(SQUID):
+	@command -v apt-get >/dev/null || { echo 'install Squid: the tests need $(SQUID)' >&2; exit 1; }
+	$(SUDO) apt-get update -q
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends squid </dev/null
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit:
+	$(CARGO) test --workspace --locked
+
+doc:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+
+# Processor time per transaction against peers; writes bench/RESULTS.md.
+# PROFILE=bench-max builds with everything the compiler can do; BENCH="--repeats 9" passes options on.
+bench:
+	$(CARGO) build --locked --profile $(PROFILE)
+	python3 -B bench/bench.py --profile $(PROFILE) $(BENCH)
+
+# The program, and its classic names as links to it.
+install: all
+	install -d '$(BINDIR)'
+	install -m 755 '$(TARGET)/release/polygraph' '$(BINDIR)/polygraph'
+	for name in $$('$(BINDIR)/polygraph' installed-names); do ln -sf polygraph "$(BINDIR)/$$name"; done
+
+uninstall:
+	for name in $$('$(BINDIR)/polygraph' installed-names); do rm -f "$(BINDIR)/$$name"; done
+	rm -f '$(BINDIR)/polygraph'
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,68 @@
+//! How a proxy is set up.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use polygraph_traffic::Distr;
+
+/// Settings of a [`Proxy`](crate::Proxy).
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    /// Address to listen on; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Memory for stored replies, in bytes, heads and bookkeeping included; 0 stores nothing.
+    pub cache_bytes: u64,
+    /// Threads, each with its own event loop and listening socket; at least 1.
+    pub loops: usize,
+    /// Client connections open at a time, over all loops. One more is answered `503` and closed.
+    pub max_connections: usize,
+    /// Simulated capacity: transactions per second that pass a single queue in front of everything else.
+    /// `None`: as fast as the machine.
+    pub service_rate: Option<f64>,
+    /// Simulated latency in seconds, drawn per transaction and served in parallel, after the queue of
+    /// `service_rate` if there is one. `None`: no delay. Both have the runtime's resolution of 1 ms.
+    pub service_time: Option<Distr>,
+    /// Seed of the draws of `service_time`.
+    pub seed: u64,
+    /// How long a connection, on either side, may be idle between transactions.
+    pub idle_timeout: Duration,
+    /// How long a client may take for a request head, from its first byte.
+    pub head_timeout: Duration,
+    /// How long connecting to an origin may take.
+    pub connect_timeout: Duration,
+    /// How long to wait for the next bytes of an origin, or for a peer to take ours, within a transaction.
+    pub io_timeout: Duration,
+}
+
+impl Default for ProxyConfig {
+    fn default() -> ProxyConfig {
+        ProxyConfig {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            cache_bytes: 256 << 20,
+            loops: 1,
+            max_connections: 10_000,
+            service_rate: None,
+            service_time: None,
+            seed: 1,
+            idle_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            io_timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl ProxyConfig {
+    /// What is wrong with the settings, if anything.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        if self.loops == 0 {
+            Some("the proxy needs at least one loop")
+        } else if self.max_connections == 0 {
+            Some("the proxy needs room for at least one connection")
+        } else if self.service_rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+            Some("the service rate must be a positive number of transactions per second")
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! The memory store: least recently used replies go first when a limit of bytes would be exceeded.
+//!
+//! One list and one lock for all loops, not shards: the order is then exactly LRU, as cache models assume, and
+//! a cache of any size can hold any object up to its share. The lock is held for a look-up and a few links
+//! (well under a microsecond); keys are hashed before, evicted objects are freed after.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::object::Object;
+
+/// One object may take up to this share of the store ...
+const OBJECT_SHARE: u64 = 8;
+/// ... and replies still arriving up to that share on top of it, so that memory stays bounded whatever happens.
+const FILLING_SHARE: u64 = 4;
+/// More variants of one URL than this push out the oldest of them.
+const MAX_VARIANTS: usize = 16;
+/// Memory of an index entry, at the load that a hash map has after growing.
+const INDEX_BYTES: u64 = 32;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Store {
+    lru: Mutex<Lru>,
+    capacity: u64,
+    /// Makes hashes differ between processes, so that nobody can prepare URLs that collide.
+    seed: u64,
+    filling: AtomicU64,
+}
+
+/// The store's own figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Bytes taken by stored objects and their bookkeeping.
+    pub bytes: u64,
+    /// Stored objects.
+    pub objects: u64,
+    /// Objects pushed out to make room, so far.
+    pub evicted: u64,
+}
+
+impl Store {
+    /// A store for `capacity` bytes, bookkeeping included.
+    pub fn new(capacity: u64) -> Store {
+        use std::hash::BuildHasher;
+        let seed = std::hash::RandomState::new().hash_one(capacity);
+        Store { lru: Mutex::new(Lru::default()), capacity, seed, filling: AtomicU64::new(0) }
+    }
+
+    /// The hash of a key.
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(key, self.seed)
+    }
+
+    /// The largest body that is stored.
+    pub fn max_body(&self) -> u64 {
+        self.capacity / OBJECT_SHARE
+    }
+
+    /// The object with this key that `selects` accepts; it becomes the most recently used.
+    pub fn get(&self, hash: u64, key: &[u8], selects: impl Fn(&Object) -> bool) -> Option<Arc<Object>> {
+        self.lock().get(hash, key, selects)
+    }
+
+    /// Stores an object, in place of those of the same key that `replaces` accepts, and makes room for it.
+    /// False if it is too large.
+    pub fn put(&self, object: Arc<Object>, replaces: impl Fn(&Object) -> bool) -> bool {
+        let bytes = object.bytes() + NODE_BYTES;
+        if bytes > self.capacity || object.body.len() as u64 > self.max_body() {
+            return false;
+        }
+        // Dropped after the lock is given back: freeing memory takes longer than unlinking.
+        let _gone = self.lock().put(object, bytes, self.capacity, replaces);
+        true
+    }
+
+    /// Removes all objects of this key.
+    pub fn remove(&self, hash: u64, key: &[u8]) {
+        let _gone = self.lock().remove_where(hash, key, |_| true);
+    }
+
+    /// Removes this object, if it is still there.
+    pub fn remove_object(&self, object: &Object) {
+        let _gone = self.lock().remove_where(object.hash, &object.key, |stored| std::ptr::eq(stored, object));
+    }
+
+    /// Figures of this moment.
+    pub fn figures(&self) -> StoreFigures {
+        let lru = self.lock();
+        let objects = lru.nodes.len() - lru.free.len();
+        StoreFigures { bytes: lru.bytes, objects: objects as u64, evicted: lru.evicted }
+    }
+
+    /// Asks for room for `bytes` of a reply that is arriving; `None` if too much is arriving already.
+    pub fn reserve(self: &Arc<Store>, bytes: u64) -> Option<Reservation> {
+        let mut reservation = Reservation { store: Arc::clone(self), bytes: 0 };
+        reservation.grow_to(bytes).then_some(reservation)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lru> {
+        // Nothing panics while holding the lock, and a benchmark's device should go on if something did.
+        self.lru.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for a reply that is arriving; given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    store: Arc<Store>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Extends the reservation to `bytes`; false, and nothing changed, if there is no room or no object may
+    /// be that large.
+    pub fn grow_to(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        if bytes > self.store.max_body() {
+            return false;
+        }
+        let limit = self.store.capacity / FILLING_SHARE;
+        let fits = |filling: u64| filling.checked_add(more).filter(|&sum| sum <= limit);
+        if self.store.filling.fetch_update(Relaxed, Relaxed, fits).is_err() {
+            return false;
+        }
+        self.bytes += more;
+        true
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.store.filling.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// Index of a node; `NONE` for no node.
+type Id = u32;
+const NONE: Id = Id::MAX;
+const NODE_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
+
+#[derive(Debug)]
+struct Node {
+    /// `None` in a free node.
+    object: Option<Arc<Object>>,
+    bytes: u64,
+    /// Towards the most recently used.
+    newer: Id,
+    /// Towards the least recently used.
+    older: Id,
+    /// The next object with the same hash, newest first.
+    sibling: Id,
+}
+
+/// Nodes in a slab, linked twice: in order of use, and per hash.
+#[derive(Debug)]
+struct Lru {
+    nodes: Vec<Node>,
+    free: Vec<Id>,
+    /// From hash to the newest object with that hash. Keys are compared on the way along the siblings.
+    index: HashMap<u64, Id, BuildHasherDefault<Identity>>,
+    newest: Id,
+    oldest: Id,
+    bytes: u64,
+    evicted: u64,
+}
+
+impl Default for Lru {
+    fn default() -> Lru {
+        let (nodes, free, index) = (Vec::new(), Vec::new(), HashMap::default());
+        Lru { nodes, free, index, newest: NONE, oldest: NONE, bytes: 0, evicted: 0 }
+    }
+}
+
+impl Lru {
+    fn get(&mut self, hash: u64, key: &[u8], selects: impl Fn(&Object) -> bool) -> Option<Arc<Object>> {
+        let mut id = self.index.get(&hash).copied().unwrap_or(NONE);
+        while id != NONE {
+            let node = &self.nodes[id as usize];
+            if let Some(object) = node.object.as_ref().filter(|object| *object.key == *key && selects(object))
+            {
+                let found = Arc::clone(object);
+                if self.newest != id {
+                    self.unlink(id);
+                    self.link_newest(id);
+                }
+                return Some(found);
+            }
+            id = node.sibling;
+        }
+        None
+    }
+
+    fn put(
+        &mut self,
+        object: Arc<Object>,
+        bytes: u64,
+        capacity: u64,
+        replaces: impl Fn(&Object) -> bool,
+    ) -> Vec<Arc<Object>> {
+        let mut gone = self.remove_where(object.hash, &object.key, replaces);
+        self.cut_variants(object.hash, &mut gone);
+        while self.bytes + bytes > capacity && self.oldest != NONE {
+            gone.extend(self.remove(self.oldest));
+            self.evicted += 1;
+        }
+        let hash = object.hash;
+        let sibling = self.index.get(&hash).copied().unwrap_or(NONE);
+        let node = Node { object: Some(object), bytes, newer: NONE, older: NONE, sibling };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.nodes[id as usize] = node;
+                id
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as Id
+            }
+        };
+        self.index.insert(hash, id);
+        self.link_newest(id);
+        self.bytes += bytes;
+        gone
+    }
+
+    /// Leaves room for one more variant among the objects of a hash.
+    fn cut_variants(&mut self, hash: u64, gone: &mut Vec<Arc<Object>>) {
+        let mut count = 0;
+        let mut id = self.index.get(&hash).copied().unwrap_or(NONE);
+        while id != NONE {
+            let next = self.nodes[id as usize].sibling;
+            count += 1;
+            if count >= MAX_VARIANTS {
+                gone.extend(self.remove(id));
+                self.evicted += 1;
+            }
+            id = next;
+        }
+    }
+
+    fn remove_where(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        unwanted: impl Fn(&Object) -> bool,
+    ) -> Vec<Arc<Object>> {
+        let mut gone = Vec::new();
+        let mut id = self.index.get(&hash).copied().unwrap_or(NONE);
+        while id != NONE {
+            let node = &self.nodes[id as usize];
+            let next = node.sibling;
+            if node.object.as_ref().is_some_and(|object| *object.key == *key && unwanted(object)) {
+                gone.extend(self.remove(id));
+            }
+            id = next;
+        }
+        gone
+    }
+
+    fn remove(&mut self, id: Id) -> Option<Arc<Object>> {
+        self.unlink(id);
+        let node = &mut self.nodes[id as usize];
+        let (object, sibling) = (node.object.take()?, node.sibling);
+        self.bytes -= node.bytes;
+        self.free.push(id);
+        self.unlink_sibling(object.hash, id, sibling);
+        Some(object)
+    }
+
+    fn unlink_sibling(&mut self, hash: u64, id: Id, next: Id) {
+        let first = self.index.get(&hash).copied().unwrap_or(NONE);
+        if first == id && next == NONE {
+            self.index.remove(&hash);
+        } else if first == id {
+            self.index.insert(hash, next);
+        } else {
+            let mut before = first;
+            while before != NONE && self.nodes[before as usize].sibling != id {
+                before = self.nodes[before as usize].sibling;
+            }
+            if before != NONE {
+                self.nodes[before as usize].sibling = next;
+            }
+        }
+    }
+
+    fn unlink(&mut self, id: Id) {
+        let Node { newer, older, .. } = self.nodes[id as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.nodes[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.nodes[older as usize].newer = newer,
+        }
+    }
+
+    fn link_newest(&mut self, id: Id) {
+        let before = std::mem::replace(&mut self.newest, id);
+        let node = &mut self.nodes[id as usize];
+        node.newer = NONE;
+        node.older = before;
+        match before {
+            NONE => self.oldest = id,
+            before => self.nodes[before as usize].newer = id,
+        }
+    }
+}
+
+/// Keys of the index are hashes already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0 << 8 | u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Selecting;
+    use crate::policy::{Freshness, ReplyFacts};
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    fn object(store: &Store, key: &str, tag: &str, body: usize) -> Arc<Object> {
+        Arc::new(Object {
+            key: key.as_bytes().into(),
+            hash: store.hash(key.as_bytes()),
+            selecting: Selecting::default(),
+            status: 200,
+            head: b"HTTP/1.1 200 OK\r\n".to_vec().into(),
+            body: Bytes::from(vec![0; body]),
+            freshness: Freshness::new(200, &ReplyFacts::default(), 0, 0),
+            etag: Some(tag.as_bytes().into()),
+            last_modified: None,
+            date: 0,
+        })
+    }
+
+    fn tag_of(store: &Store, key: &str) -> Option<String> {
+        let found = store.get(store.hash(key.as_bytes()), key.as_bytes(), |_| true)?;
+        Some(String::from_utf8_lossy(found.etag.as_deref().unwrap_or_default()).into_owned())
+    }
+
+    #[test]
+    fn put_replaces_what_it_is_told_to() {
+        let store = Store::new(100_000);
+        assert!(store.put(object(&store, "a", "1", 10), |_| true));
+        assert!(store.put(object(&store, "a", "2", 10), |_| true));
+        assert_eq!(store.figures().objects, 1);
+        assert_eq!(tag_of(&store, "a").as_deref(), Some("2"));
+        assert!(store.put(object(&store, "a", "3", 10), |_| false));
+        assert_eq!(store.figures().objects, 2);
+        let hash = store.hash(b"a");
+        assert!(store.get(hash, b"a", |object| object.etag.as_deref() == Some(b"2")).is_some());
+        store.remove(hash, b"a");
+        assert_eq!(store.figures(), StoreFigures::default());
+        assert_eq!(tag_of(&store, "a"), None);
+    }
+
+    #[test]
+    fn variants_of_one_url_are_bounded() {
+        let store = Store::new(10_000_000);
+        for n in 0..100 {
+            store.put(object(&store, "a", &n.to_string(), 10), |_| false);
+        }
+        assert_eq!(store.figures().objects, MAX_VARIANTS as u64);
+        assert_eq!(tag_of(&store, "a").as_deref(), Some("99"));
+    }
+
+    #[test]
+    fn equal_hashes_do_not_confuse_keys() {
+        let store = Store::new(100_000);
+        let first = object(&store, "a", "1", 10);
+        let hash = first.hash;
+        store.put(first, |_| true);
+        let mut second = Arc::into_inner(object(&store, "b", "2", 10)).expect("the only owner");
+        second.hash = hash;
+        store.put(Arc::new(second), |_| true);
+        assert_eq!(store.figures().objects, 2);
+        let tag = |key: &[u8]| store.get(hash, key, |_| true).and_then(|object| object.etag.clone());
+        assert_eq!((tag(b"a").as_deref(), tag(b"b").as_deref()), (Some(b"1" as &[u8]), Some(b"2" as &[u8])));
+    }
+
+    #[test]
+    fn an_object_too_large_is_refused_and_evicts_nothing() {
+        let store = Store::new(80_000);
+        assert!(store.put(object(&store, "a", "1", 10_000), |_| true));
+        assert!(!store.put(object(&store, "b", "1", 10_001), |_| true));
+        assert_eq!((store.figures().objects, store.figures().evicted), (1, 0));
+        assert!(!Store::new(0).put(object(&store, "a", "1", 0), |_| true));
+    }
+
+    #[test]
+    fn arriving_replies_share_a_bounded_room() {
+        let store = Arc::new(Store::new(80_000));
+        let mut first = store.reserve(9_000).expect("there is room");
+        assert!(store.reserve(10_001).is_none());
+        let second = store.reserve(10_000).expect("there is room");
+        assert!(first.grow_to(10_000));
+        assert!(store.reserve(1).is_none());
+        drop(second);
+        assert!(store.reserve(10_000).is_some());
+    }
+
+    /// The plainest possible LRU: a list of key, tag and bytes, least recently used first.
+    #[derive(Default)]
+    struct Model(Vec<(String, String, u64)>);
+
+    impl Model {
+        fn bytes(&self) -> u64 {
+            self.0.iter().map(|(_, _, bytes)| bytes).sum()
+        }
+
+        fn get(&mut self, key: &str) -> Option<String> {
+            let at = self.0.iter().position(|(k, ..)| k == key)?;
+            let entry = self.0.remove(at);
+            self.0.push(entry);
+            self.0.last().map(|(_, tag, _)| tag.clone())
+        }
+
+        fn put(&mut self, key: &str, tag: &str, bytes: u64, capacity: u64) {
+            self.0.retain(|(k, ..)| k != key);
+            while self.bytes() + bytes > capacity {
+                self.0.remove(0);
+            }
+            self.0.push((key.to_owned(), tag.to_owned(), bytes));
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Get(u8),
+        Put(u8, usize),
+        Remove(u8),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0u8..20).prop_map(Step::Get),
+            4 => (0u8..20, 0usize..1200).prop_map(|(key, size)| Step::Put(key, size)),
+            1 => (0u8..20).prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_plain_lru_and_keeps_its_limit(steps in prop::collection::vec(step(), 1..200)) {
+            const CAPACITY: u64 = 8_000;
+            let store = Store::new(CAPACITY);
+            let mut model = Model::default();
+            for (n, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Get(key) => prop_assert_eq!(tag_of(&store, &key.to_string()), model.get(&key.to_string())),
+                    Step::Put(key, size) => {
+                        let (key, tag) = (key.to_string(), n.to_string());
+                        let object = object(&store, &key, &tag, size);
+                        let bytes = object.bytes() + NODE_BYTES;
+                        if store.put(object, |_| true) {
+                            model.put(&key, &tag, bytes, CAPACITY);
+                        } else {
+                            prop_assert!(size as u64 > store.max_body());
+                        }
+                    }
+                    Step::Remove(key) => {
+                        let key = key.to_string();
+                        store.remove(store.hash(key.as_bytes()), key.as_bytes());
+                        model.0.retain(|(k, ..)| *k != key);
+                    }
+                }
+                let figures = store.figures();
+                prop_assert!(figures.bytes <= CAPACITY);
+                prop_assert_eq!((figures.bytes, figures.objects), (model.bytes(), model.0.len() as u64));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The target of a proxied request: an absolute `http` URL, its origin and its canonical form.
+
+/// An absolute URL taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// Host and port as sent, for the `Host` field.
+    pub authority: &'a str,
+    /// Name or address, without the brackets of an IPv6 address.
+    pub host: &'a str,
+    /// Port, 80 if the URL names none.
+    pub port: u16,
+    /// What follows the authority, without a fragment; may lack the leading slash.
+    rest: &'a str,
+}
+
+/// Why a request target is not for this proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetError {
+    /// Not an absolute URL, as if the request had been meant for an origin.
+    NotAbsolute,
+    /// Another scheme than `http`.
+    Scheme,
+    /// The authority is empty, has user information (RFC 9110, section 4.2.4) or a bad port.
+    Authority,
+}
+
+impl<'a> Target<'a> {
+    /// Takes a request target apart.
+    ///
+    /// # Errors
+    /// If it is not an absolute `http` URL.
+    pub fn parse(target: &'a str) -> Result<Target<'a>, TargetError> {
+        let (scheme, rest) = target.split_once("://").ok_or(TargetError::NotAbsolute)?;
+        if scheme.is_empty() || !scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) {
+            return Err(TargetError::NotAbsolute);
+        }
+        if !scheme.eq_ignore_ascii_case("http") {
+            return Err(TargetError::Scheme);
+        }
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (host, port) = split_port(authority).ok_or(TargetError::Authority)?;
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        Ok(Target { authority, host, port, rest })
+    }
+
+    /// Appends the target in origin form, for the request line to the origin.
+    pub fn write_path(&self, out: &mut Vec<u8>) {
+        if !self.rest.starts_with('/') {
+            out.push(b'/');
+        }
+        out.extend_from_slice(self.rest.as_bytes());
+    }
+
+    /// Appends the canonical URL, which is equal for equivalent targets (RFC 9110, section 4.2.3): lower-case
+    /// host and explicit port. Paths are left alone.
+    pub fn write_key(&self, out: &mut Vec<u8>) {
+        out.extend(self.host.bytes().map(|b| b.to_ascii_lowercase()));
+        let mut digits = [b'0'; 6];
+        digits[0] = b':';
+        let mut port = self.port;
+        for digit in digits[1..].iter_mut().rev() {
+            *digit += (port % 10) as u8;
+            port /= 10;
+        }
+        out.extend_from_slice(&digits);
+        self.write_path(out);
+    }
+}
+
+fn split_port(authority: &str) -> Option<(&str, u16)> {
+    if authority.contains('@') {
+        return None;
+    }
+    let (host, rest) = if let Some(bracketed) = authority.strip_prefix('[') {
+        bracketed.split_once(']')?
+    } else {
+        authority.split_at(authority.find(':').unwrap_or(authority.len()))
+    };
+    let port = match rest {
+        "" | ":" => 80,
+        _ => {
+            let digits = rest.strip_prefix(':')?.as_bytes();
+            u16::try_from(polygraph_wire::body::parse_decimal(digits)?).ok().filter(|&port| port > 0)?
+        }
+    };
+    (!host.is_empty()).then_some((host, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn targets_by_example() {
+        #[track_caller]
+        fn check(target: &str, expected: Result<(&str, u16, &str, &str), TargetError>) {
+            let (mut path, mut key) = (Vec::new(), Vec::new());
+            let got = Target::parse(target).map(|target| {
+                target.write_path(&mut path);
+                target.write_key(&mut key);
+                (target.host, target.port)
+            });
+            let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+            let (path, key) = (text(path), text(key));
+            assert_eq!(got.map(|(host, port)| (host, port, &path[..], &key[..])), expected, "{target}");
+        }
+        check("http://a.b/c?d", Ok(("a.b", 80, "/c?d", "a.b:00080/c?d")));
+        check("HTTP://A.b:8080/C#d", Ok(("A.b", 8080, "/C", "a.b:08080/C")));
+        check("http://a", Ok(("a", 80, "/", "a:00080/")));
+        check("http://a:?x", Ok(("a", 80, "/?x", "a:00080/?x")));
+        check("http://[::1]:81/", Ok(("::1", 81, "/", "::1:00081/")));
+        check("/path", Err(TargetError::NotAbsolute));
+        check("*", Err(TargetError::NotAbsolute));
+        check("/x?u=http://a/", Err(TargetError::NotAbsolute));
+        check("ftp://a/", Err(TargetError::Scheme));
+        for bad in ["http://", "http:///x", "http://u@a/", "http://a:0/", "http://a:65536/", "http://[::1/"] {
+            check(bad, Err(TargetError::Authority));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_text_never_panics(target in "(http://)?[ -~é]{0,30}") {
+            if let Ok(target) = Target::parse(&target) {
+                target.write_key(&mut Vec::new());
+            }
+        }
+    }
+}

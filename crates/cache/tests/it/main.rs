@@ -1,0 +1,6 @@
+//! The proxy between a hand-written origin and a hand-written client, over loopback.
+
+mod caching;
+mod limits;
+mod relaying;
+mod support;

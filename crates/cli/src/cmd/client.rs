@@ -1,0 +1,101 @@
+//! `polygraph client` (polyclt): robots.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use polygraph_engine::{Job, StartRule};
+use polygraph_link::nanos;
+use polygraph_plan::Schedule;
+use polygraph_traffic::Distr;
+
+use crate::console::{Classic, Progress};
+use crate::jobs::{self, ClientLimits, client_job};
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, RobotOptions, host_port, optional_time, sizes, think,
+};
+use crate::source::{self, DEFAULT_SETTLE, Rest};
+use crate::{Done, cmd};
+
+/// Options of the client.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    mut_arg("config", |arg| arg.conflicts_with_all([
+        "origin", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable", "dhr", "pop_model",
+        "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal", "pconn_use_lmt",
+        "http_version",
+    ])),
+    after_help = "Example, the client of PolyMix-1 at 250 requests per second:\n  \
+        polyclt --proxy 10.0.0.1:8080 --origin 10.0.0.2:80 --robots 1 --req_rate 250/sec --rep_cachable 80p \\\n    \
+        --dhr 55p --pop_model unif --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 --log run.log"
+)]
+pub struct Args {
+    /// The proxy under test; without it requests go to the origin
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
+    pub proxy: Option<String>,
+    /// The origin server
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port)]
+    pub origin: String,
+    /// Cool-down after measuring, over which the load falls to nothing
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
+    pub cool_phase: Optional<f64>,
+    /// Pause of best-effort robots between transactions
+    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
+    pub xact_think: Optional<Distr>,
+    /// The servers' reply sizes: if given, the size of every reply is checked
+    #[arg(long, value_name = "DISTR", value_parser = sizes)]
+    pub rep_sz: Option<Distr>,
+    /// Binary log file, for lx, lr and report
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    #[command(flatten)]
+    workload: ConfigOptions,
+    #[command(flatten)]
+    robots: RobotOptions,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// Runs the robots.
+pub fn run(args: Args) -> Done {
+    jobs::check_log(args.log.as_deref())?;
+    let test = match source::workload(&args.workload, &args.common, args.proxy.as_deref())? {
+        Some(test) => test,
+        None => source::classic(
+            &args.robots,
+            &args.common,
+            Rest {
+                name: "command line",
+                proxy: args.proxy.as_deref(),
+                origin: &args.origin,
+                listen: Vec::new(),
+                robot_think: args.xact_think.0.clone(),
+                server_think: None,
+                sizes: args.rep_sz.clone(),
+                settle: DEFAULT_SETTLE,
+                schedule: Schedule::classic(args.common.goal.unwrap_or_default(), args.cool_phase.0),
+            },
+        )?,
+    };
+    let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
+    let client = client_job(&test, &args.common, limits, args.log.clone())?;
+    let job = Job {
+        schedule: test.schedule,
+        start: StartRule::Now,
+        client: Some(client),
+        server: None,
+        interval: nanos(args.common.stats_cycle),
+        quantum: nanos(args.common.timer_quantum),
+        idle_timeout: args.common.idle_tout.0,
+    };
+    let quiet = args.common.verb_lvl == 0;
+    let mut progress = Progress::new(job.schedule.duration());
+    let mut console = Classic::new(args.common.verb_lvl);
+    let outcome = polygraph_engine::run(job, |header, record| {
+        if quiet {
+            progress.show(header, record);
+        }
+        console.show(header, record);
+    });
+    cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
+}

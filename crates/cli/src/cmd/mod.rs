@@ -1,0 +1,8 @@
+//! The subcommands: each parses, calls and prints.
+
+pub mod client;
+pub mod logs;
+pub mod proxy;
+pub mod run;
+pub mod server;
+pub mod try_run;

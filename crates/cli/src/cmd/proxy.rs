@@ -1,0 +1,76 @@
+//! `polygraph proxy`: the built-in caching proxy.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_engine::limits;
+use polygraph_plan::values;
+use polygraph_traffic::Distr;
+
+use crate::options::{Optional, optional_rate, think, whole};
+use crate::{Done, Failure, console};
+
+/// Options of the proxy.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Example:\n  polygraph proxy --port 3128 --cache 256MB\n  \
+        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min"
+)]
+pub struct Args {
+    /// Port to listen on, on the loopback address
+    #[arg(long, value_name = "PORT", default_value = "3128", value_parser = whole(0..=u16::MAX))]
+    port: u16,
+    /// Address to listen on instead
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
+    listen: Option<SocketAddr>,
+    /// Memory for stored replies
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = values::size)]
+    cache: u64,
+    /// Number of event loops. Default: one per processor
+    #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
+    loops: Option<u32>,
+    /// Client connections at most; more wait to be accepted
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
+    max_connections: Option<u32>,
+    /// Serve so many transactions per second at most, from one queue: a device of known capacity
+    #[arg(long, value_name = "RATE", default_value = "none", value_parser = optional_rate)]
+    service_rate: Optional<f64>,
+    /// Delay every transaction by this much: a slower device
+    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
+    service_time: Optional<Distr>,
+    /// Stop after this time. Default: with Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    duration: Option<f64>,
+}
+
+/// Runs the proxy until it is stopped.
+pub fn run(args: Args) -> Done {
+    let descriptors = limits::raise_descriptor_limit();
+    let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let config = ProxyConfig {
+        listen,
+        cache_bytes: args.cache,
+        loops: args.loops.map_or(processors, |loops| loops as usize),
+        // Every client connection may need one to an origin.
+        max_connections: args
+            .max_connections
+            .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
+        service_rate: args.service_rate.0,
+        service_time: args.service_time.0,
+        ..ProxyConfig::default()
+    };
+    let mut proxy = Proxy::start(config)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}")))?;
+    console::note(&format!("proxy at {}, Ctrl-C stops it", proxy.local_addr()));
+    polygraph_engine::signals::wait(args.duration.map(Duration::from_secs_f64)).map_err(Failure::setup)?;
+    let cpu = proxy.cpu_seconds();
+    let seen = proxy.snapshot();
+    proxy.stop();
+    console::note(&format!("processor time: {cpu:.2} s\n{seen:#?}"));
+    Ok(ExitCode::SUCCESS)
+}

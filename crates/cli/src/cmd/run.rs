@@ -1,0 +1,298 @@
+//! `polygraph run`: both sides on this machine against a device you name.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use polygraph_engine::{Job, Outcome, StartRule};
+use polygraph_link::nanos;
+use polygraph_plan::test::settle_time;
+use polygraph_plan::{Goal, Schedule, Test};
+use polygraph_report::{Log, summary_text, write_report};
+use polygraph_stats::EndReason;
+use polygraph_traffic::{Distr, Popularity};
+
+use crate::console::{self, Classic, Progress};
+use crate::jobs::{self, ClientLimits, client_job, server_job};
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think,
+    whole,
+};
+use crate::source::{self, Rest};
+use crate::{Done, Failure, exit};
+
+/// Options of `run`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    mut_arg("config", |arg| arg.conflicts_with_all([
+        "origin_address", "origin_port", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable",
+        "dhr", "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal",
+        "pconn_use_lmt", "http_version",
+    ])),
+    after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
+        servers that think for 3 s. Example:\n  \
+        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
+        polygraph run --proxy 127.0.0.1:3128 --config workloads/polymix-1.pg --set ReqRate=100/sec",
+    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy", "config"]).multiple(true).required(true)
+)]
+pub struct Args {
+    /// The proxy under test
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
+    proxy: Option<String>,
+    /// No proxy: robots ask the servers themselves, which shows what the bench can do
+    #[arg(long, conflicts_with = "proxy")]
+    no_proxy: bool,
+    /// Address of the origin servers, as the proxy reaches them
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    origin_address: IpAddr,
+    /// Port of the origin servers; 0: a free one
+    #[arg(long, value_name = "PORT", default_value = "0", value_parser = whole(0..=u16::MAX))]
+    origin_port: u16,
+    /// Delay before the first byte of a reply
+    #[arg(long, value_name = "DISTR", default_value = "norm:3s,1.5s", value_parser = think)]
+    xact_think: Optional<Distr>,
+    /// Cool-down after measuring, over which the load falls to nothing
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = optional_time)]
+    cool_phase: Optional<f64>,
+    /// Where result directories are made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
+    #[command(flatten)]
+    workload: ConfigOptions,
+    #[command(flatten)]
+    replies: ReplyOptions,
+    #[command(flatten)]
+    robots: PolyMix1,
+    #[command(flatten)]
+    common: CommonOptions,
+}
+
+/// The robots' options with the defaults of PolyMix-1.
+#[derive(clap::Args, Clone, Debug)]
+#[command(
+    rename_all = "snake_case",
+    mut_arg("dhr", |arg| arg.default_value("55p")),
+    mut_arg("pop_model", |arg| arg.default_value("unif")),
+    mut_arg("req_rate", |arg| arg.default_value("50/sec")),
+)]
+pub struct PolyMix1 {
+    /// The options.
+    #[command(flatten)]
+    pub robots: RobotOptions,
+}
+
+/// Runs both sides.
+pub fn run(args: Args) -> Done {
+    let (common, proxy) = (&args.common, args.proxy.as_deref());
+    let test = match source::workload(&args.workload, common, proxy)? {
+        Some(test) => test,
+        None => classic(&args)?,
+    };
+    let bench = Bench {
+        test,
+        label: if common.label.is_empty() { "run" } else { &common.label },
+        common,
+        limits: ClientLimits {
+            ports: args.robots.robots.ports.0,
+            open_connections: args.robots.robots.open_conn_lmt,
+        },
+        runs: &args.runs,
+    };
+    let result = bench.run()?;
+    console::print(&result.summary);
+    Ok(result.code)
+}
+
+/// The test that options describe.
+fn classic(args: &Args) -> std::result::Result<Test, Failure> {
+    // A test that cannot end is no test, and errors must end it.
+    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: Some(0.3) });
+    let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
+    source::classic(
+        &args.robots.robots,
+        &args.common,
+        Rest {
+            name: workload_name(args),
+            proxy: args.proxy.as_deref(),
+            origin: "",
+            listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
+            robot_think: None,
+            server_think: args.xact_think.0.clone(),
+            sizes: Some(args.replies.rep_sz.clone()),
+            settle: settle_time(args.xact_think.0.as_ref()),
+            schedule: Schedule::classic(goal, args.cool_phase.0),
+        },
+    )
+}
+
+/// Only what is PolyMix-1 may be called so: everything but rate, durations and connections has a fixed value.
+fn workload_name(args: &Args) -> &'static str {
+    let robots = &args.robots.robots;
+    let standard = robots.req_rate.is_some_and(|rate| rate.0.is_some())
+        && robots.dhr == 0.55
+        && robots.rep_cachable == 0.8
+        && robots.pop_model == Popularity::Unif
+        && args.replies.rep_sz == Distr::Exp { mean: 13.0 * 1024.0 }
+        && args.xact_think.0 == Some(Distr::Norm { mean: 3.0, sd: 1.5 })
+        && args.common.pconn_use_lmt == Distr::Const(1.0);
+    if standard { "PolyMix-1" } else { "command line, after PolyMix-1" }
+}
+
+/// A test with both sides on this machine.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The test. Its robots ask its servers: `origins` are filled in when the servers' ports are known.
+    pub test: Test,
+    /// Begin of the result directory's name.
+    pub label: &'a str,
+    /// Options of both sides.
+    pub common: &'a CommonOptions,
+    /// Limits of the client side.
+    pub limits: ClientLimits,
+    /// Where result directories are made.
+    pub runs: &'a Path,
+}
+
+/// What came out of a test.
+#[derive(Debug)]
+pub struct Result {
+    /// The verdict and the main figures.
+    pub summary: String,
+    /// The report.
+    pub report: PathBuf,
+    /// The exit code.
+    pub code: ExitCode,
+}
+
+impl Bench<'_> {
+    /// Runs the test and writes its result directory.
+    ///
+    /// # Errors
+    /// If it cannot be run. A test that fails is no error.
+    pub fn run(self) -> std::result::Result<Result, Failure> {
+        let mut test = self.test;
+        let listeners = jobs::listen_all(&test, self.common)?;
+        test.robots.origins = listeners.iter().map(|bound| bound.address().to_string()).collect();
+        let directory = result_directory(self.runs, self.label)?;
+        let log = |name: &str| Some(directory.join(name));
+        let server = server_job(&test, self.common, listeners, log("server.log"));
+        let client = client_job(&test, self.common, self.limits, log("client.log"))?;
+        write_manifest(&directory, &client.header, &server.header)?;
+        let mut progress = Progress::new(test.schedule.duration());
+        let mut classic = Classic::new(self.common.verb_lvl);
+        let job = Job {
+            schedule: test.schedule,
+            start: StartRule::Now,
+            client: Some(client),
+            server: Some(server),
+            interval: nanos(self.common.stats_cycle),
+            quantum: nanos(self.common.timer_quantum),
+            idle_timeout: self.common.idle_tout.0,
+        };
+        let verbose = self.common.verb_lvl > 0;
+        let outcome = polygraph_engine::run(job, |header, record| match verbose {
+            true if header.side == polygraph_stats::Side::Client => classic.show(header, record),
+            true => {}
+            false => progress.show(header, record),
+        })
+        .map_err(Failure::setup)?;
+        conclude(&directory, &outcome)
+    }
+}
+
+/// Writes the report of a result directory and says what came out.
+fn conclude(directory: &Path, outcome: &Outcome) -> std::result::Result<Result, Failure> {
+    let paths = ["client.log", "server.log"].map(|name| directory.join(name));
+    let report = directory.join("report.html");
+    let logs: Vec<Log> = paths
+        .iter()
+        .map(|path| Log::open(path))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(Failure::data)?;
+    let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
+    write_report(&paths, &report).map_err(Failure::data)?;
+    let places = [("report", report.as_path()), ("logs", directory)];
+    let summary = format!("\n{}", summary_text(&facts, &places));
+    let code = match (&outcome.reason, facts.verdict.outcome) {
+        (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
+        (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
+        _ => ExitCode::from(exit::FAILED),
+    };
+    Ok(Result { summary, report, code })
+}
+
+/// The exit code of one side alone, which can tell only whether it came to its end.
+///
+/// # Errors
+/// Never; the type is that of commands.
+pub fn exit_code(outcome: &Outcome) -> Done {
+    Ok(ExitCode::from(match outcome.reason {
+        EndReason::Finished | EndReason::Idle => exit::OK,
+        EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => exit::FAILED,
+        EndReason::Interrupted => exit::INTERRUPTED,
+    }))
+}
+
+/// Makes a directory `<label>-<time>` that does not exist yet.
+fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
+    let label: String =
+        label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
+    let wrong = |path: &Path, e: std::io::Error| {
+        Failure::setup(anyhow::anyhow!("cannot make the result directory {}: {e}", path.display()))
+    };
+    std::fs::create_dir_all(runs).map_err(|e| wrong(runs, e))?;
+    for attempt in 0..100 {
+        let suffix = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+        let path = runs.join(format!("{label}-{time}{suffix}"));
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(wrong(&path, e)),
+        }
+    }
+    Err(Failure::setup(anyhow::anyhow!(
+        "cannot find a free name for a result directory in {}",
+        runs.display()
+    )))
+}
+
+/// Writes what one needs to know to repeat the run.
+fn write_manifest(
+    directory: &Path,
+    client: &polygraph_stats::Header,
+    server: &polygraph_stats::Header,
+) -> std::result::Result<(), Failure> {
+    let object = |pairs: &[(String, String)]| {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .collect::<serde_json::Map<String, serde_json::Value>>()
+    };
+    let manifest = serde_json::json!({
+        "program": "polygraph",
+        "version": client.version,
+        "workload": client.workload,
+        "label": client.label,
+        "time": jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "command": client.command,
+        "environment": object(&client.environment),
+        "client": object(&client.settings),
+        "server": object(&server.settings),
+        "phases": client.phases.iter().map(|phase| serde_json::json!({
+            "name": phase.name,
+            "primary": phase.primary,
+            "duration_s": phase.duration_s,
+            "transactions": phase.xactions,
+        })).collect::<Vec<_>>(),
+    });
+    let path = directory.join("manifest.json");
+    let text = serde_json::to_string_pretty(&manifest).map_err(Failure::setup)?;
+    std::fs::write(&path, text + "\n")
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+}
+
+/// The address that everything of a loopback run binds to.
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,0 +1,173 @@
+//! What is printed: console lines of a run, progress, errors. Results go to standard output, the rest to
+//! standard error.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where printing happens")]
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use polygraph_report::Scope;
+use polygraph_report::console::{Form, Line, Span};
+use polygraph_report::lr::end_reason;
+use polygraph_stats::{Header, Interval, Record, Side};
+
+use crate::{Failure, exit};
+
+/// Prints a result.
+pub fn print(text: &str) {
+    // A reader that went away (`lx ... | head`) is no error of ours.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Prints a remark.
+pub fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Prints text that is laid out already.
+pub fn note_raw(text: &str) {
+    eprint!("{text}");
+}
+
+/// Prints a warning.
+pub fn warn(text: &str) {
+    eprintln!("warning: {text}");
+}
+
+/// Prints why a command could not be carried out.
+pub fn failure(failure: &Failure) -> ExitCode {
+    let mut text = String::new();
+    for cause in failure.error.chain().map(|cause| cause.to_string()) {
+        // Messages that already name their cause need not name it twice.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    eprintln!("error: {text}");
+    ExitCode::from(failure.code)
+}
+
+/// Prints help, version, or what is wrong with a command line.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
+}
+
+/// The console of one side alone, with statistics lines in the form of generation 1.x.
+#[derive(Debug)]
+pub struct Classic {
+    verbosity: u8,
+    ok_so_far: u64,
+    phase: Vec<Interval>,
+}
+
+impl Classic {
+    /// A console at a verbosity level.
+    pub fn new(verbosity: u8) -> Classic {
+        Classic { verbosity, ok_so_far: 0, phase: Vec::new() }
+    }
+
+    /// Shows a record if the verbosity asks for it.
+    pub fn show(&mut self, header: &Header, record: &Record) {
+        match record {
+            Record::PhaseBegin { .. } => self.phase.clear(),
+            Record::Interval(interval) => {
+                self.ok_so_far += interval.block.ok_count();
+                if self.verbosity >= 2 {
+                    let scope = Scope::of_intervals([&**interval]);
+                    self.line(header, Span::Interval, interval.phase, interval.end_ns, &scope);
+                }
+                if self.verbosity >= 1 {
+                    self.phase.push((**interval).clone());
+                }
+            }
+            Record::PhaseEnd { at_ns, phase, .. } if self.verbosity >= 1 => {
+                let scope = Scope::of_intervals(&self.phase);
+                self.line(header, Span::Phase, *phase, *at_ns, &scope);
+            }
+            Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
+            Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {
+                println!("error: ({}) {}: {detail}", kind.number(), kind.text());
+            }
+            Record::End { reason, unfinished, .. } => {
+                println!("shutdown reason: {}", end_reason(reason));
+                if *unfinished > 0 && self.verbosity >= 1 {
+                    println!("{unfinished} transactions were not finished");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, header: &Header, span: Span, phase: u32, at_ns: u64, scope: &Scope) {
+        let line = Line {
+            span,
+            phase: header.phases.get(phase as usize).map_or("?", |phase| phase.name.as_str()),
+            at_s: at_ns as f64 * 1e-9,
+            start_unix_ns: header.start_unix_ns,
+            ok_so_far: self.ok_so_far,
+            scope,
+        };
+        println!("{}", line.text(Form::V1));
+    }
+}
+
+/// A line that says how far a run is and when it will be over: rewritten in place on a terminal, a plain line
+/// every ten seconds elsewhere.
+#[derive(Debug)]
+pub struct Progress {
+    total_s: Option<f64>,
+    in_place: bool,
+    last_shown_s: f64,
+}
+
+impl Progress {
+    /// Progress of a run that takes `total_s` seconds, if that is known.
+    pub fn new(total_s: Option<f64>) -> Progress {
+        let in_place =
+            std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        Progress { total_s, in_place, last_shown_s: f64::NEG_INFINITY }
+    }
+
+    /// Shows a record of the client's log.
+    pub fn show(&mut self, header: &Header, record: &Record) {
+        if header.side != Side::Client {
+            return;
+        }
+        match record {
+            Record::Interval(interval) => self.interval(header, interval),
+            Record::End { .. } if self.in_place => eprint!("\r\x1b[K"),
+            _ => {}
+        }
+    }
+
+    fn interval(&mut self, header: &Header, interval: &Interval) {
+        let now_s = interval.end_ns as f64 * 1e-9;
+        if !self.in_place && now_s < self.last_shown_s + 10.0 {
+            return;
+        }
+        self.last_shown_s = now_s;
+        let block = &interval.block;
+        let phase = header.phases.get(interval.phase as usize).map_or("?", |phase| phase.name.as_str());
+        let eta = match self.total_s {
+            Some(total) => format!("{:>3.0} s left", (total - now_s).max(0.0)),
+            None => format!("{now_s:.0} s"),
+        };
+        let rptm = block.mean_rptm_us().map_or_else(|| "-".into(), |us| format!("{:.0} ms", us / 1000.0));
+        let dhr = block.hit_ratio().map_or_else(|| "-".into(), |ratio| format!("{:.1} %", ratio * 100.0));
+        let text = format!(
+            "{eta}  {phase:<5} {:>7.1} replies/s  response {rptm:>8}  hits {dhr:>7}  errors {}  open {}",
+            block.ok_count() as f64 / interval.seconds(),
+            block.failed_count(),
+            block.conns.last,
+        );
+        if self.in_place {
+            eprint!("\r{text}\x1b[K");
+            let _ = std::io::stderr().flush();
+        } else {
+            eprintln!("{text}");
+        }
+    }
+}

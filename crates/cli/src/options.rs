@@ -1,0 +1,226 @@
+//! Command line options that several commands share, and how their values are read.
+
+use std::fmt::Display;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use clap::Args;
+use polygraph_plan::Goal;
+use polygraph_plan::values::{self, Unit};
+use polygraph_traffic::{Distr, Popularity};
+
+/// Values are read by the grammar of `plan::values`; these adapters name what clap needs.
+pub fn think(text: &str) -> Result<Optional<Distr>, String> {
+    values::optional_distr(text, Unit::Time).map(Optional)
+}
+
+/// A distribution of sizes.
+pub fn sizes(text: &str) -> Result<Distr, String> {
+    values::distr(text, Unit::Size)
+}
+
+/// A distribution of counts.
+pub fn counts(text: &str) -> Result<Distr, String> {
+    values::distr(text, Unit::Count)
+}
+
+/// A whole number in a range.
+pub fn whole<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    RangeInclusive<T>: Clone,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// A time or `none`.
+pub fn optional_time(text: &str) -> Result<Optional<f64>, String> {
+    values::optional_time(text).map(Optional)
+}
+
+/// A rate or `none`.
+pub fn optional_rate(text: &str) -> Result<Optional<f64>, String> {
+    if values::is_none(text) {
+        Ok(Optional(None))
+    } else {
+        values::rate(text).map(|rate| Optional(Some(rate)))
+    }
+}
+
+/// A port range or `none`.
+pub fn ports(text: &str) -> Result<Optional<(u16, u16)>, String> {
+    if values::is_none(text) { Ok(Optional(None)) } else { values::ports(text).map(|p| Optional(Some(p))) }
+}
+
+/// The one temporal locality model there is.
+pub fn tmp_loc(text: &str) -> Result<(), String> {
+    match values::is_none(text) {
+        true => Ok(()),
+        false => Err(format!("temporal locality model `{text}` does not exist: write none or leave it out")),
+    }
+}
+
+/// `yes` or `no`.
+pub fn yes_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "y" | "yes" | "on" => Ok(true),
+        "0" | "n" | "no" | "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither yes nor no")),
+    }
+}
+
+/// The minor version of `1.0` or `1.1`.
+pub fn http_version(text: &str) -> Result<u8, String> {
+    match text {
+        "1.0" => Ok(0),
+        "1.1" => Ok(1),
+        _ => Err(format!("`{text}` is not a version: write 1.0 or 1.1")),
+    }
+}
+
+/// `host:port`; the text stays as it is for URLs.
+pub fn host_port(text: &str) -> Result<String, String> {
+    let good = text
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if good {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is not an address: write host:port, for example 127.0.0.1:3128"))
+    }
+}
+
+/// A list of local addresses in the range syntax.
+pub fn addresses(text: &str) -> Result<AddressList, String> {
+    crate::jobs::local_addresses(text).map(AddressList)
+}
+
+/// A value that may be `none`, given or not. A type of its own because clap takes `Option` for "not given".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optional<T>(pub Option<T>);
+
+/// Local addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressList(pub Vec<std::net::IpAddr>);
+
+/// The socket address behind `host:port`.
+pub fn resolve(text: &str) -> Result<SocketAddr, crate::Failure> {
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|e| crate::Failure::setup(anyhow::anyhow!("cannot resolve {text}: {e}")))?;
+    found.next().ok_or_else(|| crate::Failure::setup(anyhow::anyhow!("{text} has no address")))
+}
+
+/// What robots do: the options that `client` and `run` share.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Load")]
+pub struct RobotOptions {
+    /// Number of robots
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(1..=10_000_000_u32))]
+    pub robots: u32,
+    /// Mean rate of all requests, a Poisson stream; without it every robot sends as fast as replies come
+    #[arg(long, value_name = "RATE", value_parser = optional_rate)]
+    pub req_rate: Option<Optional<f64>>,
+    /// Share of cachable replies
+    #[arg(long, alias = "rep_cacheable", value_name = "SHARE", default_value = "80p", value_parser = values::share)]
+    pub rep_cachable: f64,
+    /// Offered document hit ratio
+    #[arg(long, value_name = "SHARE", default_value = "0p", value_parser = values::share)]
+    pub dhr: f64,
+    /// Which known objects are asked for again: unif, zipf or zipf:SKEW
+    #[arg(long, value_name = "MODEL", default_value = "zipf", value_parser = values::popularity)]
+    pub pop_model: Popularity,
+    /// Temporal locality model; only `none` exists
+    #[arg(long, value_name = "none", value_parser = tmp_loc)]
+    pub tmp_loc: Option<()>,
+    /// Age at which a new object may be asked for again, because an object that is still on its way cannot be a
+    /// hit. Default: what the servers' think time needs, 10 s if that is not known here
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub settle_time: Option<f64>,
+    /// The load rises linearly over this time
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
+    pub launch_win: Optional<f64>,
+    /// Local ports; by default the system chooses
+    #[arg(long, value_name = "LOW:HIGH", default_value = "none", value_parser = ports)]
+    pub ports: Optional<(u16, u16)>,
+    /// Local addresses of the robots, in turn: ranges like 127.1.0-39.1-250, separated by commas
+    #[arg(long, value_name = "RANGES", value_parser = addresses)]
+    pub local_addrs: Option<AddressList>,
+    /// Open connections at most; a request that would need one more fails. Default: what file descriptors allow
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
+    pub open_conn_lmt: Option<u32>,
+    /// A transaction that takes longer fails
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = optional_time)]
+    pub xact_lifetime: Optional<f64>,
+}
+
+/// What both sides need to agree on or may be told alike.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Run")]
+pub struct CommonOptions {
+    /// When to stop: 1hr, 5000 (transactions), or transactions:time:errors like -1:1hr:0.30
+    #[arg(long, value_name = "GOAL", allow_hyphen_values = true, value_parser = values::goal)]
+    pub goal: Option<Goal>,
+    /// Requests per connection: a number or a distribution like zipf:64
+    #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts)]
+    pub pconn_use_lmt: Distr,
+    /// Version of requests and replies
+    #[arg(long, value_name = "1.0|1.1", default_value = "1.1", value_parser = http_version)]
+    pub http_version: u8,
+    /// Stop after so long without traffic
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
+    pub idle_tout: Optional<f64>,
+    /// Console detail: 1 shows phases, 2 intervals too
+    #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = whole(0..=u8::MAX))]
+    pub verb_lvl: u8,
+    /// A name for the run
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub label: String,
+    /// Length of statistics intervals
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
+    pub stats_cycle: f64,
+    /// Number of event loops. Default: one per processor
+    #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
+    pub loops: Option<u32>,
+    /// Seed of everything both sides must agree on; equal in all processes of a test
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
+    pub global_rng_seed: u64,
+    /// Seed of a process's own choices
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
+    pub local_rng_seed: u64,
+    /// Timers closer together than this share a wake-up: less is more exact, more is cheaper
+    #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
+    pub timer_quantum: f64,
+}
+
+/// A workload file instead of the options that describe one.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Workload file")]
+pub struct ConfigOptions {
+    /// Workload in PGL; the options of load and content have no place then
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Directories for `#include`, searched in order; repeatable, or separated by colons
+    #[arg(long, value_name = "DIRS", value_delimiter = ':', requires = "config")]
+    pub cfg_dirs: Vec<String>,
+    /// Give a top-level name or field of the workload a value, in PGL notation
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::pgl_cmds::setting, requires = "config")]
+    pub settings: Vec<(String, String)>,
+    /// Let the workload run commands: back quotes and system()
+    #[arg(long, requires = "config")]
+    pub allow_exec: bool,
+}
+
+/// The classic content: one type.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Content")]
+pub struct ReplyOptions {
+    /// Reply sizes
+    #[arg(long, value_name = "DISTR", default_value = "exp:13KB", value_parser = sizes)]
+    pub rep_sz: Distr,
+}

@@ -1,0 +1,175 @@
+//! Command lines as they stand in documents of 1999: classic program names, any number of dashes, any case,
+//! and the damage that typesetting did to them.
+//!
+//! | printed | meant |
+//! |---|---|
+//! | `- - port 80`, `-- port 80`, `–port 80` | `--port 80` |
+//! | `--goal-1:1hr:0.30` | `--goal -1:1hr:0.30` |
+//! | `--verb lvl 2` | `--verb_lvl 2` |
+//! | `--cool\_phase 1min` | `--cool_phase 1min` |
+//! | `polysrv--port 80` | `polysrv --port 80` |
+
+use clap::Command;
+
+/// Something that was understood although it was misspelt.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// As given.
+    pub was: String,
+    /// As understood.
+    pub is: String,
+}
+
+/// Classic program names and the subcommands they stand for. `make install` links them.
+pub const CLASSIC: [(&str, &str); 9] = [
+    ("polyclt", "client"),
+    ("polysrv", "server"),
+    ("lx", "lx"),
+    ("lr", "lr"),
+    ("pmix2-ips", "pmix2-ips"),
+    ("pmix3-ips", "pmix3-ips"),
+    ("webaxe4-ips", "webaxe4-ips"),
+    ("dns-cfg", "dns-cfg"),
+    ("pgl-test", "check"),
+];
+
+/// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of
+/// options into the canonical one.
+pub fn command_line(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Repair>) {
+    let mut words = words.into_iter();
+    let program = words.next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let mut out = vec!["polygraph".to_owned()];
+    let mut rest: Vec<String> = Vec::new();
+    // `polysrv--port` reaches us only when a wrapper passes the words on; the program name is then glued.
+    let (name, glued) = match name.split_once("--") {
+        Some((name, option)) => (name, Some(format!("--{option}"))),
+        None => (name, None),
+    };
+    rest.extend(glued);
+    let classic = CLASSIC.iter().find(|(classic, _)| *classic == name);
+    let subcommand = match classic {
+        Some((_, subcommand)) => Some((*subcommand).to_owned()),
+        None => words.next(),
+    };
+    rest.extend(words);
+    let Some(subcommand) = subcommand else { return (out, Vec::new()) };
+    out.push(subcommand.clone());
+    let Some(command) = cli.find_subcommand(&subcommand) else {
+        out.extend(rest);
+        return (out, Vec::new());
+    };
+    // Programs of old print their usage when they are started bare.
+    let is_classic = CLASSIC.iter().any(|(_, classic)| *classic == subcommand);
+    if rest.is_empty() && is_classic {
+        out.push("--help".to_owned());
+        return (out, Vec::new());
+    }
+    let options: Vec<String> =
+        command.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned).collect();
+    let (rest, repairs) = options_of(&rest, &options);
+    out.extend(rest);
+    (out, repairs)
+}
+
+fn options_of(words: &[String], known: &[String]) -> (Vec<String>, Vec<Repair>) {
+    let mut out = Vec::new();
+    let mut repairs = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let (option, used) = match read_option(&words[at..], known) {
+            Some(found) => found,
+            None => {
+                out.push(words[at].clone());
+                at += 1;
+                continue;
+            }
+        };
+        let was = words[at..at + used].join(" ");
+        let is = option.join(" ");
+        // Fewer or more dashes and another case were always allowed, and dashes inside of names are what
+        // everybody else writes.
+        let name = |text: &str| text.trim_start_matches('-').to_ascii_lowercase().replace('-', "_");
+        if name(&was) != name(&is) {
+            repairs.push(Repair { was: format!("`{was}`"), is: format!("`{is}`") });
+        }
+        out.extend(option);
+        at += used;
+    }
+    (out, repairs)
+}
+
+/// Reads a known option at the start of `words`, however it is spelt: its canonical words (with a value that
+/// was glued to it) and the number of words used.
+fn read_option(words: &[String], known: &[String]) -> Option<(Vec<String>, usize)> {
+    let dash = |c: char| matches!(c, '-' | '–' | '—');
+    let dashes = words.iter().take_while(|word| !word.is_empty() && word.chars().all(dash)).count();
+    let word = words.get(dashes)?;
+    // A dash in front of an option stands for itself, namely for standard input.
+    if dashes > 0 && word.starts_with(dash) {
+        return None;
+    }
+    if dashes == 0 && !word.starts_with(dash) {
+        return None;
+    }
+    let clean =
+        |text: &str| text.trim_start_matches(dash).replace('\\', "").replace('-', "_").to_ascii_lowercase();
+    let name = clean(word);
+    let find = |name: &str| known.iter().find(|option| option.replace('-', "_") == name);
+    if let Some(option) = find(&name) {
+        return Some((vec![format!("--{option}")], dashes + 1));
+    }
+    if let Some(next) = words.get(dashes + 1)
+        && let Some(option) = find(&format!("{name}_{}", clean(next)))
+    {
+        return Some((vec![format!("--{option}")], dashes + 2));
+    }
+    // A value may be glued to its option by its sign, or by `=`.
+    let text = word.trim_start_matches(dash).replace('\\', "");
+    let cut = text.find('=').or_else(|| {
+        text.match_indices('-')
+            .map(|(i, _)| i)
+            .find(|&i| text[i + 1..].starts_with(|c: char| c.is_ascii_digit()))
+    })?;
+    let option = find(&clean(&text[..cut]))?;
+    let value = text[cut..].trim_start_matches('=').to_owned();
+    Some((vec![format!("--{option}"), value], dashes + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 6] = ["port", "goal", "verb_lvl", "cool_phase", "robots", "ports"];
+
+    #[track_caller]
+    fn check(given: &str, expected: &str, repairs: usize) {
+        let words: Vec<String> = given.split(' ').map(str::to_owned).collect();
+        let known = KNOWN.map(str::to_owned);
+        let (words, made) = options_of(&words, &known);
+        assert_eq!(words.join(" "), expected);
+        assert_eq!(made.len(), repairs, "{made:?}");
+    }
+
+    #[test]
+    fn classic_spellings_need_no_remark() {
+        check("--port 80 --verb_lvl 2", "--port 80 --verb_lvl 2", 0);
+        check("-port 80 ---Verb_Lvl 2", "--port 80 --verb_lvl 2", 0);
+        check("--goal -1:1hr:0.30 --robots 1", "--goal -1:1hr:0.30 --robots 1", 0);
+        check("--verb-lvl 2", "--verb_lvl 2", 0);
+        check("--unknown x", "--unknown x", 0);
+        check("- --port 80", "- --port 80", 0);
+    }
+
+    #[test]
+    fn damage_is_repaired_and_named() {
+        check("- - port 80", "--port 80", 1);
+        check("-- ports 1024:30000", "--ports 1024:30000", 1);
+        check("–goal 1hr", "--goal 1hr", 1);
+        check("--goal-1:1hr:0.30", "--goal -1:1hr:0.30", 1);
+        check("-- goal 1hr", "--goal 1hr", 1);
+        check("--verb lvl 2", "--verb_lvl 2", 1);
+        check("--cool\\_phase 1min", "--cool_phase 1min", 1);
+        check("--port=80", "--port 80", 1);
+    }
+}

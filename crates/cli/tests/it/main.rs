@@ -1,0 +1,11 @@
+//! The program as its users meet it: the real binary in temporary folders, real sockets on loopback, real
+//! devices. Every port is free when it is chosen, and every wait is for an event.
+
+mod addr_cmds;
+mod classic;
+mod determinism;
+mod failure;
+mod sandbox;
+mod squid;
+mod try_run;
+mod usage;

@@ -1,0 +1,242 @@
+//! A temporary folder to run the program in, and children that never outlive their test.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Whatever takes longer hangs. Generous, because the machine may be busy with other work.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Measurements that would disturb each other hold this lock. Tests of behaviour run beside them.
+pub fn quiet() -> MutexGuard<'static, ()> {
+    static QUIET: Mutex<()> = Mutex::new(());
+    QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A port that nobody listens on. It lies between the local ports of the paper's scripts (up to 30000) and
+/// those that Linux gives to outgoing connections (from 32768), so no connection can take it away.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = std::process::id() as u16 % 2000;
+    (0..2000)
+        .map(|_| 30_100 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 2000)
+        .find(|&port| TcpListener::bind(("0.0.0.0", port)).is_ok())
+        .expect("one of 2000 ports is free")
+}
+
+/// A temporary folder.
+pub struct Sandbox(tempfile::TempDir);
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        Sandbox(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Links the program under another name, as `make install` does.
+    pub fn link(&self, name: &str) {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_polygraph"), self.path().join(name)).unwrap();
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path().join(name), text).unwrap();
+    }
+
+    pub fn read(&self, name: impl AsRef<Path>) -> String {
+        let path = self.path().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    }
+
+    /// Runs `polygraph` with these words to its end.
+    pub fn polygraph(&self, words: &str) -> Done {
+        self.start(words).finish()
+    }
+
+    /// Starts `polygraph` with these words.
+    pub fn start(&self, words: &str) -> Running {
+        self.start_program(env!("CARGO_BIN_EXE_polygraph"), words)
+    }
+
+    /// Starts a program in the folder.
+    pub fn start_program(&self, program: &str, words: &str) -> Running {
+        let mut child = Command::new(program)
+            .args(words.split_whitespace())
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|e| panic!("cannot start {program}: {e}"));
+        let output = Arc::new((Mutex::new([String::new(), String::new()]), Condvar::new()));
+        let readers = [
+            follow(child.stdout.take().unwrap(), 0, &output),
+            follow(child.stderr.take().unwrap(), 1, &output),
+        ];
+        Running { child, output, readers: readers.into(), what: format!("{program} {words}") }
+    }
+
+    /// The only result directory there is in `runs`.
+    pub fn result(&self) -> PathBuf {
+        let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
+        let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    /// What `lx` extracts from a log, and its remarks.
+    pub fn lx(&self, options: &str, log: impl AsRef<Path>) -> (HashMap<String, f64>, String) {
+        let done = self.polygraph(&format!("lx {options} {}", log.as_ref().display()));
+        assert_eq!(done.code(), Some(0), "{done:?}");
+        let read = |line: &str| {
+            let (name, value) = line.rsplit_once(": ").unwrap_or_else(|| panic!("{line}"));
+            (name.to_owned(), value.parse().unwrap())
+        };
+        (done.out.lines().map(read).collect(), done.err)
+    }
+}
+
+type Output = Arc<(Mutex<[String; 2]>, Condvar)>;
+
+fn follow(mut pipe: impl Read + Send + 'static, which: usize, output: &Output) -> JoinHandle<()> {
+    let output = Arc::clone(output);
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(n @ 1..) = pipe.read(&mut bytes) {
+            output.0.lock().unwrap()[which].push_str(&String::from_utf8_lossy(&bytes[..n]));
+            output.1.notify_all();
+        }
+        output.1.notify_all();
+    })
+}
+
+/// A program that runs. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    output: Output,
+    readers: Vec<JoinHandle<()>>,
+    what: String,
+}
+
+impl Running {
+    /// Waits until a line of output contains `text`, and returns that line.
+    pub fn wait_for(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let mut output = self.output.0.lock().unwrap();
+        loop {
+            let lines = output.iter().flat_map(|text| text.split_inclusive('\n'));
+            if let Some(line) = lines.filter(|line| line.ends_with('\n')).find(|line| line.contains(text)) {
+                return line.trim_end().to_owned();
+            }
+            let ended = self.readers.iter().all(JoinHandle::is_finished);
+            assert!(!ended && Instant::now() < deadline, "no `{text}` from {}: {output:?}", self.what);
+            output = self.output.1.wait_timeout(output, Duration::from_millis(100)).unwrap().0;
+        }
+    }
+
+    /// The port of the address in the line that contains `text`.
+    pub fn port(&mut self, text: &str) -> u16 {
+        let line = self.wait_for(text);
+        let digits = line.rsplit_once(':').unwrap().1;
+        let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+        digits.parse().unwrap_or_else(|_| panic!("{line}"))
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap_or_else(|e| panic!("{}: {e}", self.what));
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// True if it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Asks it to stop, and waits.
+    pub fn stop(self) -> Done {
+        self.signal(Signal::TERM);
+        self.finish()
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Done {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "{} hangs: {:?}", self.what, self.output.0.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        self.readers.drain(..).for_each(|reader| reader.join().unwrap());
+        let [out, err] = self.output.0.lock().unwrap().clone();
+        Done { status, out, err }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Done {
+    status: ExitStatus,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    pub fn killed_by(&self) -> Option<Signal> {
+        self.status.signal().and_then(Signal::from_named_raw)
+    }
+
+    /// The word of the verdict.
+    pub fn verdict(&self) -> &str {
+        let words = ["VALID", "FAILED", "INVALID"];
+        let verdict = self.out.lines().find_map(|line| {
+            let (word, _) = line.split_once(": ")?;
+            words.contains(&word).then_some(word)
+        });
+        verdict.unwrap_or_else(|| panic!("no verdict: {self:?}"))
+    }
+}
+
+/// Measures until the bench did its part. If it was late or saturated, the machine was busy with something else:
+/// the figures must not be used, and say nothing about a device that runs beside it either. So they are not
+/// used, and the measurement is repeated. Whatever else is not VALID is a failure.
+pub fn valid(mut measure: impl FnMut() -> (Sandbox, Done)) -> (Sandbox, Done) {
+    let mut last = None;
+    for _ in 0..3 {
+        let (sandbox, done) = measure();
+        let busy = ["requests started late", "was saturated"].iter().any(|why| done.out.contains(why));
+        if done.verdict() == "VALID" || !busy {
+            assert_eq!((done.verdict(), done.code()), ("VALID", Some(0)), "{done:?}");
+            return (sandbox, done);
+        }
+        last = Some(done);
+    }
+    panic!("this machine is too busy to measure on, three times in a row, last: {last:?}");
+}

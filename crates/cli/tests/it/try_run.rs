@@ -1,0 +1,30 @@
+//! The first command of the README.
+
+use std::time::{Duration, Instant};
+
+use crate::sandbox::{Sandbox, quiet, valid};
+
+#[test]
+fn try_ends_valid_within_a_minute() {
+    let _quiet = quiet();
+    let mut took = Duration::ZERO;
+    let (sandbox, done) = valid(|| {
+        let begin = Instant::now();
+        let sandbox = Sandbox::new();
+        let done = sandbox.polygraph("try");
+        took = begin.elapsed();
+        (sandbox, done)
+    });
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(done.out.contains("polygraph run --proxy"), "{}", done.out);
+    let result = sandbox.result();
+    let report = std::fs::read_to_string(result.join("report.html")).unwrap();
+    assert!(report.contains("VALID") && report.contains("PolyMix-1") && report.contains("</html>"));
+    // Offline: the page loads nothing from anywhere.
+    assert!(!report.contains("src=\"http") && !report.contains("<link"), "the report loads things");
+    let (meas, _) = sandbox.lx("--phase meas", result.join("client.log"));
+    let dhr = meas["rep_dhr"];
+    assert!((dhr - 55.0).abs() < 1.5, "document hit ratio {dhr} %");
+    let manifest = std::fs::read_to_string(result.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"kernel\"") && manifest.contains("global seed"), "{manifest}");
+}

@@ -1,0 +1,175 @@
+//! The books of one side: merges what its loops hand over into intervals, writes the log, tells observers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+use polygraph_link::Nanos;
+use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::limits;
+use crate::worker::HandOver;
+
+/// Examples of errors written per interval, at most.
+const SAMPLES_PER_INTERVAL: usize = 20;
+
+/// The books of one side of a run.
+#[derive(Debug)]
+pub struct Ledger {
+    header: Header,
+    start: Nanos,
+    log: Option<LogWriter<std::fs::File>>,
+    /// Where used blocks go back to, by loop.
+    back: Vec<Sender<Box<Block>>>,
+    /// Intervals for which not all loops have delivered yet, by end.
+    open: BTreeMap<Nanos, Pending>,
+    /// Difference of the time of day to the monotonic clock at the last interval.
+    clock_offset: i128,
+    unfinished: u64,
+    /// End of the last complete interval, since the start.
+    delivered: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    missing: usize,
+    interval: Interval,
+    samples: Vec<Sample>,
+}
+
+impl Ledger {
+    /// Opens the books at `start`, with the log at `path` if there is to be one.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub fn open(
+        mut header: Header,
+        start: Nanos,
+        path: Option<&Path>,
+        back: Vec<Sender<Box<Block>>>,
+    ) -> io::Result<Ledger> {
+        header.start_unix_ns = (start as i128 + clock_offset()) as u64;
+        header.loops = back.len() as u32;
+        let log = path.map(LogWriter::create).transpose()?;
+        Ok(Ledger {
+            header,
+            start,
+            log,
+            back,
+            open: BTreeMap::new(),
+            clock_offset: clock_offset(),
+            unfinished: 0,
+            delivered: 0,
+        })
+    }
+
+    /// What the run is.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// End of the last complete interval in nanoseconds since the start of the run.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Nanoseconds from the start of the run to `at`.
+    pub fn since_start(&self, at: Nanos) -> u64 {
+        at.saturating_sub(self.start)
+    }
+
+    /// Writes a record.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+        match &mut self.log {
+            Some(log) => log.write(record),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what a loop hands over. If that completes an interval, its records are returned (and written).
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
+        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, .. } = from;
+        let pending = self.open.entry(end).or_insert_with(|| Pending {
+            missing: self.back.len(),
+            interval: Interval {
+                phase: phase as u32,
+                begin_ns: begin.saturating_sub(self.start),
+                end_ns: end.saturating_sub(self.start),
+                cpu_ns: 0,
+                busiest_loop_ns: 0,
+                rss_bytes: 0,
+                clock_step_ns: 0,
+                block: Block::new(),
+            },
+            samples: Vec::new(),
+        });
+        pending.missing -= 1;
+        pending.interval.cpu_ns += cpu_ns;
+        pending.interval.busiest_loop_ns = pending.interval.busiest_loop_ns.max(cpu_ns);
+        pending.interval.block.merge(&block);
+        pending.samples.extend(samples);
+        block.clear();
+        // A loop that has ended has no use for it.
+        let _ = self.back[index].send(block);
+        match pending.missing {
+            0 => self.finish(end),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
+        let Some(Pending { mut interval, mut samples, .. }) = self.open.remove(&end) else {
+            return Ok(Vec::new());
+        };
+        let offset = clock_offset();
+        interval.clock_step_ns = (offset - self.clock_offset) as i64;
+        self.clock_offset = offset;
+        interval.rss_bytes = limits::resident_bytes();
+        self.unfinished = interval.block.xacts.last;
+        self.delivered = interval.end_ns;
+        samples.truncate(SAMPLES_PER_INTERVAL);
+        let mut records = vec![Record::Interval(Box::new(interval))];
+        records.extend(samples.into_iter().map(|sample| Record::ErrorSample {
+            at_ns: self.since_start(sample.at_ns),
+            kind: sample.kind,
+            detail: sample.detail,
+        }));
+        for record in &records {
+            self.write(record)?;
+        }
+        Ok(records)
+    }
+
+    /// Closes the books: the last records, for intervals that a loop did not deliver and for the end.
+    ///
+    /// # Errors
+    /// If the log cannot be written.
+    pub fn close(&mut self, at: Nanos, reason: EndReason) -> io::Result<Vec<Record>> {
+        let mut records = Vec::new();
+        while let Some((&end, _)) = self.open.first_key_value() {
+            records.extend(self.finish(end)?);
+        }
+        let end = Record::End { at_ns: self.since_start(at), reason, unfinished: self.unfinished };
+        self.write(&end)?;
+        records.push(end);
+        Ok(records)
+    }
+}
+
+/// Time of day minus monotonic time, in nanoseconds: constant unless the clock is set.
+fn clock_offset() -> i128 {
+    let nanos = |clock| {
+        let time = clock_gettime(clock);
+        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+    };
+    // The order of the two readings, and a preemption between them, must not look like a step.
+    (0..3).map(|_| nanos(ClockId::Realtime) - nanos(ClockId::Monotonic)).max().unwrap_or(0)
+}

@@ -1,0 +1,58 @@
+//! Limits and figures of the host.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the soft limit of file descriptors to the hard one and returns it.
+pub fn raise_descriptor_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
+        return limit.maximum.unwrap_or(u64::MAX);
+    }
+    descriptor_limit()
+}
+
+/// How many file descriptors this process may open now.
+fn descriptor_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Connections that a process with `descriptors` file descriptors may have open: some are kept for logs,
+/// listeners and timers.
+pub fn connection_limit(descriptors: u64) -> usize {
+    let limit = descriptors.saturating_sub(descriptors / 33).saturating_sub(30);
+    usize::try_from(limit).unwrap_or(usize::MAX).max(1)
+}
+
+/// Resident memory of this process in bytes, 0 if unknown.
+pub fn resident_bytes() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+/// Facts about the host that a result depends on, for people: names and values.
+pub fn environment() -> Vec<(String, String)> {
+    let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
+    let uname = rustix::system::uname();
+    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+    let mut facts = vec![
+        ("host".to_owned(), text(uname.nodename())),
+        ("kernel".to_owned(), format!("{} {}", text(uname.sysname()), text(uname.release()))),
+        ("machine".to_owned(), text(uname.machine())),
+        ("processors".to_owned(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
+        ("file descriptors".to_owned(), descriptor_limit().to_string()),
+    ];
+    for (name, path) in [
+        ("local port range", "/proc/sys/net/ipv4/ip_local_port_range"),
+        ("somaxconn", "/proc/sys/net/core/somaxconn"),
+        ("tcp_tw_reuse", "/proc/sys/net/ipv4/tcp_tw_reuse"),
+        ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
+    ] {
+        facts.extend(read(path).map(|value| (name.to_owned(), value.replace('\t', "-"))));
+    }
+    facts
+}

@@ -1,0 +1,110 @@
+//! Listening sockets: one per loop on the same port, so that the kernel spreads connections over loops.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use polygraph_link::Link;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use socket2::{Domain, Protocol, Socket as Socket2, Type};
+use tokio::io::Interest;
+
+use crate::net::Net;
+use crate::poller::register;
+use crate::socket::Socket;
+
+/// Connections that wait to be accepted, at most (the kernel may allow fewer).
+const BACKLOG: i32 = 4096;
+/// Connections accepted in a row before others get their turn.
+const ACCEPTS_PER_WAKE: usize = 64;
+
+/// Listening sockets of all loops of a server.
+#[derive(Debug)]
+pub struct Listeners {
+    sockets: Vec<OwnedFd>,
+    address: SocketAddr,
+}
+
+impl Listeners {
+    /// Listens at `address` with one socket for each of `loops` loops; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// If the address cannot be used.
+    pub fn bind(address: SocketAddr, loops: usize) -> io::Result<Listeners> {
+        let mut address = address;
+        let mut sockets = Vec::new();
+        // Sockets that share a port would share it with another server of ours, too, and each of the two would
+        // silently get a part of the traffic. A socket that does not share finds out.
+        if loops > 1 && address.port() != 0 {
+            bind(address, false)?;
+        }
+        for _ in 0..loops.max(1) {
+            let socket = bind(address, loops > 1)?;
+            // Accepted connections inherit this on Linux.
+            socket.set_tcp_nodelay(true)?;
+            socket.set_nonblocking(true)?;
+            socket.listen(BACKLOG)?;
+            if let Some(bound) = socket.local_addr()?.as_socket() {
+                address = bound;
+            }
+            sockets.push(socket.into());
+        }
+        Ok(Listeners { sockets, address })
+    }
+
+    /// The address that clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The sockets, one for each loop.
+    pub fn into_sockets(self) -> Vec<OwnedFd> {
+        self.sockets
+    }
+}
+
+fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {
+    let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shared)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+/// Accepts connections for ever and hands each to `serve` as a task of its own.
+///
+/// # Errors
+/// If the socket cannot be watched or is no longer a listening one.
+pub async fn accept_all<F: Future<Output = ()> + 'static>(
+    net: Net,
+    listener: OwnedFd,
+    serve: impl Fn(Socket) -> F,
+    mut out_of_descriptors: impl FnMut(),
+) -> io::Result<()> {
+    let listener = register(listener, Interest::READABLE)?;
+    loop {
+        let mut guard = listener.readable().await?;
+        for _ in 0..ACCEPTS_PER_WAKE {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            match rustix::net::accept_with(guard.get_inner(), flags) {
+                Ok(fd) => net.spawn(serve(Socket::new(net.clone(), fd, true))),
+                Err(Errno::AGAIN) => {
+                    guard.clear_ready();
+                    break;
+                }
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                    out_of_descriptors();
+                    let pause = Duration::from_millis(100).as_nanos() as u64;
+                    net.sleep_until(net.now() + pause).await;
+                    break;
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+        // Connections accepted so far get their turn before more are taken in.
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,167 @@
+//! The link of real sockets: what one event loop offers to the parties that live on it.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+use polygraph_link::{ConnectError, Link, Nanos};
+use polygraph_wire::date;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::ports::Ports;
+use crate::socket::Socket;
+use crate::timers::{self, Timers};
+use crate::watch::Watch;
+
+/// Bytes that one read takes at most. Replies of the standard workloads fit with few exceptions.
+const BUFFER: usize = 64 * 1024;
+
+/// An explicit port can be bound and still be useless, if an earlier connection between the same two addresses
+/// rests in TIME_WAIT: so many others are tried then.
+const PORT_TRIES: usize = 16;
+
+/// What one event loop offers. Clones are handles to the same loop.
+#[derive(Clone, Debug)]
+pub struct Net(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    timers: Timers,
+    watch: Watch,
+    buffer: RefCell<Box<[u8]>>,
+    /// The second for which the date is written, and the date.
+    date: Cell<(u64, [u8; 29])>,
+    /// Explicit local ports, if asked for.
+    ports: Option<Ports>,
+}
+
+impl Net {
+    /// The link of the current loop; must be called inside its runtime.
+    ///
+    /// # Errors
+    /// If the system has no timer to give.
+    pub fn new(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
+        let net = Net(Rc::new(Inner {
+            timers: Timers::new(quantum)?,
+            watch: Watch::default(),
+            buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
+            date: Cell::new((0, [b' '; 29])),
+            ports,
+        }));
+        tokio::task::spawn_local(net.0.timers.clone().drive());
+        Ok(net)
+    }
+
+    /// The deadlines of this loop's connections.
+    pub fn watch(&self) -> &Watch {
+        &self.0.watch
+    }
+
+    /// Lends the loop's receive buffer.
+    pub fn with_buffer<R>(&self, use_it: impl FnOnce(&mut [u8]) -> R) -> R {
+        use_it(&mut self.0.buffer.borrow_mut())
+    }
+
+    /// Binds the socket to its local address and, if ports are explicit, to a port of the range.
+    fn bind(&self, fd: &OwnedFd, from: Option<IpAddr>, to: SocketAddr) -> Result<(), ConnectError> {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let Some(ports) = &self.0.ports else {
+            let Some(from) = from else { return Ok(()) };
+            // The port is chosen at connect, when the peer is known, so one local address serves more than
+            // 64 thousand connections.
+            bind_address_no_port(fd);
+            return rustix::net::bind(fd, &SocketAddr::new(from, 0)).map_err(binding);
+        };
+        // Without this a port could not be used while an earlier connection of it rests in TIME_WAIT.
+        sockopt::set_socket_reuseaddr(fd, true).map_err(binding)?;
+        let bound = ports.bind(from.unwrap_or(any), |address| match rustix::net::bind(fd, &address) {
+            Ok(()) => Ok(true),
+            Err(Errno::ADDRINUSE) => Ok(false),
+            Err(e) => Err(binding(e)),
+        })?;
+        bound.ok_or(ConnectError::NoPort)
+    }
+}
+
+impl Link for Net {
+    type Conn = Socket;
+
+    fn now(&self) -> Nanos {
+        timers::now()
+    }
+
+    fn http_date(&self) -> [u8; 29] {
+        let second = clock_gettime(ClockId::RealtimeCoarse).tv_sec as u64;
+        let (written, date) = self.0.date.get();
+        if written == second {
+            return date;
+        }
+        let mut date = [b' '; 29];
+        date.copy_from_slice(date::format(second).as_bytes());
+        self.0.date.set((second, date));
+        date
+    }
+
+    fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()> {
+        self.0.timers.sleep_until(at)
+    }
+
+    fn connect(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
+        let tries = if self.0.ports.is_some() { PORT_TRIES } else { 1 };
+        let mut result = Err(ConnectError::NoPort);
+        for _ in 0..tries {
+            result = self.connect_once(from, to);
+            if !matches!(result, Err(ConnectError::NoPort)) {
+                break;
+            }
+        }
+        result
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        tokio::task::spawn_local(task);
+    }
+}
+
+impl Net {
+    fn connect_once(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Socket, ConnectError> {
+        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None).map_err(|e| match e {
+            Errno::MFILE | Errno::NFILE => ConnectError::NoDescriptor,
+            e => ConnectError::Refused(e.kind()),
+        })?;
+        self.bind(&fd, from, to)?;
+        match rustix::net::connect(&fd, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket::new(self.clone(), fd, false)),
+            Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Err(ConnectError::NoPort),
+            Err(e) => Err(ConnectError::Refused(e.kind())),
+        }
+    }
+}
+
+fn binding(error: Errno) -> ConnectError {
+    ConnectError::Bind(error.kind())
+}
+
+/// `IP_BIND_ADDRESS_NO_PORT` (Linux 4.2, ip(7)); where it fails the port is chosen at bind, as ever.
+fn bind_address_no_port(fd: &OwnedFd) {
+    let on: libc::c_int = 1;
+    let size = size_of_val(&on) as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the value is a readable int of the given size.
+    unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size,
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! Which phase it is: written by the coordinator, read by all loops.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use polygraph_link::Nanos;
+
+/// Not decided yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// The times at which the run starts and its phases end. A time is set once, a little ahead of its coming,
+/// so that all loops switch at the same moment.
+#[derive(Debug)]
+pub struct Timeline {
+    start: AtomicU64,
+    ends: Vec<AtomicU64>,
+    servers_may_go: AtomicBool,
+}
+
+impl Timeline {
+    /// A timeline of `phases` phases that has not started.
+    pub fn new(phases: usize) -> Timeline {
+        Timeline {
+            start: AtomicU64::new(UNKNOWN),
+            ends: (0..phases).map(|_| AtomicU64::new(UNKNOWN)).collect(),
+            servers_may_go: AtomicBool::new(false),
+        }
+    }
+
+    /// Number of phases.
+    pub fn phases(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// When the run starts, if that is decided.
+    pub fn start(&self) -> Option<Nanos> {
+        known(&self.start)
+    }
+
+    /// Decides the start.
+    pub fn set_start(&self, at: Nanos) {
+        self.start.store(at, Ordering::Release);
+    }
+
+    /// When `phase` ends, if that is decided.
+    pub fn end(&self, phase: usize) -> Option<Nanos> {
+        known(&self.ends[phase])
+    }
+
+    /// Decides the end of `phase`.
+    pub fn set_end(&self, phase: usize, at: Nanos) {
+        self.ends[phase].store(at, Ordering::Release);
+    }
+
+    /// Whether servers may close their connections: while robots of this process are still counting, that
+    /// would look to them like failures.
+    pub fn servers_may_go(&self) -> bool {
+        self.servers_may_go.load(Ordering::Acquire)
+    }
+
+    /// Lets the servers close.
+    pub fn let_servers_go(&self) {
+        self.servers_may_go.store(true, Ordering::Release);
+    }
+
+    /// Ends the run at `at`: the phase that is going on then, and all later ones.
+    pub fn cut(&self, phase: usize, at: Nanos) {
+        self.ends[phase..].iter().for_each(|end| end.store(at, Ordering::Release));
+    }
+}
+
+fn known(cell: &AtomicU64) -> Option<Nanos> {
+    Some(cell.load(Ordering::Acquire)).filter(|&at| at != UNKNOWN)
+}

@@ -1,0 +1,223 @@
+//! Timers finer than a millisecond: a heap of deadlines and one timerfd per loop.
+//!
+//! The runtime's own timers and `epoll`'s timeout count in milliseconds, which would quantise the starts of
+//! requests. Here the loop is woken by a timerfd that is armed for the earliest deadline, rounded up to a
+//! quantum, so that deadlines close to each other cost one wake-up.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use polygraph_link::{Nanos, SECOND};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use slab::Slab;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::poller::register;
+
+/// Deadlines within so many nanoseconds share a wake-up unless a run says otherwise.
+pub const DEFAULT_QUANTUM: Nanos = 100_000;
+
+/// The time by the monotonic clock.
+pub fn now() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+}
+
+/// The timers of one loop. Clones are handles to the same timers.
+#[derive(Clone, Debug)]
+pub struct Timers(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    timer: AsyncFd<OwnedFd>,
+    quantum: Nanos,
+    /// Deadlines in order; an entry whose sleeper is gone is skipped when its time comes.
+    agenda: RefCell<BinaryHeap<Reverse<(Nanos, u64, usize)>>>,
+    sleepers: RefCell<Slab<Sleeper>>,
+    /// Numbers sleepers, so that an agenda entry never wakes a later user of the same slot.
+    counter: Cell<u64>,
+    /// When the timerfd fires next.
+    armed: Cell<Nanos>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    number: u64,
+    waker: Waker,
+}
+
+impl Timers {
+    /// Timers for the current loop; must be called inside its runtime.
+    ///
+    /// # Errors
+    /// If the system has no timerfd to give.
+    pub fn new(quantum: Nanos) -> io::Result<Timers> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        Ok(Timers(Rc::new(Inner {
+            timer: register(fd, Interest::READABLE)?,
+            quantum: quantum.max(1),
+            agenda: RefCell::default(),
+            sleepers: RefCell::default(),
+            counter: Cell::new(0),
+            armed: Cell::new(Nanos::MAX),
+        })))
+    }
+
+    /// Wakes sleepers when their time has come; to be run as a task of the loop.
+    pub async fn drive(self) {
+        loop {
+            // The timer is registered edge-triggered and every expiry is an edge: it need not be read.
+            match self.0.timer.readable().await {
+                Ok(mut guard) => guard.clear_ready(),
+                Err(_) => return,
+            }
+            self.0.armed.set(Nanos::MAX);
+            self.wake_due(now());
+            if let Some(&Reverse((at, ..))) = self.0.agenda.borrow().peek() {
+                self.arm(at);
+            }
+        }
+    }
+
+    /// Completes at `at`, never earlier.
+    pub fn sleep_until(&self, at: Nanos) -> Sleep {
+        Sleep { timers: self.clone(), at, slot: None }
+    }
+
+    fn wake_due(&self, now: Nanos) {
+        let mut agenda = self.0.agenda.borrow_mut();
+        while let Some(&Reverse((at, number, slot))) = agenda.peek() {
+            if at > now {
+                break;
+            }
+            agenda.pop();
+            if let Some(sleeper) = self.0.sleepers.borrow().get(slot)
+                && sleeper.number == number
+            {
+                sleeper.waker.wake_by_ref();
+            }
+        }
+    }
+
+    fn arm(&self, at: Nanos) {
+        let at = at.div_ceil(self.0.quantum) * self.0.quantum;
+        if at >= self.0.armed.get() {
+            return;
+        }
+        let time = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: (at / SECOND) as i64, tv_nsec: (at % SECOND) as i64 },
+        };
+        timerfd_settime(self.0.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &time)
+            .expect("an absolute time is accepted by a timer of ours");
+        self.0.armed.set(at);
+    }
+}
+
+/// A sleep in progress; dropping it cancels it.
+#[derive(Debug)]
+pub struct Sleep {
+    timers: Timers,
+    at: Nanos,
+    slot: Option<usize>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if now() >= self.at {
+            return Poll::Ready(());
+        }
+        let inner = Rc::clone(&self.timers.0);
+        match self.slot {
+            Some(slot) => inner.sleepers.borrow_mut()[slot].waker.clone_from(cx.waker()),
+            None => {
+                let number = inner.counter.get() + 1;
+                inner.counter.set(number);
+                let slot = inner.sleepers.borrow_mut().insert(Sleeper { number, waker: cx.waker().clone() });
+                self.slot = Some(slot);
+                inner.agenda.borrow_mut().push(Reverse((self.at, number, slot)));
+                self.timers.arm(self.at);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.timers.0.sleepers.borrow_mut().remove(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_a_loop(test: impl AsyncFnOnce(Timers)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build_local(Default::default())
+            .unwrap();
+        runtime.block_on(async {
+            let timers = Timers::new(DEFAULT_QUANTUM).unwrap();
+            tokio::task::spawn_local(timers.clone().drive());
+            test(timers).await;
+        });
+    }
+
+    #[test]
+    fn sleepers_wake_in_order_and_never_early() {
+        on_a_loop(async |timers| {
+            let order = Rc::new(RefCell::new(Vec::new()));
+            let start = now();
+            let tasks: Vec<_> = [30u64, 10, 20, 0]
+                .map(|ms| {
+                    let (timers, order) = (timers.clone(), Rc::clone(&order));
+                    tokio::task::spawn_local(async move {
+                        let at = start + ms * 1_000_000;
+                        timers.sleep_until(at).await;
+                        assert!(now() >= at);
+                        order.borrow_mut().push(ms);
+                    })
+                })
+                .into();
+            for task in tasks {
+                task.await.unwrap();
+            }
+            assert_eq!(*order.borrow(), [0, 10, 20, 30]);
+        });
+    }
+
+    #[test]
+    fn a_dropped_sleep_leaves_no_sleeper_behind() {
+        on_a_loop(async |timers| {
+            let far = timers.sleep_until(now() + 3600 * SECOND);
+            let near = timers.sleep_until(now() + 1_000_000);
+            // Whichever future is polled first registers both.
+            let mut far = Box::pin(far);
+            std::future::poll_fn(|cx| {
+                assert!(far.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            drop(far);
+            near.await;
+            assert!(timers.0.sleepers.borrow().is_empty());
+        });
+    }
+}

@@ -1,0 +1,79 @@
+//! Deadlines of connections, looked at ten times a second.
+//!
+//! A connection's deadline changes with every transaction and almost never strikes, so setting it must cost
+//! nothing: it is a number in a table that a sweep compares with the clock.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Waker;
+
+use polygraph_link::Nanos;
+use slab::Slab;
+
+/// Time between sweeps in nanoseconds: the resolution of deadlines.
+pub const SWEEP: Nanos = 100_000_000;
+
+/// The deadlines of one loop. Clones are handles to the same table.
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Rc<RefCell<Slab<Entry>>>);
+
+#[derive(Debug)]
+struct Entry {
+    deadline: Nanos,
+    expired: bool,
+    waker: Option<Waker>,
+}
+
+impl Watch {
+    /// A place for a connection without a deadline.
+    pub fn enter(&self) -> usize {
+        self.0.borrow_mut().insert(Entry { deadline: Nanos::MAX, expired: false, waker: None })
+    }
+
+    /// Gives a place back.
+    pub fn leave(&self, place: usize) {
+        self.0.borrow_mut().remove(place);
+    }
+
+    /// Sets the deadline, and forgets that an earlier one has struck.
+    pub fn set(&self, place: usize, deadline: Option<Nanos>) {
+        let entry = &mut self.0.borrow_mut()[place];
+        entry.deadline = deadline.unwrap_or(Nanos::MAX);
+        entry.expired = false;
+    }
+
+    /// True if the deadline has struck; otherwise `waker` is woken when it does.
+    pub fn check(&self, place: usize, waker: &Waker) -> bool {
+        let entry = &mut self.0.borrow_mut()[place];
+        if entry.expired {
+            return true;
+        }
+        if entry.deadline != Nanos::MAX && !entry.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            entry.waker = Some(waker.clone());
+        }
+        false
+    }
+
+    /// Strikes the deadlines that are over.
+    pub fn sweep(&self, now: Nanos) {
+        for (_, entry) in self.0.borrow_mut().iter_mut() {
+            if entry.deadline <= now {
+                entry.deadline = Nanos::MAX;
+                entry.expired = true;
+                if let Some(waker) = entry.waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+
+    /// Number of places in use: the open connections of the loop.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// True without connections.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,90 @@
+//! The statistics lines of the console: `i-<phase>` for an interval, `p-<phase>` for a whole phase.
+
+use crate::figures::value;
+use crate::scope::Scope;
+
+/// The two historic forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Of 1.x: Unix time, name, transactions so far, replies per second, hit ratio in percent, errors, open
+    /// connections.
+    V1,
+    /// Of 2.x to 4.x: minutes since the start, name, transactions so far, replies per second, mean response
+    /// time in milliseconds, hit ratio in percent, errors, open connections.
+    V4,
+}
+
+/// What a line covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// One interval, `i-`.
+    Interval,
+    /// A whole phase, `p-`; without open connections.
+    Phase,
+}
+
+/// Everything a line shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    /// What it covers.
+    pub span: Span,
+    /// Name of the phase.
+    pub phase: &'a str,
+    /// Seconds since the start of the run.
+    pub at_s: f64,
+    /// Time of day at the start of the run, in nanoseconds since 1970.
+    pub start_unix_ns: u64,
+    /// Good transactions since the start of the process.
+    pub ok_so_far: u64,
+    /// What was counted in the interval or phase.
+    pub scope: &'a Scope,
+}
+
+/// The time stamp of a console message: run time in minutes, six wide and zero filled.
+pub fn stamp(at_s: f64) -> String {
+    format!("{:06.2}| ", at_s / 60.0)
+}
+
+impl Line<'_> {
+    /// The line, without line end. Missing values are -1.
+    pub fn text(&self, form: Form) -> String {
+        let figure = |name| value(name, self.scope).unwrap_or(-1.0);
+        let name = match self.span {
+            Span::Interval => format!("i-{}", self.phase),
+            Span::Phase => format!("p-{}", self.phase),
+        };
+        let (rate, hits, errors) = (figure("rep_rate"), figure("rep_dhr"), figure("err_cnt"));
+        let mut line = match form {
+            Form::V1 => {
+                let unix = self.start_unix_ns as f64 * 1e-9 + self.at_s;
+                format!("{unix:.6} {name:<8} {:>9} {rate:>8.2} {hits:>6.2} {errors:>5}", self.ok_so_far)
+            }
+            Form::V4 => {
+                let rptm = figure("resp_tm_mean");
+                format!(
+                    "{}{name:<8} {:>9} {rate:>8.2} {rptm:>6.0} {hits:>6.2} {errors:>5}",
+                    stamp(self.at_s),
+                    self.ok_so_far
+                )
+            }
+        };
+        if self.span == Span::Interval {
+            line.push_str(&format!(" {:>6}", self.scope.block.conns.last));
+        }
+        line
+    }
+
+    /// Names of the columns, aligned with them.
+    pub fn header(form: Form) -> String {
+        match form {
+            Form::V1 => format!(
+                "{:>17} {:<8} {:>9} {:>8} {:>6} {:>5} {:>6}",
+                "unix_time", "phase", "replies", "rep/s", "hit%", "errs", "conns"
+            ),
+            Form::V4 => format!(
+                "minute  {:<8} {:>9} {:>8} {:>6} {:>6} {:>5} {:>6}",
+                "phase", "replies", "rep/s", "ms", "hit%", "errs", "conns"
+            ),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Folds the logs of one run into the facts that verdict, reports and tables are made of.
+
+use std::path::Path;
+
+use polygraph_stats::log::LogError;
+use polygraph_stats::{EndReason, ErrorKind, Header, Interval, ReadLog, Record, Side};
+
+use crate::scope::Scope;
+use crate::series::{self, Point};
+use crate::verdict::{self, Verdict};
+
+/// A log and where it came from.
+#[derive(Debug)]
+pub struct Log {
+    /// Name for people, usually the path.
+    pub name: String,
+    /// What could be read.
+    pub log: ReadLog,
+}
+
+impl Log {
+    /// Reads the log at `path`.
+    ///
+    /// # Errors
+    /// If nothing of it can be used; see [`ReadLog::open`].
+    pub fn open(path: &Path) -> Result<Log, LogError> {
+        Ok(Log { name: path.display().to_string(), log: ReadLog::open(path)? })
+    }
+
+    /// The intervals of the phase with that name.
+    fn intervals_of<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a Interval> {
+        self.log.intervals().filter(move |interval| self.phase_name(interval.phase) == phase)
+    }
+
+    /// The name of a phase; a log without a plan has one phase `dflt`.
+    pub fn phase_name(&self, phase: u32) -> &str {
+        self.log.header.phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
+    }
+}
+
+/// Why logs cannot be folded.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// No log at all.
+    #[error("no log given")]
+    NoLogs,
+}
+
+/// How a phase ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PhaseEnd {
+    /// Its goal was met.
+    Complete,
+    /// It was ended before its goal was met.
+    CutShort,
+    /// The log stops in it.
+    Unended,
+    /// It never began.
+    NotReached,
+}
+
+impl PhaseEnd {
+    /// The state in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            PhaseEnd::Complete => "complete",
+            PhaseEnd::CutShort => "cut short",
+            PhaseEnd::Unended => "log ends in it",
+            PhaseEnd::NotReached => "not reached",
+        }
+    }
+}
+
+/// A phase as all processes of one side saw it.
+#[derive(Clone, Debug)]
+pub struct PhaseFacts {
+    /// Name, for example `meas`.
+    pub name: String,
+    /// Results are taken from this phase.
+    pub primary: bool,
+    /// Planned duration in seconds, if it has one.
+    pub goal_duration_s: Option<f64>,
+    /// Planned number of transactions of all processes together, if it has one.
+    pub goal_xactions: Option<u64>,
+    /// When it began, in seconds since the start of the run; `None` if it did not.
+    pub begin_s: Option<f64>,
+    /// When its last interval ended, in seconds since the start of the run.
+    pub end_s: Option<f64>,
+    /// Seconds of it that no interval covers although it went on: the most that any process lost.
+    pub lost_s: f64,
+    /// How it ended: the worst that happened to it in any process.
+    pub end: PhaseEnd,
+    /// What was counted; `None` if nothing was.
+    pub scope: Option<Scope>,
+}
+
+/// What is known of one process.
+#[derive(Clone, Debug)]
+pub struct ProcessFacts {
+    /// Name of its log.
+    pub log: String,
+    /// What the run is.
+    pub header: Header,
+    /// Why it ended; `None` if the log was not closed.
+    pub end: Option<EndReason>,
+    /// Transactions still running at the end.
+    pub unfinished: Option<u64>,
+    /// Time of the last record in seconds since the start of the run.
+    pub last_s: f64,
+    /// What is missing, in sentences.
+    pub missing: Vec<String>,
+}
+
+/// An example of an error.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Seconds since the start of the run.
+    pub at_s: f64,
+    /// Its class.
+    pub kind: ErrorKind,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// Examples kept of each class of errors.
+const SAMPLES_PER_KIND: usize = 3;
+
+/// Everything known of one side.
+#[derive(Clone, Debug)]
+pub struct SideFacts {
+    /// Which side.
+    pub side: Side,
+    /// Its processes; never empty.
+    pub processes: Vec<ProcessFacts>,
+    /// The phases in the order of the plan.
+    pub phases: Vec<PhaseFacts>,
+    /// All phases together; `None` if nothing was counted.
+    pub total: Option<Scope>,
+    /// The run over time, in windows of equal length; see [`series`].
+    pub series: Vec<Point>,
+    /// The first examples of each class of errors.
+    pub samples: Vec<Sample>,
+}
+
+impl SideFacts {
+    /// Header of the first process.
+    pub fn header(&self) -> &Header {
+        &self.processes[0].header
+    }
+
+    /// The phase with that name.
+    pub fn phase(&self, name: &str) -> Option<&PhaseFacts> {
+        self.phases.iter().find(|phase| phase.name == name)
+    }
+
+    /// Offered request rate of all processes together, per second.
+    pub fn offered_rate(&self) -> Option<f64> {
+        self.processes.iter().map(|process| process.header.offered_rate).sum()
+    }
+}
+
+/// The phases that the headline figures come from.
+#[derive(Clone, Debug)]
+pub struct Headline {
+    /// Their names, joined with `|`.
+    pub phase: String,
+    /// Why these.
+    pub reason: &'static str,
+    /// What was counted in them.
+    pub scope: Scope,
+    /// Begin and end in seconds since the start of the run.
+    pub begin_s: f64,
+    /// See `begin_s`.
+    pub end_s: f64,
+    /// Whether these are phases that were planned to be measured.
+    pub primary: bool,
+}
+
+/// The facts of a run.
+#[derive(Clone, Debug)]
+pub struct RunFacts {
+    /// Time of day of the earliest process start, in nanoseconds since 1970; all times count from it.
+    pub start_unix_ns: u64,
+    /// The robots' side, if it has logs.
+    pub client: Option<SideFacts>,
+    /// The origin servers' side, if it has logs.
+    pub server: Option<SideFacts>,
+    /// What headline figures come from; `None` if no phase counted anything.
+    pub headline: Option<Headline>,
+    /// Can it be trusted?
+    pub verdict: Verdict,
+}
+
+impl RunFacts {
+    /// The side whose figures are the result: the clients', or the servers' if there is no other.
+    pub fn main_side(&self) -> &SideFacts {
+        self.client.as_ref().or(self.server.as_ref()).expect("fold refuses runs without logs")
+    }
+
+    /// Both sides that have logs.
+    pub fn sides(&self) -> impl Iterator<Item = &SideFacts> {
+        self.client.iter().chain(&self.server)
+    }
+
+    /// What is missing from the logs, in sentences.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        self.sides().flat_map(|side| &side.processes).flat_map(|process| &process.missing).map(String::as_str)
+    }
+}
+
+/// Folds the logs of one run. Processes of the same side are taken as concurrent: their phases of the same
+/// name are merged.
+///
+/// # Errors
+/// Without logs.
+pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
+    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().ok_or(FoldError::NoLogs)?;
+    let client = fold_side(logs, Side::Client, start_unix_ns);
+    let server = fold_side(logs, Side::Server, start_unix_ns);
+    let headline = client.as_ref().or(server.as_ref()).and_then(headline);
+    let mut facts = RunFacts { start_unix_ns, client, server, headline, verdict: Verdict::default() };
+    facts.verdict = verdict::judge(&facts);
+    Ok(facts)
+}
+
+/// The logs of one side.
+pub(crate) fn of_side(logs: &[Log], side: Side) -> Vec<&Log> {
+    logs.iter().filter(|log| log.log.header.side == side).collect()
+}
+
+fn fold_side(logs: &[Log], side: Side, start_unix_ns: u64) -> Option<SideFacts> {
+    let logs = of_side(logs, side);
+    if logs.is_empty() {
+        return None;
+    }
+    let phases = fold_phases(&logs, start_unix_ns);
+    Some(SideFacts {
+        side,
+        processes: logs.iter().map(|log| process(log, start_unix_ns)).collect(),
+        total: Scope::sequential(phases.iter().filter_map(|phase| phase.scope.as_ref())),
+        series: series::of_logs(&logs, start_unix_ns),
+        samples: samples(&logs, start_unix_ns),
+        phases,
+    })
+}
+
+/// Seconds by which the time of a log lies behind that of the run.
+pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
+    log.log.header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
+}
+
+fn process(log: &Log, start_unix_ns: u64) -> ProcessFacts {
+    let end = log.log.end();
+    ProcessFacts {
+        log: log.name.clone(),
+        header: log.log.header.clone(),
+        end: end.map(|(reason, _)| reason.clone()),
+        unfinished: end.map(|(_, unfinished)| unfinished),
+        last_s: offset_s(log, start_unix_ns)
+            + log.log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9),
+        missing: log.log.missing.clone(),
+    }
+}
+
+/// The phases of logs of one side, merged by name, in the order of the plans.
+pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
+    let mut names: Vec<&str> = Vec::new();
+    for log in logs {
+        let planned = log.log.header.phases.iter().map(|plan| plan.name.as_str());
+        for name in planned.chain(log.log.intervals().map(|interval| log.phase_name(interval.phase))) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.into_iter().map(|name| fold_phase(logs, name, start_unix_ns)).collect()
+}
+
+fn fold_phase(logs: &[&Log], name: &str, start_unix_ns: u64) -> PhaseFacts {
+    let plans: Vec<_> =
+        logs.iter().flat_map(|log| &log.log.header.phases).filter(|plan| plan.name == name).collect();
+    let taking_part = || logs.iter().filter(|log| log.intervals_of(name).next().is_some());
+    let times = |pick: fn(&Interval) -> u64| {
+        taking_part().flat_map(move |log| {
+            let offset = offset_s(log, start_unix_ns);
+            log.intervals_of(name).map(move |interval| offset + pick(interval) as f64 * 1e-9)
+        })
+    };
+    PhaseFacts {
+        name: name.to_owned(),
+        primary: plans.iter().any(|plan| plan.primary),
+        goal_duration_s: plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
+        goal_xactions: plans.iter().map(|plan| plan.xactions).sum(),
+        begin_s: times(|interval| interval.begin_ns).reduce(f64::min),
+        end_s: times(|interval| interval.end_ns).reduce(f64::max),
+        lost_s: logs.iter().map(|log| lost_s(log, name)).fold(0.0, f64::max),
+        end: logs.iter().map(|log| phase_end(log, name)).max().unwrap_or(PhaseEnd::NotReached),
+        scope: Scope::concurrent(taking_part().map(|log| Scope::of_intervals(log.intervals_of(name)))),
+    }
+}
+
+/// Seconds between begin and end of a phase that its intervals do not cover.
+fn lost_s(log: &Log, name: &str) -> f64 {
+    let (mut begin, mut end) = (None, None);
+    for record in &log.log.records {
+        match record {
+            Record::PhaseBegin { at_ns, phase } if log.phase_name(*phase) == name => begin = Some(*at_ns),
+            Record::PhaseEnd { at_ns, phase, .. } if log.phase_name(*phase) == name => end = Some(*at_ns),
+            _ => {}
+        }
+    }
+    let (Some(begin), Some(end)) = (begin, end) else { return 0.0 };
+    let covered: f64 = log.intervals_of(name).map(Interval::seconds).sum();
+    (end.saturating_sub(begin) as f64 * 1e-9 - covered).max(0.0)
+}
+
+fn phase_end(log: &Log, name: &str) -> PhaseEnd {
+    let ended = log.log.records.iter().rev().find_map(|record| match record {
+        Record::PhaseEnd { phase, complete, .. } if log.phase_name(*phase) == name => Some(*complete),
+        _ => None,
+    });
+    let begun =
+        log.log.records.iter().any(
+            |record| matches!(record, Record::PhaseBegin { phase, .. } if log.phase_name(*phase) == name),
+        );
+    match ended {
+        Some(true) => PhaseEnd::Complete,
+        Some(false) => PhaseEnd::CutShort,
+        None if begun || log.intervals_of(name).next().is_some() => PhaseEnd::Unended,
+        None => PhaseEnd::NotReached,
+    }
+}
+
+fn samples(logs: &[&Log], start_unix_ns: u64) -> Vec<Sample> {
+    let mut all: Vec<Sample> = Vec::new();
+    for log in logs {
+        let offset = offset_s(log, start_unix_ns);
+        for record in &log.log.records {
+            if let Record::ErrorSample { at_ns, kind, detail } = record {
+                all.push(Sample { at_s: offset + *at_ns as f64 * 1e-9, kind: *kind, detail: detail.clone() });
+            }
+        }
+    }
+    all.sort_by(|a, b| a.kind.cmp(&b.kind).then(a.at_s.total_cmp(&b.at_s)));
+    let mut kept: Vec<Sample> = Vec::new();
+    for sample in all {
+        if kept.iter().filter(|known| known.kind == sample.kind).count() < SAMPLES_PER_KIND {
+            kept.push(sample);
+        }
+    }
+    kept
+}
+
+/// Headline figures come from the primary phases. If none of them counted anything, the last phase with the
+/// highest offered rate (within 1 %) stands in, and says so.
+fn headline(side: &SideFacts) -> Option<Headline> {
+    let primary: Vec<_> = side.phases.iter().filter(|phase| phase.primary && phase.scope.is_some()).collect();
+    let (chosen, reason) = if primary.is_empty() {
+        let offered = |phase: &PhaseFacts| {
+            phase.scope.as_ref().and_then(|scope| scope.rate(scope.block.xacts.entered as f64)).unwrap_or(0.0)
+        };
+        let peak = side.phases.iter().map(offered).fold(0.0, f64::max);
+        let busiest =
+            side.phases.iter().rfind(|phase| phase.scope.is_some() && offered(phase) >= 0.99 * peak)?;
+        (vec![busiest], "no primary phase was measured; this is the last one with the highest offered load")
+    } else {
+        (primary, "the phase that the workload measures")
+    };
+    Some(Headline {
+        phase: chosen.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join("|"),
+        reason,
+        scope: Scope::sequential(chosen.iter().filter_map(|phase| phase.scope.as_ref()))?,
+        begin_s: chosen.iter().filter_map(|phase| phase.begin_s).reduce(f64::min)?,
+        end_s: chosen.iter().filter_map(|phase| phase.end_s).reduce(f64::max)?,
+        primary: chosen.iter().any(|phase| phase.primary),
+    })
+}

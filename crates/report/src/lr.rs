@@ -1,0 +1,147 @@
+//! A log in readable form: what the run is, then everything that happened, then what is missing.
+
+use std::fmt::Write as _;
+
+use polygraph_stats::{EndReason, Header, Record};
+
+use crate::console::{Form, Line, Span, stamp};
+use crate::fold::Log;
+use crate::scope::Scope;
+use crate::text::{duration, time_of_day};
+
+/// What [`lr`] shows.
+#[derive(Clone, Copy, Debug)]
+pub struct LrOptions {
+    /// The form of statistics lines.
+    pub form: Form,
+    /// Show comments up to this verbosity level.
+    pub verbosity: u8,
+}
+
+impl Default for LrOptions {
+    fn default() -> Self {
+        LrOptions { form: Form::V4, verbosity: u8::MAX }
+    }
+}
+
+/// Dumps logs, each with its name on top if there are several.
+pub fn lr(logs: &[Log], options: LrOptions) -> String {
+    let mut out = String::new();
+    for log in logs {
+        if logs.len() > 1 {
+            let _ = writeln!(out, "==> {} <==", log.name);
+        }
+        dump(&mut out, log, options);
+    }
+    out
+}
+
+fn dump(out: &mut String, log: &Log, options: LrOptions) {
+    header(out, &log.log.header);
+    let _ = writeln!(out, "{}", Line::header(options.form));
+    let mut ok_so_far = 0;
+    for record in &log.log.records {
+        if let Record::Interval(interval) = record {
+            ok_so_far += interval.block.ok_count();
+        }
+        if let Some(text) = line(log, record, ok_so_far, options) {
+            let _ = writeln!(out, "{text}");
+        }
+    }
+    for missing in &log.log.missing {
+        let _ = writeln!(out, "missing: {missing}");
+    }
+}
+
+fn header(out: &mut String, header: &Header) {
+    let _ = writeln!(
+        out,
+        "{} log of {}, version {}, process {}, {} event loop{}, started {}",
+        header.side.name(),
+        if header.workload.is_empty() { "an unnamed workload" } else { &header.workload },
+        header.version,
+        header.pid,
+        header.loops,
+        if header.loops == 1 { "" } else { "s" },
+        time_of_day(header.start_unix_ns)
+    );
+    if !header.label.is_empty() {
+        let _ = writeln!(out, "label: {}", header.label);
+    }
+    let _ = writeln!(out, "command: {}", crate::text::command(&header.command));
+    for (title, pairs) in [("settings", &header.settings), ("environment", &header.environment)] {
+        let _ = writeln!(out, "{title}:");
+        for (name, value) in pairs {
+            let _ = writeln!(out, "  {name}: {value}");
+        }
+    }
+    let _ = writeln!(out, "phases:");
+    for plan in &header.phases {
+        let goals: Vec<String> = [
+            plan.duration_s.map(duration),
+            plan.xactions.map(|n| format!("{n} transactions")),
+            plan.primary.then(|| "primary".to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let _ = writeln!(
+            out,
+            "  {}: {}",
+            plan.name,
+            if goals.is_empty() { "no goal".into() } else { goals.join(", ") }
+        );
+    }
+}
+
+/// The line of a record; `None` for comments that are not to be shown.
+fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Option<String> {
+    let header = &log.log.header;
+    let statistics = |span, phase: u32, at_ns: u64, scope: &Scope| {
+        Line {
+            span,
+            phase: log.phase_name(phase),
+            at_s: at_ns as f64 * 1e-9,
+            start_unix_ns: header.start_unix_ns,
+            ok_so_far,
+            scope,
+        }
+        .text(options.form)
+    };
+    let said = |at_ns: u64, text: String| Some(stamp(at_ns as f64 * 1e-9) + &text);
+    match record {
+        Record::Header(_) => said(0, "a second header".into()),
+        Record::PhaseBegin { at_ns, phase } => {
+            said(*at_ns, format!("phase {} begins", log.phase_name(*phase)))
+        }
+        Record::Interval(interval) => {
+            let scope = Scope::of_intervals([&**interval]);
+            Some(statistics(Span::Interval, interval.phase, interval.end_ns, &scope))
+        }
+        Record::PhaseEnd { at_ns, phase, complete } => {
+            let scope = Scope::of_intervals(log.log.intervals().filter(|interval| interval.phase == *phase));
+            let cut = if *complete { "" } else { " (cut short)" };
+            Some(statistics(Span::Phase, *phase, *at_ns, &scope) + cut)
+        }
+        Record::Comment { at_ns, level, text } => {
+            (*level <= options.verbosity).then(|| stamp(*at_ns as f64 * 1e-9) + text)
+        }
+        Record::ErrorSample { at_ns, kind, detail } => {
+            said(*at_ns, format!("error: ({}) {}: {detail}", kind.number(), kind.text()))
+        }
+        Record::End { at_ns, reason, unfinished } => {
+            said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))
+        }
+    }
+}
+
+/// Why a run ended, in words.
+pub fn end_reason(reason: &EndReason) -> String {
+    match reason {
+        EndReason::Finished => "all phases met their goals".into(),
+        EndReason::ErrorGoal { phase } => format!("too many transactions failed in phase {phase}"),
+        EndReason::Interrupted => "interrupted".into(),
+        EndReason::Idle => "no traffic for the idle time-out".into(),
+        EndReason::Fatal(why) => format!("fatal: {why}"),
+    }
+}

@@ -1,0 +1,117 @@
+//! What a figure is computed from: everything counted by some processes over some time.
+
+use polygraph_stats::block::ClassStats;
+use polygraph_stats::{Block, Hist, Interval};
+
+/// A folded block with its duration and the health of the processes that filled it.
+///
+/// Scopes combine in two ways. *Concurrent* scopes (the same phase of several processes) have the longer of
+/// the two durations; *sequential* ones (phases of one process) add theirs. Counts add either way.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Number of logs.
+    pub logs: u64,
+    /// Duration in seconds.
+    pub seconds: f64,
+    /// What was counted.
+    pub block: Block,
+    /// All classes of `block` together.
+    pub all: ClassStats,
+    /// Processor time of all event loops, in seconds.
+    pub cpu_seconds: f64,
+    /// Share of the duration (0 to 1) that the busiest event loop was at work. The busiest loop is chosen anew
+    /// in each interval, so this is an upper bound where several loops share the load.
+    pub busiest_share: Option<f64>,
+    /// Resident memory in bytes: the largest of each process, summed over processes.
+    pub rss_bytes: u64,
+    /// The largest step of the time-of-day clock within an interval, in nanoseconds, with its sign.
+    pub clock_step_ns: i64,
+}
+
+impl Scope {
+    /// Folds the intervals of one process, in order.
+    pub fn of_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Scope {
+        let mut scope = Scope { logs: 1, block: Block::new(), ..Scope::default() };
+        let mut busiest_ns = 0;
+        for interval in intervals {
+            scope.seconds += interval.seconds();
+            scope.block.concatenate(&interval.block);
+            scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
+            busiest_ns += interval.busiest_loop_ns;
+            scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
+            scope.note_clock_step(interval.clock_step_ns);
+        }
+        scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
+        scope.sum_up();
+        scope
+    }
+
+    /// Combines scopes of the same time.
+    pub fn concurrent(scopes: impl IntoIterator<Item = Scope>) -> Option<Scope> {
+        let mut all = scopes.into_iter().reduce(|mut all, other| {
+            all.logs += other.logs;
+            all.seconds = all.seconds.max(other.seconds);
+            all.block.merge(&other.block);
+            all.cpu_seconds += other.cpu_seconds;
+            all.busiest_share = all.busiest_share.into_iter().chain(other.busiest_share).reduce(f64::max);
+            all.rss_bytes += other.rss_bytes;
+            all.note_clock_step(other.clock_step_ns);
+            all
+        })?;
+        all.sum_up();
+        Some(all)
+    }
+
+    /// Combines scopes of the same processes that follow each other.
+    pub fn sequential<'a>(scopes: impl IntoIterator<Item = &'a Scope>) -> Option<Scope> {
+        let mut all = scopes.into_iter().cloned().reduce(|mut all, later| {
+            let busy = all.busiest_share.unwrap_or(0.0) * all.seconds
+                + later.busiest_share.unwrap_or(0.0) * later.seconds;
+            all.logs = all.logs.max(later.logs);
+            all.seconds += later.seconds;
+            all.busiest_share = (all.seconds > 0.0).then(|| busy / all.seconds);
+            all.block.concatenate(&later.block);
+            all.cpu_seconds += later.cpu_seconds;
+            all.rss_bytes = all.rss_bytes.max(later.rss_bytes);
+            all.note_clock_step(later.clock_step_ns);
+            all
+        })?;
+        all.sum_up();
+        Some(all)
+    }
+
+    fn note_clock_step(&mut self, step_ns: i64) {
+        if step_ns.unsigned_abs() > self.clock_step_ns.unsigned_abs() {
+            self.clock_step_ns = step_ns;
+        }
+    }
+
+    fn sum_up(&mut self) {
+        self.all = ClassStats {
+            rptm_us: self.block.rptm_us(),
+            due_rptm_us: self.block.due_rptm_us(),
+            size: self.block.sizes(),
+        };
+    }
+
+    /// Number of transactions that ended, well or not.
+    pub fn ended_count(&self) -> u64 {
+        self.block.ok_count() + self.block.failed_count()
+    }
+
+    /// `count` per second; undefined if no time passed.
+    pub fn rate(&self, count: f64) -> Option<f64> {
+        (self.seconds > 0.0).then(|| count / self.seconds)
+    }
+
+    /// One histogram over some classes.
+    pub(crate) fn over(
+        &self,
+        classes: &[polygraph_stats::Class],
+        pick: impl Fn(&ClassStats) -> &Hist,
+    ) -> Hist {
+        let mut hist = Hist::new();
+        classes.iter().for_each(|&class| hist.merge(pick(self.block.class(class))));
+        hist
+    }
+}

@@ -1,0 +1,64 @@
+//! The end of a run on the console.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::figures::value;
+use crate::fold::RunFacts;
+use crate::text::{duration, ms, number};
+use crate::verdict::Weight;
+
+/// Verdict with reasons, load, response time, hit ratio, errors, and where things are: `places` are pairs of
+/// what and where, for example `("report", path)`.
+pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
+    let mut out = String::new();
+    let outcome = facts.verdict.outcome;
+    let _ = writeln!(out, "{}: {}", outcome.word(), outcome.meaning());
+    for finding in &facts.verdict.findings {
+        let lead = if finding.weight == Weight::Warning { "warning: " } else { "" };
+        let _ = writeln!(out, "  - {lead}{}", finding.text);
+    }
+    let mut row = |name: &str, text: String| {
+        let _ = writeln!(out, "{name:<14} {text}");
+    };
+    if let Some(headline) = &facts.headline {
+        let figure = |name| value(name, &headline.scope);
+        let fixed = |name, decimals| number(figure(name), decimals);
+        let header = facts.main_side().header();
+        let stand_in = if headline.primary { String::new() } else { format!(" ({})", headline.reason) };
+        let length = duration(headline.scope.seconds);
+        row("phase", format!("{}, {length} of {}{stand_in}", headline.phase, header.workload));
+        row(
+            "load",
+            format!("{} req/s offered, {} rep/s measured", fixed("req_rate", 2), fixed("rep_rate", 2)),
+        );
+        row(
+            "response time",
+            format!(
+                "mean {}, p50 {}, p95 {}, p99 {}",
+                ms(figure("resp_tm_mean")),
+                ms(figure("resp_tm_p50")),
+                ms(figure("resp_tm_p95")),
+                ms(figure("resp_tm_p99"))
+            ),
+        );
+        if facts.client.is_some() {
+            row(
+                "hit ratio",
+                format!(
+                    "documents {} % of {} % offered, bytes {} % of {} % offered",
+                    fixed("rep_dhr", 2),
+                    fixed("req_dhr", 2),
+                    fixed("rep_bhr", 2),
+                    fixed("req_bhr", 2)
+                ),
+            );
+        }
+        let ended = number(Some(headline.scope.ended_count() as f64), 0);
+        row("errors", format!("{} of {ended} transactions, {} %", fixed("err_cnt", 0), fixed("err_pct", 2)));
+    }
+    for (what, place) in places {
+        row(what, place.display().to_string());
+    }
+    out
+}

@@ -1,0 +1,183 @@
+//! `fold`, `lx`, `lr` and the summary on synthetic logs.
+
+use std::path::Path;
+
+use polygraph_stats::{EndReason, ErrorKind};
+
+use crate::fold::{PhaseEnd, fold};
+use crate::lr::LrOptions;
+use crate::lx::{LxError, LxOptions, LxSide, list_figures, lx_json};
+use crate::testlog::Run;
+use crate::{lr, lx, summary_text};
+
+fn short() -> Run {
+    Run { phases: [1.0, 3.0, 1.0], ..Run::default() }
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn options(phases: &[&str], objects: &[&str]) -> LxOptions {
+    LxOptions { phases: strings(phases), objects: strings(objects), ..LxOptions::default() }
+}
+
+fn extract(run: &Run, phases: &[&str], objects: &[&str]) -> String {
+    lx(&run.logs(), &options(phases, objects)).unwrap()
+}
+
+fn one(run: &Run, phases: &[&str], object: &str) -> f64 {
+    let text = extract(run, phases, &[object]);
+    text.trim_end().rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn phases_fold_from_intervals() {
+    let facts = fold(&Run::default().logs()).unwrap();
+    let client = facts.client.as_ref().unwrap();
+    let phases: Vec<_> = client.phases.iter().map(|p| (p.name.as_str(), p.primary, p.end)).collect();
+    let complete = PhaseEnd::Complete;
+    assert_eq!(phases, [("warm", false, complete), ("meas", true, complete), ("cool", false, complete)]);
+    let headline = facts.headline.as_ref().unwrap();
+    assert_eq!((headline.phase.as_str(), headline.begin_s, headline.end_s), ("meas", 4.0, 34.0));
+    let sum: u64 = client.phases.iter().map(|p| p.scope.as_ref().unwrap().block.ok_count()).sum();
+    assert_eq!(sum, client.total.as_ref().unwrap().block.ok_count());
+    assert_eq!(client.series.len(), 36);
+    let from_series: f64 =
+        client.series.iter().map(|p| p.get("baseline.req.rate").unwrap() * p.seconds).sum();
+    assert_eq!(from_series.round() as u64, client.total.as_ref().unwrap().block.xacts.entered);
+}
+
+#[test]
+fn clients_of_one_run_merge_per_phase() {
+    let (a, b) = (Run::default(), Run { seed: 2, ..Run::default() });
+    let both = fold(&[a.client(), b.client()]).unwrap();
+    let each = [fold(&[a.client()]).unwrap(), fold(&[b.client()]).unwrap()];
+    let scope = &both.headline.as_ref().unwrap().scope;
+    assert_eq!((scope.seconds, scope.logs), (30.0, 2));
+    let sum: u64 = each.iter().map(|facts| facts.headline.as_ref().unwrap().scope.block.ok_count()).sum();
+    assert_eq!(scope.block.ok_count(), sum);
+    assert_eq!(both.client.as_ref().unwrap().offered_rate(), Some(200.0));
+}
+
+#[test]
+fn long_runs_are_aggregated_not_dropped() {
+    let run = Run { rate: 2.0, phases: [100.0, 1500.0, 0.0], ..Run::default() };
+    let facts = fold(&[run.client()]).unwrap();
+    let client = facts.client.as_ref().unwrap();
+    assert!(client.series.len() <= crate::series::MAX_POINTS, "{}", client.series.len());
+    let counted: f64 = client.series.iter().map(|p| p.get("baseline.req.rate").unwrap() * p.seconds).sum();
+    assert_eq!(counted.round() as u64, client.total.as_ref().unwrap().block.xacts.entered);
+}
+
+#[test]
+fn the_table_of_the_paper() {
+    let objects = [
+        "log_cnt",
+        "req_rate",
+        "rep_rate",
+        "resp_tm_mean",
+        "conn_ttl_mean",
+        "req_dhr",
+        "rep_dhr",
+        "err_cnt",
+        "err_pct",
+    ];
+    insta::assert_snapshot!(extract(&Run::default(), &["meas"], &objects));
+}
+
+#[test]
+fn all_figures_of_the_primary_phase() {
+    let run = Run { error: Some((300, ErrorKind::Timeout)), ..Run::default() };
+    insta::assert_snapshot!(extract(&run, &["meas"], &["all"]));
+}
+
+#[test]
+fn undefined_is_minus_one_in_text_and_null_in_json() {
+    // The server knows no offered hits of a perfect cache, and in one second no transaction ends.
+    let run = Run { rate: 1.0, phases: [0.1, 0.1, 0.1], ..Run::default() };
+    assert_eq!(extract(&run, &[], &["resp_tm_mean", "err_cnt"]), "resp_tm_mean: -1.00\nerr_cnt: 0\n");
+    let json = lx_json(&run.logs(), &options(&[], &["resp_tm_mean"])).unwrap();
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&json).unwrap()["figures"]["resp_tm_mean"],
+        serde_json::Value::Null
+    );
+}
+
+#[test]
+fn values_without_names() {
+    let with = LxOptions { values_only: true, ..options(&["meas"], &["log_cnt", "err_pct"]) };
+    assert_eq!(lx(&Run::default().logs(), &with).unwrap(), "1\n0.00\n");
+}
+
+#[test]
+fn objects_match_whole_parts() {
+    let names = |objects: &[&str]| -> Vec<String> {
+        let text = extract(&short(), &[], objects);
+        text.lines().map(|line| line.rsplit_once(": ").unwrap().0.to_owned()).collect()
+    };
+    assert_eq!(names(&["hit.ratio"]), ["hit.ratio.obj", "hit.ratio.byte"]);
+    assert_eq!(names(&["rptm_mean"]), ["rptm_mean:hit", "rptm_mean:miss"]);
+    assert!(names(&["rep"]).iter().all(|name| name.starts_with("rep.")), "rep_rate is another name");
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let error = |options: &LxOptions| lx(&[short().client()], options).unwrap_err();
+    insta::assert_snapshot!(
+        [
+            error(&options(&["measure"], &[])),
+            error(&options(&[], &["resp_time_mean"])),
+            error(&options(&[], &["zzz"])),
+            error(&LxOptions { side: LxSide::Server, ..LxOptions::default() }),
+        ]
+        .map(|error| error.to_string())
+        .join("\n")
+    );
+    assert!(matches!(lx(&[], &LxOptions::default()), Err(LxError::Fold(_))));
+}
+
+#[test]
+fn sides() {
+    let logs = short().logs();
+    let count = |side| lx(&logs, &LxOptions { side, ..options(&[], &["ok_xact.count"]) }).unwrap();
+    assert_eq!(count(LxSide::All), count(LxSide::Client));
+    assert_ne!(count(LxSide::Client), count(LxSide::Server));
+}
+
+#[test]
+fn phases_concatenate() {
+    let run = Run::default();
+    assert_eq!(one(&run, &["warm", "meas"], "duration"), 34.0);
+    let started = |phases: &[&str]| one(&run, phases, "xact.started");
+    assert_eq!(started(&["warm"]) + started(&["meas"]), started(&["warm", "meas"]));
+}
+
+#[test]
+fn the_list_defines_everything() {
+    let list = list_figures(&[]).unwrap();
+    assert!(list.lines().count() > 150);
+    insta::assert_snapshot!(list_figures(&strings(&["req_rate", "conn.ttl", "errors.timeout"])).unwrap());
+}
+
+#[test]
+fn lr_of_a_whole_log() {
+    let run = Run { error: Some((100, ErrorKind::BadStatus)), ..short() };
+    insta::assert_snapshot!(lr(&[run.client()], LrOptions::default()));
+}
+
+#[test]
+fn lr_of_a_killed_log_in_the_old_form() {
+    let run = Run { end: None, stop_at: Some(2.5), ..short() };
+    let options = LrOptions { form: crate::console::Form::V1, ..LrOptions::default() };
+    insta::assert_snapshot!(lr(&run.logs(), options));
+}
+
+#[test]
+fn summaries() {
+    let place = Path::new("runs/test/report.html");
+    let summary = |run: Run| summary_text(&fold(&run.logs()).unwrap(), &[("report", place)]);
+    let overload = Run { capacity: 40.0, open_limit: 400, ..Run::default() };
+    let killed = Run { end: Some(EndReason::Interrupted), stop_at: Some(2.0), ..Run::default() };
+    insta::assert_snapshot!([summary(Run::default()), summary(overload), summary(killed)].join("\n"));
+}

@@ -1,0 +1,130 @@
+//! Numbers, times and commands as people read them.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// What stands for an undefined value.
+pub const UNDEFINED: &str = "–";
+
+/// A number with so many decimals, thousands apart; a dash if it is undefined.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
+    let Some(value) = value else { return UNDEFINED.to_owned() };
+    let plain = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
+    let negative = value < 0.0 && plain.bytes().any(|b| b.is_ascii_digit() && b != b'0');
+    let mut out = String::from(if negative { "-" } else { "" });
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// A number with about three significant digits, more if it is large.
+pub fn short(value: Option<f64>) -> String {
+    let decimals = match value.map(f64::abs) {
+        Some(v) if v >= 100.0 => 0,
+        Some(v) if v >= 10.0 => 1,
+        Some(v) if v > 0.0 && v < 1.0 => 3,
+        Some(v) if v > 0.0 => 2,
+        _ => 0,
+    };
+    number(value, decimals)
+}
+
+/// A time in milliseconds with its unit, in seconds from ten seconds on.
+pub fn ms(value: Option<f64>) -> String {
+    match value {
+        None => UNDEFINED.to_owned(),
+        Some(v) if v >= 10_000.0 => format!("{} s", short(Some(v / 1000.0))),
+        Some(_) => format!("{} ms", short(value)),
+    }
+}
+
+/// A number of bytes in the largest fitting binary unit.
+pub fn bytes(value: Option<f64>) -> String {
+    let Some(mut size) = value else { return UNDEFINED.to_owned() };
+    for unit in ["bytes", "KB", "MB", "GB"] {
+        if size < 1024.0 {
+            return format!("{} {unit}", short(Some(size)));
+        }
+        size /= 1024.0;
+    }
+    format!("{} TB", short(Some(size)))
+}
+
+/// A duration in seconds, minutes and hours.
+pub fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        let text = format!("{seconds:.1}");
+        return format!("{} s", text.strip_suffix(".0").unwrap_or(&text));
+    }
+    let whole = seconds.round() as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, m, 0) => format!("{m} min"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, 0, 0) => format!("{h} h"),
+        (h, m, 0) => format!("{h} h {m} min"),
+        (h, m, s) => format!("{h} h {m} min {s} s"),
+    }
+}
+
+/// A time of day in UTC.
+pub fn time_of_day(unix_ns: u64) -> String {
+    match Timestamp::from_second(i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX)) {
+        Ok(time) => time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => UNDEFINED.to_owned(),
+    }
+}
+
+/// A command line that a shell takes.
+pub fn command(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        for (value, decimals, want) in [
+            (Some(1234567.891), 2, "1,234,567.89"),
+            (Some(999.0), 0, "999"),
+            (Some(-1000.5), 1, "-1,000.5"),
+            (Some(-0.001), 2, "0.00"),
+            (None, 2, "–"),
+        ] {
+            assert_eq!(number(value, decimals), want);
+        }
+        assert_eq!(
+            (ms(Some(1390.4)), ms(Some(0.0421)), ms(Some(31000.0))),
+            ("1,390 ms".into(), "0.042 ms".into(), "31.0 s".into())
+        );
+        assert_eq!((bytes(Some(0.0)), bytes(Some(13_000.0))), ("0 bytes".into(), "12.7 KB".into()));
+    }
+
+    #[test]
+    fn durations_and_commands() {
+        assert_eq!(
+            [duration(4.0), duration(0.25), duration(3600.0), duration(3725.0)],
+            ["4 s", "0.2 s", "1 h", "1 h 2 min 5 s"]
+        );
+        assert_eq!(command(&["a".into(), "b c".into(), "it's".into()]), "a 'b c' 'it'\\''s'");
+        assert_eq!(time_of_day(920_863_899_589_571_000), "1999-03-08 03:31:39 UTC");
+    }
+}

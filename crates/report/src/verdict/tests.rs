@@ -1,0 +1,187 @@
+use super::*;
+use crate::fold::fold;
+use crate::testlog::{Run, read};
+use polygraph_stats::Side;
+
+/// Judges the logs of `run`; wants that outcome, and that the rules say so (warnings in brackets).
+fn check(run: &Run, outcome: Outcome, rules: &[&str]) {
+    check_logs(&run.logs(), outcome, rules);
+}
+
+fn check_logs(logs: &[crate::Log], outcome: Outcome, rules: &[&str]) {
+    let verdict = fold(logs).unwrap().verdict;
+    let mut got: Vec<String> = verdict
+        .findings
+        .iter()
+        .map(|f| if f.weight == Weight::Warning { format!("({})", f.rule) } else { f.rule.to_owned() })
+        .collect();
+    got.sort();
+    let mut want: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    want.sort();
+    assert_eq!((verdict.outcome, got), (outcome, want), "{verdict:#?}");
+}
+
+#[test]
+fn a_healthy_run_is_valid() {
+    check(&Run::default(), Outcome::Valid, &[]);
+    check(&Run { rate: 50.0, seed: 2, ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn healthy_runs_of_many_seeds_and_rates_are_valid() {
+    for seed in 10..30 {
+        let rate = 40.0 + 10.0 * (seed % 7) as f64;
+        check(&Run { rate, seed, ..Run::default() }, Outcome::Valid, &[]);
+    }
+}
+
+#[test]
+fn a_phase_without_warm_up_does_not_look_like_overload() {
+    check(&Run { phases: [0.0, 30.0, 0.0], ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn one_side_only() {
+    check_logs(&[Run::default().client()], Outcome::Valid, &["(one side)"]);
+    check_logs(&[Run::default().server()], Outcome::Invalid, &["one side"]);
+}
+
+#[test]
+fn interrupted_client() {
+    let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() };
+    check(&run, Outcome::Invalid, &["interrupted", "phase"]);
+    let run = Run { end: Some(EndReason::Fatal("no memory".into())), stop_at: Some(35.0), ..Run::default() };
+    check_logs(&[run.client()], Outcome::Invalid, &["interrupted", "(one side)"]);
+}
+
+#[test]
+fn killed_client() {
+    let run = Run { end: None, stop_at: Some(20.0), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], Outcome::Invalid, &["interrupted", "phase"]);
+}
+
+#[test]
+fn log_cut_inside_a_record() {
+    let mut bytes = Run::default().bytes(Side::Client);
+    bytes.truncate(bytes.len() * 2 / 3);
+    let logs = [read("client.log", &bytes), Run::default().server()];
+    check_logs(&logs, Outcome::Invalid, &["interrupted", "interrupted", "phase"]);
+}
+
+#[test]
+fn a_server_must_live_as_long_as_the_primary_phase() {
+    let killed = |at| Run { end: None, stop_at: Some(at), ..Run::default() }.server();
+    check_logs(&[Run::default().client(), killed(20.0)], Outcome::Invalid, &["interrupted"]);
+    check_logs(&[Run::default().client(), killed(35.0)], Outcome::Valid, &["(interrupted)"]);
+}
+
+#[test]
+fn primary_phase_never_reached() {
+    let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(3.0), ..Run::default() };
+    check(&run, Outcome::Invalid, &["interrupted", "phase", "(samples)"]);
+}
+
+#[test]
+fn a_stuck_bench() {
+    let run = Run { lost: Some((20.0, 26.0)), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], Outcome::Invalid, &["gaps"]);
+    let blip = Run { lost: Some((20.0, 21.0)), ..Run::default() };
+    check_logs(&[blip.client(), Run::default().server()], Outcome::Valid, &[]);
+    let slow = Run { capacity: 80.0, lost: Some((20.0, 22.0)), ..Run::default() };
+    check_logs(
+        &[slow.client(), Run::default().server()],
+        Outcome::Invalid,
+        &["gaps", "(following)", "(growing)"],
+    );
+}
+
+#[test]
+fn saturated_client_and_saturated_server() {
+    check(&Run { busy: 0.93, ..Run::default() }, Outcome::Invalid, &["saturated", "saturated"]);
+    let busy_server = Run { busy: 0.93, ..Run::default() }.server();
+    check_logs(&[Run::default().client(), busy_server], Outcome::Invalid, &["saturated"]);
+    check(&Run { busy: 0.89, ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn late_starts() {
+    // The mean response time is about 1.4 s, so 70 ms are allowed.
+    check(&Run { late_us: 100_000, ..Run::default() }, Outcome::Invalid, &["late"]);
+    check(&Run { late_us: 40_000, ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn clock_step() {
+    check(&Run { clock_step_ns: -150_000_000, ..Run::default() }, Outcome::Invalid, &["clock", "clock"]);
+    check(&Run { clock_step_ns: 50_000_000, ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn few_samples() {
+    check(&Run { rate: 10.0, ..Run::default() }, Outcome::Valid, &["(samples)"]);
+    check(&Run { rate: 2.0, ..Run::default() }, Outcome::Invalid, &["samples"]);
+}
+
+#[test]
+fn a_bench_that_does_not_offer_the_load() {
+    check(&Run { started_share: 0.8, ..Run::default() }, Outcome::Invalid, &["offered"]);
+}
+
+#[test]
+fn out_of_local_resources() {
+    let run = Run { error: Some((200, ErrorKind::NoPort)), ..Run::default() };
+    check(&run, Outcome::Invalid, &["resources"]);
+}
+
+#[test]
+fn error_share() {
+    check(&Run { error: Some((20, ErrorKind::BadStatus)), ..Run::default() }, Outcome::Failed, &["errors"]);
+    check(&Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() }, Outcome::Failed, &["errors"]);
+    check(&Run { error: Some((50, ErrorKind::Timeout)), ..Run::default() }, Outcome::Valid, &[]);
+}
+
+#[test]
+fn error_goal() {
+    let run = Run {
+        error: Some((3, ErrorKind::NoReply)),
+        end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
+        stop_at: Some(12.0),
+        ..Run::default()
+    };
+    check(&run, Outcome::Failed, &["error goal", "errors", "phase", "(samples)"]);
+}
+
+#[test]
+fn a_device_that_cannot_follow() {
+    check(&Run { capacity: 80.0, ..Run::default() }, Outcome::Failed, &["following", "growing"]);
+    let limited = Run { capacity: 40.0, open_limit: 500, ..Run::default() };
+    check(&limited, Outcome::Failed, &["errors"]);
+}
+
+#[test]
+fn wrong_replies() {
+    check(
+        &Run { error: Some((500, ErrorKind::WrongObject)), ..Run::default() },
+        Outcome::Failed,
+        &["correctness"],
+    );
+    check(
+        &Run { error: Some((1700, ErrorKind::UncachableHit)), ..Run::default() },
+        Outcome::Valid,
+        &["(correctness)"],
+    );
+}
+
+#[test]
+fn a_saturated_bench_excuses_a_slow_device_but_not_wrong_answers() {
+    let slow = Run { busy: 0.95, capacity: 80.0, ..Run::default() };
+    check(&slow, Outcome::Invalid, &["saturated", "saturated", "(following)", "(growing)"]);
+    let wrong = Run { busy: 0.95, error: Some((20, ErrorKind::BadStatus)), ..Run::default() };
+    check(&wrong, Outcome::Failed, &["saturated", "saturated", "errors"]);
+}
+
+#[test]
+fn late_or_interrupted_runs_do_not_excuse_the_device() {
+    let run = Run { late_us: 400_000, error: Some((10, ErrorKind::Timeout)), ..Run::default() };
+    check(&run, Outcome::Failed, &["errors", "late"]);
+}

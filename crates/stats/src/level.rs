@@ -1,0 +1,95 @@
+//! Levels: how many of something there are at a time (open connections, running transactions).
+
+use serde::{Deserialize, Serialize};
+
+/// A level over an interval: its value, its mean over time, and what entered and left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// Value at the end of the interval.
+    pub last: u64,
+    /// Largest value in the interval; for merged levels the sum of the parts' largest, an upper bound.
+    pub peak: u64,
+    /// Number of increments.
+    pub entered: u64,
+    /// Number of decrements.
+    pub left: u64,
+    /// Integral of the level over the interval, in units times seconds.
+    pub integral: f64,
+    /// Time of the last change in nanoseconds; of use only while the interval is filled.
+    #[serde(skip)]
+    changed_ns: u64,
+}
+
+impl Level {
+    /// One more at `now_ns`.
+    pub fn enter(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        self.last += 1;
+        self.entered += 1;
+        self.peak = self.peak.max(self.last);
+    }
+
+    /// One less at `now_ns`.
+    pub fn leave(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        self.last = self.last.saturating_sub(1);
+        self.left += 1;
+    }
+
+    /// Ends the interval at `now_ns`: brings the integral up to date.
+    pub fn advance(&mut self, now_ns: u64) {
+        let elapsed = now_ns.saturating_sub(self.changed_ns);
+        self.integral += self.last as f64 * elapsed as f64 * 1e-9;
+        self.changed_ns = self.changed_ns.max(now_ns);
+    }
+
+    /// The level to begin the next interval with, after [`Level::advance`]: same value, nothing counted yet.
+    #[must_use]
+    pub fn carry(&self) -> Level {
+        Level { last: self.last, peak: self.last, changed_ns: self.changed_ns, ..Level::default() }
+    }
+
+    /// Adds a concurrent level (another loop, same interval).
+    pub fn merge(&mut self, other: &Level) {
+        self.last += other.last;
+        self.peak += other.peak;
+        self.entered += other.entered;
+        self.left += other.left;
+        self.integral += other.integral;
+    }
+
+    /// Appends the level of a later interval.
+    pub fn concatenate(&mut self, later: &Level) {
+        self.last = later.last;
+        self.peak = self.peak.max(later.peak);
+        self.entered += later.entered;
+        self.left += later.left;
+        self.integral += later.integral;
+    }
+
+    /// Mean over `seconds`; `None` if no time passed.
+    pub fn mean(&self, seconds: f64) -> Option<f64> {
+        (seconds > 0.0).then(|| self.integral / seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_mean_is_weighted_by_time() {
+        let mut level = Level::default();
+        level.enter(0);
+        level.enter(SECOND);
+        level.leave(3 * SECOND);
+        level.advance(4 * SECOND);
+        assert_eq!(level.mean(4.0), Some((1.0 + 2.0 * 2.0 + 1.0) / 4.0));
+        assert_eq!((level.last, level.peak, level.entered, level.left), (1, 2, 2, 1));
+        let mut next = level.carry();
+        next.advance(5 * SECOND);
+        assert_eq!(next.mean(1.0), Some(1.0));
+    }
+}

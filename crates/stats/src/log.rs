@@ -1,0 +1,372 @@
+//! The log file: a signature, then frames, each of which can be read without its neighbours.
+//!
+//! ```text
+//! file  = "polygraph log" LF version(u8) LF frame*
+//! frame = length(u32 LE, of the payload) crc32(u32 LE, of the payload) payload(postcard record)
+//! ```
+//!
+//! Frames are handed to the kernel as they are made, so a killed process loses at most what it counted since
+//! its last interval. The reader takes what is whole, and says what is missing.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use crate::record::{EndReason, Header, Interval, Record};
+
+const SIGNATURE: &[u8] = b"polygraph log\n";
+/// Version of the record format. A reader takes logs of its own version only.
+pub const VERSION: u8 = 1;
+/// Larger frames cannot be right.
+const MAX_FRAME: usize = 64 << 20;
+
+/// Why a log cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file does not begin like a log.
+    #[error("{path} is not a polygraph log")]
+    Foreign {
+        /// The file.
+        path: String,
+    },
+    /// The log has another format version.
+    #[error("{path} has log format {found}, this program reads {VERSION}; use the version that wrote it")]
+    Version {
+        /// The file.
+        path: String,
+        /// Version of the file.
+        found: u8,
+    },
+    /// There is no whole header.
+    #[error("{path} has no readable header: the process ended before it could write one")]
+    NoHeader {
+        /// The file.
+        path: String,
+    },
+}
+
+/// Appends records to a log.
+#[derive(Debug)]
+pub struct LogWriter<W> {
+    out: W,
+    frame: Vec<u8>,
+}
+
+impl LogWriter<File> {
+    /// Creates (or empties) the file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be created or written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        LogWriter::new(File::create(path)?)
+    }
+}
+
+impl<W: Write> LogWriter<W> {
+    /// Starts a log on `out`, which should not buffer.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn new(mut out: W) -> io::Result<Self> {
+        out.write_all(SIGNATURE)?;
+        out.write_all(&[VERSION, b'\n'])?;
+        Ok(LogWriter { out, frame: Vec::new() })
+    }
+
+    /// Appends a record; it is in the hands of the operating system when the call returns.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.frame.clear();
+        self.frame.extend_from_slice(&[0; 8]);
+        let frame = postcard::to_extend(record, std::mem::take(&mut self.frame)).map_err(io::Error::other)?;
+        self.frame = frame;
+        let payload = &self.frame[8..];
+        let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        let crc = crc32fast::hash(payload);
+        self.frame[..4].copy_from_slice(&length.to_le_bytes());
+        self.frame[4..8].copy_from_slice(&crc.to_le_bytes());
+        self.out.write_all(&self.frame)
+    }
+}
+
+/// What the next frame turned out to be.
+#[derive(Debug)]
+pub enum Readable {
+    /// A whole record.
+    Record(Box<Record>),
+    /// The end of the file, right after a frame.
+    End,
+    /// The file ends inside a frame, or the frame is damaged; nothing after it can be trusted.
+    Damaged {
+        /// Position of the frame in the file.
+        at: u64,
+    },
+}
+
+/// Reads records one after the other.
+#[derive(Debug)]
+pub struct LogReader<R> {
+    input: R,
+    at: u64,
+}
+
+impl LogReader<BufReader<File>> {
+    /// Opens the log at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a log of this version.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| LogError::Io { path: name.clone(), source })?;
+        LogReader::new(BufReader::with_capacity(1 << 20, file), &name)
+    }
+}
+
+impl<R: Read> LogReader<R> {
+    /// Reads the signature of a log from `input`; `name` is for messages.
+    ///
+    /// # Errors
+    /// If `input` is not a log of this version.
+    pub fn new(mut input: R, name: &str) -> Result<Self, LogError> {
+        let mut start = [0; SIGNATURE.len() + 2];
+        let read = read_up_to(&mut input, &mut start)
+            .map_err(|source| LogError::Io { path: name.to_owned(), source })?;
+        if read < start.len() || !start.starts_with(SIGNATURE) {
+            return Err(LogError::Foreign { path: name.to_owned() });
+        }
+        let found = start[SIGNATURE.len()];
+        if found != VERSION {
+            return Err(LogError::Version { path: name.to_owned(), found });
+        }
+        Ok(LogReader { input, at: start.len() as u64 })
+    }
+
+    /// The next record, the end, or the place where the log is damaged.
+    pub fn next_record(&mut self) -> Readable {
+        let damaged = Readable::Damaged { at: self.at };
+        let mut head = [0; 8];
+        match read_up_to(&mut self.input, &mut head) {
+            Ok(0) => return Readable::End,
+            Ok(8) => {}
+            _ => return damaged,
+        }
+        let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
+        let crc = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        if length > MAX_FRAME {
+            return damaged;
+        }
+        let mut payload = vec![0; length];
+        match read_up_to(&mut self.input, &mut payload) {
+            Ok(read) if read == length && crc32fast::hash(&payload) == crc => {}
+            _ => return damaged,
+        }
+        self.at += 8 + length as u64;
+        match postcard::from_bytes(&payload) {
+            Ok(record) => Readable::Record(Box::new(record)),
+            Err(_) => damaged,
+        }
+    }
+}
+
+fn read_up_to(input: &mut impl Read, mut buf: &mut [u8]) -> io::Result<usize> {
+    let mut total = 0;
+    while !buf.is_empty() {
+        match input.read(buf) {
+            Ok(0) => break,
+            Ok(n) => {
+                total += n;
+                buf = &mut buf[n..];
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(total)
+}
+
+/// A log in memory, with what is missing named.
+#[derive(Debug)]
+pub struct ReadLog {
+    /// What the run is.
+    pub header: Header,
+    /// All records after the header, in order, up to the first damage.
+    pub records: Vec<Record>,
+    /// What is missing or damaged, in sentences for people; empty for a complete log.
+    pub missing: Vec<String>,
+}
+
+impl ReadLog {
+    /// Reads the log at `path`.
+    ///
+    /// # Errors
+    /// If nothing of it can be used. A damaged or unfinished log is no error, see [`ReadLog::missing`].
+    pub fn open(path: &Path) -> Result<ReadLog, LogError> {
+        let name = path.display().to_string();
+        ReadLog::read(LogReader::open(path)?, &name)
+    }
+
+    /// Reads everything from `reader`; `name` is for messages.
+    ///
+    /// # Errors
+    /// If there is no whole header.
+    pub fn read<R: Read>(mut reader: LogReader<R>, name: &str) -> Result<ReadLog, LogError> {
+        let header = match reader.next_record() {
+            Readable::Record(record) => match *record {
+                Record::Header(header) => *header,
+                _ => return Err(LogError::NoHeader { path: name.to_owned() }),
+            },
+            _ => return Err(LogError::NoHeader { path: name.to_owned() }),
+        };
+        let mut log = ReadLog { header, records: Vec::new(), missing: Vec::new() };
+        loop {
+            match reader.next_record() {
+                Readable::Record(record) => log.records.push(*record),
+                Readable::End => break,
+                Readable::Damaged { at } => {
+                    log.missing.push(format!("{name} is damaged or cut off at byte {at}"));
+                    break;
+                }
+            }
+        }
+        if log.end().is_none() {
+            let last = log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9);
+            log.missing.push(format!(
+                "{name} was not closed: the process was killed; it ends {last:.1} s into the run"
+            ));
+        }
+        Ok(log)
+    }
+
+    /// The intervals in order.
+    pub fn intervals(&self) -> impl Iterator<Item = &Interval> {
+        self.records.iter().filter_map(|record| match record {
+            Record::Interval(interval) => Some(&**interval),
+            _ => None,
+        })
+    }
+
+    /// Why the run ended and how many transactions were unfinished; `None` if the log was not closed.
+    pub fn end(&self) -> Option<(&EndReason, u64)> {
+        self.records.iter().rev().find_map(|record| match record {
+            Record::End { reason, unfinished, .. } => Some((reason, *unfinished)),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{Block, Class};
+    use crate::record::Side;
+
+    fn header() -> Record {
+        Record::Header(Box::new(Header {
+            side: Side::Client,
+            version: "0".into(),
+            label: String::new(),
+            start_unix_ns: 1,
+            pid: 1,
+            environment: vec![("kernel".into(), "6".into())],
+            command: vec!["polyclt".into()],
+            settings: vec![],
+            workload: "PolyMix-1".into(),
+            loops: 1,
+            phases: vec![],
+            offered_rate: Some(10.0),
+            offered_dhr: Some(0.55),
+        }))
+    }
+
+    fn interval(second: u64) -> Record {
+        let mut block = Block::new();
+        block.class_mut(Class::Hit).rptm_us.record(second * 100);
+        Record::Interval(Box::new(Interval {
+            phase: 0,
+            begin_ns: second * 1_000_000_000,
+            end_ns: (second + 1) * 1_000_000_000,
+            cpu_ns: 5,
+            busiest_loop_ns: 5,
+            rss_bytes: 1,
+            clock_step_ns: -3,
+            block,
+        }))
+    }
+
+    fn log() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = LogWriter::new(&mut bytes).unwrap();
+        writer.write(&header()).unwrap();
+        (0..5).for_each(|s| writer.write(&interval(s)).unwrap());
+        writer.write(&Record::End { at_ns: 5, reason: EndReason::Finished, unfinished: 2 }).unwrap();
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<ReadLog, LogError> {
+        ReadLog::read(LogReader::new(bytes, "x.log")?, "x.log")
+    }
+
+    #[test]
+    fn a_whole_log_is_read_back() {
+        let log = read(&log()).unwrap();
+        assert_eq!(log.records[..5], (0..5).map(interval).collect::<Vec<_>>());
+        assert_eq!(log.end(), Some((&EndReason::Finished, 2)));
+        assert!(log.missing.is_empty());
+    }
+
+    #[test]
+    fn a_log_cut_anywhere_gives_its_whole_part() {
+        let bytes = log();
+        let mut seen = 0;
+        for cut in 0..bytes.len() {
+            if let Ok(log) = read(&bytes[..cut]) {
+                assert!(log.records.len() >= seen);
+                seen = log.records.len();
+                assert!(!log.missing.is_empty(), "cut at {cut}");
+            }
+        }
+        assert_eq!(seen, 5);
+    }
+
+    #[test]
+    fn damage_is_noticed() {
+        let mut bytes = log();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        let log = read(&bytes).unwrap();
+        assert!(log.records.len() < 6);
+        assert!(log.missing[0].contains("damaged"), "{:?}", log.missing);
+    }
+
+    #[test]
+    fn foreign_files_and_versions_are_refused() {
+        assert!(matches!(read(b"GIF89a..............."), Err(LogError::Foreign { .. })));
+        assert!(matches!(read(b""), Err(LogError::Foreign { .. })));
+        let mut bytes = log();
+        bytes[SIGNATURE.len()] = 99;
+        assert!(matches!(read(&bytes), Err(LogError::Version { found: 99, .. })));
+    }
+
+    #[test]
+    fn random_damage_never_panics() {
+        // Every byte set to each of three values: lengths, checksums and payloads all get hit.
+        let bytes = log();
+        for at in 0..bytes.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                let _ = read(&damaged);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The records of a log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::Block;
+use crate::error::ErrorKind;
+
+/// Which side of the device a process simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// Robots.
+    Client,
+    /// Origin servers.
+    Server,
+}
+
+impl Side {
+    /// `client` or `server`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Client => "client",
+            Side::Server => "server",
+        }
+    }
+}
+
+/// First record of every log: what this run is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Which side.
+    pub side: Side,
+    /// Version of the program.
+    pub version: String,
+    /// Label of the run, may be empty.
+    pub label: String,
+    /// Time of day at the start of the run, in nanoseconds since 1970; all other times count from it.
+    pub start_unix_ns: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Kernel, host name, processor count, descriptor limit and the like, for people.
+    pub environment: Vec<(String, String)>,
+    /// The command line, word by word.
+    pub command: Vec<String>,
+    /// The settings in force, defaults included.
+    pub settings: Vec<(String, String)>,
+    /// Name of the workload, for example `PolyMix-1`.
+    pub workload: String,
+    /// Number of event loops.
+    pub loops: u32,
+    /// The phases that were planned.
+    pub phases: Vec<PhasePlan>,
+    /// Offered request rate in transactions per second; `None` for a closed loop and for servers.
+    pub offered_rate: Option<f64>,
+    /// The hit ratio that the workload offers (0 to 1), if it says so.
+    pub offered_dhr: Option<f64>,
+}
+
+/// What was planned for a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhasePlan {
+    /// Name, for example `meas`.
+    pub name: String,
+    /// The phase that results are taken from.
+    pub primary: bool,
+    /// Its statistics count when results of the whole run are asked for.
+    pub log_stats: bool,
+    /// Planned duration in seconds, if it has one.
+    pub duration_s: Option<f64>,
+    /// Planned number of transactions, if it has one.
+    pub xactions: Option<u64>,
+}
+
+/// The merged blocks of all loops for one interval. Intervals never cross phase boundaries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Index of the phase in [`Header::phases`].
+    pub phase: u32,
+    /// Begin and end in nanoseconds since the start of the run.
+    pub begin_ns: u64,
+    /// See `begin_ns`.
+    pub end_ns: u64,
+    /// Processor time that the event loops used in the interval, in nanoseconds, summed over loops.
+    pub cpu_ns: u64,
+    /// Processor time of the busiest loop in nanoseconds.
+    pub busiest_loop_ns: u64,
+    /// Resident memory of the process in bytes at the end of the interval.
+    pub rss_bytes: u64,
+    /// Difference between the passage of time by the time-of-day clock and by the monotonic clock, in
+    /// nanoseconds: large values mean that the clock was set.
+    pub clock_step_ns: i64,
+    /// What was counted.
+    pub block: Block,
+}
+
+impl Interval {
+    /// Length in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.begin_ns) as f64 * 1e-9
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndReason {
+    /// All phases met their goals.
+    Finished,
+    /// Too many transactions failed: a negative goal was reached in the named phase.
+    ErrorGoal {
+        /// Name of the phase.
+        phase: String,
+    },
+    /// The user or the system asked the process to stop.
+    Interrupted,
+    /// No traffic for the idle time-out.
+    Idle,
+    /// Something outside the workload made it impossible to go on.
+    Fatal(String),
+}
+
+/// A record of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Record {
+    /// What this run is; always first.
+    Header(Box<Header>),
+    /// A phase began.
+    PhaseBegin {
+        /// Time in nanoseconds since the start of the run.
+        at_ns: u64,
+        /// Index in [`Header::phases`].
+        phase: u32,
+    },
+    /// What was counted in an interval.
+    Interval(Box<Interval>),
+    /// A phase ended.
+    PhaseEnd {
+        /// Time in nanoseconds since the start of the run.
+        at_ns: u64,
+        /// Index in [`Header::phases`].
+        phase: u32,
+        /// Its goal was met; otherwise it was cut short.
+        complete: bool,
+    },
+    /// A message for people.
+    Comment {
+        /// Time in nanoseconds since the start of the run.
+        at_ns: u64,
+        /// Verbosity level from which it is shown on the console.
+        level: u8,
+        /// The message.
+        text: String,
+    },
+    /// An example of an error.
+    ErrorSample {
+        /// Time in nanoseconds since the start of the run.
+        at_ns: u64,
+        /// Its class.
+        kind: ErrorKind,
+        /// The facts: URL, peer, what was seen.
+        detail: String,
+    },
+    /// Last record of a log that was closed in order.
+    End {
+        /// Time in nanoseconds since the start of the run.
+        at_ns: u64,
+        /// Why the run ended.
+        reason: EndReason,
+        /// Transactions that were still running.
+        unfinished: u64,
+    },
+}

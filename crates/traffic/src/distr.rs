@@ -1,0 +1,241 @@
+//! The distributions a workload may name, in the base unit of whatever they describe (seconds, bytes, counts).
+
+use std::fmt;
+
+use crate::rng::Random;
+
+/// A probability distribution of a non-negative quantity.
+///
+/// Samples are drawn by methods with a fixed formula, not by a library's current algorithm, because results
+/// must repeat from a seed across releases.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub enum Distr {
+    /// Always the same value.
+    Const(f64),
+    /// Uniform over `[min, max)`.
+    Unif {
+        /// Smallest value.
+        min: f64,
+        /// Upper bound, never reached.
+        max: f64,
+    },
+    /// Exponential.
+    Exp {
+        /// Mean value.
+        mean: f64,
+    },
+    /// Normal; negative draws become 0 (see [`Distr::sample`]).
+    Norm {
+        /// Mean of the normal before negative draws are cut.
+        mean: f64,
+        /// Standard deviation.
+        sd: f64,
+    },
+    /// Lognormal, given by mean and standard deviation of the *result* (not of its logarithm).
+    Logn {
+        /// Mean value.
+        mean: f64,
+        /// Standard deviation.
+        sd: f64,
+    },
+    /// Zipf with exponent 1 over `1..=n`: value `k` has a probability proportional to `1/k`.
+    Zipf {
+        /// Largest value.
+        n: u64,
+    },
+    /// `1, 2, ... period, 1, 2, ...` in order of the draws' index, here drawn uniformly when there is no index.
+    Seq {
+        /// Number of values.
+        period: u64,
+    },
+}
+
+impl Distr {
+    /// Draws a value.
+    ///
+    /// All quantities in workloads (times, sizes, counts) are non-negative, so a negative draw of `Norm`
+    /// becomes 0. For PolyMix-1's think time, normal with mean 3 s and deviation 1.5 s, that concerns 2.3 %
+    /// of the draws and lifts the mean to 3.013 s.
+    pub fn sample(&self, rng: &mut impl Random) -> f64 {
+        match *self {
+            Distr::Const(value) => value,
+            Distr::Unif { min, max } => min + (max - min) * rng.unit(),
+            Distr::Exp { mean } => -mean * positive_unit(rng).ln(),
+            Distr::Norm { mean, sd } => (mean + sd * standard_normal(rng)).max(0.0),
+            Distr::Logn { mean, sd } => {
+                if mean <= 0.0 {
+                    return 0.0;
+                }
+                let variance = (1.0 + (sd / mean).powi(2)).ln();
+                (mean.ln() - variance / 2.0 + variance.sqrt() * standard_normal(rng)).exp()
+            }
+            Distr::Zipf { n } => zipf(n, rng.unit()) as f64,
+            Distr::Seq { period } => (1 + rng.below(period)) as f64,
+        }
+    }
+
+    /// The mean of the values that [`Distr::sample`] gives.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Distr::Const(value) => value,
+            Distr::Unif { min, max } => (min + max) / 2.0,
+            Distr::Exp { mean } | Distr::Logn { mean, .. } => mean,
+            Distr::Norm { mean, sd } if sd > 0.0 => {
+                // Mean of max(0, N(mean, sd)): mean * cdf(z) + sd * pdf(z) with z = mean / sd.
+                let z = mean / sd;
+                let pdf = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+                mean * normal_cdf(z) + sd * pdf
+            }
+            Distr::Norm { mean, .. } => mean.max(0.0),
+            Distr::Zipf { n } => n as f64 / harmonic(n),
+            Distr::Seq { period } => (1.0 + period as f64) / 2.0,
+        }
+    }
+
+    /// A value that few draws exceed (about one in a thousand): used to bound waiting, never to measure.
+    pub fn high(&self) -> f64 {
+        match *self {
+            Distr::Const(value) => value,
+            Distr::Unif { max, .. } => max,
+            Distr::Exp { mean } => mean * 1000f64.ln(),
+            Distr::Norm { mean, sd } => (mean + 3.0 * sd).max(0.0),
+            Distr::Logn { mean, sd } if mean > 0.0 => {
+                let variance = (1.0 + (sd / mean).powi(2)).ln();
+                (mean.ln() - variance / 2.0 + 3.0 * variance.sqrt()).exp()
+            }
+            Distr::Logn { .. } => 0.0,
+            Distr::Zipf { n } => n as f64,
+            Distr::Seq { period } => period as f64,
+        }
+    }
+}
+
+impl fmt::Display for Distr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Distr::Const(v) => write!(f, "const:{v}"),
+            Distr::Unif { min, max } => write!(f, "unif:{min},{max}"),
+            Distr::Exp { mean } => write!(f, "exp:{mean}"),
+            Distr::Norm { mean, sd } => write!(f, "norm:{mean},{sd}"),
+            Distr::Logn { mean, sd } => write!(f, "logn:{mean},{sd}"),
+            Distr::Zipf { n } => write!(f, "zipf:{n}"),
+            Distr::Seq { period } => write!(f, "seq:{period}"),
+        }
+    }
+}
+
+/// A uniform real in `(0, 1]`, safe to take the logarithm of.
+fn positive_unit(rng: &mut impl Random) -> f64 {
+    1.0 - rng.unit()
+}
+
+/// A standard normal draw (Box and Muller 1958; the second value is dropped so that every draw costs two
+/// uniforms and streams stay aligned).
+fn standard_normal(rng: &mut impl Random) -> f64 {
+    let radius = (-2.0 * positive_unit(rng).ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
+}
+
+/// The value `k` in `1..=n` at which the Zipf cumulative share reaches `u`.
+///
+/// Bisection over harmonic numbers: exact to the precision of [`harmonic`], no table per distribution.
+fn zipf(n: u64, u: f64) -> u64 {
+    let target = u * harmonic(n);
+    let (mut low, mut high) = (1, n.max(1));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if harmonic(middle) > target {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// The harmonic number `1 + 1/2 + ... + 1/n`: summed for small `n`, Euler-Maclaurin beyond.
+fn harmonic(n: u64) -> f64 {
+    if n < 32 {
+        return (1..=n).map(|k| 1.0 / k as f64).sum();
+    }
+    let x = n as f64;
+    x.ln() + 0.577_215_664_901_532_9 + 1.0 / (2.0 * x) - 1.0 / (12.0 * x * x)
+}
+
+/// The standard normal cumulative distribution (Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7).
+fn normal_cdf(z: f64) -> f64 {
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let poly = t
+        * (0.254_829_592
+            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    let erf = 1.0 - poly * (-x * x).exp();
+    if z >= 0.0 { (1.0 + erf) / 2.0 } else { (1.0 - erf) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+
+    /// Draws 200,000 values and compares their mean with the stated one, within five standard errors.
+    fn check(distr: Distr, expected_mean: f64) {
+        let n = 200_000;
+        let mut rng = Seed(11).stream("distr", 0);
+        let values: Vec<f64> = (0..n).map(|_| distr.sample(&mut rng)).collect();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
+        let tolerance = 5.0 * (variance / n as f64).sqrt() + 1e-9;
+        assert!((mean - expected_mean).abs() <= tolerance, "{distr}: mean {mean}, expected {expected_mean}");
+        assert!(
+            (distr.mean() - expected_mean).abs() <= 1e-3 * expected_mean.max(1.0),
+            "{distr}: {}",
+            distr.mean()
+        );
+        assert!(values.iter().all(|&v| v >= 0.0));
+        let above = values.iter().filter(|&&v| v > distr.high()).count() as f64 / n as f64;
+        assert!(above <= 0.003, "{distr}: {above} of the draws exceed the high value");
+    }
+
+    #[test]
+    fn means_are_as_stated() {
+        check(Distr::Const(3.0), 3.0);
+        check(Distr::Unif { min: 1.0, max: 4.0 }, 2.5);
+        check(Distr::Exp { mean: 13_312.0 }, 13_312.0);
+        check(Distr::Norm { mean: 3.0, sd: 1.5 }, 3.0127);
+        check(Distr::Logn { mean: 25_600.0, sd: 10_240.0 }, 25_600.0);
+        check(Distr::Zipf { n: 64 }, 64.0 / harmonic(64));
+        check(Distr::Seq { period: 5 }, 3.0);
+    }
+
+    #[test]
+    fn exponential_has_its_shape() {
+        // Kolmogorov-Smirnov against 1 - exp(-x/mean): 1 % critical value 1.63 / sqrt(n) for n = 20,000.
+        let n = 20_000;
+        let mut rng = Seed(5).stream("ks", 0);
+        let mut values: Vec<f64> = (0..n).map(|_| Distr::Exp { mean: 2.0 }.sample(&mut rng)).collect();
+        values.sort_by(f64::total_cmp);
+        let distance = values
+            .iter()
+            .enumerate()
+            .map(|(i, x)| ((1.0 - (-x / 2.0).exp()) - (i as f64 + 0.5) / n as f64).abs())
+            .fold(0.0, f64::max);
+        assert!(distance < 1.63 / (n as f64).sqrt(), "distance {distance}");
+    }
+
+    #[test]
+    fn zipf_shares_fall_as_one_over_rank() {
+        let n = 400_000;
+        let mut rng = Seed(9).stream("zipf", 0);
+        let mut counts = [0f64; 65];
+        for _ in 0..n {
+            counts[zipf(64, rng.unit()) as usize] += 1.0;
+        }
+        let h = harmonic(64);
+        for k in [1usize, 2, 4, 16, 64] {
+            let p = 1.0 / (k as f64 * h);
+            let tolerance = 5.0 * (p * (1.0 - p) / n as f64).sqrt();
+            assert!((counts[k] / n as f64 - p).abs() < tolerance, "rank {k}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Unique ids of worlds and transactions, and the *mutant* that proves a first-hand reply.
+
+use std::fmt;
+
+use crate::rng::mix;
+
+/// A unique id: three numbers of 31 or 32 bits, written as `01234567.89abcdef:00000002`.
+///
+/// Ids come from an [`IdSource`] with an even counter. The [mutant](UniqId::mutant) of an id has an odd one,
+/// so ids and mutants never meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct UniqId {
+    /// Seconds since the id epoch in unique mode, the seed in reproducible mode.
+    pub time: u32,
+    /// Tells processes apart that start in the same second.
+    pub mix: u32,
+    /// Even for ids, odd for mutants.
+    pub counter: u32,
+}
+
+/// Length of the text form in bytes.
+pub const ID_TEXT_LEN: usize = 26;
+
+impl UniqId {
+    /// The id a server puts into its reply to prove that it answered *this* request.
+    ///
+    /// A cache that serves a stored reply necessarily returns the mutant of an older id. The transform is its
+    /// own inverse.
+    #[must_use]
+    pub fn mutant(self) -> UniqId {
+        UniqId { counter: !self.counter & 0x7fff_ffff, ..self }
+    }
+
+    /// A number that stands for the id in seeded draws.
+    pub fn hash(self) -> u64 {
+        mix((u64::from(self.time) << 32 | u64::from(self.mix)) ^ mix(u64::from(self.counter)))
+    }
+
+    /// The text form as bytes, without allocation.
+    pub fn text(self) -> [u8; ID_TEXT_LEN] {
+        let mut out = *b"00000000.00000000:00000000";
+        write_hex(&mut out[0..8], u64::from(self.time));
+        write_hex(&mut out[9..17], u64::from(self.mix));
+        write_hex(&mut out[18..26], u64::from(self.counter));
+        out
+    }
+
+    /// Reads the text form; `None` if it is anything else.
+    pub fn parse(text: &[u8]) -> Option<UniqId> {
+        if text.len() != ID_TEXT_LEN || text[8] != b'.' || text[17] != b':' {
+            return None;
+        }
+        Some(UniqId {
+            time: parse_hex(&text[0..8])? as u32,
+            mix: parse_hex(&text[9..17])? as u32,
+            counter: parse_hex(&text[18..26])? as u32,
+        })
+    }
+}
+
+impl fmt::Display for UniqId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}.{:08x}:{:08x}", self.time, self.mix, self.counter)
+    }
+}
+
+/// Writes `value` as lower-case hex, zero padded to the whole of `out`.
+pub fn write_hex(out: &mut [u8], mut value: u64) {
+    for byte in out.iter_mut().rev() {
+        *byte = b"0123456789abcdef"[(value & 15) as usize];
+        value >>= 4;
+    }
+}
+
+/// Reads up to 16 hex digits, either case; `None` for anything else.
+pub fn parse_hex(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 16 {
+        return None;
+    }
+    text.iter().try_fold(0u64, |value, &byte| Some(value << 4 | u64::from((byte as char).to_digit(16)?)))
+}
+
+/// Hands out fresh ids with even counters.
+#[derive(Clone, Debug)]
+pub struct IdSource {
+    next: UniqId,
+}
+
+impl IdSource {
+    /// A source whose ids differ from those of any other run: `seconds` and `micros` are the time of day,
+    /// `discriminator` tells apart sources that start in the same microsecond (process and loop number).
+    pub fn unique(seconds: u64, micros: u32, discriminator: u32) -> IdSource {
+        let time = (seconds.wrapping_sub(912_345_678) & 0x7fff_ffff) as u32;
+        let mix = ((micros << 16) ^ (micros >> 4) ^ discriminator) & 0x7fff_ffff;
+        IdSource { next: UniqId { time, mix, counter: 2 } }
+    }
+
+    /// A source that gives the same ids in every run with the same `seed` and `index`.
+    pub fn reproducible(seed: u64, index: u32) -> IdSource {
+        IdSource { next: UniqId { time: (seed & 0x7fff_ffff) as u32, mix: index & 0x7fff_ffff, counter: 2 } }
+    }
+
+    /// A fresh id. The counter wraps into the mix part after a thousand million ids.
+    pub fn fresh(&mut self) -> UniqId {
+        let id = self.next;
+        self.next.counter += 2;
+        if self.next.counter > 0x7fff_fffe {
+            self.next.counter = 2;
+            self.next.mix = (self.next.mix + 0x0001_0000) & 0x7fff_ffff;
+        }
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_form_round_trips() {
+        let id = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
+        assert_eq!(id.to_string(), "12345678.00abcdef:0000002a");
+        assert_eq!(id.text().as_slice(), id.to_string().as_bytes());
+        assert_eq!(UniqId::parse(&id.text()), Some(id));
+        for bad in
+            ["", "12345678.00abcdef:0000002", "12345678-00abcdef:0000002a", "g2345678.00abcdef:0000002a"]
+        {
+            assert_eq!(UniqId::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn mutants_are_odd_and_invertible() {
+        let mut source = IdSource::unique(1_800_000_000, 123_456, 7);
+        for _ in 0..1000 {
+            let id = source.fresh();
+            assert_eq!(id.counter % 2, 0);
+            assert_eq!(id.mutant().counter % 2, 1);
+            assert_eq!(id.mutant().mutant(), id);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! How long a message body is and where it ends (RFC 9112, section 6).
+
+use crate::head::{Header, ReplyHead, RequestHead, has_token};
+
+/// How the end of a body is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// So many bytes, 0 for no body.
+    Length(u64),
+    /// Chunks (RFC 9112, section 7.1).
+    Chunked,
+    /// Everything until the peer closes.
+    UntilClose,
+}
+
+/// A body or its framing breaks the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// `Content-Length` is not a number, or several differ.
+    #[error("bad Content-Length")]
+    Length,
+    /// A transfer coding other than `chunked`, or `chunked` not last.
+    #[error("unsupported transfer coding")]
+    Coding,
+    /// A chunk size line is not a hex number, too long, or not ended properly.
+    #[error("bad chunk")]
+    Chunk,
+}
+
+/// How the body of a request is framed; no body without a length or coding.
+///
+/// # Errors
+/// If the framing headers contradict themselves.
+pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
+    Ok(declared(head.headers)?.unwrap_or(Framing::Length(0)))
+}
+
+/// How the body of a reply is framed. `to_head`: the request's method was HEAD.
+///
+/// # Errors
+/// If the framing headers contradict themselves.
+pub fn reply_framing(head: &ReplyHead<'_, '_>, to_head: bool) -> Result<Framing, BodyError> {
+    if to_head || matches!(head.status, 100..=199 | 204 | 304) {
+        return Ok(Framing::Length(0));
+    }
+    Ok(declared(head.headers)?.unwrap_or(Framing::UntilClose))
+}
+
+/// What the framing headers say; a transfer coding overrides a length.
+fn declared(headers: &[Header<'_>]) -> Result<Option<Framing>, BodyError> {
+    let mut length = None;
+    let mut chunked = false;
+    for header in headers {
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let value = parse_decimal(header.value.trim_ascii()).ok_or(BodyError::Length)?;
+            if length.is_some_and(|seen| seen != value) {
+                return Err(BodyError::Length);
+            }
+            length = Some(value);
+        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            if chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                // `identity` was dropped by RFC 7230 but still exists in the wild.
+                if has_token(header.value, "identity") {
+                    continue;
+                }
+                return Err(BodyError::Coding);
+            }
+            chunked = true;
+        }
+    }
+    Ok(if chunked { Some(Framing::Chunked) } else { length.map(Framing::Length) })
+}
+
+/// A decimal number of at most 18 digits, nothing else.
+pub fn parse_decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    text.iter().try_fold(0u64, |value, &b| b.is_ascii_digit().then(|| value * 10 + u64::from(b - b'0')))
+}
+
+/// Follows a body through the bytes of a connection.
+#[derive(Clone, Debug)]
+pub struct BodyReader {
+    state: State,
+}
+
+/// ```text
+///  Length ──> Done          Size <──┐            Trailer ──> Done
+///  UntilClose               │ n > 0 └─ DataEnd <─ Data     ^
+///                           └─────────────────────> Data   │ n == 0: Size ─┘
+/// ```
+#[derive(Clone, Debug)]
+enum State {
+    Length(u64),
+    UntilClose,
+    /// Inside a chunk size line.
+    Size {
+        value: u64,
+        digits: u8,
+        /// Past the digits, inside an extension; counts bytes to bound it.
+        skipped: u16,
+    },
+    Data(u64),
+    /// Expecting the line end after a chunk's data.
+    DataEnd,
+    /// In the trailer; counts bytes of the current line (without CR).
+    Trailer {
+        line: u16,
+        total: u16,
+    },
+    Done,
+}
+
+/// What [`BodyReader::feed`] made of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fed {
+    /// Bytes that belong to this body; what follows belongs to the next message.
+    pub consumed: usize,
+    /// The body is complete.
+    pub done: bool,
+}
+
+const START_OF_CHUNK: State = State::Size { value: 0, digits: 0, skipped: 0 };
+/// Chunk extensions and trailers longer than this are refused.
+const MAX_CHUNK_EXTRAS: u16 = 8 * 1024;
+
+impl BodyReader {
+    /// A reader at the start of a body.
+    pub fn new(framing: Framing) -> BodyReader {
+        BodyReader {
+            state: match framing {
+                Framing::Length(0) => State::Done,
+                Framing::Length(n) => State::Length(n),
+                Framing::Chunked => START_OF_CHUNK,
+                Framing::UntilClose => State::UntilClose,
+            },
+        }
+    }
+
+    /// True once the body is complete.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// True if the body ends where the peer closes the connection, so closing is no error.
+    pub fn ends_at_close(&self) -> bool {
+        matches!(self.state, State::UntilClose)
+    }
+
+    /// Takes the next bytes of the connection and hands the content among them to `sink`.
+    ///
+    /// # Errors
+    /// If the chunk framing is broken; the reader must not be used again.
+    pub fn feed(&mut self, data: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, BodyError> {
+        let mut at = 0;
+        while at < data.len() {
+            let rest = &data[at..];
+            match &mut self.state {
+                State::Done => break,
+                State::UntilClose => {
+                    sink(rest);
+                    at = data.len();
+                }
+                State::Length(left) | State::Data(left) => {
+                    let n = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    sink(&rest[..n]);
+                    at += n;
+                    *left -= n as u64;
+                    if *left == 0 {
+                        let in_chunk = matches!(self.state, State::Data(_));
+                        self.state = if in_chunk { State::DataEnd } else { State::Done };
+                    }
+                }
+                framing => {
+                    at += 1;
+                    if let Some(next) = framing_byte(framing, rest[0])? {
+                        self.state = next;
+                    }
+                }
+            }
+        }
+        Ok(Fed { consumed: at, done: self.is_done() })
+    }
+}
+
+/// One byte of chunk framing: `Some` if it ends the current state.
+fn framing_byte(state: &mut State, byte: u8) -> Result<Option<State>, BodyError> {
+    match state {
+        State::Size { value, digits, skipped } => match (byte, (byte as char).to_digit(16)) {
+            (_, Some(digit)) if *skipped == 0 => {
+                *digits += 1;
+                *value = *value << 4 | u64::from(digit);
+                if *digits > 15 { Err(BodyError::Chunk) } else { Ok(None) }
+            }
+            (b'\n', _) if *digits > 0 => Ok(Some(match *value {
+                0 => State::Trailer { line: 0, total: 0 },
+                n => State::Data(n),
+            })),
+            (b'\r' | b';' | b' ' | b'\t', _) if *digits > 0 => bounded(skipped).map(|()| None),
+            (b'\n', _) => Err(BodyError::Chunk),
+            _ if *skipped > 0 => bounded(skipped).map(|()| None),
+            _ => Err(BodyError::Chunk),
+        },
+        State::DataEnd => match byte {
+            b'\r' => Ok(None),
+            b'\n' => Ok(Some(START_OF_CHUNK)),
+            _ => Err(BodyError::Chunk),
+        },
+        State::Trailer { line, total } => {
+            bounded(total)?;
+            match byte {
+                b'\n' if *line == 0 => return Ok(Some(State::Done)),
+                b'\n' => *line = 0,
+                b'\r' => {}
+                _ => *line += 1,
+            }
+            Ok(None)
+        }
+        State::Length(_) | State::UntilClose | State::Data(_) | State::Done => Ok(None),
+    }
+}
+
+fn bounded(count: &mut u16) -> Result<(), BodyError> {
+    *count += 1;
+    if *count > MAX_CHUNK_EXTRAS { Err(BodyError::Chunk) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, usize, bool), BodyError> {
+        let mut reader = BodyReader::new(framing);
+        let mut body = Vec::new();
+        let mut consumed = 0;
+        for piece in pieces {
+            consumed += reader.feed(piece, |bytes| body.extend_from_slice(bytes))?.consumed;
+        }
+        Ok((body, consumed, reader.is_done()))
+    }
+
+    #[test]
+    fn lengths_and_the_next_message() {
+        assert_eq!(read(Framing::Length(5), &[b"hel", b"lo!!"]), Ok((b"hello".to_vec(), 5, true)));
+        assert_eq!(read(Framing::Length(0), &[b"x"]), Ok((vec![], 0, true)));
+        assert_eq!(read(Framing::UntilClose, &[b"a", b"b"]), Ok((b"ab".to_vec(), 2, false)));
+    }
+
+    #[test]
+    fn chunks() {
+        let text = b"5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\nNEXT";
+        assert_eq!(read(Framing::Chunked, &[text]), Ok((b"hello!".to_vec(), text.len() - 4, true)));
+        for bad in ["\r\n", "x\r\n", "5\r\nhelloX", "fffffffffffffffff\r\n", ";\r\n"] {
+            assert_eq!(read(Framing::Chunked, &[bad.as_bytes()]), Err(BodyError::Chunk), "{bad:?}");
+        }
+        let endless = format!("1;{}", "x".repeat(10_000));
+        assert_eq!(read(Framing::Chunked, &[endless.as_bytes()]), Err(BodyError::Chunk));
+    }
+
+    #[test]
+    fn framing_rules() {
+        #[track_caller]
+        fn check(head: &str, to_head: bool, expected: Result<Framing, BodyError>) {
+            let got = crate::parse_reply(head.as_bytes(), |r| reply_framing(r, to_head));
+            assert_eq!(got, Ok(Some(expected)), "{head}");
+        }
+        check("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", false, Ok(Framing::Length(7)));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", true, Ok(Framing::Length(0)));
+        check("HTTP/1.1 304 OK\r\nContent-Length: 7\r\n\r\n", false, Ok(Framing::Length(0)));
+        check("HTTP/1.0 200 OK\r\n\r\n", false, Ok(Framing::UntilClose));
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 7\r\n\r\n",
+            false,
+            Ok(Framing::Chunked),
+        );
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: br\r\n\r\n", false, Err(BodyError::Coding));
+        check("HTTP/1.1 200 OK\r\nContent-Length: 7x\r\n\r\n", false, Err(BodyError::Length));
+        check(
+            "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nContent-Length: 8\r\n\r\n",
+            false,
+            Err(BodyError::Length),
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn cutting_a_chunked_body_anywhere_changes_nothing(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..6),
+            cuts in prop::collection::vec(0usize..400, 0..6),
+        ) {
+            let mut text = Vec::new();
+            for chunk in &chunks {
+                text.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                text.extend_from_slice(chunk);
+                text.extend_from_slice(b"\r\n");
+            }
+            text.extend_from_slice(b"0\r\n\r\n");
+            let mut at: Vec<usize> = cuts.into_iter().filter(|&c| c < text.len()).collect();
+            at.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut from = 0;
+            for cut in at {
+                pieces.push(&text[from..cut]);
+                from = cut;
+            }
+            pieces.push(&text[from..]);
+            prop_assert_eq!(read(Framing::Chunked, &pieces), Ok((chunks.concat(), text.len(), true)));
+        }
+
+        #[test]
+        fn random_bytes_never_panic(data in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(Framing::Chunked, &[&data]);
+            let _ = crate::parse_reply(&data, |r| reply_framing(r, false));
+            let _ = crate::parse_request(&data, request_framing);
+        }
+    }
+}

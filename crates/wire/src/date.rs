@@ -1,0 +1,172 @@
+//! HTTP dates (RFC 9110, section 5.6.7): written in the IMF-fixdate form, read in that and the obsolete ones.
+
+const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// Length of an IMF-fixdate.
+pub const DATE_LEN: usize = 29;
+
+/// `unix_seconds` as `Sun, 06 Nov 1994 08:49:37 GMT`, for years up to 9999.
+pub fn format(unix_seconds: u64) -> String {
+    let days = unix_seconds / 86_400;
+    let (year, month, day) = civil_from_days(days as i64);
+    let second = unix_seconds % 86_400;
+    format!(
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+        DAYS[(days % 7) as usize],
+        MONTHS[month as usize - 1],
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+    )
+}
+
+/// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
+pub fn parse(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    if text.len() != DATE_LEN || !text.is_ascii() || !text.ends_with(" GMT") {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        let digits = &text.as_bytes()[from..to];
+        crate::body::parse_decimal(digits)
+    };
+    let day = number(5, 7)?;
+    let month = MONTHS.iter().position(|m| *m == &text[8..11])? as u64 + 1;
+    let (year, hour, minute, second) = (number(12, 16)?, number(17, 19)?, number(20, 22)?, number(23, 25)?);
+    if !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let days = days_from_civil(year as i64, month, day);
+    Some(days as u64 * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// Seconds since 1970 of a date in any of the three forms that recipients must understand (RFC 9110, section
+/// 5.6.7): IMF-fixdate, the two-digit year of RFC 850, and the form of C's `asctime`.
+///
+/// `now` (seconds since 1970) resolves two-digit years: one that would lie more than 50 years ahead is in the
+/// past century.
+pub fn parse_any(text: &[u8], now: u64) -> Option<u64> {
+    parse(text).or_else(|| parse_rfc850(text, now)).or_else(|| parse_asctime(text))
+}
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT`
+fn parse_rfc850(text: &[u8], now: u64) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let rest = text.split_once(", ")?.1.strip_suffix(" GMT")?.as_bytes();
+    if rest.len() != 18 || rest[2] != b'-' || rest[6] != b'-' || rest[9] != b' ' {
+        return None;
+    }
+    let this_year = civil_from_days((now / 86_400) as i64).0;
+    let century = this_year - this_year.rem_euclid(100);
+    let short = crate::body::parse_decimal(&rest[7..9])? as i64;
+    let year = if century + short > this_year + 50 { century - 100 + short } else { century + short };
+    from_parts(year, &rest[3..6], &rest[0..2], &rest[10..18])
+}
+
+/// `Sun Nov  6 08:49:37 1994`
+fn parse_asctime(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    if text.len() != 24 || text[3] != b' ' || text[7] != b' ' || text[10] != b' ' || text[19] != b' ' {
+        return None;
+    }
+    let year = crate::body::parse_decimal(&text[20..24])? as i64;
+    from_parts(year, &text[4..7], text[8..10].trim_ascii(), &text[11..19])
+}
+
+/// From a year, the name of a month, a day of the month and `hh:mm:ss`.
+fn from_parts(year: i64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
+    let month = MONTHS.iter().position(|m| m.as_bytes() == month)? as u64 + 1;
+    let day = crate::body::parse_decimal(day)?;
+    let number = |from: usize| crate::body::parse_decimal(time.get(from..from + 2)?);
+    let (hour, minute, second) = (number(0)?, number(3)?, number(6)?);
+    let separated = time[2] == b':' && time[5] == b':';
+    if !separated || !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    Some(days_from_civil(year, month, day) as u64 * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+/// Year, month and day of a day number counted from 1970-01-01, and back: the usual shift of the year's start
+/// to March, so that the leap day comes last in a 400-year era of 146,097 days.
+fn civil_from_days(days: i64) -> (i64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month as u64, day as u64)
+}
+
+fn days_from_civil(year: i64, month: u64, day: u64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let shifted_month = (month as i64 + 9) % 12;
+    let day_of_year = (153 * shifted_month + 2) / 5 + day as i64 - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn known_dates() {
+        assert_eq!(format(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(parse(b"Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(format(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(format(951_782_400), "Tue, 29 Feb 2000 00:00:00 GMT");
+        for bad in [
+            "",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+        ] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn obsolete_forms() {
+        const NOW: u64 = 1_767_225_600; // 2026
+        #[track_caller]
+        fn check(text: &str, expected: Option<u64>) {
+            assert_eq!(parse_any(text.as_bytes(), NOW), expected, "{text}");
+        }
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777));
+        check("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777));
+        check("Sun Nov  6 08:49:37 1994", Some(784_111_777));
+        check("Sun Nov 06 08:49:37 1994", Some(784_111_777));
+        check("Thursday, 01-Jan-26 00:00:00 GMT", Some(NOW));
+        check("Wednesday, 01-Jan-76 00:00:00 GMT", Some(3_345_062_400));
+        check("Saturday, 01-Jan-77 00:00:00 GMT", Some(220_924_800));
+        check("Sunday, 06-Nov-94 08:49:37", None);
+        check("Sunday, 06-Foo-94 08:49:37 GMT", None);
+        check("Sun Nov  6 08-49-37 1994", None);
+        check("Sun Nov  0 08:49:37 1994", None);
+    }
+
+    proptest! {
+        #[test]
+        fn random_dates_never_panic(text in "[A-Za-z]{3,9}[, ]{1,2}[0-9A-Za-z:, -]{0,24}( GMT)?") {
+            let _ = parse_any(text.as_bytes(), 0);
+        }
+
+        #[test]
+        fn round_trips(seconds in 0u64..253_402_300_800) {
+            prop_assert_eq!(parse(format(seconds).as_bytes()), Some(seconds));
+        }
+
+        #[test]
+        fn random_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = parse_any(&text, 0);
+        }
+    }
+}

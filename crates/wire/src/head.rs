@@ -1,0 +1,166 @@
+//! Views of request and reply heads: fields are read in place, nothing is copied or judged.
+
+use std::mem::MaybeUninit;
+
+pub use httparse::Header;
+
+/// Heads with more header fields than this are refused.
+pub const MAX_HEADERS: usize = 100;
+
+/// Why bytes cannot be the head of an HTTP/1 message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// The first line or a field line breaks the grammar.
+    #[error("not an HTTP/1 head")]
+    Malformed,
+    /// More than [`MAX_HEADERS`] fields.
+    #[error("more than {MAX_HEADERS} header fields")]
+    TooManyHeaders,
+}
+
+impl From<httparse::Error> for HeadError {
+    fn from(error: httparse::Error) -> HeadError {
+        match error {
+            httparse::Error::TooManyHeaders => HeadError::TooManyHeaders,
+            _ => HeadError::Malformed,
+        }
+    }
+}
+
+/// A complete request head.
+#[derive(Debug)]
+pub struct RequestHead<'h, 'b> {
+    /// Method as sent, for example `GET`.
+    pub method: &'b str,
+    /// Request target as sent: absolute URL, path, or authority.
+    pub target: &'b str,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
+    /// Header fields in order.
+    pub headers: &'h [Header<'b>],
+    /// Bytes of the head including the empty line.
+    pub len: usize,
+}
+
+/// A complete reply head.
+#[derive(Debug)]
+pub struct ReplyHead<'h, 'b> {
+    /// Status code.
+    pub status: u16,
+    /// Reason phrase as sent.
+    pub reason: &'b str,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
+    /// Header fields in order.
+    pub headers: &'h [Header<'b>],
+    /// Bytes of the head including the empty line.
+    pub len: usize,
+}
+
+/// Reads a request head at the start of `buf` and hands it to `then`; `Ok(None)` if more bytes are needed.
+///
+/// # Errors
+/// If no continuation could make the bytes a head.
+pub fn parse_request<R>(
+    buf: &[u8],
+    then: impl FnOnce(&RequestHead<'_, '_>) -> R,
+) -> Result<Option<R>, HeadError> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(buf, &mut headers)? {
+        httparse::Status::Partial => Ok(None),
+        httparse::Status::Complete(len) => {
+            let (Some(method), Some(target), Some(minor_version)) =
+                (request.method, request.path, request.version)
+            else {
+                return Err(HeadError::Malformed);
+            };
+            Ok(Some(then(&RequestHead { method, target, minor_version, headers: request.headers, len })))
+        }
+    }
+}
+
+/// Reads a reply head at the start of `buf` and hands it to `then`; `Ok(None)` if more bytes are needed.
+///
+/// # Errors
+/// If no continuation could make the bytes a head.
+pub fn parse_reply<R>(
+    buf: &[u8],
+    then: impl FnOnce(&ReplyHead<'_, '_>) -> R,
+) -> Result<Option<R>, HeadError> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut reply = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    match config.parse_response_with_uninit_headers(&mut reply, buf, &mut headers)? {
+        httparse::Status::Partial => Ok(None),
+        httparse::Status::Complete(len) => {
+            let (Some(status), Some(minor_version)) = (reply.code, reply.version) else {
+                return Err(HeadError::Malformed);
+            };
+            let reason = reply.reason.unwrap_or("");
+            Ok(Some(then(&ReplyHead { status, reason, minor_version, headers: reply.headers, len })))
+        }
+    }
+}
+
+/// True if the comma-separated `list` has the token `wanted` (parameters are not part of a token).
+pub fn has_token(list: &[u8], wanted: &str) -> bool {
+    list.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
+}
+
+/// Whether the connection stays open after this message: HTTP/1.1 unless `close`, HTTP/1.0 only with
+/// `keep-alive` (RFC 9112, section 9.3). `Proxy-Connection` is honoured where `Connection` says nothing.
+pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
+    let mut verdict = None;
+    for header in headers {
+        let hop = header.name.eq_ignore_ascii_case("connection");
+        let fallback = verdict.is_none() && header.name.eq_ignore_ascii_case("proxy-connection");
+        if !hop && !fallback {
+            continue;
+        }
+        if has_token(header.value, "close") {
+            return false;
+        }
+        if has_token(header.value, "keep-alive") {
+            verdict = Some(true);
+        }
+    }
+    verdict.unwrap_or(minor_version >= 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_may_arrive_in_pieces() {
+        let head = b"GET http://h:1/x HTTP/1.1\r\nHost: h:1\r\n\r\nbody";
+        for cut in 0..head.len() - 4 {
+            assert_eq!(parse_request(&head[..cut], |_| ()), Ok(None), "cut at {cut}");
+        }
+        let seen = parse_request(head, |r| (r.method.to_owned(), r.target.to_owned(), r.len));
+        assert_eq!(seen, Ok(Some(("GET".into(), "http://h:1/x".into(), head.len() - 4))));
+    }
+
+    #[test]
+    fn connection_persistence() {
+        #[track_caller]
+        fn check(head: &str, expected: bool) {
+            let alive = parse_reply(head.as_bytes(), |r| keeps_alive(r.minor_version, r.headers));
+            assert_eq!(alive, Ok(Some(expected)), "{head}");
+        }
+        check("HTTP/1.1 200 OK\r\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\nConnection: foo, Close\r\n\r\n", false);
+        check("HTTP/1.0 200 OK\r\n\r\n", false);
+        check("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n\r\n", true);
+        check("HTTP/1.0 200 OK\r\nProxy-Connection: Keep-Alive\r\n\r\n", true);
+        check("HTTP/1.1 200\r\n\r\n", true);
+    }
+
+    #[test]
+    fn garbage_is_an_error_not_a_panic() {
+        assert_eq!(parse_reply(b"\x16\x03\x01\x02\x00", |_| ()), Err(HeadError::Malformed));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
+        assert_eq!(parse_request(many.as_bytes(), |_| ()), Err(HeadError::TooManyHeaders));
+    }
+}
