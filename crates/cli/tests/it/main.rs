@@ -5,6 +5,7 @@ mod addr_cmds;
 mod classic;
 mod determinism;
 mod failure;
+mod pgl_cmds;
 mod sandbox;
 mod squid;
 mod try_run;

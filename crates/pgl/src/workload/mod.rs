@@ -140,6 +140,7 @@ pub(crate) fn build(
             Rec::Proxy if has_addresses(&mut checks, used) => {
                 workload.proxies.push(Proxy::from_record(record, &mut lower));
             }
+            Rec::AddrMap if is_poisoned(used, "names") || is_poisoned(used, "addresses") => {}
             Rec::AddrMap => {
                 maps::add(AddrMap::from_record(record, &mut lower), used, &mut workload, &mut checks)
             }
@@ -233,14 +234,19 @@ fn content_use(record: &Record, servers: &[&Used], robots: &[&Used]) -> Option<S
 
 /// False, with a warning, for agents that live nowhere.
 fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
-    let some =
-        used.record.slot("addresses").is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
-    if !some {
+    let slot = used.record.slot("addresses");
+    let some = slot.is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
+    if !some && !is_poisoned(used, "addresses") {
         let name = used.name.as_deref().unwrap_or("this agent");
         let text = format!("`{name}` has no addresses and is left out");
         checks.push(Diagnostic::new(Code::UselessUse, used.span, text).help("set its field `addresses`"));
     }
     some
+}
+
+/// True if a finding was reported about the value of a field, which therefore says nothing about the field.
+fn is_poisoned(used: &Used, field: &str) -> bool {
+    used.record.slot(field).is_some_and(|slot| slot.value == Value::Poison)
 }
 
 /// Visible names of servers, with what they lead to.
