@@ -39,7 +39,7 @@ pub struct Bench {
 impl Bench {
     /// The number of client machines: peak rate over the load of one machine, rounded up.
     pub fn client_host_count(&self) -> Result<u64, SchemeError> {
-        let mut wants = Wants::new("clientHostCount", Role::Robots);
+        let mut wants = Wants::to("clientHostCount", "count the client hosts".to_owned());
         let rate = wants.positive("peak_req_rate", self.peak_req_rate);
         let load = wants.positive("client_side.max_host_load", self.client_side.max_host_load);
         wants.check()?;
@@ -194,12 +194,12 @@ impl Allocation {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SchemeError {
     /// Settings of the bench or the scheme are not set.
-    #[error("{scheme} needs {} to compute the addresses of {role}", .missing.join(", "))]
+    #[error("{scheme} needs {} to {purpose}", .missing.join(", "))]
     Missing {
         /// The scheme (or call).
         scheme: &'static str,
-        /// For whom.
-        role: Role,
+        /// What they are needed for, such as "compute the addresses of robots".
+        purpose: String,
         /// The paths of the missing fields, from the bench or the scheme.
         missing: Vec<String>,
     },
@@ -353,14 +353,18 @@ pub(crate) fn check_limit(role: Role, count: u64) -> Result<(), SchemeError> {
 /// Collects the settings a scheme needs, so that one message names all that are missing.
 pub(crate) struct Wants {
     scheme: &'static str,
-    role: Role,
+    purpose: String,
     missing: Vec<String>,
     wrong: Option<SchemeError>,
 }
 
 impl Wants {
     pub fn new(scheme: &'static str, role: Role) -> Self {
-        Wants { scheme, role, missing: Vec::new(), wrong: None }
+        Wants::to(scheme, format!("compute the addresses of {role}"))
+    }
+
+    pub fn to(scheme: &'static str, purpose: String) -> Self {
+        Wants { scheme, purpose, missing: Vec::new(), wrong: None }
     }
 
     /// A setting that must be there and above zero; 0 stands for one that is not, until [`Wants::check`].
@@ -391,9 +395,11 @@ impl Wants {
 
     pub fn check(self) -> Result<(), SchemeError> {
         match self.wrong {
-            _ if !self.missing.is_empty() => {
-                Err(SchemeError::Missing { scheme: self.scheme, role: self.role, missing: self.missing })
-            }
+            _ if !self.missing.is_empty() => Err(SchemeError::Missing {
+                scheme: self.scheme,
+                purpose: self.purpose,
+                missing: self.missing,
+            }),
             Some(wrong) => Err(wrong),
             None => Ok(()),
         }

@@ -28,39 +28,36 @@ pub fn compact(addrs: impl IntoIterator<Item = Addr>) -> Vec<AddrRange> {
 }
 
 /// Merges neighbouring ranges where that keeps members and order.
+///
+/// Places are merged one after the other from the right, each over the whole list: merging 10.0.3.1-9 with the first
+/// nine of 10.0.4.1-250 as soon as they are seen would tear the latter apart.
 pub fn merge_all(ranges: impl IntoIterator<Item = AddrRange>) -> Vec<AddrRange> {
-    let mut merged: Vec<AddrRange> = Vec::new();
-    for mut range in ranges {
-        while let Some(last) = merged.last()
-            && let Some(both) = merge(last, &range)
-        {
-            merged.pop();
-            range = both;
-        }
-        merged.push(range);
+    let mut ranges: Vec<AddrRange> = ranges.into_iter().collect();
+    let most_places = ranges.iter().map(AddrRange::places).max().unwrap_or(0);
+    for from_right in 1..=most_places {
+        ranges.dedup_by(|next, last| absorb(last, next, from_right).is_some());
     }
-    merged
+    ranges
 }
 
-/// One range for `a` followed by `b`, if there is one.
+/// Makes `a` the range for `a` followed by `b`, if they differ only in one place and its numbers follow each other.
 ///
-/// All places left of the one that differs must hold one number each: they run slower, so with more numbers `b` would
-/// not follow `a` as a whole.
-fn merge(a: &AddrRange, b: &AddrRange) -> Option<AddrRange> {
-    if a.subnet != b.subnet || a.interface != b.interface || !same_shape(a, b) {
-        return None;
-    }
-    let place = (0..a.places()).find(|i| a.place(*i) != b.place(*i))?;
+/// All places left of it must hold one number each: they run slower, so with more numbers `b` would not follow `a` as
+/// a whole.
+fn absorb(a: &mut AddrRange, b: &AddrRange, from_right: usize) -> Option<()> {
+    let place = a.places().checked_sub(from_right)?;
     let (left, right) = (a.place(place)?, b.place(place)?);
     let mergeable = left.hi.checked_add(1) == Some(right.lo)
-        && (0..place).all(|i| a.place(i).is_none_or(|span| span.len() == 1))
+        && a.subnet == b.subnet
+        && a.interface == b.interface
+        && same_shape(a, b)
+        && (0..place).all(|i| a.place(i) == b.place(i) && a.place(i).is_none_or(|span| span.len() == 1))
         && (place + 1..a.places()).all(|i| a.place(i) == b.place(i));
-    if !mergeable {
-        return None;
+    if mergeable {
+        a.place_mut(place)?.hi = right.hi;
+        return Some(());
     }
-    let mut both = a.clone();
-    *both.place_mut(place)? = Span { lo: left.lo, hi: right.hi };
-    Some(both)
+    None
 }
 
 fn same_shape(a: &AddrRange, b: &AddrRange) -> bool {

@@ -19,6 +19,8 @@ pub struct AgentGroup {
 pub struct SidePlan {
     /// The machines in order; one that is named twice runs two processes.
     pub hosts: Vec<Addr>,
+    /// The addresses that the machines share, if the bench lists them; empty: those of the agents.
+    pub aliases: Vec<Addr>,
     /// The agents in order of use.
     pub groups: Vec<AgentGroup>,
 }
@@ -93,7 +95,9 @@ impl Placement {
 
     fn add(&mut self, role: Role, machine: &str, agent: &str, side: SidePlan) -> Result<(), PlacementError> {
         let mut seen = HashSet::new();
-        let all = side.groups.iter().flat_map(|group| &group.addresses).map(|addr| &addr.host);
+        let of_agents =
+            side.groups.iter().flat_map(|group| &group.addresses).filter(|_| side.aliases.is_empty());
+        let all = side.aliases.iter().chain(of_agents).map(|addr| &addr.host);
         let unique: Vec<Host> = all.filter(|host| seen.insert(*host)).cloned().collect();
         let (addresses, hosts) = (unique.len(), side.hosts.len());
         if hosts > 0 && addresses % hosts > 0 {

@@ -209,11 +209,20 @@ impl fmt::Display for AddrRange {
             HostRange::V6(groups) => write_groups(f, groups)?,
             HostRange::Name(name) => {
                 let text = name.to_string();
-                // A name of numbers alone says with a backslash that it is a name.
-                let starts_plain = matches!(name.parts.first(), Some(Part::Lit(_)));
-                match parse::looks_like_ipv4(&text) && starts_plain {
-                    true => write!(f, "\\{text}")?,
-                    false => f.write_str(&text)?,
+                // A name of numbers alone says with a backslash that it is a name, and so does one that together with
+                // the interface looks like an IPv6 address.
+                let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+                let like_ipv6 = hex(&text) && self.interface.as_deref().is_some_and(hex);
+                let groups = name.parts.iter().map_while(|part| match part {
+                    Part::Span(span) => Some(format!("[{span}]").len()),
+                    Part::Lit(_) => None,
+                });
+                let first_plain = groups.sum();
+                match parse::looks_like_ipv4(&text) || like_ipv6 {
+                    true if first_plain < text.len() => {
+                        write!(f, "{}\\{}", &text[..first_plain], &text[first_plain..])?;
+                    }
+                    _ => f.write_str(&text)?,
                 }
             }
         }

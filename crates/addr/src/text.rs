@@ -203,13 +203,14 @@ impl fmt::Display for TextRange {
             match part {
                 Part::Span(span) => write!(f, "[{span}]")?,
                 Part::Lit(text) => {
+                    let labels = text.split('.').count();
                     for (j, label) in text.split('.').enumerate() {
                         if j > 0 {
                             f.write_str(".")?;
                         }
                         // A plain label that looks like a range needs protection, unless text follows it in the same
                         // label, which is the case when this part ends inside a label and another part follows.
-                        let ends_label = text.split('.').count() > j + 1 || i + 1 == self.parts.len();
+                        let ends_label = labels > j + 1 || i + 1 == self.parts.len();
                         if j > 0 && ends_label && is_span_label(label) {
                             f.write_str("\\")?;
                         }

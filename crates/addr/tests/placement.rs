@@ -8,7 +8,7 @@ fn group(kind: &str, addresses: &str) -> AgentGroup {
 }
 
 fn side(hosts: &str, groups: &[AgentGroup]) -> SidePlan {
-    SidePlan { hosts: group("", hosts).addresses, groups: groups.to_vec() }
+    SidePlan { hosts: group("", hosts).addresses, groups: groups.to_vec(), aliases: Vec::new() }
 }
 
 /// Four robots on two addresses of each of two clients; a server on each of two machines.
@@ -85,6 +85,12 @@ fn addresses_must_divide_evenly() {
     let error =
         Placement::new(side("1.0.0.1-2", &[group("R", "10.0.0.1-3")]), SidePlan::default()).unwrap_err();
     assert_eq!(error.to_string(), "3 addresses of robots do not divide evenly among 2 hosts of client_side");
+    let listed = SidePlan {
+        aliases: group("", "10.0.0.1-4").addresses,
+        ..side("1.0.0.1-2", &[group("R", "10.0.0.1-3")])
+    };
+    let listed = Placement::new(listed, SidePlan::default()).unwrap();
+    assert_eq!(listed.variable(Scope::default(), "polyclt2.ips").as_deref(), Ok("10.0.0.3"));
     let without_hosts = Placement::new(side("", &[group("R", "10.0.0.1-3")]), SidePlan::default()).unwrap();
     assert_eq!(
         without_hosts.text(Scope::default()).unwrap(),

@@ -309,6 +309,11 @@ fn one_message_names_everything_that_is_missing() {
         "WebAxe4As needs peak_req_rate, proxy_side.max_host_load, proxy_side.max_agent_load, \
          proxy_side.addr_space, agents_per_addr to compute the addresses of proxies",
     );
+    let error = empty.client_host_count().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "clientHostCount needs peak_req_rate, client_side.max_host_load to count the client hosts"
+    );
     let bench = polymix4(-1.0);
     check(scheme4(), Role::Robots, &bench, "peak_req_rate must be positive, and it is -1");
     let bench = polymix4(40_000.0);

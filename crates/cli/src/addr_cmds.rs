@@ -1,4 +1,6 @@
-//! The address tools: `pmix2-ips`, `pmix3-ips`, `webaxe4-ips`, `dns-cfg`.
+//! The address tools: `pmix2-ips`, `pmix3-ips`, `webaxe4-ips`, `pgl2ips`, `dns-cfg`.
+
+mod workload;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -6,7 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use polygraph_addr::{Addr, AddrRange, IpTable, WebAxeLoads, expand, zone_files};
+use polygraph_addr::{Addr, AddrRange, IpTable, Scope, WebAxeLoads, expand, zone_files};
+use workload::{Map, WorkloadArgs};
 
 /// More names than this are a slip in a range rather than a zone.
 const MAX_NAMES: u64 = 1 << 20;
@@ -23,6 +26,9 @@ pub enum AddrCommand {
     /// Show the addresses or routes of a WebAxe-4 bench, machine by machine
     #[command(name = "webaxe4-ips", after_help = WEBAXE_EXAMPLES)]
     Webaxe4Ips(WebaxeArgs),
+    /// Show which machine gets which agents of a workload
+    #[command(name = "pgl2ips", after_help = PGL2IPS_EXAMPLES)]
+    Pgl2Ips(Pgl2IpsArgs),
     /// Write DNS zone files for an address map and print the name server's configuration
     #[command(name = "dns-cfg", after_help = DNS_EXAMPLES)]
     DnsCfg(DnsArgs),
@@ -40,8 +46,16 @@ Examples:
   polygraph webaxe4-ips 101 1000 clt2            addresses of the second client machine
   polygraph webaxe4-ips --route 101 1000 clts    networks of all client machines";
 
+const PGL2IPS_EXAMPLES: &str = "\
+Examples:
+  polygraph pgl2ips --config polymix-4.pg --cfg_dirs include
+  polygraph pgl2ips --config my.pg --host polyclt2                     one machine
+  polygraph pgl2ips --config my.pg --host 172.16.101.62 --agent robot1 one kind of agents there
+  polygraph pgl2ips --config my.pg --var polyclt2.ips                  one value";
+
 const DNS_EXAMPLES: &str = "\
 Examples:
+  polygraph dns-cfg --config polymix-4.pg --cfg_dirs include
   polygraph dns-cfg --zone bench.tst --addresses '10.16.129-130.1-126' --names 'w[1-252].bench.tst'";
 
 /// Arguments of `pmix2-ips` and `pmix3-ips`.
@@ -83,17 +97,36 @@ pub struct WebaxeArgs {
     id: Option<String>,
 }
 
+/// Arguments of `pgl2ips`.
+#[derive(Debug, Args)]
+pub struct Pgl2IpsArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
+    /// Only these agents: robotN, serverN, or their kind
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Only this machine: polycltN, polysrvN, or its address
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Print one value: HOST.host, HOST.ips, HOST.agents, AGENT.kind, AGENT.ips, AGENT.agents
+    #[arg(long, value_name = "NAME")]
+    var: Option<String>,
+}
+
 /// Arguments of `dns-cfg`.
 #[derive(Debug, Args)]
 pub struct DnsArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
     /// The zone, a domain or "." for the root
-    #[arg(long, alias = "domain")]
-    zone: String,
+    #[arg(long, alias = "domain", required_unless_present = "config", conflicts_with = "config")]
+    zone: Option<String>,
     /// IP addresses behind the names; ranges are fine
-    #[arg(long, alias = "addrs", value_name = "RANGES", required = true, num_args = 1..)]
+    #[arg(long, alias = "addrs", value_name = "RANGES", required_unless_present = "config",
+          conflicts_with = "config", num_args = 1..)]
     addresses: Vec<String>,
     /// Names in the zone; ranges are fine
-    #[arg(long, value_name = "RANGES", required = true, num_args = 1..)]
+    #[arg(long, value_name = "RANGES", required_unless_present = "config", conflicts_with = "config", num_args = 1..)]
     names: Vec<String>,
     /// Directory for the zone files
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -107,6 +140,7 @@ impl AddrCommand {
             AddrCommand::Pmix2Ips(args) => args.text(false).and_then(show),
             AddrCommand::Pmix3Ips(args) => args.text(true).and_then(show),
             AddrCommand::Webaxe4Ips(args) => args.text().and_then(show),
+            AddrCommand::Pgl2Ips(args) => args.text().and_then(show),
             AddrCommand::DnsCfg(args) => args.run(),
         };
         match done {
@@ -148,9 +182,26 @@ impl WebaxeArgs {
     }
 }
 
+impl Pgl2IpsArgs {
+    fn text(&self) -> Outcome<String> {
+        let placement = self.workload.placement()?;
+        let scope = Scope { host: self.host.as_deref(), agent: self.agent.as_deref() };
+        Ok(match &self.var {
+            Some(name) => placement.variable(scope, name)? + "\n",
+            None => placement.text(scope)?,
+        })
+    }
+}
+
 impl DnsArgs {
     fn run(&self) -> Outcome<()> {
-        let files = zone_files(&self.zone, &list(&self.addresses)?, &list(&self.names)?)?;
+        let map = match &self.zone {
+            Some(zone) => {
+                Map { zone: zone.clone(), addresses: list(&self.addresses)?, names: list(&self.names)? }
+            }
+            None => self.workload.map()?,
+        };
+        let files = zone_files(&map.zone, &map.addresses, &map.names)?;
         for warning in &files.warnings {
             complain("warning", warning);
         }

@@ -24,6 +24,11 @@ pub fn note(text: &str) {
     eprintln!("{text}");
 }
 
+/// Prints text that is laid out already.
+pub fn note_raw(text: &str) {
+    eprint!("{text}");
+}
+
 /// Prints a warning.
 pub fn warn(text: &str) {
     eprintln!("warning: {text}");

@@ -7,6 +7,7 @@ mod jobs;
 mod options;
 mod pgl_cmds;
 mod repair;
+mod source;
 
 use std::process::ExitCode;
 

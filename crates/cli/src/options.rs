@@ -74,6 +74,15 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
+/// The minor version of `1.0` or `1.1`.
+pub fn http_version(text: &str) -> Result<u8, String> {
+    match text {
+        "1.0" => Ok(0),
+        "1.1" => Ok(1),
+        _ => Err(format!("`{text}` is not a version: write 1.0 or 1.1")),
+    }
+}
+
 /// `host:port`; the text stays as it is for URLs.
 pub fn host_port(text: &str) -> Result<String, String> {
     let good = text
@@ -160,6 +169,9 @@ pub struct CommonOptions {
     /// Requests per connection: a number or a distribution like zipf:64
     #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts)]
     pub pconn_use_lmt: Distr,
+    /// Version of requests and replies
+    #[arg(long, value_name = "1.0|1.1", default_value = "1.1", value_parser = http_version)]
+    pub http_version: u8,
     /// Stop after so long without traffic
     #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
     pub idle_tout: Optional<f64>,
@@ -184,6 +196,24 @@ pub struct CommonOptions {
     /// Timers closer together than this share a wake-up: less is more exact, more is cheaper
     #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
     pub timer_quantum: f64,
+}
+
+/// A workload file instead of the options that describe one.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Workload file")]
+pub struct ConfigOptions {
+    /// Workload in PGL; the options of load and content have no place then
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Directories for `#include`, searched in order; repeatable, or separated by colons
+    #[arg(long, value_name = "DIRS", value_delimiter = ':', requires = "config")]
+    pub cfg_dirs: Vec<String>,
+    /// Give a top-level name or field of the workload a value, in PGL notation
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = crate::pgl_cmds::setting, requires = "config")]
+    pub settings: Vec<(String, String)>,
+    /// Let the workload run commands: back quotes and system()
+    #[arg(long, requires = "config")]
+    pub allow_exec: bool,
 }
 
 /// The classic content: one type.

@@ -43,15 +43,17 @@ pub struct ReplyWriter {
     last_modified: Vec<u8>,
     target: Vec<u8>,
     group: UniqId,
+    minor_version: u8,
 }
 
 impl ReplyWriter {
-    /// A writer for the server at `address`, whose process has the id `group`.
-    pub fn new(address: &str, group: UniqId) -> ReplyWriter {
+    /// A writer of HTTP/1.`minor_version` for the server at `address`, whose process has the id `group`.
+    pub fn new(address: &str, group: UniqId, minor_version: u8) -> ReplyWriter {
         ReplyWriter {
             last_modified: format!("Last-Modified: {}\r\n", date::format(LAST_MODIFIED)).into_bytes(),
             target: format!("{X_TARGET}: {address}\r\n").into_bytes(),
             group,
+            minor_version,
         }
     }
 
@@ -67,11 +69,12 @@ impl ReplyWriter {
         out: &mut Vec<u8>,
     ) -> Body {
         let (status, object): (&[u8], Option<Oid>) = match answer(request) {
-            Answer::Full => (b"HTTP/1.1 200 OK\r\n", request.oid),
-            Answer::NotModified => (b"HTTP/1.1 304 Not Modified\r\n", request.oid),
-            Answer::NotFound => (b"HTTP/1.1 404 Not Found\r\n", None),
-            Answer::MethodNotAllowed => (b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n", None),
+            Answer::Full => (b" 200 OK\r\n", request.oid),
+            Answer::NotModified => (b" 304 Not Modified\r\n", request.oid),
+            Answer::NotFound => (b" 404 Not Found\r\n", None),
+            Answer::MethodNotAllowed => (b" 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n", None),
         };
+        out.extend_from_slice(if self.minor_version == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" });
         out.extend_from_slice(status);
         let mut body = Body::EMPTY;
         if let Some(oid) = object {
@@ -83,6 +86,8 @@ impl ReplyWriter {
         out.extend_from_slice(now);
         if last {
             out.extend_from_slice(b"\r\nConnection: close");
+        } else if self.minor_version == 0 || request.minor_version == 0 {
+            out.extend_from_slice(b"\r\nConnection: keep-alive");
         }
         if answer(request) != Answer::NotModified {
             out.extend_from_slice(b"\r\nContent-Length: ");
@@ -124,7 +129,7 @@ mod tests {
     fn reply(head: &str) -> (String, u64, Framing) {
         let (request, _) = crate::request::read(head.as_bytes()).unwrap().unwrap();
         let properties = Properties { seed: Seed(1), size: Distr::Const(1234.0) };
-        let writer = ReplyWriter::new("127.0.0.1:80", UniqId::default());
+        let writer = ReplyWriter::new("127.0.0.1:80", UniqId::default(), 1);
         let mut out = Vec::new();
         let body = writer.write(&request, &properties, b"Sun, 06 Nov 1994 08:49:37 GMT", false, &mut out);
         let to_head = head.starts_with("HEAD");

@@ -30,6 +30,8 @@ pub struct Request {
     pub xact: Option<Xact>,
     /// `If-Modified-Since`, in seconds since 1970.
     pub if_modified_since: Option<u64>,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
     /// The client leaves the connection open.
     pub keep_alive: bool,
     /// Follows the body, if there is one.
@@ -75,6 +77,7 @@ pub fn read(data: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
             oid,
             xact: marks.xact,
             if_modified_since,
+            minor_version: request.minor_version,
             keep_alive: head::keeps_alive(request.minor_version, request.headers),
             body: BodyReader::new(framing),
             sample,

@@ -37,7 +37,7 @@ impl<L: Link> Site<L> {
     /// A server that is ready to serve connections.
     pub fn new(link: L, settings: Settings, recorder: Recorder) -> Rc<Site<L>> {
         Rc::new(Site {
-            writer: ReplyWriter::new(&settings.address, settings.group),
+            writer: ReplyWriter::new(&settings.address, settings.group, settings.http_minor),
             rng: RefCell::new(settings.seed.stream("server", settings.index)),
             head: RefCell::default(),
             link,

@@ -12,6 +12,8 @@ pub struct Settings {
     pub properties: Properties,
     /// Delay in seconds before the first byte of a reply, drawn for each request.
     pub think: Option<Distr>,
+    /// Version of replies: 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub http_minor: u8,
     /// Requests per connection; the distribution's draws are rounded up to at least 1.
     pub requests_per_connection: Distr,
     /// A connection on which nothing arrives or leaves for so many nanoseconds is closed.

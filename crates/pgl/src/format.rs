@@ -15,16 +15,7 @@ pub fn format(text: &str) -> Result<String, String> {
     let file = sources.add("", text.to_owned(), None);
     let mut out = Diagnostics::new(10);
     let lexemes = lex(text, file, &mut out);
-    // The output of a command is part of the program but not of the text, so only the tokens can be checked then.
-    if !lexemes.iter().any(|lexeme| lexeme.token == Token::Command) {
-        let tokens = plain(&lexemes, file, text.len());
-        crate::syntax::parse(&tokens, &sources, &mut out);
-    }
-    let first = out.finish().into_iter().find(|finding| finding.severity == crate::Severity::Error);
-    if let Some(finding) = first {
-        let line = finding.span.map_or(0, |span| sources.file(file).line_col(span.start).0);
-        return Err(format!("line {line}: {}; a file with errors is not formatted", finding.message));
-    }
+    check_syntax(text, &lexemes, &sources, out)?;
     let formatted = Writer::new(text, &lexemes).run();
     // A formatter must not change a program; this costs little and makes sure.
     let mut quiet = Diagnostics::new(1);
@@ -33,6 +24,36 @@ pub fn format(text: &str) -> Result<String, String> {
         Ok(formatted)
     } else {
         Err("formatting would change the meaning of this file".to_owned())
+    }
+}
+
+/// Refuses a text with syntax errors: nobody knows what its layout should be.
+fn check_syntax(text: &str, lexemes: &[Lexeme], sources: &SourceMap, out: Diagnostics) -> Result<(), String> {
+    let file = FileId(0);
+    let mut out = out;
+    let good_tokens = !out.has_errors();
+    if good_tokens {
+        crate::syntax::parse(&plain(lexemes, file, text.len()), sources, &mut out);
+    }
+    // The output of a command is part of the program but not of the text; most of them yield a value.
+    if good_tokens && out.has_errors() && lexemes.iter().any(|lexeme| lexeme.token == Token::Command) {
+        let as_value = |lexeme: &Lexeme| match lexeme.token {
+            Token::Command => Lexeme { token: Token::Str, ..*lexeme },
+            _ => *lexeme,
+        };
+        let lexemes: Vec<Lexeme> = lexemes.iter().map(as_value).collect();
+        let mut second = Diagnostics::new(10);
+        crate::syntax::parse(&plain(&lexemes, file, text.len()), sources, &mut second);
+        if !second.has_errors() {
+            return Ok(());
+        }
+    }
+    match out.finish().into_iter().find(|finding| finding.severity == crate::Severity::Error) {
+        Some(finding) => {
+            let line = finding.span.map_or(0, |span| sources.file(file).line_col(span.start).0);
+            Err(format!("line {line}: {}; a file with errors is not formatted", finding.message))
+        }
+        None => Ok(()),
     }
 }
 
@@ -191,12 +212,18 @@ impl<'a> Writer<'a> {
             (T::Word, T::Regex) => piece.blank,
             _ if self.is_prefix(index - 1) => false,
             // Rates are divisions, and `10/sec` reads best without blanks; a product may be either.
-            (T::Slash | T::Star | T::Caret, _) => self.pieces[index - 1].blank || piece.blank,
-            (_, T::Slash | T::Star | T::Caret) => {
-                piece.blank || self.pieces.get(index + 1).is_some_and(|next| next.blank)
-            }
+            (T::Slash | T::Star | T::Caret, _) => self.is_wide(index - 1),
+            (_, T::Slash | T::Star | T::Caret) => self.is_wide(index),
             _ => true,
         }
+    }
+
+    /// True if there is anything but operands directly around an operator.
+    fn is_wide(&self, index: usize) -> bool {
+        let comment = |piece: Option<&Piece<'_>>| piece.is_some_and(|piece| is_comment(piece.token));
+        let next = self.pieces.get(index + 1);
+        let before = index.checked_sub(1).and_then(|index| self.pieces.get(index));
+        self.pieces[index].blank || next.is_some_and(|next| next.blank) || comment(next) || comment(before)
     }
 
     /// True if the token is a sign before its operand.

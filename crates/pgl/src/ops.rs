@@ -582,3 +582,87 @@ fn common_fields(record: &Record, to: Rec) -> Option<Record> {
     }
     Some(result)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Qualifier;
+
+    /// A value of each type that operators know or do not know.
+    fn samples() -> Vec<Value> {
+        let distr =
+            |domain| Value::Distr(Arc::new(Distr { domain, shape: Shape::Const(1.0), qualifier: None }));
+        vec![
+            Value::Bool(true),
+            Value::Int(0),
+            Value::Int(3),
+            Value::Float(2.5),
+            Value::str("x"),
+            Value::Time(5_000_000),
+            Value::Size(1024),
+            Value::Rate(2.0),
+            Value::Bwidth(100.0),
+            Value::UniqId(1),
+            distr(Domain::Time),
+            distr(Domain::Int),
+            Value::Qualifier(Qualifier::Nmt),
+            Value::Array(Arc::new(Array::of([Value::Int(1)]).expect("small"))),
+            Value::Record(fresh(Rec::Goal)),
+        ]
+    }
+
+    const OPS: &[Op] = &[
+        Op::Range,
+        Op::Clone,
+        Op::Or,
+        Op::And,
+        Op::Xor,
+        Op::Eq,
+        Op::Ne,
+        Op::Lt,
+        Op::Le,
+        Op::Gt,
+        Op::Ge,
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::Div,
+        Op::Mod,
+        Op::Pow,
+    ];
+
+    #[test]
+    fn types_and_values_agree() {
+        for (op, left, right) in OPS
+            .iter()
+            .flat_map(|op| samples().into_iter().map(move |left| (*op, left)))
+            .flat_map(|(op, left)| samples().into_iter().map(move |right| (op, left.clone(), right)))
+        {
+            let what = format!("{left:?} {} {right:?}", op.sign());
+            match (binary_type(op, left.ty(), right.ty()), binary(op, &left, &right)) {
+                (Some(ty), Ok(value)) if ty.array => assert!(value.ty().array, "{what} gives {value:?}"),
+                (Some(ty), Ok(value)) => assert_eq!(value.ty(), ty, "{what}"),
+                // Only zero converts on the right, which the types cannot tell.
+                (Some(_), Err(OpError::NoOperator)) => assert_eq!(right, Value::Int(3), "{what}"),
+                (Some(_), Err(_)) => {}
+                (None, Ok(value)) => panic!("{what} gives {value:?}, and the checker refuses it"),
+                (None, Err(_)) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn conversions_of_types_and_values_agree() {
+        for (value, to) in
+            samples().into_iter().flat_map(|a| samples().into_iter().map(move |b| (a.clone(), b.ty())))
+        {
+            if convert(value.clone(), to).is_some() {
+                assert!(converts(value.ty(), to), "{value:?} to {to}");
+            }
+        }
+        assert_eq!(convert(Value::Int(0), Ty::one(B::Rate)), Some(Value::Rate(0.0)));
+        assert_eq!(convert(Value::Int(1), Ty::one(B::Rate)), None);
+        assert_eq!(convert(Value::Float(1.0), Ty::one(B::Int)), None);
+        assert_eq!(convert(Value::Bool(true), Ty::one(B::Int)), None);
+    }
+}

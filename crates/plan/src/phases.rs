@@ -20,6 +20,8 @@ pub struct Phase {
     pub name: String,
     /// Results are taken from this phase.
     pub primary: bool,
+    /// Its statistics count when results of the whole run are asked for.
+    pub log_stats: bool,
     /// When it ends.
     pub goal: Goal,
     /// The load.
@@ -40,7 +42,13 @@ impl Schedule {
     /// The phases of a 1.x run with the given goal: `warm` for a tenth of it, `meas` for the rest, then
     /// `cool` for `cool` seconds, if any. Without a positive goal there is only an endless `meas`.
     pub fn classic(goal: Goal, cool: Option<f64>) -> Schedule {
-        let phase = |name: &str, primary, goal, load| Phase { name: name.into(), primary, goal, load };
+        let phase = |name: &str, primary, goal, load| Phase {
+            name: name.into(),
+            primary,
+            log_stats: true,
+            goal,
+            load,
+        };
         let mut phases = Vec::new();
         if goal.is_endless() {
             phases.push(phase("meas", true, goal, PhaseLoad::Full));
@@ -62,6 +70,7 @@ impl Schedule {
             .map(|phase| PhasePlan {
                 name: phase.name.clone(),
                 primary: phase.primary,
+                log_stats: phase.log_stats,
                 duration_s: phase.goal.duration,
                 xactions: phase.goal.xactions,
             })

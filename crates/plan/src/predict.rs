@@ -61,6 +61,11 @@ pub struct HostPlan {
     pub ranges: String,
 }
 
+/// The phases with all factors resolved.
+pub fn phase_plans(workload: &Workload) -> Vec<PhasePlan> {
+    phases::plan(workload, None)
+}
+
 /// Plans a workload.
 pub fn predict(workload: &Workload) -> Prediction {
     let bench = workload.bench.as_ref();

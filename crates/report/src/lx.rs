@@ -39,7 +39,7 @@ impl FromStr for LxSide {
 /// What to extract.
 #[derive(Clone, Debug, Default)]
 pub struct LxOptions {
-    /// Names of phases, `all` for all; empty means all that were measured.
+    /// Names of phases, `all` or empty for all whose statistics the workload wants logged.
     pub phases: Vec<String>,
     /// Names of figures, or whole first parts of dotted names (`hit.rptm`), or `all`; empty means all.
     pub objects: Vec<String>,
@@ -175,7 +175,12 @@ fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxEr
             return Err(LxError::NoSuchPhase { wanted: wanted.clone(), measured });
         }
     }
-    let chosen: Vec<_> = phases.iter().filter(|(name, _)| all || options.phases.contains(name)).collect();
+    // Phases that the workload does not want logged, such as warm-ups, are shown only if they are named.
+    let silent = |name: &str| {
+        logs.iter().any(|log| log.log.header.phases.iter().any(|plan| plan.name == name && !plan.log_stats))
+    };
+    let wanted = |name: &String| if all { !silent(name) } else { options.phases.contains(name) };
+    let chosen: Vec<_> = phases.iter().filter(|(name, _)| wanted(name)).collect();
     let scope = Scope::sequential(chosen.iter().map(|(_, scope)| scope)).ok_or(LxError::NothingMeasured)?;
     Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
 }

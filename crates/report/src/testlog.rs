@@ -236,6 +236,7 @@ impl Run {
     fn header(&self, side: Side) -> Header {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let plan = |(i, name): (usize, &str)| PhasePlan {
+            log_stats: true,
             name: name.into(),
             primary: i == 1,
             duration_s: Some(self.phases[i]),

@@ -69,6 +69,8 @@ pub fn connection_uses(settings: &Settings, rng: &mut impl Random) -> u32 {
 pub struct RequestWriter {
     /// The fixed parts, one set for each origin server.
     fixed: Vec<Fixed>,
+    /// End of a head after which the connection is kept, and of one after which it is closed.
+    keeping: &'static [u8],
     closing: &'static [u8],
     group: UniqId,
 }
@@ -84,21 +86,30 @@ impl RequestWriter {
     /// A writer for requests to `settings.origins`, through `settings.proxy` if there is one.
     pub fn new(settings: &Settings) -> RequestWriter {
         let via_proxy = settings.proxy.is_some();
+        let minor = settings.http_minor;
         let fixed = |origin: &Origin| {
             let authority = &origin.authority;
             let host = authority.strip_suffix(":80").unwrap_or(authority);
             let base = if via_proxy { format!("http://{host}") } else { String::new() };
             Fixed {
                 before_path: format!("GET {base}").into_bytes(),
-                before_xact: format!(" HTTP/1.1\r\nAccept: */*\r\nHost: {host}\r\n{X_XACT}: ").into_bytes(),
+                before_xact: format!(" HTTP/1.{minor}\r\nAccept: */*\r\nHost: {host}\r\n{X_XACT}: ")
+                    .into_bytes(),
                 after_xact: format!("\r\n{X_TARGET}: {authority}\r\n").into_bytes(),
             }
         };
         RequestWriter {
             fixed: settings.origins.iter().map(fixed).collect(),
-            closing: match via_proxy {
-                true => b"Connection: close\r\nProxy-Connection: close\r\n\r\n",
-                false => b"Connection: close\r\n\r\n",
+            // HTTP/1.0 closes and HTTP/1.1 keeps connections unless told otherwise (RFC 9112, appendix C.2.2).
+            keeping: match (minor, via_proxy) {
+                (0, true) => b"Connection: keep-alive\r\nProxy-Connection: keep-alive\r\n\r\n",
+                (0, false) => b"Connection: keep-alive\r\n\r\n",
+                _ => b"\r\n",
+            },
+            closing: match (minor, via_proxy) {
+                (0, _) => b"\r\n",
+                (_, true) => b"Connection: close\r\nProxy-Connection: close\r\n\r\n",
+                (_, false) => b"Connection: close\r\n\r\n",
             },
             group: settings.group,
         }
@@ -112,6 +123,6 @@ impl RequestWriter {
         out.extend_from_slice(&fixed.before_xact);
         Xact { group: self.group, id: order.xact, flags: 0 }.write(out);
         out.extend_from_slice(&fixed.after_xact);
-        out.extend_from_slice(if last { self.closing } else { b"\r\n" });
+        out.extend_from_slice(if last { self.closing } else { self.keeping });
     }
 }

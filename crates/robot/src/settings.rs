@@ -45,6 +45,8 @@ pub struct Settings {
     pub proxy: Option<SocketAddr>,
     /// The origin servers, at least one; every request goes to one of them, all alike.
     pub origins: Vec<Origin>,
+    /// Version of requests: 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub http_minor: u8,
     /// When requests are sent.
     pub load: Load,
     /// The load, or the number of active robots, rises linearly over so many seconds.

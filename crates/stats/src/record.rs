@@ -62,6 +62,8 @@ pub struct PhasePlan {
     pub name: String,
     /// The phase that results are taken from.
     pub primary: bool,
+    /// Its statistics count when results of the whole run are asked for.
+    pub log_stats: bool,
     /// Planned duration in seconds, if it has one.
     pub duration_s: Option<f64>,
     /// Planned number of transactions, if it has one.

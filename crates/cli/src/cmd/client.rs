@@ -9,14 +9,22 @@ use polygraph_plan::Schedule;
 use polygraph_traffic::Distr;
 
 use crate::console::{Classic, Progress};
-use crate::jobs::{self, ClientPlan, DEFAULT_SETTLE, client_job};
-use crate::options::{CommonOptions, Optional, RobotOptions, host_port, optional_time, sizes, think};
+use crate::jobs::{self, ClientLimits, client_job};
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, RobotOptions, host_port, optional_time, sizes, think,
+};
+use crate::source::{self, DEFAULT_SETTLE, Rest};
 use crate::{Done, cmd};
 
 /// Options of the client.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("config", |arg| arg.conflicts_with_all([
+        "origin", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable", "dhr", "pop_model",
+        "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal", "pconn_use_lmt",
+        "http_version",
+    ])),
     after_help = "Example, the client of PolyMix-1 at 250 requests per second:\n  \
         polyclt --proxy 10.0.0.1:8080 --origin 10.0.0.2:80 --robots 1 --req_rate 250/sec --rep_cachable 80p \\\n    \
         --dhr 55p --pop_model unif --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 --log run.log"
@@ -41,6 +49,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     #[command(flatten)]
+    workload: ConfigOptions,
+    #[command(flatten)]
     robots: RobotOptions,
     #[command(flatten)]
     common: CommonOptions,
@@ -49,22 +59,28 @@ pub struct Args {
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
-    let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), args.cool_phase.0);
-    let plan = ClientPlan {
-        robots: &args.robots,
-        common: &args.common,
-        proxy: args.proxy.as_deref(),
-        origin: &args.origin,
-        robot_think: args.xact_think.0.clone(),
-        sizes: args.rep_sz.clone(),
-        settle: DEFAULT_SETTLE,
-        schedule: &schedule,
-        workload: "command line",
-        log: args.log.clone(),
+    let test = match source::workload(&args.workload, &args.common, args.proxy.as_deref())? {
+        Some(test) => test,
+        None => source::classic(
+            &args.robots,
+            &args.common,
+            Rest {
+                name: "command line",
+                proxy: args.proxy.as_deref(),
+                origin: &args.origin,
+                listen: Vec::new(),
+                robot_think: args.xact_think.0.clone(),
+                server_think: None,
+                sizes: args.rep_sz.clone(),
+                settle: DEFAULT_SETTLE,
+                schedule: Schedule::classic(args.common.goal.unwrap_or_default(), args.cool_phase.0),
+            },
+        )?,
     };
-    let client = client_job(&plan)?;
+    let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
+    let client = client_job(&test, &args.common, limits, args.log.clone())?;
     let job = Job {
-        schedule,
+        schedule: test.schedule,
         start: StartRule::Now,
         client: Some(client),
         server: None,

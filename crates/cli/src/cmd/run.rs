@@ -7,33 +7,42 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_engine::{Job, Outcome, StartRule};
 use polygraph_link::nanos;
-use polygraph_plan::{Goal, Schedule};
+use polygraph_plan::test::settle_time;
+use polygraph_plan::{Goal, Schedule, Test};
 use polygraph_report::{Log, summary_text, write_report};
 use polygraph_stats::EndReason;
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
-use crate::jobs::{self, ClientPlan, ServerPlan, client_job, server_job};
+use crate::jobs::{self, ClientLimits, client_job, server_job};
 use crate::options::{
-    CommonOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think, whole,
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think,
+    whole,
 };
+use crate::source::{self, Rest};
 use crate::{Done, Failure, exit};
 
 /// Options of `run`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("config", |arg| arg.conflicts_with_all([
+        "origin_address", "origin_port", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable",
+        "dhr", "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal",
+        "pconn_use_lmt", "http_version",
+    ])),
     after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
         servers that think for 3 s. Example:\n  \
-        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min",
-    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy"]).required(true)
+        polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
+        polygraph run --proxy 127.0.0.1:3128 --config workloads/polymix-1.pg --set ReqRate=100/sec",
+    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy", "config"]).multiple(true).required(true)
 )]
 pub struct Args {
     /// The proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     proxy: Option<String>,
     /// No proxy: robots ask the servers themselves, which shows what the bench can do
-    #[arg(long)]
+    #[arg(long, conflicts_with = "proxy")]
     no_proxy: bool,
     /// Address of the origin servers, as the proxy reaches them
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
@@ -50,6 +59,8 @@ pub struct Args {
     /// Where result directories are made
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
+    #[command(flatten)]
+    workload: ConfigOptions,
     #[command(flatten)]
     replies: ReplyOptions,
     #[command(flatten)]
@@ -74,24 +85,46 @@ pub struct PolyMix1 {
 
 /// Runs both sides.
 pub fn run(args: Args) -> Done {
-    // A test that cannot end is no test, and errors must end it.
-    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: Some(0.3) });
-    let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
+    let (common, proxy) = (&args.common, args.proxy.as_deref());
+    let test = match source::workload(&args.workload, common, proxy)? {
+        Some(test) => test,
+        None => classic(&args)?,
+    };
     let bench = Bench {
-        workload: workload_name(&args),
-        label: if args.common.label.is_empty() { "run" } else { &args.common.label },
-        proxy: args.proxy.as_deref(),
-        origin: SocketAddr::new(args.origin_address, args.origin_port),
-        robots: &args.robots.robots,
-        common: &args.common,
-        sizes: &args.replies.rep_sz,
-        think: args.xact_think.0.clone(),
-        schedule: Schedule::classic(goal, args.cool_phase.0),
+        test,
+        label: if common.label.is_empty() { "run" } else { &common.label },
+        common,
+        limits: ClientLimits {
+            ports: args.robots.robots.ports.0,
+            open_connections: args.robots.robots.open_conn_lmt,
+        },
         runs: &args.runs,
     };
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
+}
+
+/// The test that options describe.
+fn classic(args: &Args) -> std::result::Result<Test, Failure> {
+    // A test that cannot end is no test, and errors must end it.
+    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: Some(0.3) });
+    let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
+    source::classic(
+        &args.robots.robots,
+        &args.common,
+        Rest {
+            name: workload_name(args),
+            proxy: args.proxy.as_deref(),
+            origin: "",
+            listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
+            robot_think: None,
+            server_think: args.xact_think.0.clone(),
+            sizes: Some(args.replies.rep_sz.clone()),
+            settle: settle_time(args.xact_think.0.as_ref()),
+            schedule: Schedule::classic(goal, args.cool_phase.0),
+        },
+    )
 }
 
 /// Only what is PolyMix-1 may be called so: everything but rate, durations and connections has a fixed value.
@@ -110,24 +143,14 @@ fn workload_name(args: &Args) -> &'static str {
 /// A test with both sides on this machine.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// Name of the workload.
-    pub workload: &'a str,
+    /// The test. Its robots ask its servers: `origins` are filled in when the servers' ports are known.
+    pub test: Test,
     /// Begin of the result directory's name.
     pub label: &'a str,
-    /// The proxy under test.
-    pub proxy: Option<&'a str>,
-    /// Where the origin servers listen.
-    pub origin: SocketAddr,
-    /// Options of the robots.
-    pub robots: &'a RobotOptions,
     /// Options of both sides.
     pub common: &'a CommonOptions,
-    /// Reply sizes.
-    pub sizes: &'a Distr,
-    /// Delay before the first byte of a reply.
-    pub think: Option<Distr>,
-    /// The phases.
-    pub schedule: Schedule,
+    /// Limits of the client side.
+    pub limits: ClientLimits,
     /// Where result directories are made.
     pub runs: &'a Path,
 }
@@ -149,38 +172,18 @@ impl Bench<'_> {
     /// # Errors
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
-        let listeners = jobs::listen(self.origin, jobs::loops(self.common))?;
-        let origin = listeners.address().to_string();
+        let mut test = self.test;
+        let listeners = jobs::listen_all(&test, self.common)?;
+        test.robots.origins = listeners.iter().map(|bound| bound.address().to_string()).collect();
         let directory = result_directory(self.runs, self.label)?;
         let log = |name: &str| Some(directory.join(name));
-        let server = server_job(
-            &ServerPlan {
-                common: self.common,
-                sizes: self.sizes,
-                think: self.think.clone(),
-                schedule: &self.schedule,
-                workload: self.workload,
-                log: log("server.log"),
-            },
-            listeners,
-        );
-        let client = client_job(&ClientPlan {
-            robots: self.robots,
-            common: self.common,
-            proxy: self.proxy,
-            origin: &origin,
-            robot_think: None,
-            sizes: Some(self.sizes.clone()),
-            settle: jobs::settle_time(self.think.as_ref()),
-            schedule: &self.schedule,
-            workload: self.workload,
-            log: log("client.log"),
-        })?;
+        let server = server_job(&test, self.common, listeners, log("server.log"));
+        let client = client_job(&test, self.common, self.limits, log("client.log"))?;
         write_manifest(&directory, &client.header, &server.header)?;
-        let mut progress = Progress::new(self.schedule.duration());
+        let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl);
         let job = Job {
-            schedule: self.schedule,
+            schedule: test.schedule,
             start: StartRule::Now,
             client: Some(client),
             server: Some(server),

@@ -6,18 +6,23 @@ use std::path::PathBuf;
 use clap::Parser;
 use polygraph_engine::{Job, StartRule, limits};
 use polygraph_link::nanos;
-use polygraph_plan::Schedule;
+use polygraph_plan::test::{Content, Robots, Servers};
+use polygraph_plan::{Schedule, Test};
 use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
-use crate::jobs::{self, ServerPlan, server_job};
-use crate::options::{CommonOptions, Optional, ReplyOptions, think, whole};
+use crate::jobs::{self, server_job};
+use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, think, whole};
+use crate::source;
 use crate::{Done, cmd};
 
 /// Options of the server.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("config", |arg| arg.conflicts_with_all([
+        "port", "listen", "xact_think", "rep_sz", "goal", "pconn_use_lmt", "http_version",
+    ])),
     after_help = "Example, the server of PolyMix-1:\n  \
         polysrv --port 80 --rep_sz exp:13KB --xact_think norm:3s,1.5s --idle_tout 135sec --goal 1.1hr --verb_lvl 1"
 )]
@@ -35,6 +40,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     #[command(flatten)]
+    workload: ConfigOptions,
+    #[command(flatten)]
     replies: ReplyOptions,
     #[command(flatten)]
     common: CommonOptions,
@@ -44,21 +51,15 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     jobs::check_log(args.log.as_deref())?;
-    let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), None);
-    let address = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port)));
-    let listeners = jobs::listen(address, jobs::loops(&args.common))?;
-    console::note(&format!("listening at {}", listeners.address()));
-    let plan = ServerPlan {
-        common: &args.common,
-        sizes: &args.replies.rep_sz,
-        think: args.xact_think.0.clone(),
-        schedule: &schedule,
-        workload: "command line",
-        log: args.log.clone(),
+    let test = match source::workload(&args.workload, &args.common, None)? {
+        Some(test) => test,
+        None => classic(&args),
     };
-    let server = server_job(&plan, listeners);
+    let listeners = jobs::listen_all(&test, &args.common)?;
+    listeners.iter().for_each(|bound| console::note(&format!("listening at {}", bound.address())));
+    let server = server_job(&test, &args.common, listeners, args.log.clone());
     let job = Job {
-        schedule,
+        schedule: test.schedule,
         start: StartRule::FirstTraffic,
         client: None,
         server: Some(server),
@@ -69,4 +70,24 @@ pub fn run(args: Args) -> Done {
     let mut console = Classic::new(args.common.verb_lvl);
     let outcome = polygraph_engine::run(job, |header, record| console.show(header, record));
     cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
+}
+
+/// The test that options describe, as far as servers need to know it: who asks them for what is the business
+/// of clients.
+fn classic(args: &Args) -> Test {
+    let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port)));
+    let requests_per_connection = args.common.pconn_use_lmt.clone();
+    Test {
+        name: "command line".into(),
+        robots: Robots::none(),
+        servers: Servers {
+            listen: vec![listen],
+            think: args.xact_think.0.clone(),
+            requests_per_connection,
+            idle_timeout: None,
+        },
+        content: Content { size: Some(args.replies.rep_sz.clone()), cachable: 0.0 },
+        http_minor: args.common.http_version,
+        schedule: Schedule::classic(args.common.goal.unwrap_or_default(), None),
+    }
 }

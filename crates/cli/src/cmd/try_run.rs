@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use polygraph_cache::{Proxy, ProxyConfig};
 use polygraph_engine::limits;
+use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
 use crate::cmd::run::{Bench, LOOPBACK};
+use crate::jobs::ClientLimits;
 use crate::options::{CommonOptions, RobotOptions};
+use crate::source::{self, Rest};
 use crate::{Done, Failure, console};
 
 /// Options of `try`: none are needed.
@@ -59,18 +62,23 @@ pub fn run(args: Args) -> Done {
     ));
     let goal = Goal { duration: Some(DURATION), xactions: None, errors: Some(0.3) };
     let address = proxy.local_addr().to_string();
-    let bench = Bench {
-        workload: "PolyMix-1, think time scaled to a tenth",
-        label: "try",
-        proxy: Some(&address),
-        origin: SocketAddr::new(LOOPBACK, 0),
-        robots: &robots,
-        common: &common,
-        sizes: &Distr::Exp { mean: 13.0 * 1024.0 },
-        think: Some(THINK),
-        schedule: Schedule::classic(goal, Some(COOL)),
-        runs: &args.runs,
-    };
+    let test = source::classic(
+        &robots,
+        &common,
+        Rest {
+            name: "PolyMix-1, think time scaled to a tenth",
+            proxy: Some(&address),
+            origin: "",
+            listen: vec![SocketAddr::new(LOOPBACK, 0)],
+            robot_think: None,
+            server_think: Some(THINK),
+            sizes: Some(Distr::Exp { mean: 13.0 * 1024.0 }),
+            settle: settle_time(Some(&THINK)),
+            schedule: Schedule::classic(goal, Some(COOL)),
+        },
+    )?;
+    let limits = ClientLimits { ports: None, open_connections: None };
+    let bench = Bench { test, label: "try", common: &common, limits, runs: &args.runs };
     let result = bench.run();
     proxy.stop();
     let result = result?;

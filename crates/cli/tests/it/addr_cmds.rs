@@ -59,3 +59,57 @@ fn zone_files_are_written_where_asked() {
     assert!(read("bench.tst").ends_with("w1\tIN\tA\t10.16.129.1\nw2\tIN\tA\t10.16.129.2\n"));
     assert!(read("bench.tst.rev").ends_with("1\tIN\tPTR\tw1.bench.tst.\n2\tIN\tPTR\tw2.bench.tst.\n"));
 }
+
+/// The standard workloads, with the parameters of a small PolyMix-4 on two machines per side.
+fn polymix_4(tool: &str, more: &str) -> String {
+    let workloads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads");
+    format!(
+        "{tool} --config {workloads}/polymix-4.pg --cfg_dirs {workloads}/include --set TheBench.peak_req_rate=800/sec \
+         --set FillRate=400/sec --set ProxyCacheSize=1GB --set DnsServers=['172.16.101.100:53'] \
+         --set TheBench.client_side.hosts=['172.16.101.61-62'] --set TheBench.server_side.hosts=['172.16.101.191-192']\
+         {more}"
+    )
+}
+
+#[test]
+fn machines_of_a_workload() {
+    #[track_caller]
+    fn check(more: &str, text: &str) {
+        let (status, out, err) = polygraph(Path::new("."), &polymix_4("pgl2ips", more));
+        assert_eq!((status, &*out, &*err), (Some(0), text, ""), "{more}");
+    }
+    check(
+        "",
+        "scope: host=any agent=any\n\n\
+         polyclt1: host=172.16.101.61 ips=10.101.0-1.1-250 agents=1000\n\
+         polyclt2: host=172.16.101.62 ips=10.101.4-5.1-250 agents=1000\n\
+         polysrv1: host=172.16.101.191 ips=10.101.128.1-250,10.101.129.1-100 agents=350\n\
+         polysrv2: host=172.16.101.192 ips=10.101.132.1-250,10.101.133.1-100 agents=350\n\
+         robot1: kind=PolyMix-4-rbt ips=10.101.0-1.1-250,10.101.4-5.1-250 agents=2000\n\
+         server1: kind=PolyMix-4-srv ips=10.101.128.1-250,10.101.129.1-100,10.101.132.1-250,10.101.133.1-100 \
+         agents=700\n",
+    );
+    check(" --var polyclt2.ips", "10.101.4-5.1-250\n");
+    check(" --host polysrv2 --var PolyMix-4-srv.agents", "350\n");
+    let (status, _, err) = polygraph(Path::new("."), &polymix_4("pgl2ips", " --host polyclt3"));
+    assert_eq!(status, Some(1));
+    assert_eq!(err, "error: there is no host 'polyclt3'; hosts are polyclt1, polyclt2, polysrv1, polysrv2\n");
+}
+
+#[test]
+fn zone_files_of_a_workload() {
+    let dir = tempfile::tempdir().unwrap();
+    let (status, out, err) = polygraph(dir.path(), &polymix_4("dns-cfg", ""));
+    assert_eq!((status, &*err), (Some(0), ""));
+    assert!(out.contains("zone \"bench.tst\" {"), "{out}");
+    let zone = std::fs::read_to_string(dir.path().join("bench.tst")).unwrap();
+    assert_eq!(zone.lines().filter(|line| line.contains("\tA\t10.101.")).count(), 700);
+    assert!(zone.contains("\nw1001.h1128o1101s1010\tIN\tA\t10.101.128.1\n"), "{zone}");
+    assert!(zone.ends_with("\nw1100.h1133o1101s1010\tIN\tA\t10.101.133.100\n"));
+
+    let (status, _, err) = polygraph(dir.path(), "dns-cfg --config no-such.pg");
+    assert_eq!(status, Some(1));
+    assert!(err.ends_with("error: no-such.pg does not compile\n"), "{err}");
+    let (status, _, err) = polygraph(dir.path(), "dns-cfg --config x.pg --zone t");
+    assert_eq!(status, Some(2), "{err}");
+}

@@ -27,6 +27,7 @@ struct Case {
     lifetime_s: f64,
     /// Connect to a port where nobody listens.
     nobody_home: bool,
+    http_minor: u8,
 }
 
 impl Default for Case {
@@ -43,6 +44,7 @@ impl Default for Case {
             open_limit: 1000,
             lifetime_s: 30.0,
             nobody_home: false,
+            http_minor: 1,
         }
     }
 }
@@ -77,7 +79,13 @@ fn test(case: Case) -> Result {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
     let schedule = Schedule {
-        phases: vec![Phase { name: "meas".into(), primary: true, goal: case.goal, load: PhaseLoad::Full }],
+        phases: vec![Phase {
+            name: "meas".into(),
+            primary: true,
+            log_stats: true,
+            goal: case.goal,
+            load: PhaseLoad::Full,
+        }],
     };
     let listeners = Listeners::bind(ANY_PORT, case.loops).unwrap();
     let origin = listeners.address();
@@ -95,6 +103,7 @@ fn test(case: Case) -> Result {
             authority: origin.to_string(),
             address: if case.nobody_home { unused } else { origin },
         }],
+        http_minor: case.http_minor,
         load: case.load,
         launch_window: 0.0,
         recurrence: 0.5,
@@ -113,6 +122,7 @@ fn test(case: Case) -> Result {
         index: 0,
         properties,
         think: case.think,
+        http_minor: case.http_minor,
         requests_per_connection: Distr::Const(case.per_connection),
         idle_timeout: None,
         seed: Seed(1),
@@ -191,6 +201,15 @@ fn one_request_connections_on_two_loops_with_explicit_ports() {
     assert_eq!(client.conn_uses.max(), Some(1));
     assert_eq!(client.conn_uses.count(), client.ok_count());
     assert_eq!(client.conns.entered, client.xacts.entered);
+}
+
+#[test]
+fn http_1_0_with_and_without_persistent_connections() {
+    for per_connection in [1.0, 7.0] {
+        let result = test(Case { per_connection, http_minor: 0, ..Case::default() });
+        sides_agree(&result, 8);
+        assert_eq!(result.client.conn_uses.max(), Some(per_connection as u64));
+    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Machine<'_> {
             _ => 0,
         };
         match call {
-            Call::Int | Call::Float => self.number_from(call, &values[0], args[0].span),
+            Call::Int | Call::Float => self.number_of(call, &values[0], args[0].span),
             Call::Count => match i32::try_from(values[0].len()) {
                 Ok(count) => Value::Int(count),
                 Err(_) => {
@@ -172,7 +172,7 @@ impl Machine<'_> {
         self.outcome.output.push(line);
     }
 
-    fn number_from(&mut self, call: Call, value: &Value, span: Span) -> Value {
+    fn number_of(&mut self, call: Call, value: &Value, span: Span) -> Value {
         let whole = call == Call::Int;
         let text = match value {
             Value::Int(value) if whole => return Value::Int(*value),

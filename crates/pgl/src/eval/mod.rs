@@ -9,7 +9,7 @@ mod schemes;
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Options;
 use crate::check::an;
@@ -79,6 +79,7 @@ pub fn run(
         budget: options.limits.work,
         exhausted: false,
         target: None,
+        told_undefined: FxHashSet::default(),
         random: Random::new(options.global_seed),
         unique: 0,
     };
@@ -110,6 +111,8 @@ struct Machine<'a> {
     exhausted: bool,
     /// The name a value is being computed for.
     target: Option<String>,
+    /// Assignments and declarations that left something undefined and were complained about.
+    told_undefined: FxHashSet<Span>,
     random: Random,
     unique: u64,
 }
@@ -430,6 +433,11 @@ impl Machine<'_> {
     fn undefined(&mut self, place: &Place) -> Value {
         let name = self.name(place);
         let var = &self.program.vars[place.var.0 as usize];
+        let left_at = self.assigned_at(place).or(place.fields.is_empty().then_some(var.span));
+        // One finding for each value to be set, however often it is read.
+        if left_at.is_some_and(|at| !self.told_undefined.insert(at)) {
+            return Value::Poison;
+        }
         let mut finding = Diagnostic::new(Code::Undefined, place.span, format!("`{name}` is undefined"));
         finding = match self.assigned_at(place) {
             Some(at) => finding.also(at, "it was left undefined here"),

@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::Machine;
 use crate::source::Span;
 use crate::types::{Rec, ranges};
-use crate::value::{Array, Item, Record, Value};
+use crate::value::{Array, Item, Record, Slot, Value};
 
 impl Machine<'_> {
     pub(super) fn scheme_addrs(&mut self, role: Role, args: &[Expr], values: &[Value], span: Span) -> Value {
@@ -68,6 +68,18 @@ impl Machine<'_> {
         let SchemeError::Missing { scheme, missing, .. } = error else {
             return self.report(Diagnostic::new(Code::SchemeImpossible, span, text));
         };
+        // A setting whose computation failed is not missing, and one complaint about each missing setting is enough.
+        let known = |setting: &String| {
+            let slot = slot_at(bench, setting);
+            slot.is_some_and(|slot| {
+                slot.value == Value::Poison || slot.at.is_some_and(|at| self.told_undefined.contains(&at))
+            })
+        };
+        if missing.iter().all(known) {
+            return Value::Poison;
+        }
+        let left_at = missing.iter().filter_map(|setting| slot_at(bench, setting)?.at);
+        self.told_undefined.extend(left_at);
         let mut finding = Diagnostic::new(Code::SchemeIncomplete, span, text);
         let bench_name =
             args.last().map_or("bench".to_owned(), |arg| self.sources.slice(arg.span).to_owned());
@@ -79,20 +91,23 @@ impl Machine<'_> {
                 _ => format!("{bench_name}.{setting}"),
             };
             finding = finding
-                .also_at(assigned_at(bench, setting), format!("`{setting}` was left undefined here"))
+                .also_at(
+                    slot_at(bench, setting).and_then(|slot| slot.at),
+                    format!("`{setting}` was left undefined here"),
+                )
                 .help(format!("give `{name}` a value in the file, or with `--set {name}=VALUE`"));
         }
         self.report(finding)
     }
 }
 
-/// Where a field below a record was assigned.
-fn assigned_at(record: &Record, path: &str) -> Option<Span> {
+/// A field below a record.
+fn slot_at<'a>(record: &'a Record, path: &str) -> Option<&'a Slot> {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     let slot = record.slot(first)?;
     match (&slot.value, rest) {
-        (Value::Record(nested), rest) if !rest.is_empty() => assigned_at(nested, rest),
-        _ => slot.at,
+        (Value::Record(nested), rest) if !rest.is_empty() => slot_at(nested, rest),
+        _ => Some(slot),
     }
 }
 

@@ -92,15 +92,14 @@ macro_rules! records {
         static TABLE: LazyLock<Vec<RecordDef>> = LazyLock::new(|| {
             let mut table: Vec<RecordDef> = Vec::new();
             $({
-                let common: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields )?];
-                #[allow(unused_mut, reason = "only some types have fields of their own")]
-                let mut fields = common.concat();
-                $( fields.push(FieldDef {
+                let own: &[FieldDef] = &[$( FieldDef {
                     name: stringify!($field).trim_end_matches("_"),
                     ty: <$ty as Field>::TY,
                     default: records!(@default $($default)?),
                     doc: concat!($($field_doc),*),
-                }); )*
+                } ),*];
+                let parts: &[&[FieldDef]] = &[$( &table[Rec::$base as usize].fields, )? own];
+                let fields = parts.concat();
                 table.push(RecordDef { name: stringify!($name), doc: concat!($($doc),*), fields });
             })*
             table
@@ -130,6 +129,13 @@ macro_rules! records {
                 /// Reads a record of this type.
                 pub(crate) fn from_record(record: &Record, cx: &mut Lower) -> Self {
                     Self::read(&mut record.slots.iter(), cx)
+                }
+            }
+
+            impl std::default::Default for $name {
+                /// What a record is that was declared and left alone.
+                fn default() -> Self {
+                    Self::from_record(&fresh(Rec::$name), &mut Lower::new(u64::MAX))
                 }
             }
 

@@ -179,11 +179,8 @@ fn check_agents(name: &str, settings: &[(&str, &str)], robots: (usize, &str), se
     let workload = compilation.workload.unwrap_or_else(|| panic!("{name}\n{text}"));
     let ranges = |addrs: &[polygraph_addr::Addr]| {
         let mut seen = std::collections::HashSet::new();
-        let bare = addrs
-            .iter()
-            .filter(|addr| seen.insert((*addr).clone()))
-            .cloned()
-            .map(|addr| polygraph_addr::Addr { interface: None, subnet: None, ..addr });
+        let unique = addrs.iter().filter(|addr| seen.insert((*addr).clone()));
+        let bare = unique.map(|addr| polygraph_addr::Addr { interface: None, subnet: None, ..addr.clone() });
         polygraph_addr::join(&polygraph_addr::compact(bare), " ")
     };
     let robot = &workload.robots[0].agent.addresses.0;
@@ -214,4 +211,95 @@ fn agents_of_standard_workloads() {
         (10000, "10.45.1-4.1-250 10.45.8-43.1-250"),
         (10, "172.16.45.191-200:80"),
     );
+}
+
+#[test]
+fn scripts_are_checked_against_all_global_variables() {
+    // The script runs when the whole program was read, so it sees what is declared after it.
+    let program = "Phase P = { goal.duration = 1min; script = { later = 2; int own = later; print(own); }; }; int later = 1;";
+    assert!(!crate::compile_text(program).has_errors(), "{}", crate::findings(&crate::compile_text(program)));
+    let wrong = [
+        "Phase P = { script = { print(nowhere); }; };",
+        "Phase P = { script = { use(P); }; };",
+        "Phase P = { script = { int own = 1; every P.goal do { print(own); } }; };",
+        "Phase P = { script = { setSamplingGoalTo(P.goal); }; };",
+        "Phase P = { script = { every 5sec do { } }; };",
+        "Phase P = { script = { setLoadFactorTo(\"x\"); }; };",
+        "Phase P = { script = { StatSample s = currentSample(); }; };",
+    ];
+    for program in wrong {
+        assert!(crate::compile_text(program).has_errors(), "{program}");
+    }
+}
+
+#[test]
+fn settings_replace_what_the_file_says() {
+    let check = |program: &str, settings: &[(&str, &str)], expected: &str| {
+        let settings =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let options = Options { settings, ..Options::default() };
+        let loader = polygraph_pgl::MemoryLoader::default().with("test.pg", program);
+        let compilation = compile("test.pg", &loader, &options);
+        let text = compilation.render(Style::Plain);
+        assert_eq!(compilation.script_output.last().map(String::as_str), Some(expected), "{program}\n{text}");
+    };
+    check("rate r; print(r);", &[("r", "5/sec")], "5/sec");
+    check("rate r = undef(); print(r);", &[("r", "5/sec")], "5/sec");
+    check("rate r = 1/sec; print(r);", &[("r", "5/sec")], "5/sec");
+    check(
+        "Bench B = { peak_req_rate = undef(); }; print(B.peak_req_rate);",
+        &[("B.peak_req_rate", "5/sec")],
+        "5/sec",
+    );
+    check(
+        "Bench A; Bench B = A; B.peak_req_rate = 2/sec; print(B.peak_req_rate);",
+        &[("B.peak_req_rate", "5/sec")],
+        "5/sec",
+    );
+    // A copy of a whole record does not undo a setting of one of its fields.
+    check("Bench A; Bench B; B = A; print(B.peak_req_rate);", &[("B.peak_req_rate", "5/sec")], "5/sec");
+    check("int n; int m = n * 2; print(m);", &[("n", "21")], "42");
+    check(
+        "DnsResolver R = { servers = [ undef() ]; }; print(count(R.servers));",
+        &[("R.servers", "['10.0.0.1-3']")],
+        "3",
+    );
+    check("rate a = 2/sec; rate b; print(b);", &[("b", "50% * a")], "1/sec");
+}
+
+#[test]
+fn old_forms_of_bench_settings_work_with_a_note() {
+    let compilation = crate::compile_text(
+        "Bench B = { client_addr_mask = '10.16.0.0'; };\nB.server_addr_mask = '10.16.0.0:80';\n\
+         print(B.client_side.addr_mask, B.server_side.addr_mask);",
+    );
+    assert_eq!(compilation.script_output, ["'10.16.0.0''10.16.0.0:80'"], "{}", crate::findings(&compilation));
+    let notes =
+        compilation.diagnostics.iter().filter(|finding| finding.code == polygraph_pgl::Code::Deprecated);
+    assert_eq!(notes.count(), 2);
+}
+
+#[test]
+fn nothing_eats_memory_or_time() {
+    let programs = [
+        "int[] a = [1]; ".to_owned() + &"a = a + a;".repeat(60),
+        "int[] a = [1] ** 2000000000; int[] b = [a] ** 2000000000;".to_owned(),
+        "re r = url =~/x/; ".to_owned() + &"r = r && r;".repeat(100),
+        "Content C = { size = exp(1KB); }; ".to_owned() + &"C.may_contain = [C, C];".repeat(100),
+        format!("int x = {}1{};", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("int x = {}1;", "-".repeat(100_000)),
+        format!("{}{}", "{".repeat(100_000), "}".repeat(100_000)),
+        format!("int x = 1{};", " + 1".repeat(100_000)),
+        format!("int[] a = {}{};", "[".repeat(100_000), "]".repeat(100_000)),
+        "addr[] a = ['10.0-255.0-255.0-255:1-65535']; Robot R = { addresses = a; }; use(R);".to_owned(),
+        "string[] s = [\"x[0-4000000000]y[0-4000000000]z[0-4000000000]\"]; print(count(s));".to_owned(),
+        "int[] a = 1 .. 1000000; ".to_owned() + &"a = a + [1];".repeat(1000),
+    ];
+    for program in &programs {
+        let start = std::time::Instant::now();
+        crate::compile_text(program);
+        let took = start.elapsed();
+        // Generous, for busy machines: what is meant is no minutes and no gigabytes.
+        assert!(took.as_secs() < 20, "{took:?} for {}", &program[..60.min(program.len())]);
+    }
 }

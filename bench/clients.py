@@ -1,0 +1,103 @@
+"""The clients: how each is told to load a server with 64 connections, and how many transactions it did."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+
+from cpu import of_rusage
+from servers import PATH, Failure, logged
+
+CONNECTIONS = 64
+# No client may run longer than this many seconds.
+PATIENCE = 60
+
+
+@dataclass
+class Run:
+    """What a client did."""
+
+    count: int
+    cpu: object
+    output: str
+
+
+def execute(command, folder):
+    """Runs a client to its end, which `wait4` accounts for: its threads and its start included."""
+    with open(folder / "client.out", "w+") as output:
+        command = ["timeout", "--foreground", str(PATIENCE), *command]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read()
+    if process.returncode != 0:
+        last = text.strip().splitlines()[-1:] or ["no output"]
+        raise Failure(f"exit code {process.returncode}: {last[0]}")
+    return of_rusage(usage), text
+
+
+def number(pattern, text, default=None):
+    found = re.search(pattern, text, re.MULTILINE)
+    if found:
+        return int(found[1])
+    if default is None:
+        raise Failure(f"nothing like `{pattern}` in the output")
+    return default
+
+
+def expect(what, value, wanted):
+    if value != wanted:
+        raise Failure(f"{what}: {value} instead of {wanted}")
+
+
+def polyclt(tools, case, port, folder):
+    """This project's client with all it measures, and its log, which says how many it did: the goal is checked
+    at intervals, so that they are more than asked for."""
+    log = folder / "client.log"
+    command = [tools.polygraph, "client", "--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS),
+               "--loops", "1", "--dhr", "0", "--pconn_use_lmt", f"const:{case.use_limit}",
+               "--goal", str(case.count), "--log", log]
+    cpu, text = execute(command, folder)
+    done, errors = logged(tools, log)
+    expect("errors", errors, 0)
+    return Run(done, cpu, text)
+
+
+def wrk(tools, case, port, folder):
+    """Runs for a time, not for a count."""
+    close = [] if case.persistent else ["-H", "Connection: close"]
+    command = [tools.wrk, "-t1", f"-c{CONNECTIONS}", f"-d{case.seconds}s", *close,
+               f"http://127.0.0.1:{port}{PATH}"]
+    cpu, text = execute(command, folder)
+    expect("socket errors", re.findall("Socket errors.*", text), [])
+    expect("bad replies", number(r"Non-2xx or 3xx responses: (\d+)", text, 0), 0)
+    return Run(number(r"^ +(\d+) requests in", text), cpu, text)
+
+
+def ab(tools, case, port, folder):
+    keep = ["-k"] if case.persistent else []
+    command = [tools.ab, "-q", "-r", "-s", "5", *keep, f"-c{CONNECTIONS}", "-n", str(case.count),
+               f"http://127.0.0.1:{port}{PATH}"]
+    cpu, text = execute(command, folder)
+    done = number(r"^Complete requests: +(\d+)", text)
+    expect("completed", done, case.count)
+    expect("failed", number(r"^Failed requests: +(\d+)", text), 0)
+    expect("bad replies", number(r"^Non-2xx responses: +(\d+)", text, 0), 0)
+    if case.persistent:
+        expect("replies that keep the connection", number(r"^Keep-Alive requests: +(\d+)", text), done)
+    return Run(done, cpu, text)
+
+
+def h2load(tools, case, port, folder):
+    close = [] if case.persistent else ["-H", "Connection: close"]
+    command = [tools.h2load, "--h1", "-t1", f"-c{CONNECTIONS}", "-n", str(case.count), *close,
+               f"http://127.0.0.1:{port}{PATH}"]
+    cpu, text = execute(command, folder)
+    done = number(r"(\d+) succeeded", text)
+    expect("completed", done, case.count)
+    return Run(done, cpu, text)
+
+
+OURS = "polyclt"
+CLIENTS = {client.__name__: client for client in (polyclt, wrk, ab, h2load)}

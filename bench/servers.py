@@ -1,0 +1,130 @@
+"""The servers: this project's and nginx, both with one loop or worker, both answering any client with the
+same number of body bytes from memory."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+# An object of the benchmark: this project's server answers no other URLs, nginx answers all.
+PATH = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4"
+KB = 1024
+
+
+class Failure(Exception):
+    """A measurement that does not count, and why."""
+
+
+def logged(tools, log):
+    """Transactions and errors in a log of this project, all phases together."""
+    lx = [tools.polygraph, "lx", "--json", "--phases", "all", "--objects", "rep.rptm.count,err_cnt", log]
+    output = subprocess.run(lx, capture_output=True, text=True, check=True).stdout
+    figures = json.loads(output)["figures"]
+    return int(figures["rep.rptm.count"]), int(figures["err_cnt"])
+
+
+class Server:
+    """A server process that is listening and has answered once."""
+
+    def __init__(self, name, command, port, folder):
+        self.name, self.port, self.folder = name, port, folder
+        self.output = open(folder / f"{name}.out", "w")
+        self.process = subprocess.Popen(command, stdout=self.output, stderr=subprocess.STDOUT)
+
+    def pids(self):
+        """The process and its workers."""
+        main = self.process.pid
+        children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
+        return [main, *map(int, children)]
+
+    def get(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path, headers={"Connection": "close"})
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        finally:
+            connection.close()
+
+    def wait_until_ready(self, body_size):
+        """The first reply also warms up what a server does only once."""
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise Failure(f"{self.name} does not listen") from None
+                time.sleep(0.02)
+        status, body = self.get(PATH)
+        if (status, len(body)) != (200, body_size):
+            raise Failure(f"{self.name} answers {status} with {len(body)} bytes of body")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.output.close()
+
+
+class Polysrv(Server):
+    name = "polysrv"
+
+    def __init__(self, tools, case, port, folder):
+        self.tools, self.log = tools, folder / "server.log"
+        command = [tools.polygraph, "server", "--listen", f"127.0.0.1:{port}", "--loops", "1",
+                   "--rep_sz", f"const:{case.body}B", "--pconn_use_lmt", f"const:{case.use_limit}",
+                   "--log", self.log]
+        super().__init__(self.name, command, port, folder)
+
+    def finish(self):
+        """Stops the server and returns how many transactions it counted, the first one aside."""
+        self.stop()
+        done, errors = logged(self.tools, self.log)
+        if errors:
+            raise Failure(f"{errors} errors at the server")
+        return done - 1
+
+
+class Nginx(Server):
+    name = "nginx"
+
+    def __init__(self, tools, case, port, folder):
+        # One word of the configuration holds less than 4 KB, so the body is put together from pieces. That
+        # costs less than serving a file from the page cache, with or without sendfile and open_file_cache.
+        pieces, rest = divmod(case.body, KB)
+        assert rest == 0, "bodies are whole kilobytes"
+        config = folder / "nginx.conf"
+        config.write_text(f"""
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.err error;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off; default_type text/plain; server_tokens off; tcp_nodelay on;
+  keepalive_requests 1000000000; keepalive_timeout 60s;
+  server {{
+    listen 127.0.0.1:{port} backlog=4096;
+    set $piece "{"x" * KB}";
+    location / {{ return 200 "{"$piece" * pieces}"; }}
+    location = /status {{ stub_status; }}
+  }}
+}}
+""")
+        super().__init__(self.name, [tools.nginx, "-p", folder, "-c", config], port, folder)
+
+    def finish(self):
+        """Stops the server and returns how many transactions it counted, the first and this one aside."""
+        status = self.get("/status")[1].decode().split()
+        self.stop()
+        # The third number after the words "server accepts handled requests".
+        return int(status[status.index("requests") + 3]) - 2
+
+
+SERVERS = {server.name: server for server in (Polysrv, Nginx)}

@@ -1,0 +1,120 @@
+"""Results as text: a line for a measurement, tables of medians and ranges, and the page around them."""
+
+from statistics import median
+from string import Template
+
+from clients import OURS
+
+OUR_SERVER = "polysrv"
+# The load generator under which servers are judged; the others are shown too.
+JUDGE = "wrk"
+
+
+def line(record):
+    """One measurement on one line."""
+    head = f"{record['repeat']} {record['case']:18} {record['client']:8} -> {record['server']:8}"
+    if "failure" in record:
+        return f"{head} {record['failure']}"
+    us = [f"{record[side]['user']:6.2f}+{record[side]['system']:6.2f}={record[side]['total']:6.2f}"
+          for side in ("client_us", "server_us")]
+    return f"{head} {record['count']:7} client {us[0]} server {us[1]} us"
+
+
+def unique(values):
+    return list(dict.fromkeys(values))
+
+
+class Cell:
+    """What one side used per transaction in all repeats of one measurement."""
+
+    def __init__(self, results, case, client, server, side):
+        mine = [r for r in results["records"] if (r["case"], r["client"], r["server"]) == (case, client, server)]
+        self.samples = [record[side] for record in mine if side in record]
+        self.rounds = {record["repeat"]: record[side]["total"] for record in mine if side in record}
+        self.failures = unique(record["failure"] for record in mine if "failure" in record)
+
+    def median(self, part="total"):
+        return median(sample[part] for sample in self.samples)
+
+    def __bool__(self):
+        return bool(self.samples)
+
+    def __str__(self):
+        if not self:
+            return "-"
+        totals = [sample["total"] for sample in self.samples]
+        return (f"{self.median('user'):.2f} + {self.median('system'):.2f} = **{self.median():.2f}** "
+                f"({min(totals):.2f}-{max(totals):.2f})")
+
+
+def verdict(ours, peers):
+    """Ours against the cheapest peer that could be measured: by medians, and in how many rounds."""
+    peers = {name: cell for name, cell in peers.items() if cell}
+    if not ours or not peers:
+        return "not measured"
+    best = min(peers, key=lambda name: peers[name].median())
+    share = ours.median() / peers[best].median()
+    both = ours.rounds.keys() & peers[best].rounds.keys()
+    lower = sum(ours.rounds[i] <= peers[best].rounds[i] for i in both)
+    word = "met" if share <= 1 else "**missed**"
+    return f"{word}: {share:.2f} of {best}, lower in {lower} of {len(both)}"
+
+
+def rows(head, body):
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in lines)
+
+
+def names(results):
+    return (unique(r[key] for r in results["records"]) for key in ("case", "client", "server"))
+
+
+def client_table(results):
+    cases, clients, servers = names(results)
+    body = []
+    for case in cases:
+        for server in servers:
+            cells = {client: Cell(results, case, client, server, "client_us") for client in clients}
+            ours = cells.get(OURS)
+            peers = {name: cell for name, cell in cells.items() if name != OURS}
+            body.append([case, server, *cells.values(), verdict(ours, peers)])
+    return rows(["case", "server", *clients, "target"], body)
+
+
+def server_table(results):
+    cases, clients, servers = names(results)
+    body = []
+    for case in cases:
+        for client in clients:
+            cells = {server: Cell(results, case, client, server, "server_us") for server in servers}
+            ours = cells.get(OUR_SERVER)
+            peers = {name: cell for name, cell in cells.items() if name != OUR_SERVER}
+            judged = verdict(ours, peers)
+            body.append([case, client, *cells.values(), judged if client == JUDGE else f"({judged})"])
+    return rows(["case", "client", *servers, "target"], body)
+
+
+def failures(results):
+    """What could not be measured, and why."""
+    cases, clients, servers = names(results)
+    found = []
+    for case in cases:
+        for client in clients:
+            for server in servers:
+                for failure in Cell(results, case, client, server, "client_us").failures:
+                    found.append(f"- {case}, {client} against {server}: {failure}")
+    return "\n".join(found) or "None: every measurement completed without an error and the counts agree."
+
+
+def tables(results):
+    return "\n\n".join([client_table(results), server_table(results), failures(results)])
+
+
+def page(results, template):
+    machine = results["machine"]
+    facts = [f"- {machine['processor']}, {machine['processors']} processors, Linux {machine['kernel']}",
+             f"- {machine['polygraph']}, commit {machine['commit']}",
+             *(f"- {tool}: Debian package {package}" for tool, package in machine["peers"].items())]
+    return Template(template).substitute(
+        machine="\n".join(facts), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
+        clients=client_table(results), servers=server_table(results), failures=failures(results))

@@ -1,0 +1,68 @@
+"""Tests of the harness itself: `python3 -m unittest discover bench`."""
+
+import json
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import table
+from clients import number
+from cpu import Cpu, Meter
+from servers import Failure
+
+
+def record(repeat, client, server, client_us, server_us=1.0):
+    us = {"client_us": client_us, "server_us": server_us}
+    return {"case": "c", "repeat": repeat, "client": client, "server": server, "count": 1} | {
+        side: {"user": 0.0, "system": total, "total": total} for side, total in us.items()}
+
+
+class Tests(unittest.TestCase):
+    def test_a_meter_sees_the_work_of_a_process(self):
+        code = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as child:
+            meter = Meter([child.pid])
+            child.stdout.readline()
+            used = meter.read()
+            self.assertGreater(used.total, 150_000)
+            self.assertLess(used.total, 600_000)
+            idle = Meter([child.pid])
+            time.sleep(0.1)
+            self.assertLess(idle.read().total, 10_000)
+            child.communicate(b"\n")
+
+    def test_costs_are_shared_among_transactions(self):
+        self.assertEqual((Cpu(30, 10) + Cpu(10, 30) - Cpu(20, 20)).per(10), Cpu(2, 2))
+
+    def test_numbers_come_from_whole_lines(self):
+        text = "Complete requests:      20000\nFailed requests:        3\n"
+        self.assertEqual(number(r"^Failed requests: +(\d+)", text), 3)
+        self.assertEqual(number(r"^Non-2xx responses: +(\d+)", text, 0), 0)
+        with self.assertRaises(Failure):
+            number(r"^Write errors: +(\d+)", text)
+
+    def test_the_cheapest_peer_is_the_measure(self):
+        def check(ours, ab, wrk, wanted):
+            samples = {"polyclt": ours, "ab": ab, "wrk": wrk}
+            records = [record(i, client, "nginx", us) for client, all_us in samples.items()
+                       for i, us in enumerate(all_us)]
+            last = table.client_table({"records": records}).splitlines()[-1]
+            self.assertIn(wanted, last)
+
+        check([5, 7, 9], [9, 9, 9], [8, 8, 8], "| met: 0.88 of wrk, lower in 2 of 3 |")
+        check([5, 7, 9], [6, 6, 6], [8, 8, 8], "| **missed**: 1.17 of ab, lower in 1 of 3 |")
+        check([5, 7, 9], [], [], "| not measured |")
+
+    def test_a_failed_measurement_is_reported_and_not_counted(self):
+        failed = {"case": "c", "repeat": 0, "client": "ab", "server": "nginx", "failure": "failed: 3 instead of 0"}
+        results = json.loads(json.dumps({"records": [record(0, "polyclt", "nginx", 5.0), failed]}))
+        self.assertIn("| not measured |", table.client_table(results))
+        self.assertEqual(table.failures(results), "- c, ab against nginx: failed: 3 instead of 0")
+
+
+if __name__ == "__main__":
+    unittest.main()
