@@ -130,7 +130,7 @@ impl Compilation {
 pub fn compile(name: &str, loader: &dyn Loader, options: &Options) -> Compilation {
     let mut sources = SourceMap::default();
     let mut out = Diagnostics::new(options.limits.findings);
-    let (workload, script_output) = match syntax::preprocess::find(name, loader, options) {
+    let (workload, script_output) = match syntax::preprocess::find(name, None, loader, options) {
         Ok((path, text)) => {
             let main = sources.add(&path, text, None);
             compile_text(main, &mut sources, loader, options, &mut out)

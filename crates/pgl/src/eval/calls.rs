@@ -264,7 +264,7 @@ impl Machine<'_> {
     /// The text of a data file.
     fn data_file(&mut self, name: &Value, span: Span) -> Option<String> {
         let Value::Str(name) = name else { return None };
-        match crate::syntax::preprocess::find(name, self.loader, self.options) {
+        match crate::syntax::preprocess::find(name, None, self.loader, self.options) {
             Ok((_, text)) => Some(text),
             Err(finding) => {
                 self.report(Diagnostic { span: Some(span), ..*finding });

@@ -82,7 +82,8 @@ impl Preprocessor<'_> {
         if !self.may_open(span) {
             return;
         }
-        match find(&name, self.loader, self.options) {
+        let from = self.sources.file(span.file).name.clone();
+        match find(&name, Some(&from), self.loader, self.options) {
             Ok((path, text)) => self.open(&path, text, span),
             Err(finding) => {
                 let finding = Diagnostic { span: Some(span), ..*finding };
@@ -173,15 +174,32 @@ pub fn directive(words: &str) -> Directive {
     }
 }
 
-/// Looks a file up: as written, then in each directory of the search path.
+/// Looks a file up: as written, in each directory of the search path, beside the file `from` that asks for it, and
+/// in the directory `include` there, where the standard workloads keep their parts.
 ///
 /// The finding says which places were tried; the caller adds where the file was asked for.
-pub fn find(name: &str, loader: &dyn Loader, options: &Options) -> Result<(String, String), Box<Diagnostic>> {
+pub fn find(
+    name: &str,
+    from: Option<&str>,
+    loader: &dyn Loader,
+    options: &Options,
+) -> Result<(String, String), Box<Diagnostic>> {
     let absolute = name.starts_with('/') || name == "-";
-    let dirs = options.search_path.iter().filter(|_| !absolute);
-    let tried: Vec<String> = std::iter::once(name.to_owned())
-        .chain(dirs.map(|dir| format!("{}/{name}", dir.trim_end_matches('/'))))
-        .collect();
+    let beside = from.and_then(|from| Some(from.rsplit_once('/')?.0));
+    let dirs = options
+        .search_path
+        .iter()
+        .map(|dir| dir.trim_end_matches('/').to_owned())
+        .chain(beside.map(str::to_owned))
+        .chain(from.map(|_| beside.map_or_else(|| "include".to_owned(), |dir| format!("{dir}/include"))))
+        .filter(|_| !absolute);
+    let mut tried = vec![name.to_owned()];
+    for dir in dirs {
+        let path = format!("{dir}/{name}");
+        if !tried.contains(&path) {
+            tried.push(path);
+        }
+    }
     for path in &tried {
         match loader.read(path) {
             Ok(bytes) => {

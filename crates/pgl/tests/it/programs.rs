@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use polygraph_pgl::render::Style;
-use polygraph_pgl::{Compilation, DiskLoader, Options, compile};
+use polygraph_pgl::{Compilation, DiskLoader, MemoryLoader, Options, compile};
 
 fn lab() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/lab.pg"))
@@ -302,4 +302,15 @@ fn nothing_eats_memory_or_time() {
         // Generous, for busy machines: what is meant is no minutes and no gigabytes.
         assert!(took.as_secs() < 20, "{took:?} for {}", &program[..60.min(program.len())]);
     }
+}
+
+#[test]
+fn included_files_are_found_beside_the_file_that_asks_and_in_its_include_directory() {
+    let loader = MemoryLoader::default()
+        .with("w/main.pg", "#include \"part.pg\"\n#include \"beside.pg\"\nprint(n + m + k);")
+        .with("w/include/part.pg", "#include \"deeper.pg\"\nint n = 1;")
+        .with("w/include/deeper.pg", "int k = 3;")
+        .with("w/beside.pg", "int m = 2;");
+    let compilation = compile("w/main.pg", &loader, &Options::default());
+    assert_eq!(compilation.script_output, ["6"], "{}", compilation.render(Style::Plain));
 }
