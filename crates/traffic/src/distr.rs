@@ -38,7 +38,8 @@ pub enum Distr {
         /// Standard deviation.
         sd: f64,
     },
-    /// Zipf with exponent 1 over `1..=n`: value `k` has a probability proportional to `1/k`.
+    /// `floor((n + 1)^u)` with `u` uniform, over `1..=n`: value `k` has the probability `ln(1 + 1/k) / ln(n + 1)`,
+    /// close to Zipf's `1/k` (reference: the language's `zipf(n)`).
     Zipf {
         /// Largest value.
         n: u64,
@@ -69,7 +70,7 @@ impl Distr {
                 let variance = (1.0 + (sd / mean).powi(2)).ln();
                 (mean.ln() - variance / 2.0 + variance.sqrt() * standard_normal(rng)).exp()
             }
-            Distr::Zipf { n } => zipf(n, rng.unit()) as f64,
+            Distr::Zipf { n } => (n as f64 + 1.0).powf(rng.unit()).floor().clamp(1.0, n.max(1) as f64),
             Distr::Seq { period } => (1 + rng.below(period)) as f64,
         }
     }
@@ -87,7 +88,11 @@ impl Distr {
                 mean * normal_cdf(z) + sd * pdf
             }
             Distr::Norm { mean, .. } => mean.max(0.0),
-            Distr::Zipf { n } => n as f64 / harmonic(n),
+            Distr::Zipf { n } => {
+                // The sum of k * ln(1 + 1/k) telescopes to n * ln(n + 1) - ln(n!).
+                let log = (n as f64 + 1.0).ln();
+                (n as f64 * log - ln_factorial(n)) / log
+            }
             Distr::Seq { period } => (1.0 + period as f64) / 2.0,
         }
     }
@@ -136,30 +141,14 @@ fn standard_normal(rng: &mut impl Random) -> f64 {
     radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
 }
 
-/// The value `k` in `1..=n` at which the Zipf cumulative share reaches `u`.
-///
-/// Bisection over harmonic numbers: exact to the precision of [`harmonic`], no table per distribution.
-fn zipf(n: u64, u: f64) -> u64 {
-    let target = u * harmonic(n);
-    let (mut low, mut high) = (1, n.max(1));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if harmonic(middle) > target {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    low
-}
-
-/// The harmonic number `1 + 1/2 + ... + 1/n`: summed for small `n`, Euler-Maclaurin beyond.
-fn harmonic(n: u64) -> f64 {
-    if n < 32 {
-        return (1..=n).map(|k| 1.0 / k as f64).sum();
+/// The natural logarithm of `n!`: summed for small `n`, Stirling's series beyond (error below `1e-9`).
+fn ln_factorial(n: u64) -> f64 {
+    if n < 64 {
+        return (2..=n).map(|k| (k as f64).ln()).sum();
     }
     let x = n as f64;
-    x.ln() + 0.577_215_664_901_532_9 + 1.0 / (2.0 * x) - 1.0 / (12.0 * x * x)
+    x * x.ln() - x + (2.0 * std::f64::consts::PI * x).ln() / 2.0 + 1.0 / (12.0 * x)
+        - 1.0 / (360.0 * x.powi(3))
 }
 
 /// The standard normal cumulative distribution (Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7).
@@ -204,7 +193,10 @@ mod tests {
         check(Distr::Exp { mean: 13_312.0 }, 13_312.0);
         check(Distr::Norm { mean: 3.0, sd: 1.5 }, 3.0127);
         check(Distr::Logn { mean: 25_600.0, sd: 10_240.0 }, 25_600.0);
-        check(Distr::Zipf { n: 64 }, 64.0 / harmonic(64));
+        for n in [1u64, 16, 64, 1000] {
+            let share = |k: u64| (1.0 + 1.0 / k as f64).ln() / (n as f64 + 1.0).ln();
+            check(Distr::Zipf { n }, (1..=n).map(|k| k as f64 * share(k)).sum());
+        }
         check(Distr::Seq { period: 5 }, 3.0);
     }
 
@@ -224,16 +216,15 @@ mod tests {
     }
 
     #[test]
-    fn zipf_shares_fall_as_one_over_rank() {
+    fn zipf_shares_fall_with_rank() {
         let n = 400_000;
         let mut rng = Seed(9).stream("zipf", 0);
         let mut counts = [0f64; 65];
         for _ in 0..n {
-            counts[zipf(64, rng.unit()) as usize] += 1.0;
+            counts[Distr::Zipf { n: 64 }.sample(&mut rng) as usize] += 1.0;
         }
-        let h = harmonic(64);
         for k in [1usize, 2, 4, 16, 64] {
-            let p = 1.0 / (k as f64 * h);
+            let p = (1.0 + 1.0 / k as f64).ln() / 65f64.ln();
             let tolerance = 5.0 * (p * (1.0 - p) / n as f64).sqrt();
             assert!((counts[k] / n as f64 - p).abs() < tolerance, "rank {k}");
         }

@@ -8,5 +8,6 @@ mod failure;
 mod pgl_cmds;
 mod sandbox;
 mod squid;
+mod tidy;
 mod try_run;
 mod usage;
