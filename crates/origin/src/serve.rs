@@ -223,7 +223,7 @@ impl<L: Link> Site<L> {
 
     fn connection_uses(&self) -> u64 {
         let drawn = self.settings.requests_per_connection.sample(&mut *self.rng.borrow_mut());
-        drawn.ceil().max(1.0) as u64
+        drawn.trunc().max(1.0) as u64
     }
 }
 

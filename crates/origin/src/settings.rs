@@ -14,7 +14,7 @@ pub struct Settings {
     pub think: Option<Distr>,
     /// Version of replies: 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub http_minor: u8,
-    /// Requests per connection; the distribution's draws are rounded up to at least 1.
+    /// Requests per connection; draws of the distribution are truncated, to at least 1.
     pub requests_per_connection: Distr,
     /// A connection on which nothing arrives or leaves for so many nanoseconds is closed.
     pub idle_timeout: Option<Nanos>,

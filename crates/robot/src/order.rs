@@ -61,7 +61,7 @@ impl Chooser {
 
 /// Number of requests on a new connection.
 pub fn connection_uses(settings: &Settings, rng: &mut impl Random) -> u32 {
-    settings.requests_per_connection.sample(rng).ceil().clamp(1.0, f64::from(u32::MAX)) as u32
+    settings.requests_per_connection.sample(rng).trunc().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
 /// Writes the request line and header fields, of which only path and transaction id change for an origin.

@@ -59,7 +59,7 @@ pub struct Settings {
     pub popularity: Popularity,
     /// Age in seconds at which a new object may be asked for again, see [`polygraph_traffic::World`].
     pub settle: f64,
-    /// Requests per connection; the distribution's draws are rounded up to at least 1.
+    /// Requests per connection; draws of the distribution are truncated, to at least 1.
     pub requests_per_connection: Distr,
     /// Transactions that take longer than so many nanoseconds fail.
     pub lifetime: Option<Nanos>,
