@@ -3,8 +3,8 @@
 //! * [`values`]: the value grammar of the command lines (`80p`, `250/sec`, `norm:3s,1.5s`).
 //! * [`goal`]: when a phase has done its work, and when the test has failed.
 //! * [`phases`]: the phases of a test in order.
-//! * [`adopt`]: from a workload to what the engine runs today.
-//! * [`test`]: a test as the engine runs it.
+//! * [`mod@adopt`]: from a workload to what the engine runs today.
+//! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
 
 pub mod adopt;
