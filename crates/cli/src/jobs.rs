@@ -13,8 +13,8 @@ use polygraph_robot::{Load, Origin};
 use polygraph_stats::{Header, Side};
 use polygraph_traffic::{Distr, IdSource, Properties, Seed};
 
-use crate::Failure;
 use crate::options::{CommonOptions, resolve};
+use crate::{Failure, console};
 
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
@@ -55,7 +55,7 @@ pub fn client_job(
         let address = proxy.map_or_else(|| resolve(authority), Ok)?;
         Ok(Origin { authority: authority.clone(), address })
     };
-    let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(index as u32)).collect();
+    let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
     let group = ids[0].fresh();
     let settings = polygraph_robot::Settings {
         first_robot: 0,
@@ -119,7 +119,7 @@ pub fn server_job(
 ) -> ServerJob {
     let servers = &test.servers;
     let addresses: Vec<String> = listeners.iter().map(|bound| own_address(bound.address())).collect();
-    let group = unique_ids(u32::MAX / 2).fresh();
+    let group = unique_ids(common, "server ids", 0).fresh();
     let settings = |address: &String| polygraph_origin::Settings {
         index: 0,
         properties: properties(test, common),
@@ -172,13 +172,20 @@ fn listen(address: SocketAddr, loops: usize) -> Result<Listeners, Failure> {
     })
 }
 
-/// Makes sure that a log can be written before anything else happens: a server opens its log only when the
+/// Sets a log of the same name aside, and makes sure that a log can be written before anything else happens: a server opens its log only when the
 /// first request comes, which is too late to find out.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn check_log(path: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
+    if path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0) {
+        let mut kept = path.as_os_str().to_owned();
+        kept.push(".old");
+        if std::fs::rename(path, &kept).is_ok() {
+            console::note(&format!("{} existed and is now {}", path.display(), kept.display()));
+        }
+    }
     match std::fs::File::options().create(true).append(true).open(path) {
         Ok(_) => Ok(()),
         Err(e) => Err(Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display()))),
@@ -255,7 +262,8 @@ fn own_address(bound: SocketAddr) -> String {
     format!("{}:{}", host.unwrap_or_default(), bound.port())
 }
 
-fn unique_ids(discriminator: u32) -> IdSource {
+fn unique_ids(common: &CommonOptions, purpose: &str, index: u32) -> IdSource {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    IdSource::unique(now.as_secs(), now.subsec_micros(), discriminator ^ (std::process::id() << 8))
+    let first = Seed(common.local_rng_seed).derive(purpose, u64::from(index));
+    IdSource::unique(now.as_secs(), now.subsec_micros(), index ^ (std::process::id() << 8), first)
 }

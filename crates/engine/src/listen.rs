@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use polygraph_link::Link;
@@ -45,6 +45,7 @@ impl Listeners {
             // Accepted connections inherit this on Linux.
             socket.set_tcp_nodelay(true)?;
             socket.set_nonblocking(true)?;
+            defer_accept(&socket);
             socket.listen(BACKLOG)?;
             if let Some(bound) = socket.local_addr()?.as_socket() {
                 address = bound;
@@ -71,6 +72,24 @@ fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {
     socket.set_reuse_port(shared)?;
     socket.bind(&address.into())?;
     Ok(socket)
+}
+
+/// `TCP_DEFER_ACCEPT` (tcp(7)): a connection is handed over when its first bytes are there, so that it is read at
+/// once and never waited for, as popular web servers do it on Linux. A client that connects and stays silent is
+/// handed over after this many seconds. Where the option fails, connections come at once, as ever.
+fn defer_accept(socket: &Socket2) {
+    let seconds: libc::c_int = 1;
+    let size = size_of_val(&seconds) as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the value is a readable int of the given size.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size,
+        );
+    }
 }
 
 /// Accepts connections for ever and hands each to `serve` as a task of its own.

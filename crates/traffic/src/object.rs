@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn sizes_follow_the_distribution_and_repeat() {
-        let world = IdSource::unique(1_800_000_000, 1, 1).fresh();
+        let world = IdSource::unique(1_800_000_000, 1, 1, 1).fresh();
         let n = 100_000u64;
         let oid = |name| Oid { world, kind: Kind::CACHABLE, name };
         let mut sizes: Vec<u64> = (1..=n).map(|name| properties().size(&oid(name))).collect();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn cachable_share_is_as_asked_in_every_stretch_of_names() {
-        let mut ids = IdSource::unique(1_800_000_000, 1, 2);
+        let mut ids = IdSource::unique(1_800_000_000, 1, 2, 2);
         for _ in 0..20 {
             let world = ids.fresh();
             for (from, to) in [(1u64, 100u64), (500, 700), (10_000, 20_000)] {

@@ -131,7 +131,7 @@ mod tests {
         // 100 runs of 9,000 requests at 100/s, a tenth of each left out as warm-up: repeats of cachable
         // objects, offered by a recurrence of 0.55/0.8. Five standard errors of the mean of all.
         let properties = crate::Properties { seed: Seed(1), size: crate::Distr::Const(1.0) };
-        let mut ids = crate::IdSource::unique(1_800_000_000, 5, 5);
+        let mut ids = crate::IdSource::unique(1_800_000_000, 5, 5, 5);
         let (mut offered, mut all) = (0u64, 0u64);
         for run in 0..100 {
             let mut world = World::new(ids.fresh(), 7_750_000_000);

@@ -40,9 +40,8 @@ fn pass_on(mut client: TcpStream, origin: u16, delay: Duration, noted: &Mutex<Ve
     std::io::copy(&mut server, &mut client).ok().map(|_| ())
 }
 
-/// The requests of a client: for each world (one per event loop) the names of the objects in the order in which
-/// they were asked for. World ids are unique to a run and left out, and so are the kinds of objects: today
-/// cachability and size follow from the world's id too, and thus differ from run to run.
+/// The requests of a client: for each world (one per event loop) kinds and names of the objects in the order in
+/// which they were asked for. World ids are unique to a run and left out.
 fn requests(seed: u64, delay: Duration) -> Vec<Vec<String>> {
     let sandbox = Sandbox::new();
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --loops 1 --rep_sz exp:1KB");
@@ -60,8 +59,7 @@ fn requests(seed: u64, delay: Duration) -> Vec<Vec<String>> {
         let (world, object) = path.trim_start_matches("/w").split_once('/').unwrap();
         let mark = head.lines().find_map(|line| line.strip_prefix("X-Xact: ")).unwrap();
         let id = mark.split(' ').nth(1).unwrap();
-        let (_kind, name) = object.split_once('/').unwrap();
-        worlds.entry(world.to_owned()).or_default().push((id.to_owned(), name.to_owned()));
+        worlds.entry(world.to_owned()).or_default().push((id.to_owned(), object.to_owned()));
     }
     let mut sequences: Vec<Vec<String>> = worlds
         .into_values()
