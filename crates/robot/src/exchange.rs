@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all, yield_now};
 use polygraph_stats::ErrorKind;
 
 use crate::crew::{Crew, Leased};
@@ -42,6 +42,11 @@ pub async fn exchange<L: Link>(crew: &Crew<L>, robot: usize, order: &Order) -> R
     for _ in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, order.origin)?;
         let reused = leased.uses > 0;
+        if !reused {
+            // Connections first, requests then: when many transactions begin at once, a peer that is woken by the
+            // first request finds the others already there, instead of being woken by each.
+            yield_now().await;
+        }
         leased.uses += 1;
         let mut reader = ReplyReader::default();
         match converse(crew, &mut leased, order, deadline, &mut reader).await {
