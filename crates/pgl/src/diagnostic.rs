@@ -191,8 +191,10 @@ impl Diagnostics {
 /// A slip is a few wrong letters, or a left out part of a name with underscores.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match word.len() {
-        0..=2 => 1,
-        3..=5 => 2,
+        // One letter is near to any other.
+        0..=1 => 0,
+        2..=3 => 1,
+        4..=5 => 2,
         len => (len / 3).min(4),
     };
     let known: Vec<&str> = known.into_iter().collect();
@@ -202,7 +204,8 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|name| *name != word && name.len().abs_diff(word.len()) <= limit)
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
+        // The first letter is seldom wrong.
+        .min_by_key(|(distance, name)| (*distance, name.as_bytes().first() != word.as_bytes().first()))
         .map(|(_, name)| name);
     // The beginning of a name is a good hint even if much is missing: `addr` for `addresses`.
     let begun = |name: &&str| {

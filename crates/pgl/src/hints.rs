@@ -148,8 +148,9 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
         && let Base::Distr(found) = from.base
     {
         let name = call.def().name;
+        // Several amounts in different units would not stay in order with another one.
         let known: Option<Vec<String>> = args.iter().map(|arg| amount(arg, domain)).collect();
-        let good = known.filter(|known| !known.is_empty()).unwrap_or_else(|| {
+        let good = known.filter(|known| known.len() == 1).unwrap_or_else(|| {
             amounts(domain)[..args.len().clamp(1, 2)].iter().map(|amount| (*amount).to_owned()).collect()
         });
         let good = good.join(", ");

@@ -335,7 +335,9 @@ impl<'a> Checker<'a> {
                 Err(_) => bad = true,
             }
         }
-        if bad { Stmt::Poison(None) } else { Stmt::Group(places, value, span) }
+        // Without one target the shares of the others are not known either.
+        let value = if bad { expr::poison(value.span) } else { value };
+        Stmt::Group(places, value, span)
     }
 
     fn procedure(&mut self, call: &tree::Call) -> Stmt {
@@ -543,6 +545,7 @@ pub(crate) fn an(noun: &str) -> String {
     let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
     match noun {
         "re" => "a regular expression".to_owned(),
+        "code" => "a script".to_owned(),
         "?" => "something unknown".to_owned(),
         "undef()" => "undefined".to_owned(),
         _ => format!("{} {noun}", if vowel { "an" } else { "a" }),

@@ -179,7 +179,7 @@ impl Checker<'_> {
     fn report_missing(&mut self, path: &Path, missing: &Missing, reading: bool) -> Option<String> {
         let (finding, meant) = match missing {
             Missing::Known => return None,
-            Missing::Name => self.unknown_name(&path.words[0], reading),
+            Missing::Name => self.unknown_name(path, reading),
             Missing::Field(index, ty) => {
                 let word = &path.words[*index];
                 let known: Vec<&str> = match ty.base {
@@ -216,7 +216,8 @@ impl Checker<'_> {
     }
 
     /// The finding for a first word that is not known, and what was probably meant.
-    fn unknown_name(&self, word: &Word, reading: bool) -> (Diagnostic, Option<String>) {
+    fn unknown_name(&self, path: &Path, reading: bool) -> (Diagnostic, Option<String>) {
+        let word = &path.words[0];
         let mut names: Vec<&str> = Vec::new();
         let mut owner = None;
         for context in self.contexts.iter().rev() {
@@ -237,9 +238,17 @@ impl Checker<'_> {
         let guesses = guesses(&word.text, &names, owner);
         let finding = Diagnostic::new(code, word.span, format!("unknown name `{}`: {neither}", word.text));
         let mut finding = suggest(finding, &guesses);
+        if let (Some(rec), false, true) = (owner, reading, guesses.is_empty()) {
+            let fields: Vec<&str> = rec.def().fields.iter().map(|field| field.name).collect();
+            if fields.len() <= 30 {
+                finding = finding.note(format!("the fields of {} are {}", rec.name(), fields.join(", ")));
+            }
+        }
         if reading {
             let name = &word.text;
             let declaration = match self.wanted {
+                // A word with a field behind it is a record of some type.
+                _ if path.words.len() > 1 => format!("`TYPE {name} = {{ ... }};`"),
                 Some(ty) if !ty.is_unknown() => {
                     let example = match ty.base {
                         Base::Record(_) | Base::AnyRange if ty.array => "[ x ]".to_owned(),

@@ -36,7 +36,7 @@ impl Machine<'_> {
         }
         let allocation = match kind.allocate(role, &bench) {
             Ok(allocation) => allocation,
-            Err(error) => return self.scheme_error(&error, args, bench_record, span),
+            Err(error) => return self.scheme_error(&error, args, Some(scheme), bench_record, span),
         };
         for warning in &allocation.warnings {
             self.report(Diagnostic::new(Code::SchemeIgnores, span, warning.to_string()));
@@ -61,18 +61,27 @@ impl Machine<'_> {
                     self.report(Diagnostic::new(Code::Overflow, span, "there would be too many client hosts"))
                 }
             },
-            Err(error) => self.scheme_error(&error, args, record, span),
+            Err(error) => self.scheme_error(&error, args, None, record, span),
         }
     }
 
-    fn scheme_error(&mut self, error: &SchemeError, args: &[Expr], bench: &Record, span: Span) -> Value {
+    fn scheme_error(
+        &mut self,
+        error: &SchemeError,
+        args: &[Expr],
+        scheme_record: Option<&Record>,
+        bench: &Record,
+        span: Span,
+    ) -> Value {
         let SchemeError::Missing { scheme, missing, purpose } = error else {
             return self.report(Diagnostic::new(Code::SchemeImpossible, span, error.to_string()));
         };
         // A setting whose computation failed is not missing, and one complaint about each missing setting is enough.
         let missing: Vec<&String> = missing
             .iter()
-            .filter(|setting| slot_at(bench, setting).is_none_or(|slot| slot.value != Value::Poison))
+            .filter(|setting| {
+                !bench.is_bad(setting) && !scheme_record.is_some_and(|record| record.is_bad(setting))
+            })
             .collect();
         let told = |setting: &&String| {
             let at = slot_at(bench, setting).and_then(|slot| slot.at);
