@@ -38,7 +38,8 @@ unit:
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 
-# Processor time per transaction against peers; writes bench/RESULTS.md.
+# Processor time per transaction against peers, and of the workload compiler; writes bench/RESULTS.md.
+# BENCH=--compiler-only measures the compiler alone and leaves the rest of the page as it is.
 # PROFILE=bench-max builds with everything the compiler can do; BENCH="--repeats 9" passes options on.
 bench:
 	$(CARGO) build --locked --profile $(PROFILE)

@@ -106,8 +106,36 @@ def failures(results):
     return "\n".join(found) or "None: every measurement completed without an error and the counts agree."
 
 
+COMPILER = "## Workload compiler"
+
+
+def compiler_table(results):
+    """What a check of a program costs, or that it was not measured."""
+    if not results.get("compiler"):
+        return "Not measured."
+    body = []
+    for record in results["compiler"]:
+        times = record["cpu_ms"]
+        body.append([record["program"], f"{record['bytes']:,}",
+                     f"**{median(times):.2f}** ({min(times):.2f}-{max(times):.2f})"])
+    return rows(["program", "bytes with included files", "processor time in milliseconds"], body)
+
+
+def with_compiler(page, results):
+    """The page with a fresh table in its section about the compiler, which is put at the end if there is none."""
+    before, _, rest = page.partition(COMPILER + "\n")
+    _, heading, after = rest.partition("\n## ")
+    intro = f"{COMPILER}\n\n{compiler_intro()}\n\n{compiler_table(results)}\n"
+    return f"{before.rstrip()}\n\n{intro}{heading}{after}"
+
+
+def compiler_intro():
+    return ("A whole check of a workload: reading, names and types, evaluation, and the workload it makes. The generated\n"
+            "programs show how the cost grows with the size.")
+
+
 def tables(results):
-    return "\n\n".join([client_table(results), server_table(results), failures(results)])
+    return "\n\n".join([client_table(results), server_table(results), failures(results), compiler_table(results)])
 
 
 def page(results, template):
@@ -117,4 +145,5 @@ def page(results, template):
              *(f"- {tool}: Debian package {package}" for tool, package in machine["peers"].items())]
     return Template(template).substitute(
         machine="\n".join(facts), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
-        clients=client_table(results), servers=server_table(results), failures=failures(results))
+        clients=client_table(results), servers=server_table(results), failures=failures(results),
+        compiler=f"{COMPILER}\n\n{compiler_intro()}\n\n{compiler_table(results)}")

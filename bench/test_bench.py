@@ -45,6 +45,21 @@ class Tests(unittest.TestCase):
         with self.assertRaises(Failure):
             number(r"^Write errors: +(\d+)", text)
 
+    def test_the_section_about_the_compiler_is_refreshed_alone(self):
+        def results(ms):
+            return {"compiler": [{"program": "P", "bytes": 1234, "cpu_ms": [ms, ms + 2, ms + 1]}]}
+
+        page = "# Title\n\nText.\n\n## Method\n\nEnd.\n"
+        once = table.with_compiler(page, results(1.0))
+        self.assertTrue(once.startswith(page))
+        self.assertIn("| P | 1,234 | **2.00** (1.00-3.00) |", once)
+        middle = once + "\n## Z\n\nLast.\n"
+        twice = table.with_compiler(middle, results(5.0))
+        self.assertIn("**6.00** (5.00-7.00)", twice)
+        self.assertNotIn("**2.00**", twice)
+        self.assertTrue(twice.endswith("\n## Z\n\nLast.\n"))
+        self.assertEqual(table.with_compiler(twice, results(5.0)), twice)
+
     def test_the_cheapest_peer_is_the_measure(self):
         def check(ours, ab, wrk, wanted):
             samples = {"polyclt": ours, "ab": ab, "wrk": wrk}

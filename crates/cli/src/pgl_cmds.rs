@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use polygraph_pgl::render::{Style, render};
-use polygraph_pgl::{Compilation, DiskLoader, Options, compile};
+use polygraph_pgl::{Compilation, DiskLoader, Options, Severity, compile};
 use polygraph_plan::predict::{predict, warnings};
 use serde_json::json;
 
@@ -159,17 +159,19 @@ fn show_findings(compilation: &Compilation) -> io::Result<()> {
     for finding in &compilation.diagnostics {
         writeln!(err, "{}", render(finding, &compilation.sources, style))?;
     }
-    let errors = compilation
-        .diagnostics
-        .iter()
-        .filter(|finding| finding.severity == polygraph_pgl::Severity::Error)
-        .count();
-    if errors > 0 {
-        let s = if errors == 1 { "" } else { "s" };
-        let example =
-            compilation.diagnostics.iter().find(|finding| finding.severity == polygraph_pgl::Severity::Error);
-        let id = example.map_or("E0402", |finding| finding.code.id());
-        writeln!(err, "{errors} error{s}; `polygraph explain {id}` tells more about {id}")?;
+    let errors: Vec<_> =
+        compilation.diagnostics.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    if !errors.is_empty() {
+        let s = if errors.len() == 1 { "" } else { "s" };
+        let mut ids: Vec<&str> = errors.iter().map(|finding| finding.code.id()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let (id, here) = match &ids[..] {
+            [id] => (*id, String::new()),
+            [first @ .., last] => ("ID", format!(", here about {} and {last}", first.join(", "))),
+            [] => ("ID", String::new()),
+        };
+        writeln!(err, "{} error{s}; `polygraph explain {id}` tells more{here}", errors.len())?;
     }
     Ok(())
 }

@@ -45,8 +45,8 @@ macro_rules! codes {
 codes! {
 FileNotFound "E0101" Error "a file cannot be found"
 "The main file and every `#include` are looked up as written (relative to the current directory of the process), \
-then in each directory given with --cfg_dirs, in order. The directory of the including file is not searched. The \
-message lists every place that was tried and how the file came to be included."
+then in each directory given with --cfg_dirs, in order, then beside the file that asks for it and in the directory \
+`include` there. The message lists every place that was tried and how the file came to be included."
 BadDirective "E0102" Error "a line that starts with `#` is not a directive"
 "A `#` as the very first character of a line starts a directive, and the only directive is\n\n    #include \"file\"\n\n\
 A line with nothing but `#` is ignored. A `#` anywhere else is an error; comments start with `//`."
@@ -108,18 +108,23 @@ BadRegex "E0308" Error "a malformed regular expression"
 `@` as delimiter glued to the operator. Scopes are url, url_host, url_host_ip, url_path and user_group; flags are `i` \
 (ignore case) and `C` (case matters)."
 UnknownUnit "E0309" Error "an unknown unit"
-"Units of time: msec ms sec s min hour hr day year. Units of size: bit Byte Kb KB Mb MB Gb GB (small b: bits). There \
-are no literals for rates and bandwidths, divide: `10/sec`, `55Kb/sec`."
+"A word glued to a number is a unit, or `%` for a share:\n\n    time   msec ms sec s min hour hr day year    10sec, 1.5min\n    \
+size   bit Byte Kb KB Mb MB Gb GB            13KB, 1GB (small b: bits)\n    share  %                                     \
+80% (the same as 0.8)\n\nThere are no literals for rates and bandwidths, divide: `10/sec`, `55Kb/sec`. Plain numbers, such \
+as counts, have no unit."
 UnknownScope "W0310" Warning "an unknown scope of a regular expression"
 "The scopes are url, url_host, url_host_ip, url_path and user_group. Any other word is taken as url."
 UnknownType "E0401" Error "an unknown type"
 "The name before a declared name must be a type: a basic type (bool, int, time, ...), a record type (Robot, Server, \
 ...), a distribution (time_distr), or an array of one of them (addr[])."
 UndeclaredName "E0402" Error "a name that was not declared"
-"A variable must be declared before it is used. Inside a block `name = { ... }` the fields of that record come first, \
+"A variable must be declared before it is used:\n\n    rate Rate = 10/sec;\n    print(Rate * 2);\n\nInside a block `name = { ... }` the fields of that record come first, \
 then variables of the block, then the same one block further out, up to the global variables."
 UnknownField "E0403" Error "a field that does not exist"
-"The record has no field of this name. The message lists similar names; the language reference lists all."
+"The name is not a field of the record, and inside a block not a variable either. On the left of `=` it is probably \
+misspelt, or belongs to a record inside of this one (`goal.duration`). On the right it may be a variable that is not declared \
+yet, or only further down. Declare it before it is used:\n\n    rate Rate = 10/sec;\n    Robot R = { req_rate = Rate / 2; };\n\n\
+The message lists similar names; the language reference lists all fields."
 DottedDeclaration "E0404" Error "a dotted name cannot be declared"
 "Fields exist already; assign them: `B.peak_req_rate = 5/sec;`. Only a plain name can be declared."
 Redeclared "E0405" Error "a name is declared twice"
@@ -141,7 +146,15 @@ place that must be filled in before the workload can run."
 NoConversion "E0601" Error "a value of the wrong type"
 "Values convert by themselves only from int to float and bool, from int 0 to time, size, rate, bwidth and any distribution, \
 from ranges to arrays, and from Robot to ClientBehavior. There is no conversion from float to int (use int(x)), \
-from a constant to a distribution (use const(x)), or from a value to an array (use [x])."
+from a constant to a distribution (use const(x)), or from a value to an array (use [x]). This is how values are written:\n\n    \
+bool         yes, no\n    int          5\n    float        0.8, or as a share 80%\n    string       \"text\"\n    \
+time         3sec, 500ms, 10min\n    size         13KB, 500Byte, 1GB\n    rate         100/sec\n    bwidth       55Kb/sec\n    \
+addr         '10.0.0.1:80'\n    addr[]       [ '10.0.0.1:80', '10.0.0.2-9:80' ]\n    T[]          [ x, y ], with shares [ x: 30%, y ]\n    \
+time_distr   const(3sec), exp(3sec), unif(1sec, 5sec), norm(3sec, 1sec), logn(3sec, 1sec)\n    size_distr   exp(13KB), logn(13KB, 20KB)\n    \
+int_distr    const(5), zipf(64), seq(1)\n    float_distr  const(4.0), unif(0.1, 0.9)\n    PopDistr     popUnif(), popZipf(1)\n    \
+re           url_host =~/example/\n    DynamicName  dynamicName('*.example.com', 10%)\n    uniq_id      uniqId()\n    \
+a record     Goal g = { duration = 10min; };\n\nThe type of the first argument decides what a distribution draws. zipf() and \
+unif() make distributions of numbers, popZipf() and popUnif() say how popular objects are."
 NoOperator "E0602" Error "an operator that does not exist for these types"
 "See the table of operators in the language reference. Times, sizes, rates and bandwidths can be added to their \
 like, multiplied by numbers, and divided; strings have no operators."
@@ -153,7 +166,7 @@ BadNumberString "E0605" Error "a string that is not a number"
 "int(\"...\") and float(\"...\") accept a number with blanks around it and nothing else."
 BadQualifier "E0606" Error "a qualifier without a time distribution"
 "`lmt`, `now` and `nmt` stand only to the left of `+` before a time distribution (or 0): `nmt + const(1hour)`."
-BadCloneFactor "E0607" Error "the factor of `**` is no integer"
+BadCloneFactor "E0607" Error "the factor of `**` is not an integer"
 "`x ** n` makes an array of n copies of x; n is an int, not negative. `**` binds weakest of all operators."
 WrongElement "E0608" Error "an array element of the wrong type"
 "All elements of an array must have its element type; elements are not converted."
@@ -196,8 +209,10 @@ EveryInStatic "E0805" Error "`every` outside of a phase script"
 UselessUse "W0806" Warning "use() of something without effect"
 "An agent without addresses, or a map without names or addresses, is skipped. Only the last Bench counts."
 SchemeIncomplete "E0901" Error "an address scheme lacks settings"
-"The scheme computes addresses from settings of the bench; those named in the message are undefined. Give them in \
-the file or with --set NAME=VALUE."
+"The scheme computes addresses from settings of the bench and its own; those named in the message are undefined. Set them \
+before the call, or with --set NAME=VALUE:\n\n    Bench TheBench = {\n        peak_req_rate = 100/sec;\n        client_side = {\n            \
+max_host_load = 500/sec; max_agent_load = 0.4/sec;\n            addr_space = [ '10.101.0-123.1-250/22' ];\n        \
+};\n    };\n    PolyMix4As scheme = { agents_per_addr = 1; };\n    addr[] robots = robotAddrs(scheme, TheBench);"
 SchemeImpossible "E0902" Error "an address scheme cannot be satisfied"
 "The settings of the bench contradict each other: the agents needed for the request rate exceed what the hosts or the \
 address space offer."
@@ -208,16 +223,19 @@ Probabilities "W1001" Warning "probabilities that do not add up to 100%"
 RobotConflict "E1101" Error "settings of a robot contradict each other"
 "For example a request rate and an inter-arrival distribution, or both ways of pausing request bodies."
 RobotIncomplete "E1102" Error "a robot lacks settings"
-"Something the robot was told to do needs another setting, which is undefined; the message names it."
+"Something the robot was told to do needs another setting, which is undefined; the message names it. Every robot needs \
+addresses and origins, and one that asks for objects again needs a model of how popular they are:\n\n    Robot R = {\n        \
+addresses = [ '127.0.0.1' ];\n        origins = S.addresses;              // of a Server S\n        req_rate = 5/sec;\n        \
+recurrence = 55%;\n        pop_model.pop_distr = popUnif();    // or popZipf(1)\n    };"
 BadOrigins "E1103" Error "unusable origins of a robot"
 "Each origin must be the visible name of a server: an address of a used Server, or a name in a used AddrMap. It must \
-be listed once."
+be listed once. The simplest way to keep both sides alike is\n\n    origins = S.addresses;"
 RobotIgnores "W1104" Warning "a setting of a robot has no effect"
 "The setting is accepted for old workloads but nothing depends on it."
 ServerIncomplete "E1201" Error "a server lacks settings"
 "A server needs contents and addresses with ports; the message names what is missing."
 BadServerAddress "E1202" Error "an unusable server address"
-"A server address is an IP with a port, and each is used once in a test."
+"A server address is an IP with a port, and each is used once in a test:\n\n    addresses = [ '127.0.0.1:9090', '127.0.0.2-9:9090' ];"
 DirectAccess "E1203" Error "direct_access does not match contents"
 "Unless direct_access has probabilities of its own, each of its entries must occur exactly once in contents, and \
 takes its share from there."
@@ -248,7 +266,7 @@ BadPhase "E1501" Error "an unusable phase"
 "Factors are at most 100%, and a factor that varies needs a phase with a positive goal (duration, xactions or fill_size), along which \
 it varies."
 NoSchedule "W1502" Warning "no phase was scheduled"
-"Without schedule() one endless phase named dflt is run."
+"Without schedule() one endless phase named dflt is run. A schedule is made like this:\n\n    Phase p = { name = \"p1\"; goal.duration = 10min; };\n    schedule(p);"
 NothingUsed "W1503" Warning "the program uses no agents"
 "Without use() of a Robot or Server there is nothing to run."
 NotSupported "E1601" Error "not supported by this implementation"
@@ -263,7 +281,8 @@ Memory "W1702" Warning "memory may run short"
 Bandwidth "W1703" Warning "bandwidth may run short"
 "The offered traffic of one host is close to or above what common network cards carry."
 Load "W1704" Warning "hosts or agents are loaded beyond what the bench says"
-"The offered rate per host or agent exceeds max_host_load or max_agent_load of the bench."
+"The rate that robots offer exceeds what the bench says: peak_req_rate in all, or max_host_load of one host. The rate of \
+a robot, req_rate, times the number of robots is the rate in all."
 }
 
 impl Code {

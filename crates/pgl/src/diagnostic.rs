@@ -175,8 +175,9 @@ impl Diagnostics {
         self.list.len() >= self.limit
     }
 
-    /// The findings, with a last line about those that were dropped.
+    /// The findings, errors first, with a last line about those that were dropped.
     pub fn finish(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         if self.dropped > 0 {
             let text = format!("{} more findings are not shown", self.dropped);
             self.list.push(Diagnostic::new(Code::TooManyFindings, None, text));
@@ -190,8 +191,10 @@ impl Diagnostics {
 /// A slip is a few wrong letters, or a left out part of a name with underscores.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match word.len() {
-        0..=2 => 1,
-        3..=5 => 2,
+        // One letter is near to any other.
+        0..=1 => 0,
+        2..=3 => 1,
+        4..=5 => 2,
         len => (len / 3).min(4),
     };
     let known: Vec<&str> = known.into_iter().collect();
@@ -201,8 +204,15 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|name| *name != word && name.len().abs_diff(word.len()) <= limit)
         .map(|name| (distance(word, name), name))
         .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
+        // The first letter is seldom wrong.
+        .min_by_key(|(distance, name)| (*distance, name.as_bytes().first() != word.as_bytes().first()))
         .map(|(_, name)| name);
+    // The beginning of a name is a good hint even if much is missing: `addr` for `addresses`.
+    let begun = |name: &&str| {
+        let start = name.get(..word.len()).filter(|_| word.len() >= 3);
+        start.is_some_and(|start| start.eq_ignore_ascii_case(word)) && *name != word
+    };
+    let near = near.or_else(|| known.iter().copied().filter(begun).min_by_key(|name| name.len()));
     // A forgotten middle part is too far away for the distance: `peak_rate` for `peak_req_rate`.
     near.or_else(|| {
         let has_parts = |name: &&str| {

@@ -20,6 +20,7 @@ pub mod diagnostic;
 pub mod docs;
 pub mod eval;
 pub mod format;
+mod hints;
 pub mod lsp;
 pub mod ops;
 pub mod render;

@@ -69,8 +69,18 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> Str
         Style::Color => Renderer::styled(),
     };
     let mut text = renderer.render(&[group]).to_string();
+    if diagnostic.span.is_none() && diagnostic.labels.is_empty() {
+        text = without_empty_frame(&text);
+    }
     text.push('\n');
     text
+}
+
+/// A finding without a place needs no line between title and notes, which the frame of a source text would begin with.
+fn without_empty_frame(text: &str) -> String {
+    let is_bar = |line: &str| line.contains('|') && !line.contains(|c: char| c == '=' || c == '`');
+    let lines = text.lines().enumerate().filter(|(index, line)| *index != 1 || !is_bar(line));
+    lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
 /// How the file of a finding came to be read, innermost first.

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 
 use polygraph_addr::{Addr, Host, compact, join};
 use polygraph_pgl::types::{AgentAddrs, BenchSide};
+use polygraph_pgl::value::significant;
 use polygraph_pgl::{Code, Diagnostic, Workload};
 use serde::Serialize;
 
@@ -114,6 +115,15 @@ const CONN_BYTES: f64 = 10_000.0;
 /// Memory of a common machine in bytes.
 const HOST_BYTES: f64 = 8e9;
 
+/// True if robots offer more than the bench says, and not just because schemes round the number of robots up: each
+/// host gets as many as others, and each address as many as fit there.
+fn above_peak(rate: f64, peak: f64, plan: &Prediction) -> bool {
+    let robots = plan.robots.agents.max(1) as f64;
+    let per_address = (robots / plan.robots.addresses.max(1) as f64).ceil();
+    let rounded_up = 1.0 + per_address * plan.robots.hosts.len().max(1) as f64;
+    rate > peak * 1.1 && rate - peak > rounded_up * rate / robots
+}
+
 /// What physics says about a plan.
 pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -131,6 +141,22 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
             limit.0
         );
         found.push(Diagnostic::new(Code::Load, None, text).help("list more hosts or lower peak_req_rate"));
+    }
+    if let Some(peak) = bench.and_then(|bench| bench.peak_req_rate)
+        && above_peak(rate, peak.0, plan)
+    {
+        let robots = plan.robots.agents;
+        let text = format!(
+            "{robots} robots offer {} requests/sec, above the bench's peak_req_rate of {}/sec",
+            significant(rate, 6),
+            significant(peak.0, 6)
+        );
+        let each = significant(peak.0 / robots.max(1) as f64, 4);
+        found.push(
+            Diagnostic::new(Code::Load, None, text)
+                .note("the rate in all is the req_rate of a robot times the number of robots")
+                .help(format!("lower the robots' req_rate to {each}/sec, or raise peak_req_rate")),
+        );
     }
     if let Some(bits) = plan.load.reply_bits_per_sec
         && bits / hosts > 0.8 * CARD_BITS
@@ -161,4 +187,98 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
         );
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_pgl::{MemoryLoader, Options, compile};
+
+    use super::*;
+
+    /// A test of 10 robots on one address each; `{}` are more settings of robots, servers and the program.
+    fn program(robots: &str, rate: &str, more: &str) -> String {
+        format!(
+            "Content C = {{ size = const(13KB); cachable = 80%; }};\n\
+             Server S = {{ contents = [ C ]; addresses = [ '10.0.1.1:80' ]; }};\n\
+             Robot R = {{ origins = S.addresses; addresses = {robots}; req_rate = {rate}; }};\n\
+             Phase P = {{ name = \"p\"; goal.duration = 1min; }};\n{more}\nschedule(P); use(S, R);\n"
+        )
+    }
+
+    fn plan(text: &str) -> (Workload, Prediction) {
+        let loader = MemoryLoader::default().with("test.pg", text);
+        let compilation = compile("test.pg", &loader, &Options::default());
+        let text = compilation.render(polygraph_pgl::render::Style::Plain);
+        let workload = compilation.workload.expect(&text);
+        let plan = predict(&workload);
+        (workload, plan)
+    }
+
+    /// Checks the classes of the warnings about a program, and words in their messages.
+    fn check(text: &str, wanted: &[(Code, &str)]) {
+        let (workload, plan) = plan(text);
+        let found = warnings(&workload, &plan);
+        let codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, wanted.iter().map(|(code, _)| *code).collect::<Vec<_>>(), "{text}\n{found:?}");
+        for (finding, (_, words)) in found.iter().zip(wanted) {
+            assert!(finding.message.contains(words), "{}", finding.message);
+            assert!(!finding.help.is_empty(), "{}", finding.message);
+        }
+    }
+
+    #[test]
+    fn a_small_test_needs_no_warning() {
+        check(&program("[ '10.0.0.1-10' ]", "1/sec", ""), &[]);
+    }
+
+    #[test]
+    fn ports_run_out_with_one_request_on_each_connection() {
+        // 28,232 ports a minute are 470.5 connections per second and address.
+        check(&program("[ '10.0.0.1-10' ]", "470/sec", ""), &[]);
+        check(&program("[ '10.0.0.1-10' ]", "471/sec", ""), &[(Code::Ports, "28260 connections per minute")]);
+        check(&program("[ '10.0.0.1-10' ]", "471/sec", "R.pconn_use_lmt = const(2);"), &[]);
+        check(&program("[ '10.0.0.1' ] ** 10", "48/sec", ""), &[(Code::Ports, "28800 connections")]);
+    }
+
+    #[test]
+    fn bandwidth_is_that_of_a_common_card() {
+        // 13 KB are 106,496 bits: 800 Mbit/s are 7512 replies per second.
+        let conns = "R.pconn_use_lmt = const(100);";
+        check(&program("[ '10.0.0.1-10' ]", "751/sec", conns), &[]);
+        check(&program("[ '10.0.0.1-10' ]", "752/sec", conns), &[(Code::Bandwidth, "801 Mbit/s")]);
+        let hosts = format!("{conns} Bench B; B.client_side.hosts = [ '10.0.2.1-2' ]; use(B);");
+        check(&program("[ '10.0.0.1-10' ]", "752/sec", &hosts), &[]);
+    }
+
+    #[test]
+    fn memory_counts_agents_and_connections() {
+        // 10 KB for each of 10 times 79,000 connections are 7.9 GB.
+        check(&program("[ '10.0.0.1-10' ]", "1/sec", "R.open_conn_lmt = 79000;"), &[]);
+        check(&program("[ '10.0.0.1-10' ]", "1/sec", "R.open_conn_lmt = 81000;"), &[(Code::Memory, "8 GB")]);
+    }
+
+    #[test]
+    fn the_bench_limits_hosts_and_the_whole() {
+        let bench = |peak: &str, host: &str| {
+            format!(
+                "Bench B = {{ peak_req_rate = {peak}; client_side = {{ hosts = [ '10.0.2.1' ]; max_host_load = {host}; }}; }}; use(B);"
+            )
+        };
+        let with =
+            |rate: &str, peak: &str, host: &str| program("[ '10.0.0.1-10' ]", rate, &bench(peak, host));
+        check(&with("1/sec", "10/sec", "10/sec"), &[]);
+        check(&with("1/sec", "10/sec", "9/sec"), &[(Code::Load, "max_host_load of 9/sec")]);
+        check(&with("5/sec", "10/sec", "500/sec"), &[(Code::Load, "10 robots offer 50 requests/sec, above")]);
+        // Schemes round up: 4 robots of 0.4/sec for 1/sec.
+        check(&program("[ '10.0.0.1-2' ] ** 2", "0.4/sec", &bench("1/sec", "500/sec")), &[]);
+    }
+
+    #[test]
+    fn nobody_is_busy_if_servers_do_not_think() {
+        let (_, quiet) = plan(&program("[ '10.0.0.1' ]", "4/sec", ""));
+        assert_eq!(quiet.load.busy, None);
+        assert!(!quiet.to_string().contains("busy"), "{quiet}");
+        let (_, thinking) = plan(&program("[ '10.0.0.1' ]", "4/sec", "S.xact_think = const(2sec);"));
+        assert!(thinking.to_string().contains(" 8 busy while servers think"), "{thinking}");
+    }
 }

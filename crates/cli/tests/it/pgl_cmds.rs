@@ -51,7 +51,7 @@ fn check_as_json() {
 fn check_names_what_is_missing_and_fails() {
     let output = polygraph(&["check", "polymix-4.pg", "--cfg_dirs", "include"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("--set TheBench.peak_req_rate=VALUE"));
+    assert!(text(&output.stderr).contains("--set TheBench.peak_req_rate=100/sec"));
     let output = polygraph(&["pgl-test", "polymix-4.pg", "--cfg_dirs", "include", "--json"]);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&value["ok"], &value["plan"]), (&serde_json::json!(false), &serde_json::Value::Null));

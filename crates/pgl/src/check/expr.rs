@@ -1,14 +1,18 @@
 //! Types of expressions.
 
+use crate::calls::{self, Yields};
 use crate::check::hir::{Expr, ExprKind};
 use crate::check::{Checker, an};
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::hints;
+use crate::hints::drawn;
 use crate::ops::{binary_type, converts, unary_type};
 use crate::source::Span;
+use crate::syntax;
 use crate::syntax::tree::{self, BinaryOp, UnaryOp};
 use crate::types::{Base, Ty};
-use crate::value::Value;
+use crate::value::Domain;
 
 impl Checker<'_> {
     /// An expression with its type. After a finding the type is unknown, and nothing more is said about it.
@@ -18,7 +22,12 @@ impl Checker<'_> {
             tree::ExprKind::Value(value) => {
                 Expr { kind: ExprKind::Value(value.clone()), ty: value.ty(), span }
             }
-            tree::ExprKind::Path(path) => match self.place(path) {
+            tree::ExprKind::BadUnit(unit) => {
+                let finding = bad_unit(unit, self.wanted, span);
+                self.report(finding);
+                poison(span)
+            }
+            tree::ExprKind::Path(path) => match self.source(path) {
                 Some(place) => Expr { ty: place.ty, kind: ExprKind::Read(place), span },
                 None => poison(span),
             },
@@ -30,6 +39,14 @@ impl Checker<'_> {
         }
     }
 
+    /// An expression where a value of this type is wanted, as far as that can be told. The type helps with advice only.
+    pub(super) fn expr_wanted(&mut self, expr: &tree::Expr, wanted: Option<Ty>) -> Expr {
+        let outer = std::mem::replace(&mut self.wanted, wanted);
+        let value = self.expr(expr);
+        self.wanted = outer;
+        value
+    }
+
     /// An expression whose value goes to something of type `to` called `name`.
     pub(super) fn value_for(
         &mut self,
@@ -38,12 +55,12 @@ impl Checker<'_> {
         name: &str,
         declared: Option<Span>,
     ) -> Expr {
-        let value = self.expr(expr);
+        let value = self.expr_wanted(expr, Some(to));
         if converts(value.ty, to) {
             return value;
         }
         let from = value.ty;
-        let finding = no_conversion(from, to, name, value.span).also_at(
+        let finding = no_conversion(from, to, name, &value).also_at(
             declared.filter(|declared| *declared != value.span),
             format!("`{name}` is {}", an(&to.to_string())),
         );
@@ -53,7 +70,7 @@ impl Checker<'_> {
 
     /// A probability: a number, or a string that holds one.
     pub(super) fn probability(&mut self, expr: &tree::Expr) -> Expr {
-        let value = self.expr(expr);
+        let value = self.expr_wanted(expr, Some(Ty::one(Base::Float)));
         let good =
             !value.ty.array && matches!(value.ty.base, Base::Int | Base::Float | Base::Str | Base::Unknown);
         if good {
@@ -65,7 +82,14 @@ impl Checker<'_> {
     }
 
     fn function(&mut self, call: &tree::Call, span: Span) -> Expr {
-        let args: Vec<Expr> = call.args.iter().map(|arg| self.expr(arg)).collect();
+        let wanted = match (calls::find(&call.name.text).map(|def| def.yields), self.wanted) {
+            (Some(Yields::DistrOfFirst), Some(Ty { base: Base::Distr(domain), array: false })) => {
+                Some(Ty::one(drawn(domain)))
+            }
+            (Some(Yields::First), wanted) => wanted,
+            _ => None,
+        };
+        let args: Vec<Expr> = call.args.iter().map(|arg| self.expr_wanted(arg, wanted)).collect();
         let Some(def) = self.call_def(call, &args) else { return poison(span) };
         if !def.is_function() {
             let text = format!("`{}` yields no value; it is a statement of its own", def.name);
@@ -87,12 +111,14 @@ impl Checker<'_> {
     }
 
     fn chain(&mut self, first: &tree::Expr, rest: &[(BinaryOp, Span, tree::Expr)], span: Span) -> Expr {
+        // Of a sum all terms have the type of the whole; of other operators the first operand usually has it.
+        let of_rest = self.wanted.filter(|_| rest.iter().all(|(op, ..)| op.is_sum()));
         let first = self.expr(first);
         let mut ty = first.ty;
         let mut so_far = first.span;
         let mut checked = Vec::with_capacity(rest.len());
         for (op, sign, right) in rest {
-            let right = self.expr(right);
+            let right = self.expr_wanted(right, of_rest);
             match binary_type(*op, ty, right.ty) {
                 Some(result) => ty = result,
                 None => {
@@ -112,8 +138,9 @@ impl Checker<'_> {
     fn array(&mut self, items: &[(tree::Expr, Option<tree::Expr>)], span: Span) -> Expr {
         let mut base = None;
         let mut checked = Vec::with_capacity(items.len());
+        let wanted = self.wanted.map(|wanted| Ty::one(wanted.base));
         for (value, prob) in items {
-            let value = self.expr(value);
+            let value = self.expr_wanted(value, wanted);
             let prob = prob.as_ref().map(|prob| self.probability(prob));
             let of = match value.ty.base {
                 Base::AddrRange => Base::Addr,
@@ -172,50 +199,62 @@ pub(crate) fn no_operator(
 }
 
 /// The finding for a value that does not fit its target.
-pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, span: Span) -> Diagnostic {
+pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, expr: &Expr) -> Diagnostic {
     let text = format!("`{name}` takes {}, not {}", an(&to.to_string()), an(&from.to_string()));
-    let finding =
-        Diagnostic::new(Code::NoConversion, span, text).label(format!("this is {}", an(&from.to_string())));
-    match (from.base, to.base) {
-        _ if to.array && !from.array => finding.help("an array is written in brackets: `[ x ]`"),
-        _ if from.array && !to.array => finding.help("a single value is wanted here, not an array"),
-        (Base::AddrRange, Base::Addr) => finding.help("this is a range of addresses; a single one is wanted"),
-        (Base::Float, Base::Int) => finding.help("use int(x) to cut off the fraction"),
-        (Base::Distr(_), Base::Distr(to)) => {
-            let example = match to {
-                crate::value::Domain::Float => "const(5.0)",
-                crate::value::Domain::Time => "const(5sec)",
-                crate::value::Domain::Size => "const(5KB)",
-                crate::value::Domain::Int => "const(5)",
-            };
-            finding.help(format!("the type of the first argument decides: `{example}`"))
+    Diagnostic::new(Code::NoConversion, expr.span, text)
+        .label(format!("this is {}", an(&from.to_string())))
+        .help(hints::instead(from, to, expr))
+}
+
+/// The finding for a number with a word that is not a unit, where a value of the type `wanted` should stand.
+fn bad_unit(literal: &tree::BadUnit, wanted: Option<Ty>, span: Span) -> Diagnostic {
+    let tree::BadUnit { number, unit } = literal;
+    let at = span.part(number.len(), number.len() + unit.len());
+    let finding = Diagnostic::new(Code::UnknownUnit, at, format!("`{unit}` is not a unit"));
+    let (times, sizes) = (names(syntax::TIME_UNITS), names(syntax::SIZE_UNITS));
+    let wanted = wanted.map(|wanted| wanted.base);
+    let known: &[&str] = match wanted {
+        Some(Base::Float | Base::Distr(Domain::Float)) => {
+            return finding
+                .note("a number without a unit, or a share with `%`, is wanted here")
+                .help(format!("write a share such as `{number}%`, or a number such as `0.8`"));
         }
-        (_, Base::Distr(_)) => finding.help("use const(x) for a distribution that always yields x"),
-        (Base::Int | Base::Float, Base::Rate) => finding.help("a rate is a division: `10/sec`"),
-        (Base::Int | Base::Float, Base::Bwidth) => finding.help("a bandwidth is a division: `55Kb/sec`"),
-        (Base::Int | Base::Float, Base::Time) => finding.help("a time has a unit: `10sec`"),
-        (Base::Int | Base::Float, Base::Size) => finding.help("a size has a unit: `10KB`"),
-        (Base::Size, Base::Bwidth) => finding.help("a bandwidth is a size per time: `55Kb/sec`"),
-        (Base::Int | Base::Float | Base::Bool, Base::Str) => finding.help("a string stands in quotes"),
-        (Base::Str, Base::Int | Base::Float) => {
-            finding.help("read a number from a string with int(x) or float(x)")
+        Some(Base::Int | Base::Distr(Domain::Int)) => {
+            return finding.help(format!("an int has no unit: `{number}`"));
         }
-        (Base::Str, Base::Addr) => finding.help("addresses stand in single quotes: '10.0.0.1:80'"),
-        (Base::Addr, Base::Str) => finding.help("strings stand in double quotes"),
-        _ => finding,
+        Some(Base::Rate) => return finding.help(format!("a rate is a division: `{number}/sec`")),
+        Some(Base::Time | Base::Distr(Domain::Time)) => &times,
+        Some(Base::Size | Base::Distr(Domain::Size) | Base::Bwidth) => &sizes,
+        _ => &[],
+    };
+    let finding = match known {
+        [] => finding.note(format!(
+            "units of time: {}; of size: {}; `%` makes a share",
+            times.join(" "),
+            sizes.join(" ")
+        )),
+        known => finding.note(format!("the units that fit here are {}", known.join(" "))),
+    };
+    let alias = syntax::unit_alias(unit, |name| known.contains(&name));
+    // A single letter is near to any other, so that only its usual meaning counts, and only where that fits.
+    let all: Vec<&str> = times.iter().chain(&sizes).copied().collect();
+    let near = || closest(unit, if known.is_empty() { &all } else { known }.iter().copied());
+    let guess = match unit.len() {
+        1 => alias.filter(|name| known.contains(name)),
+        _ => alias.filter(|name| known.is_empty() || known.contains(name)).or_else(near),
+    };
+    match (guess, wanted.filter(|_| !known.is_empty())) {
+        (Some(name), Some(Base::Bwidth)) => finding.help(format!("did you mean `{number}{name}/sec`?")),
+        (Some(name), _) => finding.help(format!("did you mean `{number}{name}`?")),
+        (None, Some(base)) => finding.help(hints::how(Ty::one(base))),
+        (None, None) => finding,
     }
+}
+
+fn names(units: &'static [(&'static str, i64)]) -> Vec<&'static str> {
+    units.iter().map(|(name, _)| *name).collect()
 }
 
 pub(super) fn poison(span: Span) -> Expr {
     Expr { kind: ExprKind::Poison, ty: Ty::UNKNOWN, span }
-}
-
-impl Expr {
-    /// The value of a literal.
-    pub fn literal(&self) -> Option<&Value> {
-        match &self.kind {
-            ExprKind::Value(value) => Some(value),
-            _ => None,
-        }
-    }
 }

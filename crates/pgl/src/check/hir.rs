@@ -57,6 +57,8 @@ pub enum Stmt {
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// A watchdog is started; only in phase scripts.
     Every(Expr, Vec<Stmt>, Span),
+    /// Some field of this record was meant, but not known which. Nothing may be concluded from undefined ones.
+    Doubt(Place),
     /// Something a finding was reported about. If it would have given a value to a place, that is not known now.
     Poison(Option<Place>),
 }
@@ -120,6 +122,44 @@ pub struct Program {
     pub scripts: Vec<Script>,
     /// Places and values given by settings.
     pub settings: Vec<(Place, Expr)>,
+}
+
+impl Program {
+    /// The right-hand side that is written at a place.
+    pub fn expr_at(&self, span: Span) -> Option<&Expr> {
+        let settings = self.settings.iter().map(|(_, expr)| expr);
+        settings.into_iter().find(|expr| expr.span == span).or_else(|| expr_in(&self.body, span))
+    }
+}
+
+fn expr_in(body: &[Stmt], span: Span) -> Option<&Expr> {
+    body.iter().find_map(|stmt| match stmt {
+        Stmt::Assign(_, expr) | Stmt::Declare(_, Some(Init::Value(expr)), _) | Stmt::Group(_, expr, _) => {
+            (expr.span == span).then_some(expr)
+        }
+        Stmt::Fill(_, body) | Stmt::Declare(_, Some(Init::Fill(body)), _) => expr_in(body, span),
+        Stmt::If(_, then, otherwise) => expr_in(then, span).or_else(|| expr_in(otherwise, span)),
+        _ => None,
+    })
+}
+
+impl Expr {
+    /// The value of a literal.
+    pub fn literal(&self) -> Option<&Value> {
+        match &self.kind {
+            ExprKind::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The first literal among the elements of an array literal that passes a test.
+    pub fn element(&self, test: &dyn Fn(&Value) -> bool) -> Option<Span> {
+        match &self.kind {
+            ExprKind::Array(items) => items.iter().find_map(|(item, _)| item.element(test)),
+            ExprKind::Value(value) => test(value).then_some(self.span),
+            _ => None,
+        }
+    }
 }
 
 /// A use of a name: for the language server.

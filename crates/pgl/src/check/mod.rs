@@ -45,6 +45,7 @@ pub fn check<'a>(
         siblings: FxHashMap::default(),
         scripts: Vec::new(),
         mode: Mode::Static,
+        wanted: None,
     };
     let body = checker.statements(body);
     checker.program.body = body;
@@ -80,6 +81,8 @@ struct Checker<'a> {
     siblings: FxHashMap<Box<str>, VarId>,
     scripts: Vec<&'a Block>,
     mode: Mode,
+    /// The type of what is wanted where an expression stands, for advice.
+    wanted: Option<Ty>,
 }
 
 impl<'a> Checker<'a> {
@@ -161,7 +164,7 @@ impl<'a> Checker<'a> {
             return Ty { base, array };
         }
         let mut finding =
-            Diagnostic::new(Code::UnknownType, word.span, format!("`{}` is no type", word.text));
+            Diagnostic::new(Code::UnknownType, word.span, format!("`{}` is not a type", word.text));
         finding = match &*word.text {
             "Agent" => {
                 finding.note("Agent is the common part of Robot, Server and Proxy; declare one of these")
@@ -249,9 +252,12 @@ impl<'a> Checker<'a> {
         match right {
             Right::Expr(expr) => {
                 // The right-hand side is evaluated before the target is looked up.
-                let Some(place) = self.place(path) else {
-                    self.expr(expr);
-                    return Stmt::Poison(None);
+                let place = match self.target(path) {
+                    Ok(place) => place,
+                    Err(stmt) => {
+                        self.expr(expr);
+                        return stmt;
+                    }
                 };
                 if let Some(member) = &place.stat {
                     let text = format!("`{}` can only be read", member.path);
@@ -264,7 +270,10 @@ impl<'a> Checker<'a> {
                 Stmt::Assign(place, value)
             }
             Right::Block(block) => {
-                let Some(place) = self.place(path) else { return Stmt::Poison(None) };
+                let place = match self.target(path) {
+                    Ok(place) => place,
+                    Err(stmt) => return stmt,
+                };
                 if place.ty == Ty::one(Base::Code) {
                     return Stmt::Store(place, self.add_script(block));
                 }
@@ -321,17 +330,31 @@ impl<'a> Checker<'a> {
         let mut bad = false;
         for (path, prob) in targets {
             let prob = prob.as_ref().map(|prob| self.probability(prob));
-            match self.place(path) {
-                Some(place) => places.push((place, prob)),
-                None => bad = true,
+            match self.target(path) {
+                Ok(place) => places.push((place, prob)),
+                Err(_) => bad = true,
             }
         }
-        if bad { Stmt::Poison(None) } else { Stmt::Group(places, value, span) }
+        // Without one target the shares of the others are not known either.
+        let value = if bad { expr::poison(value.span) } else { value };
+        Stmt::Group(places, value, span)
     }
 
     fn procedure(&mut self, call: &tree::Call) -> Stmt {
         let args: Vec<Expr> = call.args.iter().map(|arg| self.expr(arg)).collect();
-        let Some(def) = self.call_def(call, &args) else { return Stmt::Poison(None) };
+        let Some(def) = self.call_def(call, &args) else {
+            // Something unknown is used or scheduled then, which later checks have to know.
+            return match calls::find(&call.name.text).map(|def| def.call) {
+                Some(known @ (calls::Call::Use | calls::Call::Schedule)) if self.mode == Mode::Static => {
+                    let bad = |arg: Expr| match arg.ty.base {
+                        Base::Record(_) if !arg.ty.array => arg,
+                        _ => expr::poison(arg.span),
+                    };
+                    Stmt::Call(known, args.into_iter().map(bad).collect(), call.span)
+                }
+                _ => Stmt::Poison(None),
+            };
+        };
         if def.is_function() {
             let text = format!("`{}` is a function: its value must be used", def.name);
             self.report(Diagnostic::new(Code::NotAllowedHere, call.span, text));
@@ -347,7 +370,7 @@ impl<'a> Checker<'a> {
             let mut finding = Diagnostic::new(
                 Code::UnknownCall,
                 call.name.span,
-                format!("`{name}` is no function or procedure"),
+                format!("`{name}` is not a function or procedure"),
             );
             finding = match calls::replacement(name) {
                 Some(now) => finding.help(format!("it is now {now}")),
@@ -483,7 +506,7 @@ impl<'a> Checker<'a> {
         let good_word =
             |word: &&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
         if !words.iter().all(good_word) {
-            let text = format!("`{}` is no name that could be set", setting.name);
+            let text = format!("`{}` is not a name that could be set", setting.name);
             self.report(Diagnostic::new(Code::BadSetting, None, text));
             return;
         }
@@ -522,6 +545,7 @@ pub(crate) fn an(noun: &str) -> String {
     let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
     match noun {
         "re" => "a regular expression".to_owned(),
+        "code" => "a script".to_owned(),
         "?" => "something unknown".to_owned(),
         "undef()" => "undefined".to_owned(),
         _ => format!("{} {noun}", if vowel { "an" } else { "a" }),

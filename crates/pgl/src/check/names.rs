@@ -1,9 +1,10 @@
 //! Finding what a path stands for; section 2.5 of the language reference.
 
-use crate::check::hir::{Place, Reference, Target};
+use crate::check::hir::{Place, Reference, Stmt, Target};
 use crate::check::{Checker, field_of};
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, closest};
+use crate::hints;
 use crate::syntax::tree::{Path, Word};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
 
@@ -20,24 +21,56 @@ enum Missing {
 }
 
 impl Checker<'_> {
-    /// What a path stands for; a finding is reported if it stands for nothing.
-    pub(super) fn place(&mut self, path: &Path) -> Option<Place> {
+    /// What a path in an expression stands for; a finding is reported if it stands for nothing.
+    pub(super) fn source(&mut self, path: &Path) -> Option<Place> {
         match self.find(path) {
             Ok(place) => Some(place),
             Err(missing) => {
-                self.report_missing(path, &missing);
+                self.report_missing(path, &missing, true);
                 None
             }
         }
     }
 
-    /// As [`Self::place`], but without a finding for a first word that is not known.
+    /// What a path on the left stands for; if nothing, a finding is reported, and what is left of the assignment is
+    /// that something is not known now.
+    pub(super) fn target(&mut self, path: &Path) -> Result<Place, Stmt> {
+        let missing = match self.find(path) {
+            Ok(place) => return Ok(place),
+            Err(missing) => missing,
+        };
+        let meant = self.report_missing(path, &missing, false);
+        let references = self.references.len();
+        let (from, record) = match missing {
+            Missing::Known | Missing::Stat(_) => return Err(Stmt::Poison(None)),
+            Missing::Name => (0, self.contexts.last().and_then(|context| context.place.clone())),
+            Missing::Field(index, _) => {
+                let words = path.words[..index].to_vec();
+                (index, self.resolve(&Path { words }).ok())
+            }
+        };
+        let meant = meant.and_then(|name| {
+            let span = path.words[from].span;
+            let mut words = path.words[..from].to_vec();
+            words.extend(name.split('.').map(|text| Word { text: text.into(), span }));
+            words.extend_from_slice(&path.words[from + 1..]);
+            self.resolve(&Path { words }).ok()
+        });
+        self.references.truncate(references);
+        Err(match (meant, record) {
+            (Some(place), _) if place.stat.is_none() => Stmt::Poison(Some(place)),
+            (_, Some(record)) => Stmt::Doubt(record),
+            _ => Stmt::Poison(None),
+        })
+    }
+
+    /// As [`Self::source`], but without a finding for a first word that is not known.
     pub(super) fn quiet_place(&mut self, path: &Path) -> Option<Place> {
         match self.find(path) {
             Ok(place) => Some(place),
             Err(Missing::Name) => None,
             Err(missing) => {
-                self.report_missing(path, &missing);
+                self.report_missing(path, &missing, false);
                 None
             }
         }
@@ -142,35 +175,11 @@ impl Checker<'_> {
         None
     }
 
-    fn report_missing(&mut self, path: &Path, missing: &Missing) {
-        let finding = match missing {
-            Missing::Known => return,
-            Missing::Name => {
-                let word = &path.words[0];
-                let mut names: Vec<&str> = Vec::new();
-                let mut owner = None;
-                for context in self.contexts.iter().rev() {
-                    if let Some(place) = &context.place
-                        && let Base::Record(rec) = place.ty.base
-                    {
-                        owner = owner.or(Some(rec));
-                        names.extend(rec.def().fields.iter().map(|field| field.name));
-                    }
-                    names.extend(context.locals.keys().map(|name| &**name));
-                }
-                let text = match owner {
-                    Some(rec) => format!(
-                        "`{}` is neither a field of {} nor a declared variable",
-                        word.text,
-                        rec.name()
-                    ),
-                    None => format!("`{}` was not declared", word.text),
-                };
-                let code = if owner.is_some() { Code::UnknownField } else { Code::UndeclaredName };
-                // With many names the order of a hash map must not decide which of two good guesses is shown.
-                names.sort_unstable();
-                Diagnostic::new(code, word.span, text).did_you_mean(&word.text, names.iter().copied())
-            }
+    /// Reports that a path stands for nothing, and gives what was probably meant by the word in question.
+    fn report_missing(&mut self, path: &Path, missing: &Missing, reading: bool) -> Option<String> {
+        let (finding, meant) = match missing {
+            Missing::Known => return None,
+            Missing::Name => self.unknown_name(path, reading),
             Missing::Field(index, ty) => {
                 let word = &path.words[*index];
                 let known: Vec<&str> = match ty.base {
@@ -186,24 +195,123 @@ impl Checker<'_> {
                     true => format!("a value of type {ty} has no fields"),
                     false => format!("{ty} has no field `{}`", word.text),
                 };
-                let finding = Diagnostic::new(Code::UnknownField, word.span, text)
-                    .did_you_mean(&word.text, known.iter().copied());
+                let guesses = guesses(&word.text, &known, record(*ty));
+                let mut finding = suggest(Diagnostic::new(Code::UnknownField, word.span, text), &guesses);
                 if known.len() <= 8 && !known.is_empty() {
-                    finding.note(format!("its fields are {}", known.join(", ")))
-                } else {
-                    finding
+                    finding = finding.note(format!("its fields are {}", known.join(", ")));
                 }
+                (finding, single(guesses))
             }
             Missing::Stat(index) => {
                 let span = path.words[*index].span.to(path.words[path.words.len() - 1].span);
                 let rest = path.words[*index..].iter().map(|word| &*word.text).collect::<Vec<_>>().join(".");
                 let all = stat_completions();
-                Diagnostic::new(Code::UnknownField, span, format!("a StatSample has no member `{rest}`"))
-                    .did_you_mean(&rest, all.iter().copied())
+                let text = format!("a StatSample has no member `{rest}`");
+                let finding = Diagnostic::new(Code::UnknownField, span, text);
+                (finding.did_you_mean(&rest, all.iter().copied()), None)
             }
         };
         self.report(finding);
+        meant
     }
+
+    /// The finding for a first word that is not known, and what was probably meant.
+    fn unknown_name(&self, path: &Path, reading: bool) -> (Diagnostic, Option<String>) {
+        let word = &path.words[0];
+        let mut names: Vec<&str> = Vec::new();
+        let mut owner = None;
+        for context in self.contexts.iter().rev() {
+            if let Some(rec) = context.place.as_ref().and_then(|place| record(place.ty)) {
+                owner = owner.or(Some(rec));
+                names.extend(rec.def().fields.iter().map(|field| field.name));
+            }
+            names.extend(context.locals.keys().map(|name| &**name));
+        }
+        // With many names the order of a hash map must not decide which of two good guesses is shown.
+        names.sort_unstable();
+        let (code, neither) = match owner {
+            Some(rec) => {
+                (Code::UnknownField, format!("neither a field of {} nor a declared variable", rec.name()))
+            }
+            None => (Code::UndeclaredName, "it was not declared".to_owned()),
+        };
+        let guesses = guesses(&word.text, &names, owner);
+        let finding = Diagnostic::new(code, word.span, format!("unknown name `{}`: {neither}", word.text));
+        let mut finding = suggest(finding, &guesses);
+        if let (Some(rec), false, true) = (owner, reading, guesses.is_empty()) {
+            let fields: Vec<&str> = rec.def().fields.iter().map(|field| field.name).collect();
+            if fields.len() <= 30 {
+                finding = finding.note(format!("the fields of {} are {}", rec.name(), fields.join(", ")));
+            }
+        }
+        if reading {
+            let name = &word.text;
+            let declaration = match self.wanted {
+                // A word with a field behind it is a record of some type.
+                _ if path.words.len() > 1 => format!("`TYPE {name} = {{ ... }};`"),
+                Some(ty) if !ty.is_unknown() => {
+                    let example = match ty.base {
+                        Base::Record(_) | Base::AnyRange if ty.array => "[ x ]".to_owned(),
+                        Base::Record(_) | Base::AnyRange => "{ ... }".to_owned(),
+                        _ => hints::example(ty),
+                    };
+                    format!("e.g. `{ty} {name} = {example};`")
+                }
+                _ => format!("`TYPE {name} = ...;`"),
+            };
+            finding =
+                finding.help(format!("declare it before this line, {declaration}, or write the value here"));
+        }
+        (finding, single(guesses))
+    }
+}
+
+/// The type of a record.
+fn record(ty: Ty) -> Option<Rec> {
+    match ty.base {
+        Base::Record(rec) if !ty.array => Some(rec),
+        _ => None,
+    }
+}
+
+/// What may have been meant by a word: a name that is spelled much the same, or a field of a record inside of `owner`.
+fn guesses(word: &str, names: &[&str], owner: Option<Rec>) -> Vec<String> {
+    let inner: Vec<(&'static str, String)> = owner.map_or(Vec::new(), nested_fields);
+    let nested = |name: &str| -> Vec<String> {
+        inner.iter().filter(|(last, _)| *last == name).map(|(_, path)| path.clone()).collect()
+    };
+    let exact = nested(word);
+    if !exact.is_empty() {
+        return exact;
+    }
+    if let Some(name) = closest(word, names.iter().copied()) {
+        return vec![name.to_owned()];
+    }
+    closest(word, inner.iter().map(|(last, _)| *last)).map_or(Vec::new(), nested)
+}
+
+/// Fields of the records that are fields of a record, with the way to them.
+fn nested_fields(rec: Rec) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for field in &rec.def().fields {
+        for inner in record(field.ty).map_or(&[][..], |inner| &inner.def().fields) {
+            found.push((inner.name, format!("{}.{}", field.name, inner.name)));
+        }
+    }
+    found
+}
+
+/// "Did you mean", with all guesses unless they are too many.
+fn suggest(finding: Diagnostic, guesses: &[String]) -> Diagnostic {
+    if guesses.is_empty() || guesses.len() > 4 {
+        return finding;
+    }
+    let list: Vec<String> = guesses.iter().map(|guess| format!("`{guess}`")).collect();
+    finding.help(format!("did you mean {}?", list.join(" or ")))
+}
+
+fn single(mut guesses: Vec<String>) -> Option<String> {
+    if guesses.len() == 1 { guesses.pop() } else { None }
 }
 
 /// Fields of older releases that moved into another record.

@@ -143,7 +143,7 @@ impl Machine<'_> {
     fn use_one(&mut self, call: Call, arg: &Expr) {
         let value = self.defined(arg);
         match value {
-            Value::Poison => {}
+            Value::Poison => self.outcome.unknown_use = true,
             Value::Record(record) => {
                 let name = match &arg.kind {
                     ExprKind::Read(place) => Some(self.name(place)),

@@ -22,7 +22,7 @@ pub fn table(text: &str) -> Result<Distr, String> {
         "float_distr" => Domain::Float,
         "time_distr" => Domain::Time,
         "size_distr" => Domain::Size,
-        _ => return Err(format!("`{ty}` is no type of a distribution")),
+        _ => return Err(format!("`{ty}` is not a type of a distribution")),
     };
     let mut bins: Vec<TableBin> = Vec::new();
     let mut rest = None;

@@ -173,7 +173,7 @@ impl Machine<'_> {
                 None
             }
             None => {
-                let text = format!("{} is no probability", show(&value));
+                let text = format!("{} is not a probability", show(&value));
                 self.report(Diagnostic::new(Code::BadNumberString, expr.span, text));
                 None
             }

@@ -17,6 +17,7 @@ use crate::check::hir::{Expr, ExprKind, Init, Place, Program, Stmt, VarId};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::eval::random::Random;
+use crate::hints;
 use crate::ops::{convert, truth};
 use crate::source::{Loader, SourceMap, Span};
 use crate::types::{ADDR_FIELDS, Base, Ty, fresh};
@@ -48,6 +49,8 @@ pub struct Outcome {
     pub substitutes: Vec<Value>,
     /// Lines of `print()`.
     pub output: Vec<String>,
+    /// True if something was used that is not known because of an error.
+    pub unknown_use: bool,
     /// The variables at the end: phase scripts see the global ones.
     pub values: Vec<Value>,
 }
@@ -186,6 +189,12 @@ impl Machine<'_> {
                 }
             }
             Stmt::Every(..) | Stmt::Poison(None) => {}
+            Stmt::Doubt(place) => {
+                let slot = slot_mut(&mut self.vars[place.var.0 as usize].slot, &place.fields);
+                if let Some(Value::Record(record)) = slot.map(|slot| &mut slot.value) {
+                    doubt(record);
+                }
+            }
             Stmt::Poison(Some(place)) => {
                 if !self.is_set(place) {
                     self.assign(place, Value::Poison, place.span);
@@ -274,7 +283,7 @@ impl Machine<'_> {
             Some(value) => value,
             None if to.array && from.array => self.wrong_element(&value, to, name, expr),
             None => {
-                let mut finding = crate::check::no_conversion(from, to, name, expr.span);
+                let mut finding = crate::check::no_conversion(from, to, name, expr);
                 if let (Value::Int(n), false) = (&value, to.array) {
                     finding = finding
                         .note(format!("only the int 0 stands for {}; this is {n}", an(&to.to_string())));
@@ -302,9 +311,12 @@ impl Machine<'_> {
         if span == expr.span {
             finding = finding.note(format!("the element is {}", shorten(&show(&wrong))));
         }
-        if matches!((&wrong, to.base), (Value::Int(_), Base::Float)) {
-            finding = finding.help("elements are not converted: write 5.0 for 5");
-        }
+        finding = match (&wrong, to.base) {
+            (Value::Int(n), Base::Float) => {
+                finding.help(format!("elements are not converted: write `{n}.0` for `{n}`"))
+            }
+            _ => finding.help(hints::how_element(to.base)),
+        };
         self.report(finding)
     }
 
@@ -454,9 +466,22 @@ impl Machine<'_> {
                     .help("give the variable another name");
             }
         }
-        if var.global {
-            finding = finding.help(format!("give it a value in the file, or with `--set {name}=VALUE`"));
-        }
+        let example = match place.ty.base {
+            Base::Record(_) | Base::AnyRange | Base::Unknown => "VALUE".to_owned(),
+            _ => hints::example(place.ty),
+        };
+        let how = match place.fields.is_empty() {
+            true => {
+                format!("give `{name}` a value where it is declared, e.g. `{} {name} = {example};`", place.ty)
+            }
+            false => format!("give it a value before this line, e.g. `{name} = {example};`"),
+        };
+        let set = match (var.global, example.contains(char::is_whitespace)) {
+            (true, true) => format!(", or with `--set \"{name}={example}\"`"),
+            (true, false) => format!(", or with `--set {name}={example}`"),
+            (false, _) => String::new(),
+        };
+        finding = finding.help(format!("{how}{set}"));
         self.report(finding)
     }
 
@@ -532,6 +557,26 @@ fn addr_field(value: &Value, field: u16) -> Option<Value> {
         2 => addr.port.map(|port| Value::Int(port.into())),
         3 => addr.subnet.map(|subnet| Value::Int(subnet.into())),
         _ => prob.map(Value::Float),
+    }
+}
+
+/// A slot or a field below it, if it can be reached through records.
+fn slot_mut<'a>(slot: &'a mut Slot, fields: &[u16]) -> Option<&'a mut Slot> {
+    let Some((field, rest)) = fields.split_first() else { return Some(slot) };
+    match &mut slot.value {
+        Value::Record(record) => slot_mut(Arc::make_mut(record).slots.get_mut(*field as usize)?, rest),
+        _ => None,
+    }
+}
+
+/// Marks all undefined fields as given but not known, also those of records inside.
+fn doubt(record: &mut Arc<Record>) {
+    for slot in &mut Arc::make_mut(record).slots {
+        match &mut slot.value {
+            Value::Record(inner) => doubt(inner),
+            Value::Undef => slot.value = Value::Poison,
+            _ => {}
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use polygraph_addr::{AddrRange, Bench, Role, Scheme, SchemeError, Side};
 
-use crate::check::hir::Expr;
+use crate::check::an;
+use crate::check::hir::{Expr, ExprKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::Machine;
+use crate::hints;
 use crate::source::Span;
-use crate::types::{Rec, ranges};
+use crate::types::{Base, Rec, Ty, ranges};
 use crate::value::{Array, Item, Record, Slot, Value};
 
 impl Machine<'_> {
@@ -34,7 +36,7 @@ impl Machine<'_> {
         }
         let allocation = match kind.allocate(role, &bench) {
             Ok(allocation) => allocation,
-            Err(error) => return self.scheme_error(&error, args, bench_record, span),
+            Err(error) => return self.scheme_error(&error, args, Some(scheme), bench_record, span),
         };
         for warning in &allocation.warnings {
             self.report(Diagnostic::new(Code::SchemeIgnores, span, warning.to_string()));
@@ -59,45 +61,78 @@ impl Machine<'_> {
                     self.report(Diagnostic::new(Code::Overflow, span, "there would be too many client hosts"))
                 }
             },
-            Err(error) => self.scheme_error(&error, args, record, span),
+            Err(error) => self.scheme_error(&error, args, None, record, span),
         }
     }
 
-    fn scheme_error(&mut self, error: &SchemeError, args: &[Expr], bench: &Record, span: Span) -> Value {
-        let text = error.to_string();
-        let SchemeError::Missing { scheme, missing, .. } = error else {
-            return self.report(Diagnostic::new(Code::SchemeImpossible, span, text));
+    fn scheme_error(
+        &mut self,
+        error: &SchemeError,
+        args: &[Expr],
+        scheme_record: Option<&Record>,
+        bench: &Record,
+        span: Span,
+    ) -> Value {
+        let SchemeError::Missing { scheme, missing, purpose } = error else {
+            return self.report(Diagnostic::new(Code::SchemeImpossible, span, error.to_string()));
         };
         // A setting whose computation failed is not missing, and one complaint about each missing setting is enough.
-        let known = |setting: &String| {
-            let slot = slot_at(bench, setting);
-            slot.is_some_and(|slot| {
-                slot.value == Value::Poison || slot.at.is_some_and(|at| self.told_undefined.contains(&at))
+        let missing: Vec<&String> = missing
+            .iter()
+            .filter(|setting| {
+                !bench.is_bad(setting) && !scheme_record.is_some_and(|record| record.is_bad(setting))
             })
+            .collect();
+        let told = |setting: &&String| {
+            let at = slot_at(bench, setting).and_then(|slot| slot.at);
+            at.is_some_and(|at| self.told_undefined.contains(&at))
         };
-        if missing.iter().all(known) {
+        if missing.iter().all(told) {
             return Value::Poison;
         }
         let left_at = missing.iter().filter_map(|setting| slot_at(bench, setting)?.at);
         self.told_undefined.extend(left_at);
-        let mut finding = Diagnostic::new(Code::SchemeIncomplete, span, text);
-        let bench_name =
-            args.last().map_or("bench".to_owned(), |arg| self.sources.slice(arg.span).to_owned());
-        let scheme_name =
-            args.first().map_or((*scheme).to_owned(), |arg| self.sources.slice(arg.span).to_owned());
-        for setting in missing {
-            let name = match setting.as_str() {
+        let name_of = |arg: Option<&Expr>, otherwise: &str| {
+            arg.map_or(otherwise.to_owned(), |arg| self.sources.slice(arg.span).to_owned())
+        };
+        let bench_name = name_of(args.last(), "bench");
+        let scheme_name = name_of(args.first(), scheme);
+        let names: Vec<String> = missing
+            .iter()
+            .map(|setting| match setting.as_str() {
                 "agents_per_addr" => format!("{scheme_name}.{setting}"),
                 _ => format!("{bench_name}.{setting}"),
+            })
+            .collect();
+        let list: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let text = format!("{scheme} needs {} to {purpose}", list.join(", "));
+        let mut finding = Diagnostic::new(Code::SchemeIncomplete, span, text);
+        for (setting, name) in missing.iter().zip(&names) {
+            let is_scheme = *setting == "agents_per_addr";
+            let arg = if is_scheme { args.first() } else { args.last() };
+            let left_at = slot_at(bench, setting).and_then(|slot| slot.at).filter(|_| !is_scheme);
+            let declared = arg.and_then(|arg| match &arg.kind {
+                ExprKind::Read(place) => Some(self.program.vars[place.var.0 as usize].span),
+                _ => None,
+            });
+            finding = match (left_at, declared) {
+                (Some(at), _) => finding.also(at, format!("`{setting}` was left undefined here")),
+                (None, Some(at)) if is_scheme => finding.also(at, format!("declared without `{setting}`")),
+                _ => finding,
             };
-            finding = finding
-                .also_at(
-                    slot_at(bench, setting).and_then(|slot| slot.at),
-                    format!("`{setting}` was left undefined here"),
-                )
-                .help(format!("give `{name}` a value in the file, or with `--set {name}=VALUE`"));
+            let rec = if is_scheme { Rec::PolyMix4As } else { Rec::Bench };
+            let ty = setting.split('.').try_fold(Ty::one(Base::Record(rec)), |ty, word| {
+                crate::check::field_of(ty, word).map(|(_, ty)| ty)
+            });
+            let kind = ty.map_or(String::new(), |ty| format!(", {}", an(&ty.to_string())));
+            let example = hints::setting_example(setting);
+            let set = match example.contains(char::is_whitespace) {
+                true => format!("`--set \"{name}={example}\"`"),
+                false => format!("`--set {name}={example}`"),
+            };
+            finding = finding.help(format!("set `{name}`{kind}: `{name} = {example};`, or {set}"));
         }
-        self.report(finding)
+        self.report(finding.note("settings in the file count only if they stand before this call"))
     }
 }
 

@@ -148,13 +148,7 @@ impl<W: Write> Server<W> {
         let text = self.documents.get(uri)?;
         let path = path_of(uri).unwrap_or_else(|| uri.to_owned());
         let loader = EditorLoader { documents: &self.documents };
-        let mut search_path = self.search_path.clone();
-        // An editor has no current directory, so the folder of the document stands for it.
-        if let Some((dir, _)) = path.rsplit_once('/') {
-            search_path.push(dir.to_owned());
-            search_path.push(format!("{dir}/include"));
-        }
-        Some(Analysis::new(&path, text.clone(), &loader, search_path))
+        Some(Analysis::new(&path, text.clone(), &loader, self.search_path.clone()))
     }
 
     fn with_place(&self, params: &Json, answer: fn(&Analysis, u32) -> Json) -> Json {

@@ -132,26 +132,34 @@ fn with_unit(number: &str, unit: &str, span: Span) -> Result {
         };
         return i64::try_from(bytes).map_or_else(|_| too_large(), |bytes| Ok(Value::Size(bytes)));
     }
-    let units = TIME_UNITS.iter().chain(SIZE_UNITS).map(|(name, _)| *name);
     let at = span.part(number.len(), number.len() + unit.len());
-    let finding = Diagnostic::new(Code::UnknownUnit, at, format!("`{unit}` is no unit"))
-        .note("units of time: msec ms sec s min hour hr day year; of size: bit Byte Kb KB Mb MB Gb GB");
-    let guess = match unit {
-        "seconds" | "second" | "secs" => Some("sec"),
-        "minutes" | "minute" | "mins" | "m" => Some("min"),
-        "hours" | "h" => Some("hour"),
-        "days" | "d" => Some("day"),
-        "years" | "y" => Some("year"),
-        "b" | "B" | "bytes" => Some("Byte"),
-        "k" | "K" | "kb" | "kB" | "KiB" => Some("KB"),
-        "m." | "M" | "mb" | "MiB" => Some("MB"),
-        "g" | "G" | "gb" | "GiB" => Some("GB"),
-        _ => None,
-    };
-    Err(Box::new(match guess {
-        Some(name) => finding.help(format!("did you mean `{number}{name}`?")),
-        None => finding.did_you_mean(unit, units),
-    }))
+    fail(Code::UnknownUnit, at, format!("`{unit}` is not a unit"))
+}
+
+/// Number and word of a measure whose word is not a unit.
+pub fn bad_unit(text: &str) -> Option<(&str, &str)> {
+    let split = text.find(|c: char| !matches!(c, '0'..='9' | '.'))?;
+    let (number, unit) = text.split_at(split);
+    let word = unit.bytes().all(|c| c.is_ascii_alphabetic());
+    let known = TIME_UNITS.iter().chain(SIZE_UNITS).any(|(name, _)| *name == unit);
+    (word && !known && decimal(number).is_some()).then_some((number, unit))
+}
+
+/// The unit that is usually meant by a word, of those that fit.
+pub fn unit_alias(word: &str, fits: impl Fn(&str) -> bool) -> Option<&'static str> {
+    Some(match word {
+        "seconds" | "second" | "secs" => "sec",
+        "m" if fits("MB") => "MB",
+        "minutes" | "minute" | "mins" | "m" => "min",
+        "hours" | "h" => "hour",
+        "days" | "d" => "day",
+        "years" | "y" => "year",
+        "b" | "B" | "bytes" => "Byte",
+        "k" | "K" | "kb" | "kB" | "KiB" => "KB",
+        "M" | "mb" | "MiB" => "MB",
+        "g" | "G" | "gb" | "GiB" => "GB",
+        _ => return None,
+    })
 }
 
 /// `12.5` as (125, 10); `None` with more digits than fit.

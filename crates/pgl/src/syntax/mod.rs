@@ -16,4 +16,4 @@ pub fn is_constant(word: &str) -> bool {
     literal::constant(word, nowhere).is_some()
 }
 
-pub use literal::{SIZE_UNITS, TIME_UNITS};
+pub use literal::{SIZE_UNITS, TIME_UNITS, unit_alias};

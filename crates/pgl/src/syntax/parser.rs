@@ -8,7 +8,7 @@ use crate::source::{SourceMap, Span};
 use crate::syntax::preprocess::Tok;
 use crate::syntax::token::Token;
 use crate::syntax::tree::{
-    BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word,
+    BadUnit, BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word,
 };
 use crate::syntax::{literal, quoted};
 use crate::value::{Matcher, Qualifier, Re, Value};
@@ -499,7 +499,13 @@ impl<'a> Parser<'a> {
             Token::Int => literal(self, literal::int),
             Token::Float => literal(self, literal::float),
             Token::Percent => literal(self, literal::percent),
-            Token::Measure => literal(self, literal::measure),
+            Token::Measure => match literal::bad_unit(self.text(span)) {
+                Some((number, unit)) => {
+                    self.at += 1;
+                    ExprKind::BadUnit(BadUnit { number: number.into(), unit: unit.into() })
+                }
+                None => literal(self, literal::measure),
+            },
             Token::Str => literal(self, quoted::string),
             Token::Quoted => literal(self, quoted::constant),
             Token::Lmt | Token::Now | Token::Nmt => {

@@ -112,7 +112,7 @@ fn time(text: &str, span: Span) -> Result {
     match parse_time(text) {
         Some(seconds) => Ok(Value::Time(seconds * 1_000_000)),
         None => Err(Box::new(
-            Diagnostic::new(Code::BadTime, span, "this is no absolute time")
+            Diagnostic::new(Code::BadTime, span, "this is not an absolute time")
                 .note("absolute times are 'YYYY/MM/DD', 'YYYY/MM/DD HH:MM' or 'YYYY/MM/DD HH:MM:SS'"),
         )),
     }
@@ -169,7 +169,7 @@ pub fn regex(
     let (re, flags) = (&body[..end], &body[end + 1..]);
     let known = Scope::ALL.iter().find(|(word, _)| *word == scope);
     let warning = known.is_none().then(|| {
-        Diagnostic::new(Code::UnknownScope, span, format!("`{scope}` is no scope, it is taken as url"))
+        Diagnostic::new(Code::UnknownScope, span, format!("`{scope}` is not a scope, it is taken as url"))
             .did_you_mean(scope, Scope::ALL.iter().map(|(word, _)| *word))
     });
     let scope = known.map_or(Scope::Url, |(_, scope)| *scope);
@@ -181,7 +181,7 @@ pub fn regex(
             'C' => ignore_case = false,
             _ => {
                 let text =
-                    format!("`{flag}` is no flag; the flags are `i` (ignore case) and `C` (case matters)");
+                    format!("`{flag}` is not a flag; the flags are `i` (ignore case) and `C` (case matters)");
                 return Err(Box::new(Diagnostic::new(Code::BadRegex, span, text)));
             }
         }

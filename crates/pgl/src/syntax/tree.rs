@@ -123,8 +123,19 @@ pub enum ExprKind {
     Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
     /// `[a, b: 10%]`
     Array(Vec<(Expr, Option<Expr>)>),
+    /// A number with a word that is not a unit. What was meant depends on where it stands, so that the checker complains.
+    BadUnit(BadUnit),
     /// An expression with a syntax error.
     Error,
+}
+
+/// A number with a word glued to it that is not a unit.
+#[derive(Debug, Clone)]
+pub struct BadUnit {
+    /// The digits.
+    pub number: Box<str>,
+    /// The word.
+    pub unit: Box<str>,
 }
 
 /// Operators before their operand.
@@ -173,6 +184,11 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// True for operators whose operands have the type of the result.
+    pub fn is_sum(self) -> bool {
+        matches!(self, BinaryOp::Add | BinaryOp::Sub)
+    }
+
     /// The sign.
     pub fn sign(self) -> &'static str {
         match self {

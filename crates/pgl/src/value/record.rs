@@ -51,6 +51,26 @@ impl Record {
         self.slot(field)?.at
     }
 
+    /// True if a finding was reported about the value of a field, or of a field on the way to it or below it, so that
+    /// nothing more can be said about it. `path` has a dot before each nested field.
+    pub fn is_bad(&self, path: &str) -> bool {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        match self.slot(first).map(|slot| &slot.value) {
+            Some(Value::Poison) => true,
+            Some(Value::Record(nested)) if rest.is_empty() => nested.has_bad(),
+            Some(Value::Record(nested)) => nested.is_bad(rest),
+            _ => false,
+        }
+    }
+
+    fn has_bad(&self) -> bool {
+        self.slots.iter().any(|slot| match &slot.value {
+            Value::Poison => true,
+            Value::Record(nested) => nested.has_bad(),
+            _ => false,
+        })
+    }
+
     /// True if no field of the record, nested ones included, has been given a value other than its default.
     pub fn is_untouched(&self) -> bool {
         self.slots.iter().all(|slot| match &slot.value {

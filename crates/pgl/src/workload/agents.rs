@@ -1,10 +1,13 @@
 //! Settings of robots and servers: what contradicts, what is missing.
 
+use polygraph_addr::{Addr, compact, join};
+
 use crate::codes::Code;
-use crate::diagnostic::closest;
+use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::Used;
+use crate::hints;
 use crate::types::{Agent, Robot, Selector, Server, Tree};
-use crate::value::Shape;
+use crate::value::{Shape, Value};
 use crate::workload::{Checks, Visible, Workload, check_ips};
 
 /// Known words of selectors.
@@ -42,8 +45,10 @@ impl Checks<'_> {
             return;
         }
         for word in selector.values().filter(|word| !known.contains(&word.as_str())) {
+            let text = format!("`{field}` does not know \"{word}\"");
+            let test = |value: &Value| matches!(value, Value::Str(text) if **text == **word);
             let mut finding = self
-                .at(Code::UnknownWord, used, field, format!("`{field}` does not know \"{word}\""))
+                .at_element(Code::UnknownWord, used, field, text, &test)
                 .note(format!("it knows {}", quoted_list(known)));
             if let Some(guess) = closest(word, known.iter().copied()) {
                 finding = finding.help(format!("did you mean \"{guess}\"?"));
@@ -61,12 +66,40 @@ impl Checks<'_> {
         }
     }
 
+    /// A finding about a field that is missing `because` another one is set. Says nothing if one of them has a value
+    /// that a finding was reported about.
     fn missing(&mut self, code: Code, used: &Used, because: &str, field: &str, text: &str) {
-        let mut finding = self.at(code, used, because, text);
-        if let Some(name) = &used.name {
-            finding = finding.help(format!("set `{name}.{field}`"));
+        let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
+        let help = match hints::field_example(used.record.rec, field) {
+            Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
+            None => format!("set `{name}`"),
+        };
+        self.missing_with(code, used, because, field, text, help);
+    }
+
+    fn missing_with(
+        &mut self,
+        code: Code,
+        used: &Used,
+        because: &str,
+        field: &str,
+        text: &str,
+        help: String,
+    ) {
+        if !used.record.is_bad(because) && !used.record.is_bad(field) {
+            let finding = self.at(code, used, because, text);
+            self.push(finding.help(help));
         }
-        self.push(finding);
+    }
+
+    /// Advice on the popularity model of an agent that has none.
+    fn choose_popularity(&mut self, code: Code, used: &Used, because: &str, text: &str, otherwise: &str) {
+        let field = "pop_model.pop_distr";
+        let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
+        let help = format!(
+            "choose how popular the objects are, e.g. `{name} = popUnif();` or `{name} = popZipf(1);`, or {otherwise}"
+        );
+        self.missing_with(code, used, because, field, text, help);
     }
 
     fn common(&mut self, agent: &Agent, used: &Used, pop_field: bool) {
@@ -80,7 +113,13 @@ impl Checks<'_> {
             && pop_field
         {
             let text = "the popularity model has no distribution";
-            self.missing(Code::RobotIncomplete, used, "pop_model", "pop_model.pop_distr", text);
+            self.choose_popularity(
+                Code::RobotIncomplete,
+                used,
+                "pop_model",
+                text,
+                "remove the other settings of the model",
+            );
         }
         for scope in &agent.custom_stats_scope {
             if !is_status_scope(scope) {
@@ -149,7 +188,7 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
     }
     if robot.recurrence > 0.0 && robot.agent.pop_model.is_none() {
         let text = "the robot requests objects again, but nothing says which: it has no popularity model";
-        checks.missing(Incomplete, used, "recurrence", "pop_model.pop_distr", text);
+        checks.choose_popularity(Incomplete, used, "recurrence", text, "remove `recurrence`");
     }
     checks.words(used, "interests", &robot.interests, INTERESTS);
     checks.words(used, "req_types", &robot.req_types, REQ_TYPES);
@@ -168,7 +207,7 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
     }
     bodies(robot, used, checks);
     proxies(robot, used, workload, checks);
-    origins(robot, used, visible, foreign, checks);
+    origins(robot, used, visible, workload, foreign, checks);
     super::parts::of_robot(robot, used, checks);
 }
 
@@ -231,14 +270,28 @@ fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<
     }
 }
 
-fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks: &mut Checks<'_>) {
+fn origins(
+    robot: &Robot,
+    used: &Used,
+    visible: &Visible,
+    workload: &Workload,
+    foreign: bool,
+    checks: &mut Checks<'_>,
+) {
     let passive = robot.req_rate.is_some_and(|rate| rate.0 == 0.0);
     let foreign_only =
         foreign && robot.interests.items.iter().all(|(word, prob)| word == "foreign" || *prob <= 0.0);
     if robot.origins.is_empty() {
         if !passive && !foreign_only {
             let text = "the robot has no origins: where should its requests go?";
-            checks.missing(Code::RobotIncomplete, used, "origins", "origins", text);
+            match &visible.servers[..] {
+                [server] => {
+                    let name = used.name.as_deref().map_or(String::new(), |name| format!("{name}."));
+                    let help = format!("set `{name}origins`, e.g. `{name}origins = {server}.addresses;`");
+                    checks.missing_with(Code::RobotIncomplete, used, "origins", "origins", text, help);
+                }
+                _ => checks.missing(Code::RobotIncomplete, used, "origins", "origins", text),
+            }
         }
         return;
     }
@@ -246,18 +299,20 @@ fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks:
     let mut reported = 0;
     for name in robot.origins.values() {
         let key = (name.addr.host.clone(), name.addr.port);
-        let known = visible.contains_key(&key);
-        let text = if !seen.insert(key) {
-            format!("the origin {} is listed twice", name.addr)
-        } else if !known {
-            format!(
-                "the origin {} is neither the address of a server nor a name in an address map",
-                name.addr
-            )
+        let known = visible.names.contains(&key);
+        let addr = &name.addr;
+        let finding = |text: String| {
+            checks.at_element(Code::BadOrigins, used, "origins", text, &|value| super::is_addr(value, addr))
+        };
+        let finding = if !seen.insert(key) {
+            finding(format!("the origin {addr} is listed twice")).help("list each origin once")
+        } else if !known && visible.complete {
+            let text =
+                format!("the origin {addr} is neither the address of a server nor a name in an address map");
+            unknown_origin(finding(text), used, visible, workload)
         } else {
             continue;
         };
-        let finding = checks.at(Code::BadOrigins, used, "origins", text);
         let finding = if name.addr.port.is_none() { finding.help("origins have ports") } else { finding };
         checks.push(finding);
         // A wrong port makes all of many origins wrong; a few of them say it.
@@ -265,6 +320,26 @@ fn origins(robot: &Robot, used: &Used, visible: &Visible, foreign: bool, checks:
         if reported == 3 {
             return;
         }
+    }
+}
+
+/// Says what origins there are.
+fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload: &Workload) -> Diagnostic {
+    let addrs = workload.servers.iter().flat_map(|server| &server.agent.addresses.0);
+    // Interface and subnet belong to the machine of the server and not to what robots see.
+    let addrs = addrs.map(|addr| Addr { interface: None, subnet: None, ..addr.clone() });
+    let ranges = compact(addrs);
+    let few = &ranges[..ranges.len().min(4)];
+    let more = if ranges.len() > few.len() { " and more" } else { "" };
+    let origins = used.name.as_ref().map_or("origins".to_owned(), |name| format!("{name}.origins"));
+    let finding = match few {
+        [] => finding.note("no server is used: there is nothing that could be an origin"),
+        few => finding.note(format!("the server addresses are {}{more}", join(few, ", "))),
+    };
+    match &visible.servers[..] {
+        [] if few.is_empty() => finding.help("name a Server with addresses in `use(...)`"),
+        [server] => finding.help(format!("write `{origins} = {server}.addresses;` to follow the server")),
+        _ => finding,
     }
 }
 
@@ -305,7 +380,7 @@ pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
         && server.agent.pop_model.as_ref().is_none_or(|model| model.pop_distr.is_none())
     {
         let text = "redirections need a popularity model for their targets";
-        checks.missing(Code::ServerAdvice, used, "rep_types", "pop_model.pop_distr", text);
+        checks.choose_popularity(Code::ServerAdvice, used, "rep_types", text, "leave \"302 Found\" out");
     }
     direct_access(&server.direct_access, &server.contents, used, checks);
     let ftp = server.protocol.prob("FTP") > 0.0;
@@ -328,6 +403,9 @@ fn direct_access(
     used: &Used,
     checks: &mut Checks<'_>,
 ) {
+    if used.record.is_bad("contents") || used.record.is_bad("direct_access") {
+        return;
+    }
     let has_probs = matches!(
         used.record.slot("direct_access").map(|slot| &slot.value),
         Some(crate::value::Value::Array(array)) if array.any_prob()

@@ -4,7 +4,7 @@ use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::source::Span;
 use crate::types::{Content, HeaderRule};
-use crate::value::Record;
+use crate::value::{Record, Value};
 use crate::workload::Checks;
 use crate::workload::agents::quoted_list;
 
@@ -21,7 +21,8 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
     };
     let has_size = content.size.is_some();
     let (db, root) = (content.content_db.is_some(), content.document_root.is_some());
-    if !has_size && !db && !root {
+    let unknown_body = ["size", "content_db", "document_root"].iter().any(|field| record.is_bad(field));
+    if !has_size && !db && !root && !unknown_body {
         let text = format!("the content \"{kind}\" has no size, database or document root");
         let finding = Diagnostic::new(Code::ContentIncomplete, record.at("size").or(around), text)
             .help("give it a size distribution: `size = exp(13KB);`");
@@ -32,7 +33,7 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
         report(checks, Code::ContentConflict, "document_root", text);
     }
     let container = (!content.may_contain.is_empty(), content.embedded_obj_cnt.is_some());
-    if container.0 != container.1 {
+    if container.0 != container.1 && !record.is_bad("may_contain") && !record.is_bad("embedded_obj_cnt") {
         let (has, lacks) = if container.0 {
             ("may_contain", "embedded_obj_cnt")
         } else {
@@ -62,7 +63,9 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
         }
     }
     for word in content.encodings.values().filter(|word| !ENCODINGS.contains(&word.as_str())).take(3) {
-        unknown("encodings", word, ENCODINGS, record.at("encodings").or(around), checks);
+        let at = record.at("encodings");
+        let element = checks.element(at, &|value| matches!(value, Value::Str(text) if **text == **word));
+        unknown("encodings", word, ENCODINGS, element.or(at).or(around), checks);
     }
     life_cycle(content, record, around, checks);
     headers(&content.mime_headers, record.at("mime_headers").or(around), checks);
@@ -81,6 +84,9 @@ fn unknown(field: &str, word: &str, known: &[&str], at: Option<Span>, checks: &m
 }
 
 fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
+    if ["inject_db", "inject_gap", "inject_object", "infect_prob"].iter().any(|field| record.is_bad(field)) {
+        return;
+    }
     let (db, gap, prob) =
         (content.inject_db.is_some(), content.inject_gap.is_some(), content.infect_prob.is_some());
     let object = content.inject_object.as_deref();
@@ -118,9 +124,7 @@ fn injection(content: &Content, record: &Record, around: Option<Span>, checks: &
 
 fn life_cycle(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
     let Some(cycle) = &content.obj_life_cycle else { return };
-    let Some(crate::value::Value::Record(cycle_record)) =
-        record.slot("obj_life_cycle").map(|slot| &slot.value)
-    else {
+    let Some(Value::Record(cycle_record)) = record.slot("obj_life_cycle").map(|slot| &slot.value) else {
         return;
     };
     if cycle.expires.values().any(|distr| distr.qualifier.is_none()) {

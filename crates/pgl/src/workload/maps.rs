@@ -1,12 +1,14 @@
 //! Address maps and the names under which servers are known.
 
-use rustc_hash::FxHashMap;
+use polygraph_addr::Addr;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::Used;
 use crate::types::AddrMap;
-use crate::workload::{Checks, Visible, Workload};
+use crate::value::Value;
+use crate::workload::{Checks, Visible, Workload, is_addr};
 
 /// Takes a used map, or leaves it out with a warning.
 pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Checks<'_>) {
@@ -49,31 +51,43 @@ pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Chec
 
 /// Checks server addresses and gives the names and addresses that robots can see.
 pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
-    let mut addresses: FxHashMap<_, usize> = FxHashMap::default();
-    for (index, (server, used)) in workload.servers.iter().zip(servers).enumerate() {
+    let mut names = FxHashSet::default();
+    let mut complete = true;
+    for (server, used) in workload.servers.iter().zip(servers) {
         let mut told = false;
         for addr in &server.agent.addresses.0 {
-            let repeated = addresses.insert((addr.host.clone(), addr.port), index).is_some();
-            let text = if addr.host.ip().is_none() {
-                format!("servers live at IP addresses, and {} is a name", addr.host)
+            let repeated = !names.insert((addr.host.clone(), addr.port));
+            let (text, help) = if addr.host.ip().is_none() {
+                let text = format!("servers live at IP addresses, and {} is a name", addr.host);
+                (
+                    text,
+                    "write an IP with a port: `'127.0.0.1:9090'`; names lead to it by an AddrMap".to_owned(),
+                )
             } else if addr.port.is_none() {
-                format!("the server address {addr} has no port")
+                let with_port = Addr { port: Some(9090), ..addr.clone() };
+                let help = "a server address has a port, and each is used only once";
+                (format!("the server address {addr} has no port"), format!("write `'{with_port}'`: {help}"))
             } else if repeated {
-                format!("the server address {addr} is used twice")
+                let text = format!("the server address {addr} is used twice");
+                (
+                    text,
+                    "each server address, with its port, stands for one server; use another port".to_owned(),
+                )
             } else {
                 continue;
             };
+            complete = false;
             // One of many equal mistakes is enough; what robots see is collected nevertheless.
             if std::mem::replace(&mut told, true) {
                 continue;
             }
-            let finding = checks.at(Code::BadServerAddress, used, "addresses", text);
-            checks.push(finding.help("a server address is `IP:port`, unique in the test"));
+            let test = |value: &Value| is_addr(value, addr);
+            let finding = checks.at_element(Code::BadServerAddress, used, "addresses", text, &test);
+            checks.push(finding.help(help));
         }
     }
-    let mut visible: Visible = addresses.keys().map(|key| (key.clone(), ())).collect();
     for map in &workload.addr_maps {
-        visible.extend(map.names.iter().map(|name| ((name.addr.host.clone(), name.addr.port), ())));
+        names.extend(map.names.iter().map(|name| (name.addr.host.clone(), name.addr.port)));
     }
-    visible
+    Visible { names, servers: servers.iter().filter_map(|used| used.name.clone()).collect(), complete }
 }

@@ -7,7 +7,7 @@ mod parts;
 mod phases;
 
 use polygraph_addr::Addr;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use crate::Options;
 use crate::check::hir::Program;
@@ -73,6 +73,7 @@ impl Workload {
 /// Reports about the whole of a workload.
 pub(crate) struct Checks<'a> {
     pub(crate) out: &'a mut Diagnostics,
+    program: &'a Program,
 }
 
 impl Checks<'_> {
@@ -83,6 +84,27 @@ impl Checks<'_> {
             Some(at) => Diagnostic::new(code, at, text).also(used.span, format!("`{used_as}` is used here")),
             None => Diagnostic::new(code, used.span, text),
         }
+    }
+
+    /// The same for an element of an array: at the element if it is written out.
+    fn at_element(
+        &self,
+        code: Code,
+        used: &Used,
+        field: &str,
+        text: impl Into<String>,
+        test: &dyn Fn(&Value) -> bool,
+    ) -> Diagnostic {
+        let finding = self.at(code, used, field, text);
+        match self.element(used.record.at(field), test) {
+            Some(at) => Diagnostic { span: Some(at), ..finding },
+            None => finding,
+        }
+    }
+
+    /// The place of an element of an array literal that was assigned at `at`.
+    fn element(&self, at: Option<Span>, test: &dyn Fn(&Value) -> bool) -> Option<Span> {
+        self.program.expr_at(at?)?.element(test)
     }
 
     /// The same for a record that is part of something else.
@@ -113,7 +135,7 @@ pub(crate) fn build(
     out: &mut Diagnostics,
 ) -> Option<Workload> {
     let mut lower = Lower::new(options.limits.items);
-    let mut checks = Checks { out };
+    let mut checks = Checks { out, program: &program };
     let mut workload = Workload::default();
     let (mut robots, mut servers) = (Vec::new(), Vec::new());
     let mut bench_at: Option<Span> = None;
@@ -194,11 +216,14 @@ pub(crate) fn build(
     }
     let phase_uses: Vec<&Used> =
         outcome.scheduled.iter().filter(|used| used.record.rec == Rec::Phase).collect();
-    phases::schedule(&mut workload, &phase_uses, &mut checks);
+    let unscheduled = phases::schedule(&mut workload, &phase_uses, &mut checks);
     if robots.is_empty() && servers.is_empty() && !checks.out.has_errors() {
         checks.push(Diagnostic::new(Code::NothingUsed, None, "the program uses no robots and no servers"));
     }
-    let known = maps::visible(&workload, &servers, &mut checks);
+    let mut known = maps::visible(&workload, &servers, &mut checks);
+    // What could not be looked at may have the names that seem to be missing.
+    known.complete &= !outcome.unknown_use
+        && !outcome.used.iter().any(|used| is_poisoned(used, "addresses") || is_poisoned(used, "names"));
     for (server, used) in workload.servers.iter().zip(&servers) {
         agents::server(server, used, &mut checks);
     }
@@ -217,6 +242,10 @@ pub(crate) fn build(
     if checks.out.has_errors() {
         return None;
     }
+    // Only a program that could run is told what it would do.
+    if unscheduled {
+        checks.push(phases::unscheduled());
+    }
     workload.contents = contents.into_iter().map(|(content, _)| content).collect();
     workload.ssl_wraps = wraps.into_iter().map(|(wrap, _)| wrap).collect();
     workload.values = outcome.values.clone();
@@ -232,6 +261,11 @@ fn content_use(record: &Record, servers: &[&Used], robots: &[&Used]) -> Option<S
     })
 }
 
+/// True for this address, whatever interface and subnet.
+fn is_addr(value: &Value, addr: &Addr) -> bool {
+    matches!(value, Value::Addr(known) if known.host == addr.host && known.port == addr.port)
+}
+
 /// False, with a warning, for agents that live nowhere.
 fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
     let slot = used.record.slot("addresses");
@@ -239,7 +273,11 @@ fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
     if !some && !is_poisoned(used, "addresses") {
         let name = used.name.as_deref().unwrap_or("this agent");
         let text = format!("`{name}` has no addresses and is left out");
-        checks.push(Diagnostic::new(Code::UselessUse, used.span, text).help("set its field `addresses`"));
+        let example = if used.record.rec == Rec::Server { "[ '127.0.0.1:9090' ]" } else { "[ '127.0.0.1' ]" };
+        checks.push(
+            Diagnostic::new(Code::UselessUse, used.span, text)
+                .help(format!("give it addresses, e.g. `{name}.addresses = {example};`")),
+        );
     }
     some
 }
@@ -249,15 +287,23 @@ fn is_poisoned(used: &Used, field: &str) -> bool {
     used.record.slot(field).is_some_and(|slot| slot.value == Value::Poison)
 }
 
-/// Visible names of servers, with what they lead to.
-pub(crate) type Visible = FxHashMap<(polygraph_addr::Host, Option<u16>), ()>;
+/// What robots can send requests to.
+pub(crate) struct Visible {
+    /// Addresses of servers, and names in address maps.
+    names: FxHashSet<(polygraph_addr::Host, Option<u16>)>,
+    /// Variables with servers.
+    servers: Vec<String>,
+    /// False if there may be more, but for an error.
+    complete: bool,
+}
 
 /// Complains about agent addresses that are no IPs.
 fn check_ips(addresses: &AgentAddrs, used: &Used, checks: &mut Checks<'_>, what: &str) {
     let wrong = addresses.0.iter().find(|addr| addr.host.ip().is_none());
     if let Some(addr) = wrong {
         let text = format!("{what} live at IP addresses, and {} is a name", addr.host);
-        let finding = checks.at(Code::BadAddresses, used, "addresses", text);
+        let finding =
+            checks.at_element(Code::BadAddresses, used, "addresses", text, &|value| is_addr(value, addr));
         checks.push(finding);
     }
 }

@@ -14,12 +14,16 @@ const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
 /// Checks what hangs below a robot.
 pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
     let bad = |checks: &mut Checks<'_>, field: &str, text: &str| {
-        let finding = checks.at(Code::BadPart, used, field, text);
-        checks.push(finding);
+        if !used.record.is_bad(field) {
+            let finding = checks.at(Code::BadPart, used, field, text);
+            checks.push(finding);
+        }
     };
     let advise = |checks: &mut Checks<'_>, field: &str, text: &str| {
-        let finding = checks.at(Code::PartAdvice, used, field, text);
-        checks.push(finding);
+        if !used.record.is_bad(field) {
+            let finding = checks.at(Code::PartAdvice, used, field, text);
+            checks.push(finding);
+        }
     };
     if let Some(session) = &robot.session
         && (session.busy_period.is_none() != session.idle_period_duration.is_none())
@@ -108,7 +112,7 @@ pub fn membership(map: &MembershipMap, used: &Used, checks: &mut Checks<'_>) {
         ("group_space", map.group_space.is_empty()),
         ("member_space", map.member_space.is_empty()),
     ] {
-        if missing {
+        if missing && !used.record.is_bad(field) {
             let finding = checks.at(Code::BadPart, used, field, format!("a membership map needs `{field}`"));
             checks.push(finding);
         }
@@ -121,7 +125,9 @@ pub fn ssl_wrap(wrap: &SslWrap, record: &Record, around: Option<Span>, checks: &
         checks.push(Diagnostic::new(code, record.at(field).or(around), text));
     };
     for word in wrap.protocols.values().filter(|word| !TLS_PROTOCOLS.contains(&word.as_str())).take(3) {
-        let at = record.at("protocols").or(around);
+        let at = record.at("protocols");
+        let element = checks.element(at, &|value| matches!(value, Value::Str(text) if **text == **word));
+        let at = element.or(at).or(around);
         let mut finding =
             Diagnostic::new(Code::UnknownWord, at, format!("`protocols` does not know \"{word}\""))
                 .note(format!("it knows {}", quoted_list(TLS_PROTOCOLS)));

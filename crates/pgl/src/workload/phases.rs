@@ -6,24 +6,26 @@ use crate::eval::Used;
 use crate::types::{Goal, Phase, Rec, StatsSample, fresh};
 use crate::workload::{Checks, Workload};
 
-/// Checks the phases; without any there is one that never ends.
-pub fn schedule(workload: &mut Workload, used: &[&Used], checks: &mut Checks<'_>) {
+/// Checks the phases; without any there is one that never ends, and the result is true.
+pub fn schedule(workload: &mut Workload, used: &[&Used], checks: &mut Checks<'_>) -> bool {
     if workload.phases.is_empty() {
-        if !workload.robots.is_empty() || !workload.servers.is_empty() {
-            let text = "no phase is scheduled: one endless phase named dflt will run";
-            checks.push(
-                Diagnostic::new(Code::NoSchedule, None, text).help("schedule phases with schedule(...)"),
-            );
-        }
         let mut lower = crate::types::Lower::new(0);
         let mut phase = Phase::from_record(&fresh(Rec::Phase), &mut lower);
         phase.name = Some("dflt".to_owned());
         workload.phases.push(phase);
-        return;
+        return !workload.robots.is_empty() || !workload.servers.is_empty();
     }
     for (phase, used) in workload.phases.iter().zip(used) {
         check(phase, used, checks);
     }
+    false
+}
+
+/// The warning about a schedule without phases.
+pub fn unscheduled() -> Diagnostic {
+    let text = "no phase is scheduled: one endless phase named dflt will run";
+    Diagnostic::new(Code::NoSchedule, None, text)
+        .help("schedule one, e.g. `Phase p = { name = \"p1\"; goal.duration = 10min; }; schedule(p);`")
 }
 
 /// True if a goal ends a phase by itself.
@@ -33,6 +35,7 @@ fn is_positive(goal: Option<&Goal>) -> bool {
 
 fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
     let name = phase.name.as_deref().unwrap_or("");
+    let owner = used.name.as_ref().map_or(String::new(), |name| format!("{name}."));
     let factors = [
         ("populus_factor", phase.populus_factor_beg, phase.populus_factor_end),
         ("load_factor", phase.load_factor_beg, phase.load_factor_end),
@@ -51,13 +54,16 @@ fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
         if let (Some(beg), Some(end)) = (beg, end)
             && beg != end
             && !is_positive(phase.goal.as_deref())
+            && !used.record.is_bad("goal")
         {
             let text = format!(
                 "`{factor}` of phase \"{name}\" varies, but the phase has no goal along which it could"
             );
             let finding = checks
                 .at(Code::BadPhase, used, &format!("{factor}_end"), text)
-                .help("give the phase a goal: `goal.duration = 10min;`, `goal.xactions = 1000;` or `goal.fill_size = 1GB;`");
+                .help(format!(
+                    "give the phase a goal: `{owner}goal.duration = 10min;`, `{owner}goal.xactions = 1000;` or `{owner}goal.fill_size = 1GB;`"
+                ));
             checks.push(finding);
         }
     }
@@ -96,6 +102,9 @@ fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
 
 fn rptmstat(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
     let Some(control) = &phase.rptmstat else { return };
+    if used.record.is_bad("rptmstat") {
+        return;
+    }
     let wrong = if control.sample_dur.is_none_or(|time| time.0 <= 0) {
         "the controller needs a positive sample_dur"
     } else if control.load_delta.is_none_or(|delta| delta == 0.0) {
@@ -113,11 +122,11 @@ fn rptmstat(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
 
 /// Checks a sample that was scheduled by itself.
 pub fn scheduled_sample(sample: &StatsSample, used: &Used, checks: &mut Checks<'_>) {
-    if sample.start.is_none() {
+    if sample.start.is_none() && !used.record.is_bad("start") {
         let finding = checks.at(Code::BadPart, used, "start", "a scheduled sample needs a start");
         checks.push(finding);
     }
-    if sample.capacity.is_none_or(|count| count <= 0) {
+    if sample.capacity.is_none_or(|count| count <= 0) && !used.record.is_bad("capacity") {
         let finding =
             checks.at(Code::BadPart, used, "capacity", "a scheduled sample needs a positive capacity");
         checks.push(finding);

@@ -281,6 +281,111 @@ fn other_parts() {
     ]));
 }
 
+/// Compiles a changed [`BASE`] and gives all findings, or that there are none.
+fn all_of(changes: &[(&str, &str)]) -> String {
+    let sections = changes.iter().map(|(from, to)| {
+        assert!(BASE.contains(from), "{from}");
+        let text = format!("{}use(S, R);\n", BASE.replacen(from, to, 1));
+        format!("--- {to}\n{}", crate::findings(&crate::compile_text(&text)))
+    });
+    sections.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn one_mistake_makes_one_finding() {
+    insta::assert_snapshot!(all_of(&[
+        ("80%", "80p"),
+        ("80%", "13KB"),
+        ("exp(13KB)", "exp(13sec)"),
+        ("exp(13KB)", "logn(9k, 4k)"),
+        ("exp(13KB)", "Size"),
+        ("S = { contents = [ C ]; addresses", "S = { contents = [ C ]; adresses"),
+        ("S = { contents = [ C ]; addresses", "S = { contents = [ C ]; addr"),
+        ("S = { contents = [ C ]; addresses", "S = { contents = [ C ]; whereabouts"),
+        ("contents = [ C ]", "contents = [ D ]"),
+        ("'127.0.0.1:9090'", "'127.0.0.1'"),
+        ("origins = S.addresses", "origins = ['127.0.0.1:9091']"),
+        ("origins = S.addresses", "origins = T.addresses"),
+        ("req_rate = 1/sec", "req_rate = Rate / 2"),
+        ("req_rate = 1/sec", "req_rate = 5"),
+        ("req_rate = 1/sec", "req_rate = 5p/sec"),
+        ("req_rate = 1/sec", "recurrence = 50%; pop_model.pop_distr = zipf(1)"),
+        ("req_rate = 1/sec", "recurrence = 50%; popularity = popUnif()"),
+        ("req_rate = 1/sec", "recurrence = 50%; pop_distr = popUnif()"),
+        ("req_rate = 1/sec", "rate r = 10; req_rate = r"),
+        ("req_rate = 1/sec", "rate r; req_rate = r"),
+        ("req_rate = 1/sec", "req_types = [ \"Basc\" ]"),
+        ("name = \"p\"; goal.duration", "load_factor_beg = 10%; load_factor_end = 100%; duration"),
+        ("schedule(P);", "schedule(Q);"),
+        ("schedule(P);", ""),
+        ("schedule(P);", "use(R, T);"),
+    ]));
+}
+
+#[test]
+fn settings_that_schemes_lack() {
+    let bench = "Bench B = { peak_req_rate = RATE; client_side = { max_host_load = 500/sec; max_agent_load = 0.4/sec; \
+                 addr_space = ['10.1.0-1.1-250/22']; hosts = ['127.0.0.1']; }; };\nPolyMix4As scheme;\n";
+    let with = |rate: &str, more: &str| {
+        format!("{}{more}addr[] a = robotAddrs(scheme, B);\nprint(a);", bench.replace("RATE", rate))
+    };
+    insta::assert_snapshot!(section(&[
+        &with("undef()", ""),
+        &with("100", ""),
+        &with("100", "scheme.agents_per_addr = 1;\n"),
+        &with("100/sec", "scheme.agents_per_adr = 1;\n"),
+    ]));
+}
+
+#[test]
+fn units_by_what_is_wanted() {
+    insta::assert_snapshot!(section(&[
+        "time t = 5m;",
+        "size s = 5m;",
+        "size s = 5x;",
+        "int n = 5k;",
+        "time t = 5KiB;",
+        "bwidth b = 5kb/sec;",
+        "print(5p, 5minutes);",
+        "time_distr d = unif(1sec, 5scs);",
+        "int[] a = [1: 30p, 2];",
+    ]));
+}
+
+#[test]
+fn how_values_of_each_type_are_written() {
+    insta::assert_snapshot!(section(&[
+        "bool b = \"x\";",
+        "int n = 5sec;",
+        "float f = 5sec;",
+        "string s = '10.0.0.1';",
+        "time t = \"5sec\";",
+        "size s = 5sec;",
+        "rate r = 5sec;",
+        "bwidth b = 5KB;",
+        "addr a = \"10.0.0.1:80\";",
+        "addr[] a = [ 5 ];",
+        "addr[] a = \"x\";",
+        "time_distr d = 5sec;",
+        "time_distr d = 5KB;",
+        "time_distr d = exp(10KB);",
+        "size_distr d = unif(10sec, 1min);",
+        "float_distr d = const(5);",
+        "PopDistr p = zipf(5);",
+        "PopDistr p = 5;",
+        "DynamicName d = \"x\";",
+        "re r = \"x\";",
+        "uniq_id u = 5;",
+        "Goal g = 10min;",
+        "Phase p; p.goal = 10min;",
+        "Phase p; p.script = 5;",
+        "Robot R; R.ranges = [ 5 ];",
+        "Server S; S.contents = [ 13KB ];",
+        "int n = \"5\";",
+        "int n = [ 5 ];",
+    ]));
+}
+
 #[test]
 fn settings() {
     let set = |name: &str, value: &str| {

@@ -161,7 +161,8 @@ fn standard_workloads_name_the_parameters_that_are_missing() {
             // Some parameters have defaults in the shared files; those that have none are named.
             if text.contains("error[") {
                 assert!(
-                    text.contains(&format!("--set {missing}=VALUE")),
+                    text.contains(&format!("--set {missing}="))
+                        || text.contains(&format!("--set \"{missing}=")),
                     "{name} without {missing}:\n{text}"
                 );
             }

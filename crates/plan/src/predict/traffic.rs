@@ -47,7 +47,7 @@ pub struct Load {
     pub new_conns_per_sec: f64,
     /// Most connections that robots may have open; `None` without a limit.
     pub max_conns: Option<f64>,
-    /// Transactions under way at the peak, from think times alone.
+    /// Transactions under way at the peak, from think times alone; `None` if servers do not think.
     pub busy: Option<f64>,
 }
 
@@ -179,6 +179,6 @@ pub fn load(workload: &Workload, mix: &Mix) -> Load {
         new_conns_per_sec: req_rate.unwrap_or(0.0) / requests_per_conn.unwrap_or(1.0),
         max_conns: limits.map(|limits| limits.iter().sum()),
         // Hits do not wait for the server.
-        busy: req_rate.map(|rate| rate * think * (1.0 - hit_ratio)),
+        busy: req_rate.filter(|_| think > 0.0).map(|rate| rate * think * (1.0 - hit_ratio)),
     }
 }

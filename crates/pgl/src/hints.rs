@@ -1,0 +1,222 @@
+//! How a value of a type is written: the advice that ends messages about wrong types and missing values.
+
+use crate::check::an;
+use crate::check::hir::{Expr, ExprKind};
+use crate::types::{Base, Rec, Ty};
+use crate::value::{Domain, Value, show};
+
+/// A literal or constructor of the type, ready to be copied.
+pub fn example(ty: Ty) -> String {
+    let one = match ty.base {
+        Base::Bool => "yes",
+        Base::Int => "5",
+        Base::Float => "80%",
+        Base::Str => "\"text\"",
+        Base::Time => "3sec",
+        Base::Size => "13KB",
+        Base::Rate => "100/sec",
+        Base::Bwidth => "55Kb/sec",
+        Base::Addr | Base::AddrRange => "'10.0.0.1:80'",
+        Base::DynName => "dynamicName('*.example.com', 10%)",
+        Base::UniqId => "uniqId()",
+        Base::Re => "url_host =~/example/",
+        Base::PopDistr => "popUnif()",
+        Base::Distr(Domain::Int) => "const(5)",
+        Base::Distr(Domain::Float) => "const(2.0)",
+        Base::Distr(Domain::Time) => "exp(3sec)",
+        Base::Distr(Domain::Size) => "exp(13KB)",
+        Base::StrRange => "\"user[1-9]\"",
+        _ => "X",
+    };
+    if ty.array { format!("[ {one} ]") } else { one.to_owned() }
+}
+
+/// An example for a setting of the bench or of a scheme, by its name.
+pub fn setting_example(field: &str) -> &'static str {
+    match field.rsplit('.').next().unwrap_or(field) {
+        "peak_req_rate" => "100/sec",
+        "max_host_load" => "500/sec",
+        "max_agent_load" => "0.4/sec",
+        "addr_space" if field.starts_with("server") => "[ '10.101.128-251.1-250:80/22' ]",
+        "addr_space" => "[ '10.101.0-123.1-250/22' ]",
+        "addr_mask" if field.starts_with("server") => "'10.101.0.0:80'",
+        "addr_mask" => "'10.101.0.0'",
+        "hosts" if field.starts_with("server") => "[ '192.168.0.21-22:80' ]",
+        "hosts" => "[ '192.168.0.11-12' ]",
+        _ => "1",
+    }
+}
+
+/// An example for a field, which may belong to a record inside of `rec`; `None` where only the reader can tell.
+pub fn field_example(rec: Rec, path: &str) -> Option<String> {
+    let mut ty = Ty::one(Base::Record(rec));
+    for word in path.split('.') {
+        ty = crate::check::field_of(ty, word)?.1;
+    }
+    match path {
+        "interests" => Some("[ \"public\", \"foreign\": 10% ]".to_owned()),
+        "req_types" => Some("[ \"Basic\", \"Ims304\": 5% ]".to_owned()),
+        "req_methods" => Some("[ \"GET\", \"HEAD\": 5% ]".to_owned()),
+        "foreign_trace" => Some("\"trace.urls\"".to_owned()),
+        _ => match ty.base {
+            Base::Record(_) | Base::AnyRange | Base::Unknown => None,
+            _ => Some(example(ty)),
+        },
+    }
+}
+
+/// How an element of an array is written.
+pub fn how_element(base: Base) -> String {
+    match base {
+        Base::Record(rec) => format!("declare a variable, `{} x = {{ ... }};`, and list `x`", rec.name()),
+        base => how(Ty::one(base)),
+    }
+}
+
+/// How a value of a type is written, as advice.
+pub fn how(ty: Ty) -> String {
+    let an_example = example(ty);
+    if ty.array {
+        return format!("an array is written in brackets: `{an_example}`");
+    }
+    match ty.base {
+        Base::Bool => "a bool is `yes` or `no`".to_owned(),
+        Base::Int => "an int is a number without point and unit, such as `5`".to_owned(),
+        Base::Float => "write a share such as `80%`, or a number such as `0.8`".to_owned(),
+        Base::Str => format!("text stands in double quotes: `{an_example}`"),
+        Base::Time => "a time is a number with a unit: `3sec`, `500ms`, `10min`".to_owned(),
+        Base::Size => "a size is a number with a unit: `13KB`, `500Byte`, `1GB`".to_owned(),
+        Base::Rate => format!("a rate is a division: `{an_example}`"),
+        Base::Bwidth => format!("a bandwidth is a size divided by a time: `{an_example}`"),
+        Base::Addr => format!("an address stands in single quotes: `{an_example}`"),
+        Base::PopDistr => "write `popUnif()`, or `popZipf(1)` where 1 is the skew".to_owned(),
+        Base::Distr(domain) => {
+            let [a, b] = amounts(domain);
+            format!(
+                "a distribution of {}s is written `const({a})`, `exp({a})` or `unif({a}, {b})`",
+                domain.name()
+            )
+        }
+        Base::Record(rec) => {
+            let name = rec.name();
+            format!("give it a variable of type {name}, or fill it with a block, `= {{ ... }};`")
+        }
+        Base::AnyRange => "give it a variable of type SingleRange or MultiRange".to_owned(),
+        Base::Code => "a script is a block: `script = { ... };`".to_owned(),
+        base => format!("{} is written `{an_example}`", an(&base.to_string())),
+    }
+}
+
+fn amounts(domain: Domain) -> [&'static str; 2] {
+    match domain {
+        Domain::Int => ["5", "9"],
+        Domain::Float => ["2.0", "7.5"],
+        Domain::Time => ["3sec", "10sec"],
+        Domain::Size => ["13KB", "20KB"],
+    }
+}
+
+/// What to write instead of an expression that has the type `from` where `to` is wanted.
+pub fn instead(from: Ty, to: Ty, expr: &Expr) -> String {
+    if let Some(text) = rewritten(from, to, expr) {
+        return text;
+    }
+    let how = how(to);
+    match (from.base, to.base) {
+        _ if from.array && !to.array => format!("a single value is wanted here, not an array; {how}"),
+        (Base::Distr(_), Base::PopDistr) => {
+            format!("{how}; zipf() and unif() make distributions of numbers")
+        }
+        (Base::Float, Base::Int) if !to.array => "use int(x) to cut off the fraction".to_owned(),
+        (Base::Str, Base::Int | Base::Float) if !to.array => {
+            "read a number from a string with int(x) or float(x)".to_owned()
+        }
+        (Base::AddrRange, Base::Addr) if !to.array => {
+            "this is a range of addresses; a single one is wanted: `'10.0.0.1:80'`".to_owned()
+        }
+        _ => how,
+    }
+}
+
+/// The user's own words, corrected, where that is possible.
+fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
+    if to.array {
+        let item = literal(expr).filter(|_| from == Ty::one(to.base))?;
+        return Some(format!("an array is written in brackets: `[ {item} ]`"));
+    }
+    if let (Base::Distr(domain), ExprKind::Call(call, args)) = (to.base, &expr.kind)
+        && let Base::Distr(found) = from.base
+    {
+        let name = call.def().name;
+        // Several amounts in different units would not stay in order with another one.
+        let known: Option<Vec<String>> = args.iter().map(|arg| amount(arg, domain)).collect();
+        let good = known.filter(|known| known.len() == 1).unwrap_or_else(|| {
+            amounts(domain)[..args.len().clamp(1, 2)].iter().map(|amount| (*amount).to_owned()).collect()
+        });
+        let good = good.join(", ");
+        return Some(format!(
+            "give `{name}` {}, not {}: `{name}({good})`",
+            an(domain.name()),
+            an(found.name())
+        ));
+    }
+    let text = literal(expr)?;
+    let number = matches!(from.base, Base::Int | Base::Float);
+    Some(match (from.base, to.base) {
+        (_, Base::Distr(domain)) if from == Ty::one(drawn(domain)) => {
+            format!("use const(x) for a distribution that always yields x: `const({text})`")
+        }
+        (Base::Int, Base::Distr(Domain::Float)) => format!("use const(x): `const({text}.0)`"),
+        (_, Base::Time) if number => format!("a time has a unit: `{text}sec`"),
+        (_, Base::Size) if number => format!("a size has a unit: `{text}KB`"),
+        (_, Base::Rate) if number => format!("a rate is a division: `{text}/sec`"),
+        (_, Base::Bwidth) if number => format!("a bandwidth is a division: `{text}Kb/sec`"),
+        (Base::Time, Base::Rate) => format!("one event in this time is the rate `1/{text}`"),
+        (Base::Size, Base::Bwidth) => format!("a bandwidth is a size per time: `{text}/sec`"),
+        (_, Base::Str) if number => format!("text stands in double quotes: `\"{text}\"`"),
+        (Base::Addr, Base::Str) => {
+            format!("text stands in double quotes: `\"{}\"`", text.trim_matches('\''))
+        }
+        (Base::Str, Base::Addr) => {
+            format!("an address stands in single quotes: `'{}'`", text.trim_matches('"'))
+        }
+        (Base::Str, Base::Int | Base::Float) if text.trim_matches('"').parse::<f64>().is_ok() => {
+            format!("a number has no quotes: `{}`", text.trim_matches('"'))
+        }
+        _ => return None,
+    })
+}
+
+/// A plain number as what a distribution draws; amounts of another kind have nothing to keep but their number.
+fn amount(expr: &Expr, domain: Domain) -> Option<String> {
+    let text = literal(expr)?;
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    Some(match domain {
+        Domain::Int => digits.to_owned(),
+        Domain::Float if digits.contains('.') => digits.to_owned(),
+        Domain::Float => format!("{digits}.0"),
+        Domain::Time => format!("{digits}sec"),
+        Domain::Size => format!("{digits}KB"),
+    })
+}
+
+/// The type of what a distribution draws.
+pub fn drawn(domain: Domain) -> Base {
+    match domain {
+        Domain::Int => Base::Int,
+        Domain::Float => Base::Float,
+        Domain::Time => Base::Time,
+        Domain::Size => Base::Size,
+    }
+}
+
+/// A short literal as it may be written again.
+fn literal(expr: &Expr) -> Option<String> {
+    let text = match expr.literal()? {
+        value @ (Value::Int(_) | Value::Float(_) | Value::Time(_) | Value::Size(_)) => show(value),
+        Value::Str(text) => format!("\"{text}\""),
+        Value::Addr(addr) => format!("'{addr}'"),
+        _ => return None,
+    };
+    (text.len() <= 40).then_some(text)
+}
