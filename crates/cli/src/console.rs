@@ -60,19 +60,19 @@ pub fn usage(error: &clap::Error) -> ExitCode {
 pub struct Classic {
     verbosity: u8,
     ok_so_far: u64,
-    phase: Vec<Interval>,
+    /// The intervals of the current phase so far, as one.
+    phase: Option<Interval>,
 }
 
 impl Classic {
     /// A console at a verbosity level.
     pub fn new(verbosity: u8) -> Classic {
-        Classic { verbosity, ok_so_far: 0, phase: Vec::new() }
+        Classic { verbosity, ok_so_far: 0, phase: None }
     }
 
     /// Shows a record if the verbosity asks for it.
     pub fn show(&mut self, header: &Header, record: &Record) {
         match record {
-            Record::PhaseBegin { .. } => self.phase.clear(),
             Record::Interval(interval) => {
                 self.ok_so_far += interval.block.ok_count();
                 if self.verbosity >= 2 {
@@ -80,12 +80,15 @@ impl Classic {
                     self.line(header, Span::Interval, interval.phase, interval.end_ns, &scope);
                 }
                 if self.verbosity >= 1 {
-                    self.phase.push((**interval).clone());
+                    match self.phase.as_mut().filter(|phase| phase.phase == interval.phase) {
+                        Some(phase) => phase.append(interval),
+                        None => self.phase = Some((**interval).clone()),
+                    }
                 }
             }
             Record::PhaseEnd { at_ns, phase, .. } if self.verbosity >= 1 => {
-                let scope = Scope::of_intervals(&self.phase);
-                self.line(header, Span::Phase, *phase, *at_ns, &scope);
+                let intervals = self.phase.iter().filter(|interval| interval.phase == *phase);
+                self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
             Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
             Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {

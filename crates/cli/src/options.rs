@@ -57,6 +57,14 @@ pub fn ports(text: &str) -> Result<Optional<(u16, u16)>, String> {
     if values::is_none(text) { Ok(Optional(None)) } else { values::ports(text).map(|p| Optional(Some(p))) }
 }
 
+/// A statistics interval: long enough to be worth a record.
+pub fn cycle(text: &str) -> Result<f64, String> {
+    match values::time(text)? {
+        seconds if seconds >= 0.01 => Ok(seconds),
+        _ => Err(format!("`{text}` is too short for a statistics interval: at least 10ms")),
+    }
+}
+
 /// The one temporal locality model there is.
 pub fn tmp_loc(text: &str) -> Result<(), String> {
     match values::is_none(text) {
@@ -182,7 +190,7 @@ pub struct CommonOptions {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub label: String,
     /// Length of statistics intervals
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cycle)]
     pub stats_cycle: f64,
     /// Number of event loops. Default: one per processor
     #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]

@@ -21,8 +21,8 @@ pub struct Rest<'a> {
     pub name: &'a str,
     /// The proxy, `host:port`.
     pub proxy: Option<&'a str>,
-    /// The origin, `host:port` as in URLs.
-    pub origin: &'a str,
+    /// The origin, `host:port` as in URLs; `None`: the servers of this test, wherever they will listen.
+    pub origin: Option<&'a str>,
     /// Where servers listen.
     pub listen: Vec<SocketAddr>,
     /// Pause of best-effort robots.
@@ -67,7 +67,7 @@ pub fn classic(options: &RobotOptions, common: &CommonOptions, rest: Rest<'_>) -
         requests_per_connection: common.pconn_use_lmt.clone(),
         lifetime: options.xact_lifetime.0,
         proxy: rest.proxy.map(str::to_owned),
-        origins: vec![rest.origin.to_owned()],
+        origins: rest.origin.map(str::to_owned).into_iter().collect(),
     };
     let servers = Servers {
         listen: rest.listen,

@@ -154,7 +154,17 @@ impl Ledger {
     /// If the log cannot be written.
     pub fn close(&mut self, at: Nanos, reason: EndReason) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
-        while let Some((&end, _)) = self.open.first_key_value() {
+        while let Some((&end, pending)) = self.open.first_key_value() {
+            if pending.missing > 0 {
+                let text = format!(
+                    "{} of {} loops did not deliver their last interval",
+                    pending.missing,
+                    self.back.len()
+                );
+                let comment = Record::Comment { at_ns: self.since_start(end), level: 0, text };
+                self.write(&comment)?;
+                records.push(comment);
+            }
             records.extend(self.finish(end)?);
         }
         let end = Record::End { at_ns: self.since_start(at), reason, unfinished: self.unfinished };

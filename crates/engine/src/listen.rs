@@ -114,13 +114,16 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                     break;
                 }
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                Err(e @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP)) => {
+                    return Err(e.into());
+                }
+                // Out of descriptors or memory, or an error of a network that may come back (accept(2)).
+                Err(_) => {
                     out_of_descriptors();
                     let pause = Duration::from_millis(100).as_nanos() as u64;
                     net.sleep_until(net.now() + pause).await;
                     break;
                 }
-                Err(e) => return Err(e.into()),
             }
         }
         // Connections accepted so far get their turn before more are taken in.

@@ -21,9 +21,9 @@ use crate::watch::Watch;
 /// Bytes that one read takes at most. Replies of the standard workloads fit with few exceptions.
 const BUFFER: usize = 64 * 1024;
 
-/// An explicit port can be bound and still be useless, if an earlier connection between the same two addresses
-/// rests in TIME_WAIT: so many others are tried then.
-const PORT_TRIES: usize = 16;
+/// An explicit port can be bound and still be useless, if a connection between the same two addresses uses it
+/// or rests in TIME_WAIT: so many others are tried then.
+const PORT_TRIES: usize = 200;
 
 /// What one event loop offers. Clones are handles to the same loop.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -171,6 +172,8 @@ struct Coordinator {
     inbox: Receiver<HandOver>,
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
+    /// Set by the first panic of any thread: the runtime keeps those of tasks to itself.
+    panicked: Arc<AtomicBool>,
 }
 
 impl Coordinator {
@@ -215,6 +218,7 @@ impl Coordinator {
             inbox,
             threads,
             signals,
+            panicked: watch_panics(),
         })
     }
 
@@ -250,6 +254,9 @@ impl Coordinator {
             }
             if self.tick().await {
                 return Some(EndReason::Interrupted);
+            }
+            if self.has_panicked() || self.threads.iter().any(|(_, thread)| thread.is_finished()) {
+                return Some(EndReason::Fatal("an event loop broke down".into()));
             }
             if self.idle_timeout.is_some_and(|timeout| timers::now() > begin + nanos(timeout)) {
                 return Some(EndReason::Idle);
@@ -294,8 +301,8 @@ impl Coordinator {
             let idle = self.idle_timeout.is_some_and(|timeout| now > last_traffic.1 + nanos(timeout));
             let cut = if interrupted {
                 Some(EndReason::Interrupted)
-            } else if self.loop_is_gone(current.phase) {
-                Some(EndReason::Fatal("an event loop ended before the run".into()))
+            } else if self.loop_is_broken(current.phase, now) {
+                Some(EndReason::Fatal("an event loop broke down".into()))
             } else if self.has_failed(&current) {
                 Some(EndReason::ErrorGoal { phase: self.schedule.phases[current.phase].name.clone() })
             } else if idle {
@@ -340,7 +347,9 @@ impl Coordinator {
             ended >= goal
         });
         if met {
-            self.timeline.set_end(current.phase, (now + NOTICE).min(planned.unwrap_or(Nanos::MAX)));
+            // Never in the past, even if this comes late: loops may be beyond `planned` already.
+            let latest = planned.unwrap_or(Nanos::MAX).max(now + NOTICE);
+            self.timeline.set_end(current.phase, (now + NOTICE).min(latest));
         } else if let Some(planned) = planned
             && (goal.xactions.is_none() || planned <= now + 2 * NOTICE)
         {
@@ -348,10 +357,15 @@ impl Coordinator {
         }
     }
 
-    /// Loops live until the last phase has ended; one that is gone before has failed.
-    fn loop_is_gone(&self, phase: usize) -> bool {
-        phase + 1 < self.schedule.phases.len() + usize::from(self.timeline.end(phase).is_none())
-            && self.threads.iter().any(|(_, thread)| thread.is_finished())
+    /// Loops live until the last phase has ended, and their tasks do not panic.
+    fn loop_is_broken(&self, phase: usize, now: Nanos) -> bool {
+        let last = phase + 1 == self.schedule.phases.len();
+        let over = last && self.timeline.end(phase).is_some_and(|end| now >= end);
+        self.has_panicked() || !over && self.threads.iter().any(|(_, thread)| thread.is_finished())
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.panicked.load(Ordering::Relaxed)
     }
 
     fn has_failed(&self, current: &Current) -> bool {
@@ -434,7 +448,11 @@ impl Coordinator {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let mut failure = None;
+        let stuck = self.threads.iter().filter(|(_, thread)| !thread.is_finished()).count();
+        let mut failure = (stuck > 0).then(|| io::Error::other(format!("{stuck} did not end with the run")));
+        if self.has_panicked() {
+            failure = Some(io::Error::other("a panic, see the message on standard error"));
+        }
         for thread in self.threads.drain(..).map(|(_, thread)| thread).filter(JoinHandle::is_finished) {
             match thread.join() {
                 Ok(Ok(())) => {}
@@ -472,6 +490,18 @@ impl Coordinator {
     async fn tick(&mut self) -> bool {
         tokio::time::timeout(TICK, self.signals.recv()).await.is_ok()
     }
+}
+
+/// A flag that is set when anything panics from now on.
+fn watch_panics() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&flag);
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        seen.store(true, Ordering::Relaxed);
+        report(info);
+    }));
+    flag
 }
 
 /// Divides the robots among loops.

@@ -62,9 +62,14 @@ impl Timeline {
         self.servers_may_go.store(true, Ordering::Release);
     }
 
-    /// Ends the run at `at`: the phase that is going on then, and all later ones.
+    /// Ends the run at `at`: the phase that is going on then, and all later ones. An end that has come already
+    /// stays: loops have acted on it.
     pub fn cut(&self, phase: usize, at: Nanos) {
-        self.ends[phase..].iter().for_each(|end| end.store(at, Ordering::Release));
+        for end in &self.ends[phase..] {
+            if end.load(Ordering::Acquire) > at {
+                end.store(at, Ordering::Release);
+            }
+        }
     }
 }
 

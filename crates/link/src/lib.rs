@@ -88,7 +88,7 @@ pub trait Conn: 'static {
     async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R>;
 
     /// True if something arrived on an idle connection: the peer has closed it or sent garbage. Costs no
-    /// system call.
+    /// system call unless something did.
     fn is_disturbed(&mut self) -> bool;
 
     /// From `at` on (with a resolution of a tenth of a second) waiting ends with `TimedOut`.

@@ -8,6 +8,9 @@ use polygraph_wire::{date, head, url};
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 32 * 1024;
 
+/// A moment (January 2027) that tells the century of two-digit years.
+const CENTURY: u64 = 1_800_000_000;
+
 /// Methods an origin server tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -66,7 +69,7 @@ pub fn read(data: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
         let (mut marks, mut if_modified_since) = (Marks::default(), None);
         for header in request.headers {
             if !marks.see(header) && header.name.eq_ignore_ascii_case("If-Modified-Since") {
-                if_modified_since = date::parse(header.value);
+                if_modified_since = date::parse_any(header.value, CENTURY);
             }
         }
         let acceptable = oid.is_some() && method != Method::Other;

@@ -168,6 +168,9 @@ impl<L: Link> Site<L> {
         while !(head.is_empty() && body.is_empty()) {
             conn.writable().await?;
             let sent = send_some(conn, head, body)?;
+            if sent > 0 {
+                conn.set_deadline(self.settings.idle_timeout.map(|timeout| self.link.now() + timeout));
+            }
             let of_head = sent.min(head.len());
             head = &head[of_head..];
             body.advance(sent - of_head);

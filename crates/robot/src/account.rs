@@ -56,6 +56,11 @@ fn check<L: Link>(crew: &Crew<L>, order: &Order, facts: &Facts) -> Result<(), Fa
         let detail = format!("status {} instead of 200", facts.status);
         return Err(Fault { kind: ErrorKind::BadStatus, detail });
     }
+    // Worlds belong to one loop of one run, so nobody else can have asked for an object of them before.
+    if class_of(order, facts) == Class::Hit && !order.repeat {
+        let detail = "a stored reply to a request that was never made".to_owned();
+        return Err(Fault { kind: ErrorKind::WrongObject, detail });
+    }
     let settings = crew.settings();
     if settings.verify_size && is_ours(facts) {
         let expected = settings.properties.size(&order.oid);

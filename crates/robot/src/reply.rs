@@ -1,8 +1,8 @@
 //! What a reply says: reads head and body from a connection, piece by piece.
 
 use polygraph_stats::ErrorKind;
-use polygraph_wire::body::{self, BodyReader};
-use polygraph_wire::head::{self, has_token};
+use polygraph_wire::body::{self, BodyError, BodyReader, Framing};
+use polygraph_wire::head::{self, HeadError, has_token};
 use polygraph_wire::marks::Marks;
 
 /// Heads larger than this are refused.
@@ -75,42 +75,23 @@ impl ReplyReader {
     }
 
     fn feed_head(&mut self, data: &[u8]) -> Result<bool, ErrorKind> {
-        let parsed = head::parse_reply(data, |reply| {
-            let mut facts = Facts {
-                status: reply.status,
-                cachable: true,
-                keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
-                ..Facts::default()
-            };
-            for header in reply.headers {
-                let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-                let has = |token| has_token(header.value, token);
-                if facts.marks.see(header) {
-                    continue;
+        let mut rest = data;
+        loop {
+            match read_head(rest) {
+                Err(_) => return Err(ErrorKind::BadHead),
+                Ok(None) if rest.len() > MAX_HEAD => return Err(ErrorKind::HeadTooLarge),
+                Ok(None) => {
+                    self.stash.extend_from_slice(rest);
+                    return Ok(false);
                 }
-                let forbids = is("Cache-Control") && (has("no-cache") || has("private") || has("no-store"))
-                    || is("Pragma") && has("no-cache");
-                facts.cachable &= !forbids;
-            }
-            (facts, body::reply_framing(reply, false), reply.len)
-        });
-        match parsed {
-            Err(_) => Err(ErrorKind::BadHead),
-            Ok(None) if data.len() > MAX_HEAD => Err(ErrorKind::HeadTooLarge),
-            Ok(None) => {
-                self.stash.extend_from_slice(data);
-                Ok(false)
-            }
-            Ok(Some((_, Err(_), _))) => Err(ErrorKind::BadCoding),
-            // Interim replies (RFC 9110, section 15.2) announce the real one.
-            Ok(Some((facts, _, len))) if (100..200).contains(&facts.status) => match &data[len..] {
-                [] => Ok(false),
-                rest => self.feed_head(rest),
-            },
-            Ok(Some((facts, Ok(framing), len))) => {
-                self.facts = facts;
-                self.body = Some(BodyReader::new(framing));
-                self.feed_body(&data[len..])
+                Ok(Some((_, Err(_), _))) => return Err(ErrorKind::BadCoding),
+                // Interim replies (RFC 9110, section 15.2) announce the real one.
+                Ok(Some((facts, _, len))) if (100..200).contains(&facts.status) => rest = &rest[len..],
+                Ok(Some((facts, Ok(framing), len))) => {
+                    self.facts = facts;
+                    self.body = Some(BodyReader::new(framing));
+                    return self.feed_body(&rest[len..]);
+                }
             }
         }
     }
@@ -136,6 +117,31 @@ impl ReplyReader {
             None => Err(ErrorKind::HeadShort),
         }
     }
+}
+
+/// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
+type Head = (Facts, Result<Framing, BodyError>, usize);
+
+fn read_head(data: &[u8]) -> Result<Option<Head>, HeadError> {
+    head::parse_reply(data, |reply| {
+        let mut facts = Facts {
+            status: reply.status,
+            cachable: true,
+            keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
+            ..Facts::default()
+        };
+        for header in reply.headers {
+            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+            let has = |token| has_token(header.value, token);
+            if facts.marks.see(header) {
+                continue;
+            }
+            let forbids = is("Cache-Control") && (has("no-cache") || has("private") || has("no-store"))
+                || is("Pragma") && has("no-cache");
+            facts.cachable &= !forbids;
+        }
+        (facts, body::reply_framing(reply, false), reply.len)
+    })
 }
 
 #[cfg(test)]
@@ -181,6 +187,9 @@ mod tests {
         check("SSH-2.0-OpenSSH\r\n\r\n", Err(ErrorKind::BadHead));
         check("HTTP/1.0 200 OK\r\n\r\nhello", Ok(Some(5)));
         check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", Ok(Some(0)));
+        let many = "HTTP/1.1 102 Processing\r\n\r\n".repeat(5_000) + "HTTP/1.1 204 No Content\r\n\r\n";
+        let mut reader = ReplyReader::default();
+        assert_eq!(reader.feed(many.as_bytes()), Ok(true));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", Ok(Some(3)));
     }
 

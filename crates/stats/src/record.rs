@@ -97,6 +97,16 @@ impl Interval {
     pub fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.begin_ns) as f64 * 1e-9
     }
+
+    /// Makes this interval and the one that follows it into one.
+    pub fn append(&mut self, later: &Interval) {
+        self.end_ns = later.end_ns;
+        self.cpu_ns += later.cpu_ns;
+        self.busiest_loop_ns += later.busiest_loop_ns;
+        self.rss_bytes = self.rss_bytes.max(later.rss_bytes);
+        self.clock_step_ns += later.clock_step_ns;
+        self.block.concatenate(&later.block);
+    }
 }
 
 /// Why a run ended.

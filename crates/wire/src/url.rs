@@ -28,10 +28,11 @@ pub fn path(oid: &Oid) -> [u8; PATH_LEN] {
 /// the next `_` and 16 hex digits. What stands before and after is ignored, so prefixes and extensions are
 /// free. `None` if the URL is not ours.
 pub fn parse(url: &[u8]) -> Option<Oid> {
-    let world_at = (0..url.len().checked_sub(PATH_LEN - 2)?)
-        .find(|&i| url[i] == b'w' && url.get(i + 9) == Some(&b'.') && url.get(i + 18) == Some(&b':'))?;
+    let last = url.len().checked_sub(PATH_LEN - 1)?;
+    let (world_at, world) = (0..=last)
+        .filter(|&at| url[at] == b'w')
+        .find_map(|at| Some((at, UniqId::parse(url.get(at + 1..at + 1 + ID_TEXT_LEN)?)?)))?;
     let world_end = world_at + 1 + ID_TEXT_LEN;
-    let world = UniqId::parse(url.get(world_at + 1..world_end)?)?;
     let kind_at = world_end + url[world_end..].iter().position(|&b| b == b't')? + 1;
     let kind = parse_hex(url.get(kind_at..kind_at + 2)?)? as u8;
     let name_at = kind_at + url[kind_at..].iter().position(|&b| b == b'_')? + 1;
@@ -53,6 +54,8 @@ mod tests {
         assert_eq!(parse(&text), Some(oid));
         let dressed = [b"http://www:80/images" as &[u8], &text, b".gif?x=1"].concat();
         assert_eq!(parse(&dressed), Some(oid));
+        let look_alike = [b"http://webserver.internal:8080" as &[u8], &text].concat();
+        assert_eq!(parse(&look_alike), Some(oid));
         for bad in ["", "/", "/index.html", "/w12345678.00abcdef:0000002a/t03/", "/w/t/_"] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }

@@ -67,7 +67,7 @@ pub fn run(args: Args) -> Done {
             Rest {
                 name: "command line",
                 proxy: args.proxy.as_deref(),
-                origin: &args.origin,
+                origin: Some(&args.origin),
                 listen: Vec::new(),
                 robot_think: args.xact_think.0.clone(),
                 server_think: None,

@@ -108,7 +108,7 @@ pub fn run(args: Args) -> Done {
 /// The test that options describe.
 fn classic(args: &Args) -> std::result::Result<Test, Failure> {
     // A test that cannot end is no test, and errors must end it.
-    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: Some(0.3) });
+    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: None });
     let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
     source::classic(
         &args.robots.robots,
@@ -116,7 +116,7 @@ fn classic(args: &Args) -> std::result::Result<Test, Failure> {
         Rest {
             name: workload_name(args),
             proxy: args.proxy.as_deref(),
-            origin: "",
+            origin: None,
             listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
             robot_think: None,
             server_think: args.xact_think.0.clone(),
@@ -136,6 +136,8 @@ fn workload_name(args: &Args) -> &'static str {
         && robots.pop_model == Popularity::Unif
         && args.replies.rep_sz == Distr::Exp { mean: 13.0 * 1024.0 }
         && args.xact_think.0 == Some(Distr::Norm { mean: 3.0, sd: 1.5 })
+        && robots.settle_time.is_none()
+        && args.common.http_version == 1
         && args.common.pconn_use_lmt == Distr::Const(1.0);
     if standard { "PolyMix-1" } else { "command line, after PolyMix-1" }
 }
@@ -174,7 +176,10 @@ impl Bench<'_> {
     pub fn run(self) -> std::result::Result<Result, Failure> {
         let mut test = self.test;
         let listeners = jobs::listen_all(&test, self.common)?;
-        test.robots.origins = listeners.iter().map(|bound| bound.address().to_string()).collect();
+        // Options leave the ports of servers to the system; a workload names its robots' servers itself.
+        if test.robots.origins.is_empty() {
+            test.robots.origins = listeners.iter().map(|bound| bound.address().to_string()).collect();
+        }
         let directory = result_directory(self.runs, self.label)?;
         let log = |name: &str| Some(directory.join(name));
         let server = server_job(&test, self.common, listeners, log("server.log"));

@@ -68,7 +68,7 @@ pub fn run(args: Args) -> Done {
         Rest {
             name: "PolyMix-1, think time scaled to a tenth",
             proxy: Some(&address),
-            origin: "",
+            origin: None,
             listen: vec![SocketAddr::new(LOOPBACK, 0)],
             robot_think: None,
             server_think: Some(THINK),
