@@ -40,6 +40,9 @@ pub struct Workload {
     pub stats_samples: Vec<StatsSample>,
     /// The last bench used.
     pub bench: Option<Bench>,
+    /// What all robots should offer at the peak, per second: the peak_req_rate of the bench that is used, or else of the one
+    /// that addresses of robots were computed from.
+    pub peak_req_rate: Option<f64>,
     /// Address maps.
     pub addr_maps: Vec<AddrMap>,
     /// Maps of users to groups.
@@ -188,6 +191,8 @@ pub(crate) fn build(
             _ => {}
         }
     }
+    let used_rate = workload.bench.as_ref().and_then(|bench| bench.peak_req_rate);
+    workload.peak_req_rate = used_rate.map(|rate| rate.0).or(outcome.planned_rate);
     for used in &outcome.scheduled {
         match used.record.rec {
             Rec::StatsSample => {
