@@ -107,6 +107,10 @@ impl Checks<'_> {
 
     /// The place of an element of an array literal that was assigned at `at`.
     fn element(&self, at: Option<Span>, test: &dyn Fn(&Value) -> bool) -> Option<Span> {
+        // Looking for the place takes a walk through the program, which a finding that nobody sees is not worth.
+        if self.out.is_full() {
+            return None;
+        }
         self.program.expr_at(at?)?.element(test)
     }
 
