@@ -78,7 +78,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> Str
 
 /// A finding without a place needs no line between title and notes, which the frame of a source text would begin with.
 fn without_empty_frame(text: &str) -> String {
-    let is_bar = |line: &str| line.contains('|') && !line.contains(|c: char| c == '=' || c == '`');
+    let is_bar = |line: &str| line.contains('|') && !line.contains(['=', '`']);
     let lines = text.lines().enumerate().filter(|(index, line)| *index != 1 || !is_bar(line));
     lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }

@@ -142,16 +142,14 @@ pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
         );
         found.push(Diagnostic::new(Code::Load, None, text).help("list more hosts or lower peak_req_rate"));
     }
-    if let Some(peak) = bench.and_then(|bench| bench.peak_req_rate)
-        && above_peak(rate, peak.0, plan)
-    {
+    if let Some(peak) = workload.peak_req_rate.filter(|peak| above_peak(rate, *peak, plan)) {
         let robots = plan.robots.agents;
         let text = format!(
             "{robots} robots offer {} requests/sec, above the bench's peak_req_rate of {}/sec",
             significant(rate, 6),
-            significant(peak.0, 6)
+            significant(peak, 6)
         );
-        let each = significant(peak.0 / robots.max(1) as f64, 4);
+        let each = significant(peak / robots.max(1) as f64, 4);
         found.push(
             Diagnostic::new(Code::Load, None, text)
                 .note("the rate in all is the req_rate of a robot times the number of robots")
@@ -269,6 +267,14 @@ mod tests {
         check(&with("1/sec", "10/sec", "10/sec"), &[]);
         check(&with("1/sec", "10/sec", "9/sec"), &[(Code::Load, "max_host_load of 9/sec")]);
         check(&with("5/sec", "10/sec", "500/sec"), &[(Code::Load, "10 robots offer 50 requests/sec, above")]);
+        // A bench that is only given to a scheme counts as well.
+        let scheme = "Bench B = { peak_req_rate = 10/sec; client_side = { max_host_load = 500/sec; max_agent_load = 1/sec; \
+                      addr_space = [ '10.0.0.1-50' ]; }; }; PolyMix4As a = { agents_per_addr = 1; }; R.addresses = robotAddrs(a, B);";
+        check(&program("undef()", "1/sec", scheme), &[]);
+        check(
+            &program("undef()", "5/sec", scheme),
+            &[(Code::Load, "10 robots offer 50 requests/sec, above")],
+        );
         // Schemes round up: 4 robots of 0.4/sec for 1/sec.
         check(&program("[ '10.0.0.1-2' ] ** 2", "0.4/sec", &bench("1/sec", "500/sec")), &[]);
     }

@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
                     Ok(place) => place,
                     Err(stmt) => {
                         self.expr(expr);
-                        return stmt;
+                        return *stmt;
                     }
                 };
                 if let Some(member) = &place.stat {
@@ -272,7 +272,7 @@ impl<'a> Checker<'a> {
             Right::Block(block) => {
                 let place = match self.target(path) {
                     Ok(place) => place,
-                    Err(stmt) => return stmt,
+                    Err(stmt) => return *stmt,
                 };
                 if place.ty == Ty::one(Base::Code) {
                     return Stmt::Store(place, self.add_script(block));

@@ -34,7 +34,7 @@ impl Checker<'_> {
 
     /// What a path on the left stands for; if nothing, a finding is reported, and what is left of the assignment is
     /// that something is not known now.
-    pub(super) fn target(&mut self, path: &Path) -> Result<Place, Stmt> {
+    pub(super) fn target(&mut self, path: &Path) -> Result<Place, Box<Stmt>> {
         let missing = match self.find(path) {
             Ok(place) => return Ok(place),
             Err(missing) => missing,
@@ -42,7 +42,7 @@ impl Checker<'_> {
         let meant = self.report_missing(path, &missing, false);
         let references = self.references.len();
         let (from, record) = match missing {
-            Missing::Known | Missing::Stat(_) => return Err(Stmt::Poison(None)),
+            Missing::Known | Missing::Stat(_) => return Err(Box::new(Stmt::Poison(None))),
             Missing::Name => (0, self.contexts.last().and_then(|context| context.place.clone())),
             Missing::Field(index, _) => {
                 let words = path.words[..index].to_vec();
@@ -57,11 +57,11 @@ impl Checker<'_> {
             self.resolve(&Path { words }).ok()
         });
         self.references.truncate(references);
-        Err(match (meant, record) {
+        Err(Box::new(match (meant, record) {
             (Some(place), _) if place.stat.is_none() => Stmt::Poison(Some(place)),
             (_, Some(record)) => Stmt::Doubt(record),
             _ => Stmt::Poison(None),
-        })
+        }))
     }
 
     /// As [`Self::source`], but without a finding for a first word that is not known.

@@ -49,6 +49,8 @@ pub struct Outcome {
     pub substitutes: Vec<Value>,
     /// Lines of `print()`.
     pub output: Vec<String>,
+    /// The peak_req_rate of the bench that addresses of robots were computed from last, per second.
+    pub planned_rate: Option<f64>,
     /// True if something was used that is not known because of an error.
     pub unknown_use: bool,
     /// The variables at the end: phase scripts see the global ones.

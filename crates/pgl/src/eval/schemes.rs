@@ -29,6 +29,9 @@ impl Machine<'_> {
             _ => Scheme::Spread { agents_per_addr },
         };
         let bench = bench(bench_record);
+        if role == Role::Robots {
+            self.outcome.planned_rate = bench.peak_req_rate;
+        }
         let pools = [&bench.client_side, &bench.server_side, &bench.proxy_side];
         let pool: u64 = pools.iter().map(|side| side.addr_space.len() as u64 + side.hosts.len() as u64).sum();
         if !self.charge(pool, span) {

@@ -328,9 +328,10 @@ fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload:
     let addrs = workload.servers.iter().flat_map(|server| &server.agent.addresses.0);
     // Interface and subnet belong to the machine of the server and not to what robots see.
     let addrs = addrs.map(|addr| Addr { interface: None, subnet: None, ..addr.clone() });
-    let ranges = compact(addrs);
+    // The first ones are enough to see how they look; there may be millions.
+    let ranges = compact(addrs.take(1000));
     let few = &ranges[..ranges.len().min(4)];
-    let more = if ranges.len() > few.len() { " and more" } else { "" };
+    let more = if ranges.len() > few.len() || workload.server_count() > 1000 { " and more" } else { "" };
     let origins = used.name.as_ref().map_or("origins".to_owned(), |name| format!("{name}.origins"));
     let finding = match few {
         [] => finding.note("no server is used: there is nothing that could be an origin"),

@@ -40,6 +40,9 @@ pub struct Workload {
     pub stats_samples: Vec<StatsSample>,
     /// The last bench used.
     pub bench: Option<Bench>,
+    /// What all robots should offer at the peak, per second: the peak_req_rate of the bench that is used, or else of the one
+    /// that addresses of robots were computed from.
+    pub peak_req_rate: Option<f64>,
     /// Address maps.
     pub addr_maps: Vec<AddrMap>,
     /// Maps of users to groups.
@@ -104,6 +107,10 @@ impl Checks<'_> {
 
     /// The place of an element of an array literal that was assigned at `at`.
     fn element(&self, at: Option<Span>, test: &dyn Fn(&Value) -> bool) -> Option<Span> {
+        // Looking for the place takes a walk through the program, which a finding that nobody sees is not worth.
+        if self.out.is_full() {
+            return None;
+        }
         self.program.expr_at(at?)?.element(test)
     }
 
@@ -188,6 +195,8 @@ pub(crate) fn build(
             _ => {}
         }
     }
+    let used_rate = workload.bench.as_ref().and_then(|bench| bench.peak_req_rate);
+    workload.peak_req_rate = used_rate.map(|rate| rate.0).or(outcome.planned_rate);
     for used in &outcome.scheduled {
         match used.record.rec {
             Rec::StatsSample => {
