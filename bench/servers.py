@@ -110,7 +110,7 @@ http {{
   access_log off; default_type text/plain; server_tokens off; tcp_nodelay on;
   keepalive_requests 1000000000; keepalive_timeout 60s;
   server {{
-    listen 127.0.0.1:{port} backlog=4096 deferred;
+    listen 127.0.0.1:{port} backlog=4096;
     set $piece "{"x" * KB}";
     location / {{ return 200 "{"$piece" * pieces}"; }}
     location = /status {{ stub_status; }}

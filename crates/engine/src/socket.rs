@@ -2,7 +2,7 @@
 //!
 //! A socket is registered with the poller only when there is something to wait for, and for writing only if
 //! it must wait to write. On short exchanges that saves most of the poller's share of the work: a request
-//! goes out right behind the connect, and an accepted connection often has its request waiting already.
+//! goes out without waiting for the connect to complete, and an accepted connection has its request there already.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use polygraph_link::{Conn, Nanos};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -148,7 +148,11 @@ impl Conn for Socket {
         loop {
             // A little cheaper than writev(2), which goes through the file layer.
             let flags = SendFlags::NOSIGNAL;
-            match sendmsg(self.raw(), parts, &mut SendAncillaryBuffer::default(), flags) {
+            let sent = match parts {
+                [one] => send(self.raw(), one, flags),
+                several => sendmsg(self.raw(), several, &mut SendAncillaryBuffer::default(), flags),
+            };
+            match sent {
                 Err(Errno::INTR) => {}
                 sent => return Ok(sent?),
             }

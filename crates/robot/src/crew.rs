@@ -145,7 +145,8 @@ impl<L: Link> Crew<L> {
             if self.lets_through(due, robot) {
                 let crew = Rc::clone(&self);
                 self.link.spawn(async move {
-                    crew.transact(robot, order).await;
+                    let started = crew.link.now();
+                    crew.transact(robot, order, started).await;
                 });
             }
         }
@@ -166,7 +167,7 @@ impl<L: Link> Crew<L> {
             if self.throttle.get() == Throttle::Stopped || !self.lets_through(now, robot) {
                 return;
             }
-            let failed = self.transact(robot, order).await;
+            let failed = self.transact(robot, order, now).await;
             if failed {
                 // A device that refuses at once must not turn a robot into a busy loop.
                 self.link.sleep_until(self.link.now() + SECOND / 100).await;
@@ -174,14 +175,13 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    /// One transaction from start to end. Returns true if it failed.
-    async fn transact(&self, robot: usize, order: Order) -> bool {
-        let started = self.link.now();
+    /// One transaction from its start, now, to its end. Returns true if it failed.
+    async fn transact(&self, robot: usize, order: Order, started: Nanos) -> bool {
         self.recorder.with(|block| {
             block.xacts.enter(started);
             block.late_us.record(started.saturating_sub(order.due) / 1000);
         });
-        let outcome = exchange(self, robot, &order).await;
+        let outcome = exchange(self, robot, &order, started).await;
         let failed = outcome.is_err();
         account::settle(self, &order, started, outcome);
         failed

@@ -33,12 +33,17 @@ impl From<ConnectError> for Fault {
     }
 }
 
-/// Carries out `order` for `robot`.
+/// Carries out `order` for `robot`; its lifetime counts from `started`.
 ///
 /// # Errors
 /// What made the transaction fail.
-pub async fn exchange<L: Link>(crew: &Crew<L>, robot: usize, order: &Order) -> Result<Facts, Fault> {
-    let deadline = crew.settings().lifetime.map(|lifetime| crew.now() + lifetime);
+pub async fn exchange<L: Link>(
+    crew: &Crew<L>,
+    robot: usize,
+    order: &Order,
+    started: Nanos,
+) -> Result<Facts, Fault> {
+    let deadline = crew.settings().lifetime.map(|lifetime| started + lifetime);
     for _ in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, order.origin)?;
         let reused = leased.uses > 0;
