@@ -220,7 +220,10 @@ impl<'a> Writer<'a> {
 
     /// True if there is anything but operands directly around an operator.
     fn is_wide(&self, index: usize) -> bool {
-        let comment = |piece: Option<&Piece<'_>>| piece.is_some_and(|piece| is_comment(piece.token));
+        // A line end follows a directive, also where the text has none.
+        let comment = |piece: Option<&Piece<'_>>| {
+            piece.is_some_and(|piece| is_comment(piece.token) || piece.token == Token::Directive)
+        };
         let next = self.pieces.get(index + 1);
         let before = index.checked_sub(1).and_then(|index| self.pieces.get(index));
         self.pieces[index].blank || next.is_some_and(|next| next.blank) || comment(next) || comment(before)

@@ -125,6 +125,26 @@ pub struct Program {
 }
 
 impl Program {
+    /// The full name of a place: the variable, and the fields on the way.
+    pub fn name(&self, place: &Place) -> String {
+        let var = &self.vars[place.var.0 as usize];
+        let mut name = var.name.to_string();
+        let mut ty = var.ty;
+        for field in &place.fields {
+            name.push('.');
+            match ty.base {
+                crate::types::Base::Record(rec) => {
+                    let def = &rec.def().fields[*field as usize];
+                    name.push_str(def.name);
+                    ty = def.ty;
+                }
+                _ => name
+                    .push_str(crate::types::ADDR_FIELDS.get(*field as usize).map_or("?", |(name, ..)| name)),
+            }
+        }
+        name
+    }
+
     /// The right-hand side that is written at a place.
     pub fn expr_at(&self, span: Span) -> Option<&Expr> {
         let settings = self.settings.iter().map(|(_, expr)| expr);

@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
                 }
                 let declared = self.program.vars[place.var.0 as usize].span;
                 let at = place.fields.is_empty().then_some(declared);
-                let value = self.value_for(expr, place.ty, &path.text(), at);
+                let value = self.value_for(expr, place.ty, &self.program.name(&place), at);
                 Stmt::Assign(place, value)
             }
             Right::Block(block) => {

@@ -20,7 +20,7 @@ use crate::eval::random::Random;
 use crate::hints;
 use crate::ops::{convert, truth};
 use crate::source::{Loader, SourceMap, Span};
-use crate::types::{ADDR_FIELDS, Base, Ty, fresh};
+use crate::types::{Base, Ty, fresh};
 use crate::value::{Limit, MAX_DEPTH, Record, Slot, Value, show};
 
 /// Something that was used or scheduled: a snapshot, and where.
@@ -489,21 +489,7 @@ impl Machine<'_> {
 
     /// The full name of a place.
     fn name(&self, place: &Place) -> String {
-        let var = &self.program.vars[place.var.0 as usize];
-        let mut name = var.name.to_string();
-        let mut ty = var.ty;
-        for field in &place.fields {
-            name.push('.');
-            match ty.base {
-                Base::Record(rec) => {
-                    let def = &rec.def().fields[*field as usize];
-                    name.push_str(def.name);
-                    ty = def.ty;
-                }
-                _ => name.push_str(ADDR_FIELDS.get(*field as usize).map_or("?", |(name, ..)| name)),
-            }
-        }
-        name
+        self.program.name(place)
     }
 }
 
