@@ -109,7 +109,8 @@ pub fn has_token(list: &[u8], wanted: &str) -> bool {
 }
 
 /// Whether the connection stays open after this message: HTTP/1.1 unless `close`, HTTP/1.0 only with
-/// `keep-alive` (RFC 9112, section 9.3). `Proxy-Connection` is honoured where `Connection` says nothing.
+/// `keep-alive` (RFC 9112, section 9.3). A `Proxy-Connection` before any `Connection` counts like one, since
+/// some old peers send nothing else.
 pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
     let mut verdict = None;
     for header in headers {
