@@ -4,22 +4,42 @@
 //! real sockets, the simulation and the tests.
 //!
 //! * [`rng`]: seeded streams, one per purpose, and one-shot draws per object.
-//! * [`distr`]: the distributions a workload may name.
+//! * [`distr`], [`selector`]: the distributions and choices a workload may name.
 //! * [`id`]: unique ids of worlds and transactions and their *mutants*, the proof of a first-hand reply.
-//! * [`object`]: object ids and the properties that follow from them (size, cachability, body).
-//! * [`world`]: which objects exist, and which of them a repeated request may ask for.
+//! * [`object`]: object ids, what URLs name.
+//! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
+//!   embedded objects); [`life`], [`body`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
+//! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
+//! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
 //! * [`arrivals`]: when the next request is due.
 
+pub mod abort;
 pub mod arrivals;
+pub mod body;
+pub mod content;
 pub mod distr;
+pub mod files;
+pub mod headers;
 pub mod id;
+pub mod inject;
+pub mod life;
 pub mod object;
+pub mod popularity;
+pub mod ranges;
+pub mod request;
 pub mod rng;
+pub mod selector;
 pub mod world;
 
+pub use abort::AbortCoords;
 pub use arrivals::{Arrivals, LoadCurve};
+pub use body::Body;
+pub use content::{Catalog, Content};
 pub use distr::Distr;
 pub use id::{IdSource, UniqId};
-pub use object::{Kind, Oid, Properties};
+pub use object::{Kind, Oid};
+pub use popularity::{PopModel, Popularity};
+pub use request::{Behavior, Method, RequestKind};
 pub use rng::{Draw, Random, Seed, Stream};
-pub use world::{Choice, Popularity, World};
+pub use selector::Selector;
+pub use world::{Galaxy, World, WorldFacts};

@@ -62,7 +62,7 @@ impl Random for Draw {
 ///
 /// The *global* seed is the same in all processes of a test and decides what both sides must agree on; the
 /// *local* seed is a process's own and decides its private choices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Seed(pub u64);
 
 impl Seed {

@@ -1,93 +1,120 @@
-//! Worlds: which objects exist, and which of them a repeated request may ask for.
+//! Worlds: which objects exist, and which of them a repeated request may ask for (reference: models.md,
+//! section 3).
 
 use std::collections::VecDeque;
 
 use crate::id::UniqId;
+use crate::popularity::{Candidates, Chosen, PopModel};
 use crate::rng::Random;
 
-/// How often which of the known objects is asked for again.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub enum Popularity {
-    /// All known objects alike; older objects gather more requests because they are known longer.
-    Unif,
-    /// Recent objects are the popular ones: rank 1 is the newest. A `skew` of 1 gives the plain Zipf law.
-    Zipf {
-        /// Exponent of the uniform variate, positive.
-        skew: f64,
-    },
+/// What others may know of a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct WorldFacts {
+    /// Number of objects that may be asked for again.
+    pub size: u64,
+    /// Size of the working set once it is frozen.
+    pub window: Option<u64>,
+    /// Newest name of the hot set.
+    pub hot_end: u64,
 }
 
-impl Popularity {
-    /// A name in `1..=n` (`n >= 1`).
-    pub fn choose(&self, n: u64, rng: &mut impl Random) -> u64 {
-        match *self {
-            Popularity::Unif => 1 + rng.below(n),
-            Popularity::Zipf { skew } => {
-                let rank = ((n as f64 + 1.0).powf(rng.unit().powf(skew)) as u64).clamp(1, n);
-                1 + n - rank
-            }
-        }
-    }
-}
-
-/// What the next request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// Serial number of the object in its world.
-    pub name: u64,
-    /// The object was requested before.
-    pub repeat: bool,
-}
-
-/// The objects of one client loop on one server: names `1..=size`, in order of creation.
+/// The objects of one content type in one galaxy: names `1..=size`, in order of creation.
 ///
 /// A new object becomes repeatable only `settle` after its first request was due. Without that, a short run
 /// would ask again for objects whose first reply is still on its way, and no device can hit on those: with
 /// PolyMix-1's think time of 3 s, a 90-second run would lose 5 points of its offered hit ratio. Because the
 /// rule looks at due times and not at replies, the sequence of requests depends on the seed alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct World {
-    id: UniqId,
-    settle_ns: u64,
-    repeatable: u64,
-    /// When each of the objects after `repeatable` becomes repeatable, oldest first.
+    known: WorldFacts,
+    /// When each of the newest objects becomes repeatable, oldest first.
     settling: VecDeque<u64>,
 }
 
 impl World {
-    /// An empty world; `settle_ns` is the age in nanoseconds at which objects become repeatable.
-    pub fn new(id: UniqId, settle_ns: u64) -> World {
-        World { id, settle_ns, repeatable: 0, settling: VecDeque::new() }
-    }
-
-    /// The world's id, part of every URL in it.
-    pub fn id(&self) -> UniqId {
-        self.id
+    /// A world as others know it, from which objects can be repeated.
+    pub fn known(facts: WorldFacts) -> World {
+        World { known: facts, settling: VecDeque::new() }
     }
 
     /// Number of objects created so far.
     pub fn size(&self) -> u64 {
-        self.repeatable + self.settling.len() as u64
+        self.known.size + self.settling.len() as u64
     }
 
-    /// Chooses the object for a request due at `due_ns`: with probability `recurrence` an earlier one, if
-    /// there is one to repeat, else a new one. Due times must not decrease from call to call.
-    pub fn choose(
-        &mut self,
-        due_ns: u64,
-        recurrence: f64,
-        popularity: Popularity,
-        rng: &mut impl Random,
-    ) -> Choice {
-        while self.settling.front().is_some_and(|&at| at <= due_ns) {
+    /// What others may know of it.
+    pub fn facts(&self) -> WorldFacts {
+        self.known
+    }
+
+    /// Adopts newer knowledge: all of it, or nothing if it is older. Returns true if it was newer.
+    pub fn learn(&mut self, facts: WorldFacts) -> bool {
+        let newer = facts.size > self.known.size || facts.window > self.known.window;
+        if newer {
+            self.known = facts;
+        }
+        newer
+    }
+
+    /// Lets objects that have settled by `now_ns` become repeatable. Times must not decrease from call to call.
+    pub fn settle(&mut self, now_ns: u64, rng: &mut impl Random) {
+        while self.settling.front().is_some_and(|&at| at <= now_ns) {
             self.settling.pop_front();
-            self.repeatable += 1;
+            self.known.size += 1;
         }
-        if rng.event(recurrence) && self.repeatable > 0 {
-            return Choice { name: popularity.choose(self.repeatable, rng), repeat: true };
+        match self.known.window {
+            None => self.known.hot_end = (self.known.size / 2).max(1),
+            Some(window) if self.known.hot_end + window <= self.known.size => {
+                self.known.hot_end = self.known.size - rng.below(window.max(1));
+            }
+            Some(_) => {}
         }
-        self.settling.push_back(due_ns + self.settle_ns);
-        Choice { name: self.size(), repeat: false }
+    }
+
+    /// True if there is an object to ask for again.
+    pub fn can_repeat(&self) -> bool {
+        self.known.size > 0 && self.known.window != Some(0)
+    }
+
+    /// The name of a new object, which becomes repeatable at `repeatable_ns`.
+    pub fn produce(&mut self, repeatable_ns: u64) -> u64 {
+        self.settling.push_back(repeatable_ns);
+        self.size()
+    }
+
+    /// An object to ask for again; only if [`World::can_repeat`].
+    pub fn repeat(
+        &self,
+        model: &PopModel,
+        rng: &mut impl Random,
+        size_if_cachable: impl Fn(u64) -> Option<u64>,
+    ) -> Chosen {
+        let WorldFacts { size, window, hot_end } = self.known;
+        model.choose(Candidates { last: size.max(1), window, hot_end }, rng, size_if_cachable)
+    }
+
+    /// Freezes the working set: from now on only as many of the newest objects are asked for again as there
+    /// are now. New objects still come, so the window slides.
+    pub fn freeze(&mut self) {
+        if self.known.window.is_none() {
+            self.known.window = Some(self.size());
+        }
+    }
+}
+
+/// Worlds that share an id, one for each content type of a list.
+#[derive(Clone, Debug)]
+pub struct Galaxy {
+    /// The id in URLs.
+    pub id: UniqId,
+    /// By position in the list of content types.
+    pub worlds: Vec<World>,
+}
+
+impl Galaxy {
+    /// A galaxy without objects.
+    pub fn new(id: UniqId, kinds: usize) -> Galaxy {
+        Galaxy { id, worlds: vec![World::default(); kinds] }
     }
 }
 
@@ -95,20 +122,37 @@ impl World {
 mod tests {
     use super::*;
     use crate::rng::Seed;
+    use crate::{Catalog, Distr, Kind};
+
+    /// A request due at `due`: repeats a settled object with probability `recurrence`, if there is one.
+    fn choose(
+        world: &mut World,
+        due: u64,
+        settle: u64,
+        recurrence: f64,
+        rng: &mut impl Random,
+    ) -> (u64, bool) {
+        world.settle(due, rng);
+        if rng.event(recurrence) && world.can_repeat() {
+            (world.repeat(&PopModel::default(), rng, |_| None).name, true)
+        } else {
+            (world.produce(due + settle), false)
+        }
+    }
 
     #[test]
     fn names_are_new_or_known_and_settled() {
-        let mut world = World::new(UniqId::default(), 1_000);
+        let mut world = World::default();
         let mut rng = Seed(1).stream("world", 0);
         let mut created = Vec::new();
         for step in 0..10_000u64 {
             let due = step * 10;
-            let choice = world.choose(due, 0.6875, Popularity::Unif, &mut rng);
-            if choice.repeat {
-                assert!(created[choice.name as usize - 1] + 1_000 <= due);
+            let (name, repeat) = choose(&mut world, due, 1_000, 0.6875, &mut rng);
+            if repeat {
+                assert!(created[name as usize - 1] + 1_000 <= due);
             } else {
                 created.push(due);
-                assert_eq!(choice.name, created.len() as u64);
+                assert_eq!(name, created.len() as u64);
             }
         }
         assert_eq!(world.size(), created.len() as u64);
@@ -117,11 +161,10 @@ mod tests {
     #[test]
     fn recurrence_is_as_asked_once_objects_settled() {
         let n = 200_000u64;
-        let mut world = World::new(UniqId::default(), 5);
+        let mut world = World::default();
         let mut rng = Seed(2).stream("world", 0);
-        let repeats = (0..n)
-            .filter(|&due| world.choose(due, 0.6875, Popularity::Unif, &mut rng).repeat && due >= 100)
-            .count();
+        let repeats =
+            (0..n).filter(|&due| choose(&mut world, due, 5, 0.6875, &mut rng).1 && due >= 100).count();
         let share = repeats as f64 / (n - 100) as f64;
         assert!((share - 0.6875).abs() < 5.0 * (0.215 / n as f64).sqrt(), "share {share}");
     }
@@ -130,18 +173,18 @@ mod tests {
     fn the_offered_hit_ratio_of_short_runs_has_no_bias() {
         // 100 runs of 9,000 requests at 100/s, a tenth of each left out as warm-up: repeats of cachable
         // objects, offered by a recurrence of 0.55/0.8. Five standard errors of the mean of all.
-        let properties = crate::Properties { seed: Seed(1), size: crate::Distr::Const(1.0) };
+        let catalog = Catalog::classic(Seed(1), Distr::Const(1.0));
         let mut ids = crate::IdSource::unique(1_800_000_000, 5, 5, 5);
         let (mut offered, mut all) = (0u64, 0u64);
         for run in 0..100 {
-            let mut world = World::new(ids.fresh(), 7_750_000_000);
+            let mut world = World::default();
+            let id = ids.fresh();
             let mut rng = Seed(3).stream("offered", run);
             for step in 0..9_000u64 {
-                let choice = world.choose(step * 10_000_000, 0.6875, Popularity::Unif, &mut rng);
+                let (name, repeat) = choose(&mut world, step * 10_000_000, 7_750_000_000, 0.6875, &mut rng);
                 if step >= 900 {
                     all += 1;
-                    let kind = properties.classic_kind(world.id(), choice.name, 0.8);
-                    offered += u64::from(choice.repeat && kind == crate::Kind::CACHABLE);
+                    offered += u64::from(repeat && catalog.classic_kind(id, name, 0.8) == Kind::FIRST);
                 }
             }
         }
@@ -150,42 +193,39 @@ mod tests {
     }
 
     #[test]
-    fn uniform_choice_has_no_favourites() {
-        // Chi-square over 20 names: 19 degrees of freedom, 99.9 % point 43.8.
-        let mut rng = Seed(4).stream("unif", 0);
-        let mut counts = [0f64; 20];
-        for _ in 0..100_000 {
-            counts[Popularity::Unif.choose(20, &mut rng) as usize - 1] += 1.0;
+    fn a_frozen_working_set_slides() {
+        let mut world = World::default();
+        let mut rng = Seed(4).stream("freeze", 0);
+        for due in 0..1_000 {
+            choose(&mut world, due, 10, 0.0, &mut rng);
         }
-        let chi: f64 = counts.iter().map(|c| (c - 5_000.0).powi(2) / 5_000.0).sum();
-        assert!(chi < 43.8, "chi-square {chi}");
+        world.freeze();
+        assert_eq!(world.facts().window, Some(1_000));
+        for due in 1_000..20_000 {
+            let (name, repeat) = choose(&mut world, due, 10, 0.5, &mut rng);
+            let size = world.facts().size;
+            assert!(!repeat || (name <= size && name + 1_000 > size), "{name} of {size}");
+            let hot = world.facts().hot_end;
+            assert!(hot <= size && hot + 1_000 > size, "hot {hot} of {size}");
+        }
+        assert!(world.size() > 10_000 && world.facts().window == Some(1_000));
     }
 
     #[test]
-    fn zipf_prefers_the_newest_with_slope_minus_one() {
-        // Rank r is chosen with probability log(1 + 1/r) / log(n + 1).
-        let (n, draws) = (1_000u64, 400_000);
-        let mut rng = Seed(6).stream("zipf", 0);
-        let mut counts = vec![0f64; n as usize + 1];
-        for _ in 0..draws {
-            let rank = n + 1 - Popularity::Zipf { skew: 1.0 }.choose(n, &mut rng);
-            counts[rank as usize] += 1.0;
-        }
-        for rank in [1u64, 2, 5, 20, 100] {
-            let p = (1.0 + 1.0 / rank as f64).ln() / (n as f64 + 1.0).ln();
-            let tolerance = 5.0 * (p * (1.0 - p) / draws as f64).sqrt();
-            assert!((counts[rank as usize] / draws as f64 - p).abs() < tolerance, "rank {rank}");
-        }
+    fn newer_knowledge_is_adopted_as_a_whole() {
+        let facts = |size, window| WorldFacts { size, window, hot_end: size / 2 };
+        let mut world = World::known(facts(10, None));
+        assert!(!world.learn(facts(10, None)) && !world.learn(facts(9, None)));
+        assert!(world.learn(facts(11, None)) && world.learn(facts(11, Some(5))));
+        assert_eq!(world.facts(), facts(11, Some(5)));
     }
 
     #[test]
     fn same_seed_same_sequence() {
         let run = || {
-            let mut world = World::new(UniqId::default(), 100);
+            let mut world = World::default();
             let mut rng = Seed(8).stream("world", 3);
-            (0..1000u64)
-                .map(|due| world.choose(due, 0.5, Popularity::Zipf { skew: 1.0 }, &mut rng))
-                .collect::<Vec<_>>()
+            (0..1000u64).map(|due| choose(&mut world, due, 100, 0.5, &mut rng)).collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
     }

@@ -1,28 +1,8 @@
-//! The benchmark's URL grammar: `/w<world>/t<kind>/_<name>`, exactly 50 characters.
-//!
-//! ```text
-//! /w12345678.00abcdef:0000002a/t03/_00000000000001f4
-//!   └── world id (26) ───────┘  └kind └── name (16 hex digits)
-//! ```
+//! Finding object ids in URLs; [`Oid::path`] is the other direction.
 
-use polygraph_traffic::id::{ID_TEXT_LEN, UniqId, parse_hex, write_hex};
+use polygraph_traffic::id::{ID_TEXT_LEN, UniqId, parse_hex};
+use polygraph_traffic::object::PATH_LEN;
 use polygraph_traffic::{Kind, Oid};
-
-/// Length of a standard path.
-pub const PATH_LEN: usize = 50;
-
-const WORLD_AT: usize = 2;
-const KIND_AT: usize = WORLD_AT + ID_TEXT_LEN + 2;
-const NAME_AT: usize = KIND_AT + 2 + 2;
-
-/// The path of an object.
-pub fn path(oid: &Oid) -> [u8; PATH_LEN] {
-    let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
-    out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&oid.world.text());
-    write_hex(&mut out[KIND_AT..KIND_AT + 2], u64::from(oid.kind.0));
-    write_hex(&mut out[NAME_AT..], oid.name);
-    out
-}
 
 /// The object a path or URL names: a `w` followed by a world id, then the next `t` and two hex digits, then
 /// the next `_` and 16 hex digits. What stands before and after is ignored, so prefixes and extensions are
@@ -49,7 +29,7 @@ mod tests {
     fn the_grammar_by_example() {
         let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
         let oid = Oid { world, kind: Kind(3), name: 500 };
-        let text = path(&oid);
+        let text = oid.path();
         assert_eq!(&text[..], b"/w12345678.00abcdef:0000002a/t03/_00000000000001f4");
         assert_eq!(parse(&text), Some(oid));
         let dressed = [b"http://www:80/images" as &[u8], &text, b".gif?x=1"].concat();
@@ -66,7 +46,7 @@ mod tests {
         #[test]
         fn round_trips(time: u32, mix: u32, counter: u32, kind: u8, name: u64) {
             let oid = Oid { world: UniqId { time, mix, counter }, kind: Kind(kind), name };
-            prop_assert_eq!(parse(&path(&oid)), Some(oid));
+            prop_assert_eq!(parse(&oid.path()), Some(oid));
         }
 
         #[test]

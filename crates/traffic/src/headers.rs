@@ -1,0 +1,43 @@
+//! Configured header fields (reference: pgl.md, section 4.2).
+
+use crate::rng::Random;
+
+/// A header field, or several, that a message carries with a probability.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct HeaderRule {
+    /// Probability (0 to 1).
+    pub prob: f64,
+    /// What is carried.
+    pub what: HeaderChoice,
+}
+
+/// What a [`HeaderRule`] is about.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub enum HeaderChoice {
+    /// A field.
+    One {
+        /// Its name.
+        name: String,
+        /// Its value, may be empty.
+        value: String,
+    },
+    /// Several rules that are included or left out together; each then decides for itself.
+    Group(Vec<HeaderRule>),
+}
+
+/// Draws the fields of a message and hands each to `add`.
+pub fn draw_headers<'a>(
+    rules: &'a [HeaderRule],
+    rng: &mut impl Random,
+    add: &mut impl FnMut(&'a str, &'a str),
+) {
+    for rule in rules {
+        if rule.prob < 1.0 && !rng.event(rule.prob) {
+            continue;
+        }
+        match &rule.what {
+            HeaderChoice::One { name, value } => add(name, value),
+            HeaderChoice::Group(rules) => draw_headers(rules, rng, add),
+        }
+    }
+}

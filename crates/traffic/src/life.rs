@@ -1,0 +1,124 @@
+//! When objects change and expire (reference: models.md, section 6).
+
+use crate::distr::Distr;
+use crate::rng::{Draw, Random, mix};
+use crate::selector::Selector;
+
+/// From what an expiration time is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum ExpiryBase {
+    /// The last modification.
+    Lmt,
+    /// The moment of the reply.
+    Now,
+    /// The next modification.
+    Nmt,
+}
+
+/// An expiration rule: a base and a gap in seconds.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Expiry {
+    /// From what the gap is counted.
+    pub base: ExpiryBase,
+    /// The gap in seconds.
+    pub gap: Distr,
+}
+
+/// The life of the objects of a content type: each is modified again and again.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct LifeCycle {
+    /// Time between modifications in seconds, drawn once for each object.
+    pub length: Distr,
+    /// How far a modification may be off its place, as a share of the cycle (0 to 1).
+    pub variance: f64,
+    /// Share of objects that show their last modification (0 to 1).
+    pub with_lmt: f64,
+    /// Expiration rules; none: no `Expires`.
+    pub expires: Selector<Expiry>,
+}
+
+/// The times of an object at a moment, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Last modification, not after the moment.
+    pub lmt: i64,
+    /// Next modification, after the moment.
+    pub nmt: i64,
+    /// Replies show the last modification.
+    pub shows_lmt: bool,
+    /// Expiration.
+    pub expires: Option<i64>,
+}
+
+impl LifeCycle {
+    /// The times at `now` (seconds since 1970) of the object whose draws begin with `seed`.
+    pub fn times(&self, seed: u64, now: i64) -> Times {
+        let mut rng = Draw::new(seed);
+        // The order of draws is fixed: rule, shown, cycle, birth, gap. Every object draws all of them.
+        let rule = self.expires.draw_index(&mut rng).map(|index| &self.expires.items()[index]);
+        let shows_lmt = rng.event(self.with_lmt);
+        let cycle = (self.length.sample(&mut rng) as i64).max(1);
+        let birth = rng.below(cycle as u64) as i64;
+        let modified = |n: i64| match n {
+            ..=0 => birth,
+            n => {
+                let off = Draw::new(seed ^ mix(n as u64)).unit() - 0.5;
+                birth + n * cycle + (self.variance * off * cycle as f64) as i64
+            }
+        };
+        let mut n = (now - birth - cycle / 2).div_euclid(cycle).max(0);
+        while modified(n + 1) <= now {
+            n += 1;
+        }
+        let (lmt, nmt) = (modified(n), modified(n + 1));
+        let expires = rule.map(|rule| {
+            let base = match rule.base {
+                ExpiryBase::Lmt => lmt,
+                ExpiryBase::Now => now,
+                ExpiryBase::Nmt => nmt,
+            };
+            base + rule.gap.sample(&mut rng) as i64
+        });
+        Times { lmt, nmt, shows_lmt, expires }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn cycle(length: f64, variance: f64, base: ExpiryBase, gap: f64) -> LifeCycle {
+        let expires = Selector::only(Expiry { base, gap: Distr::Const(gap) });
+        LifeCycle { length: Distr::Const(length), variance, with_lmt: 1.0, expires }
+    }
+
+    #[test]
+    fn modifications_enclose_the_moment_and_follow_each_other() {
+        let life = cycle(1000.0, 0.5, ExpiryBase::Nmt, 0.0);
+        for seed in 0..500 {
+            let mut now = NOW;
+            for _ in 0..5 {
+                let times = life.times(seed, now);
+                assert!(times.lmt <= now && now < times.nmt, "{times:?} at {now}");
+                assert!((500..=1500).contains(&(times.nmt - times.lmt)), "{times:?}");
+                assert_eq!(times.expires, Some(times.nmt));
+                assert_eq!(life.times(seed, times.nmt - 1), times);
+                let next = life.times(seed, times.nmt);
+                assert_eq!(next.lmt, times.nmt);
+                now = times.nmt;
+            }
+        }
+    }
+
+    #[test]
+    fn expiry_rules() {
+        let at = |base, gap| cycle(1000.0, 0.0, base, gap).times(7, NOW);
+        let lmt = at(ExpiryBase::Lmt, 10.0);
+        assert_eq!(lmt.expires, Some(lmt.lmt + 10));
+        assert_eq!(at(ExpiryBase::Now, 30.0).expires, Some(NOW + 30));
+        let never = LifeCycle { expires: Selector::default(), ..cycle(1000.0, 0.0, ExpiryBase::Now, 0.0) };
+        assert_eq!(never.times(7, NOW).expires, None);
+    }
+}

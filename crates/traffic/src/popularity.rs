@@ -1,0 +1,186 @@
+//! Which of the known objects is asked for again (reference: models.md, section 7).
+
+use crate::rng::Random;
+
+/// How often which of the known objects is asked for again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub enum Popularity {
+    /// All known objects alike; older objects gather more requests because they are known longer.
+    #[default]
+    Unif,
+    /// Recent objects are the popular ones: rank 1 is the newest. A `skew` of 1 gives the plain Zipf law.
+    Zipf {
+        /// Exponent of the uniform variate, positive.
+        skew: f64,
+    },
+}
+
+impl Popularity {
+    /// A name in `1..=n` (`n >= 1`).
+    pub fn choose(&self, n: u64, rng: &mut impl Random) -> u64 {
+        match *self {
+            Popularity::Unif => 1 + rng.below(n),
+            Popularity::Zipf { skew } => {
+                let rank = ((n as f64 + 1.0).powf(rng.unit().powf(skew)) as u64).clamp(1, n);
+                1 + n - rank
+            }
+        }
+    }
+}
+
+/// A popularity model.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PopModel {
+    /// The law within the chosen set.
+    pub law: Popularity,
+    /// Size of the hot set as a share of the working set (0 to 1).
+    pub hot_frac: f64,
+    /// Share of repeats that go to the hot set (0 to 1).
+    pub hot_prob: f64,
+    /// Probability of preferring the smallest cachable one of nine neighbours (0 to 1): lowers the byte hit
+    /// ratio, as in real traffic.
+    pub bhr_discrimination: f64,
+}
+
+impl Default for PopModel {
+    fn default() -> PopModel {
+        PopModel::plain(Popularity::Unif)
+    }
+}
+
+/// The objects to choose from: names `1..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    /// The newest name, at least 1.
+    pub last: u64,
+    /// Only so many of the newest, if the working set is frozen.
+    pub window: Option<u64>,
+    /// The newest name of the hot set.
+    pub hot_end: u64,
+}
+
+/// A chosen name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The name.
+    pub name: u64,
+    /// It was chosen from the hot set.
+    pub hot: bool,
+}
+
+/// Neighbours on each side that size discrimination looks at.
+const NEIGHBOURS: u64 = 4;
+
+impl PopModel {
+    /// A model without a hot set and without preferences.
+    pub fn plain(law: Popularity) -> PopModel {
+        PopModel { law, hot_frac: 1.0, hot_prob: 0.0, bhr_discrimination: 0.0 }
+    }
+
+    /// Chooses a name. `size_if_cachable` gives the size of an object, or `None` if it is not cachable.
+    pub fn choose(
+        &self,
+        from: Candidates,
+        rng: &mut impl Random,
+        size_if_cachable: impl Fn(u64) -> Option<u64>,
+    ) -> Chosen {
+        let hot = self.hot_prob > 0.0 && rng.event(self.hot_prob);
+        let set = from.window.unwrap_or(from.last).clamp(1, from.last);
+        let (last, window) = if hot {
+            let window = ((set as f64 * self.hot_frac).round() as u64).clamp(1, from.last);
+            (from.hot_end.clamp(window, from.last), window)
+        } else {
+            (from.last, set)
+        };
+        let chosen = last - window + self.law.choose(window, rng);
+        let discriminates = self.bhr_discrimination > 0.0 && rng.event(self.bhr_discrimination);
+        if !discriminates || size_if_cachable(chosen).is_none() {
+            return Chosen { name: chosen, hot };
+        }
+        // Neighbours outside the window are no working set any more: asking for them would bring back what a
+        // cache of the planned size has rightly forgotten.
+        let first = (last - window + 1).max(chosen.saturating_sub(NEIGHBOURS));
+        let smallest = (first..=(chosen + NEIGHBOURS).min(last))
+            .filter_map(|name| size_if_cachable(name).map(|size| (size, name)))
+            .min();
+        Chosen { name: smallest.map_or(chosen, |(_, name)| name), hot }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+
+    #[test]
+    fn uniform_choice_has_no_favourites() {
+        // Chi-square over 20 names: 19 degrees of freedom, 99.9 % point 43.8.
+        let mut rng = Seed(4).stream("unif", 0);
+        let mut counts = [0f64; 20];
+        for _ in 0..100_000 {
+            counts[Popularity::Unif.choose(20, &mut rng) as usize - 1] += 1.0;
+        }
+        let chi: f64 = counts.iter().map(|c| (c - 5_000.0).powi(2) / 5_000.0).sum();
+        assert!(chi < 43.8, "chi-square {chi}");
+    }
+
+    #[test]
+    fn zipf_prefers_the_newest_with_slope_minus_one() {
+        // Rank r is chosen with probability log(1 + 1/r) / log(n + 1).
+        let (n, draws) = (1_000u64, 400_000);
+        let mut rng = Seed(6).stream("zipf", 0);
+        let mut counts = vec![0f64; n as usize + 1];
+        for _ in 0..draws {
+            let rank = n + 1 - Popularity::Zipf { skew: 1.0 }.choose(n, &mut rng);
+            counts[rank as usize] += 1.0;
+        }
+        for rank in [1u64, 2, 5, 20, 100] {
+            let p = (1.0 + 1.0 / rank as f64).ln() / (n as f64 + 1.0).ln();
+            let tolerance = 5.0 * (p * (1.0 - p) / draws as f64).sqrt();
+            assert!((counts[rank as usize] / draws as f64 - p).abs() < tolerance, "rank {rank}");
+        }
+    }
+
+    #[test]
+    fn the_hot_set_gets_its_share() {
+        // 1 % of the working set gets 10 % of the repeats, and its share of the rest.
+        let model = PopModel { hot_frac: 0.01, hot_prob: 0.10, ..PopModel::default() };
+        let from = Candidates { last: 50_000, window: Some(10_000), hot_end: 45_000 };
+        let mut rng = Seed(5).stream("hot", 0);
+        let n = 200_000;
+        let (mut in_hot, mut marked) = (0, 0);
+        for _ in 0..n {
+            let chosen = model.choose(from, &mut rng, |_| None);
+            assert!((40_001..=50_000).contains(&chosen.name));
+            in_hot += u32::from((44_901..=45_000).contains(&chosen.name));
+            marked += u32::from(chosen.hot);
+        }
+        let near = |count: u32, p: f64| {
+            let share = f64::from(count) / f64::from(n);
+            assert!((share - p).abs() < 5.0 * (p * (1.0 - p) / f64::from(n)).sqrt(), "{share} for {p}");
+        };
+        near(marked, 0.10);
+        near(in_hot, 0.10 + 0.90 * 0.01);
+    }
+
+    #[test]
+    fn discrimination_takes_the_smallest_cachable_neighbour() {
+        let model = PopModel { bhr_discrimination: 1.0, ..PopModel::default() };
+        let from = Candidates { last: 1000, window: None, hot_end: 500 };
+        // Multiples of 7 are uncachable, size falls with the last digit.
+        let size = |name: u64| (name % 7 != 0).then_some(10 - name % 10);
+        let mut rng = Seed(5).stream("bhr", 0);
+        for _ in 0..10_000 {
+            let mut plain = rng.clone();
+            let chosen = model.choose(from, &mut rng, size).name;
+            let without = PopModel::default().choose(from, &mut plain, size).name;
+            if without % 7 == 0 {
+                assert_eq!(chosen, without);
+            } else {
+                let best =
+                    (without.saturating_sub(4).max(1)..=(without + 4).min(1000)).filter_map(size).min();
+                assert_eq!(size(chosen), best);
+            }
+        }
+    }
+}

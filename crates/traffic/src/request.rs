@@ -1,0 +1,142 @@
+//! Kinds of requests and what robots prefer (reference: models.md, section 10).
+
+use crate::popularity::PopModel;
+use crate::ranges::RangeRule;
+use crate::selector::Selector;
+
+/// What a request wants beyond the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum RequestKind {
+    /// The object, plainly. Only these take part in hit ratios.
+    #[default]
+    Basic,
+    /// If modified since just before the last modification: a full reply.
+    Ims200,
+    /// If modified since just after the last modification: not modified.
+    Ims304,
+    /// End to end, past all caches.
+    Reload,
+    /// Parts of the object.
+    Range,
+    /// An object is sent (with PUT) instead of asked for.
+    Upload,
+}
+
+impl RequestKind {
+    /// All kinds.
+    pub const ALL: [RequestKind; 6] = [
+        RequestKind::Basic,
+        RequestKind::Ims200,
+        RequestKind::Ims304,
+        RequestKind::Reload,
+        RequestKind::Range,
+        RequestKind::Upload,
+    ];
+
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            RequestKind::Basic => "Basic",
+            RequestKind::Ims200 => "Ims200",
+            RequestKind::Ims304 => "Ims304",
+            RequestKind::Reload => "Reload",
+            RequestKind::Range => "Range",
+            RequestKind::Upload => "Upload",
+        }
+    }
+
+    /// The kind that a word of the language names.
+    pub fn from_word(word: &str) -> Option<RequestKind> {
+        RequestKind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// A reply to it gives a cache the whole object.
+    pub fn fills(self) -> bool {
+        matches!(self, RequestKind::Basic | RequestKind::Ims200 | RequestKind::Reload)
+    }
+}
+
+/// Methods of robots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Method {
+    /// GET.
+    #[default]
+    Get,
+    /// HEAD.
+    Head,
+    /// POST.
+    Post,
+    /// PUT.
+    Put,
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Put];
+
+    /// As it stands in requests and in the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+        }
+    }
+
+    /// The method that a word names.
+    pub fn from_word(word: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|method| method.word() == word)
+    }
+
+    /// Requests carry a body.
+    pub fn has_body(self) -> bool {
+        matches!(self, Method::Post | Method::Put)
+    }
+}
+
+/// What decides which object is asked for, and how.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Behavior {
+    /// Share of requests that ask for a known object again (0 to 1).
+    pub recurrence: f64,
+    /// Which known object.
+    pub popularity: PopModel,
+    /// Kinds of requests; empty: basic.
+    pub kinds: Selector<RequestKind>,
+    /// Methods; empty: GET.
+    pub methods: Selector<Method>,
+    /// Ranges of range requests.
+    pub ranges: Selector<RangeRule>,
+}
+
+/// Parts of a [`Behavior`] that a content type replaces for requests to it.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct BehaviorChange {
+    /// Replaces the recurrence.
+    pub recurrence: Option<f64>,
+    /// Replaces the popularity model.
+    pub popularity: Option<PopModel>,
+    /// Replaces the kinds, unless empty.
+    pub kinds: Selector<RequestKind>,
+    /// Replaces the methods, unless empty.
+    pub methods: Selector<Method>,
+    /// Replaces the ranges, unless empty.
+    pub ranges: Selector<RangeRule>,
+}
+
+impl Behavior {
+    /// This behaviour with the changes of a content type.
+    #[must_use]
+    pub fn with(&self, change: &BehaviorChange) -> Behavior {
+        let or =
+            |new: &Selector<_>, old: &Selector<_>| if new.is_empty() { old.clone() } else { new.clone() };
+        Behavior {
+            recurrence: change.recurrence.unwrap_or(self.recurrence),
+            popularity: change.popularity.clone().unwrap_or_else(|| self.popularity.clone()),
+            kinds: or(&change.kinds, &self.kinds),
+            methods: if change.methods.is_empty() { self.methods.clone() } else { change.methods.clone() },
+            ranges: if change.ranges.is_empty() { self.ranges.clone() } else { change.ranges.clone() },
+        }
+    }
+}
