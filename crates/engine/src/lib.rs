@@ -11,16 +11,22 @@
 //! * [`poller`]: registration of descriptors with the loop.
 //! * [`ports`]: explicit local ports.
 //! * [`listen`]: listening sockets, one per loop.
+//! * [`gauge`]: what was counted so far, known to the coordinator.
+//! * [`pacing`]: what the factors of a phase mean for robots.
+//! * [`freeze`]: when the working set stops growing.
 //! * [`timeline`]: which phase it is, known to all loops.
 //! * [`worker`]: the life of one loop.
 //! * [`ledger`]: merges what the loops hand over and writes the log.
 //! * [`signals`]: Ctrl-C and SIGTERM.
 //! * [`limits`]: file descriptors and other limits of the host.
 
+pub mod freeze;
+pub mod gauge;
 pub mod ledger;
 pub mod limits;
 pub mod listen;
 pub mod net;
+pub mod pacing;
 pub mod poller;
 pub mod ports;
 pub mod run;

@@ -1,6 +1,7 @@
 //! A test from start to end: loops are started, their counts followed, phases ended, logs written.
 
 use std::io;
+use std::ops::Add;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,17 +11,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polygraph_link::{Nanos, SECOND, nanos};
-use polygraph_plan::Schedule;
+use polygraph_plan::{Along, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Header, Record, Side, Totals};
 use polygraph_traffic::IdSource;
 
+use crate::freeze::{Event, WorkingSet};
+use crate::gauge::{Counts, Gauge};
 use crate::ledger::Ledger;
 use crate::listen::Listeners;
 use crate::ports::Ports;
 use crate::signals::StopSignals;
 use crate::timeline::Timeline;
 use crate::timers;
-use crate::worker::{self, Desk, Frame, Gauge, HandOver, Role};
+use crate::worker::{self, Desk, Frame, HandOver, Role};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -136,16 +139,8 @@ struct SideState {
 }
 
 impl SideState {
-    fn totals(&self) -> Totals {
-        self.gauges.iter().map(|gauge| gauge.totals()).fold(Totals::default(), |a, b| Totals {
-            started: a.started + b.started,
-            ok: a.ok + b.ok,
-            failed: a.failed + b.failed,
-        })
-    }
-
-    fn connections(&self) -> u64 {
-        self.gauges.iter().map(|gauge| gauge.connections()).sum()
+    fn counts(&self) -> Counts {
+        self.gauges.iter().map(|gauge| gauge.counts()).fold(Counts::default(), Add::add)
     }
 
     fn log_error(&self, source: io::Error) -> EngineError {
@@ -159,14 +154,15 @@ impl SideState {
 struct Current {
     phase: usize,
     begin: Nanos,
-    /// Transactions before it began.
-    before: Totals,
+    /// What was counted before it began.
+    before: Counts,
 }
 
 struct Coordinator {
     schedule: Arc<Schedule>,
     timeline: Arc<Timeline>,
     start: StartRule,
+    working_set: WorkingSet,
     idle_timeout: Option<f64>,
     sides: Vec<SideState>,
     inbox: Receiver<HandOver>,
@@ -213,6 +209,7 @@ impl Coordinator {
             schedule,
             timeline,
             start: job.start,
+            working_set: WorkingSet::new(None, 0),
             idle_timeout: job.idle_timeout,
             sides,
             inbox,
@@ -249,7 +246,7 @@ impl Coordinator {
         }
         let begin = timers::now();
         loop {
-            if self.sides.iter().any(|side| side.connections() > 0) {
+            if self.sides.iter().any(|side| side.counts().connections > 0) {
                 return None;
             }
             if self.tick().await {
@@ -288,7 +285,8 @@ impl Coordinator {
         start: Nanos,
         watch: &mut impl FnMut(&Header, &Record),
     ) -> Result<EndReason, EngineError> {
-        let mut current = Current { phase: 0, begin: start, before: Totals::default() };
+        let mut current = Current { phase: 0, begin: start, before: Counts::default() };
+        self.working_set = WorkingSet::new(self.working_set_limit(), start);
         let mut last_traffic = (self.activity(), start);
         self.begin_phase(&current, watch)?;
         loop {
@@ -298,6 +296,7 @@ impl Coordinator {
             if last_traffic.0 != self.activity() {
                 last_traffic = (self.activity(), now);
             }
+            self.follow_working_set(now, watch)?;
             let idle = self.idle_timeout.is_some_and(|timeout| now > last_traffic.1 + nanos(timeout));
             let cut = if interrupted {
                 Some(EndReason::Interrupted)
@@ -318,6 +317,7 @@ impl Coordinator {
                 self.end_phase(&current, at, complete, watch)?;
                 return Ok(reason);
             }
+            self.publish_progress(&current);
             self.decide_end(&current, now);
             match self.timeline.end(current.phase) {
                 Some(end) if end <= now => {
@@ -325,7 +325,7 @@ impl Coordinator {
                     if current.phase + 1 == self.schedule.phases.len() {
                         return Ok(EndReason::Finished);
                     }
-                    current = Current { phase: current.phase + 1, begin: end, before: self.totals() };
+                    current = Current { phase: current.phase + 1, begin: end, before: self.counts() };
                     self.begin_phase(&current, watch)?;
                 }
                 _ => {}
@@ -333,28 +333,78 @@ impl Coordinator {
         }
     }
 
-    /// Sets the end of the current phase when it is known: ahead of time for durations, or when the goal of
-    /// transactions is met.
+    /// Sets the end of the current phase when it is known: ahead of time for durations, or when another goal is
+    /// met; never while the phase waits for the working set.
     fn decide_end(&self, current: &Current, now: Nanos) {
-        if self.timeline.end(current.phase).is_some() {
+        let phase = &self.schedule.phases[current.phase];
+        let held = phase.wait_wss_freeze && self.working_set.holds_phases();
+        if self.timeline.end(current.phase).is_some() || held {
             return;
         }
-        let goal = &self.schedule.phases[current.phase].goal;
+        let goal = &phase.goal;
         let planned = goal.duration.map(|duration| current.begin + nanos(duration));
-        let met = goal.xactions.is_some_and(|goal| {
-            let totals = self.totals();
-            let ended = totals.ok + totals.failed - current.before.ok - current.before.failed;
-            ended >= goal
-        });
-        if met {
-            // Never in the past, even if this comes late: loops may be beyond `planned` already.
-            let latest = planned.unwrap_or(Nanos::MAX).max(now + NOTICE);
-            self.timeline.set_end(current.phase, (now + NOTICE).min(latest));
-        } else if let Some(planned) = planned
-            && (goal.xactions.is_none() || planned <= now + 2 * NOTICE)
-        {
-            self.timeline.set_end(current.phase, planned);
+        let done = self.counts() - current.before;
+        // A time is published ahead, unless something else may still come first or stand against it.
+        let sure = goal.xactions.is_none() && goal.fill_size.is_none() && !phase.wait_wss_freeze;
+        let end = if goal.is_met(done.ended(), done.fill_bytes) {
+            planned.unwrap_or(Nanos::MAX).min(now + NOTICE)
+        } else {
+            match planned {
+                Some(planned) if sure || planned <= now + 2 * NOTICE => planned,
+                _ => return,
+            }
+        };
+        // Never in the past, even if this comes late: loops may be beyond it already.
+        let end = if end <= now { now + NOTICE } else { end };
+        self.timeline.set_end(current.phase, end);
+    }
+
+    /// Publishes how far the current phase is, if its factors follow that.
+    fn publish_progress(&self, current: &Current) {
+        let phase = &self.schedule.phases[current.phase];
+        if phase.factors.are_flat() {
+            return;
         }
+        let done = self.counts() - current.before;
+        let share = match phase.goal.along() {
+            Some(Along::Xactions(goal)) => done.ended() as f64 / goal as f64,
+            Some(Along::Fill(goal)) => done.fill_bytes as f64 / goal as f64,
+            Some(Along::Time(_)) | None => return,
+        };
+        self.timeline.set_progress(current.phase, share.min(1.0));
+    }
+
+    /// The limit of the working set, which belongs to the robots.
+    fn working_set_limit(&self) -> Option<WorkingSetLimit> {
+        let has_robots = self.sides.iter().any(|side| side.side == Side::Client);
+        self.schedule.working_set.filter(|_| has_robots)
+    }
+
+    /// Freezes the working set when its limit is met, and tells.
+    fn follow_working_set(
+        &mut self,
+        now: Nanos,
+        watch: &mut impl FnMut(&Header, &Record),
+    ) -> Result<(), EngineError> {
+        let counts = self.counts();
+        for event in self.working_set.look(counts.fills, now) {
+            let text = match event {
+                Event::Started => "working set: fill started".to_owned(),
+                Event::Frozen => {
+                    self.timeline.freeze();
+                    format!(
+                        "working set frozen: {} objects, {} bytes filled",
+                        counts.fills, counts.fill_bytes
+                    )
+                }
+            };
+            self.record(watch, |ledger| Record::Comment {
+                at_ns: ledger.since_start(now),
+                level: 5,
+                text: text.clone(),
+            })?;
+        }
+        Ok(())
     }
 
     /// Loops live until the last phase has ended, and their tasks do not panic.
@@ -369,10 +419,8 @@ impl Coordinator {
     }
 
     fn has_failed(&self, current: &Current) -> bool {
-        let totals = self.totals();
-        let ok = totals.ok - current.before.ok;
-        let failed = totals.failed - current.before.failed;
-        self.schedule.phases[current.phase].goal.has_failed(ok, failed)
+        let done = self.counts() - current.before;
+        self.schedule.phases[current.phase].goal.has_failed(done.ok, done.failed)
     }
 
     fn begin_phase(
@@ -461,7 +509,7 @@ impl Coordinator {
             }
         }
         self.collect(watch)?;
-        let totals = self.totals();
+        let totals = self.counts().totals();
         let reason = failure.as_ref().map_or(reason, |e| EndReason::Fatal(e.to_string()));
         for at in 0..self.sides.len() {
             let Some(mut ledger) = self.sides[at].ledger.take() else { continue };
@@ -475,15 +523,16 @@ impl Coordinator {
         }
     }
 
-    /// Transactions by which goals are judged: the client's, where there is one.
-    fn totals(&self) -> Totals {
+    /// The counts by which goals are judged: the client's, where there is one.
+    fn counts(&self) -> Counts {
         let client = self.sides.iter().find(|side| side.side == Side::Client);
-        client.or(self.sides.first()).map(SideState::totals).unwrap_or_default()
+        client.or(self.sides.first()).map(SideState::counts).unwrap_or_default()
     }
 
     /// A number that changes when anything happens on any side.
     fn activity(&self) -> u64 {
-        self.sides.iter().map(|side| side.totals().started + side.totals().ok + side.connections()).sum()
+        let counts = self.sides.iter().map(SideState::counts);
+        counts.map(|counts| counts.started + counts.ok + counts.connections).sum()
     }
 
     /// Waits a moment; true if the user wants to stop. Wanting it twice ends the process.

@@ -13,6 +13,9 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Timeline {
     start: AtomicU64,
     ends: Vec<AtomicU64>,
+    /// Share of its goal that each phase has reached, as bits of an `f64`.
+    progress: Vec<AtomicU64>,
+    frozen: AtomicBool,
     servers_may_go: AtomicBool,
 }
 
@@ -22,6 +25,8 @@ impl Timeline {
         Timeline {
             start: AtomicU64::new(UNKNOWN),
             ends: (0..phases).map(|_| AtomicU64::new(UNKNOWN)).collect(),
+            progress: (0..phases).map(|_| AtomicU64::new(0)).collect(),
+            frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
         }
     }
@@ -49,6 +54,26 @@ impl Timeline {
     /// Decides the end of `phase`.
     pub fn set_end(&self, phase: usize, at: Nanos) {
         self.ends[phase].store(at, Ordering::Release);
+    }
+
+    /// Share of the goal that `phase` has reached, 0 to 1: what its factors follow if it has no duration.
+    pub fn progress(&self, phase: usize) -> f64 {
+        f64::from_bits(self.progress[phase].load(Ordering::Acquire))
+    }
+
+    /// Publishes the progress of `phase`.
+    pub fn set_progress(&self, phase: usize, share: f64) {
+        self.progress[phase].store(share.to_bits(), Ordering::Release);
+    }
+
+    /// Whether the working set is frozen.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    /// Freezes the working set for the rest of the run.
+    pub fn freeze(&self) {
+        self.frozen.store(true, Ordering::Release);
     }
 
     /// Whether servers may close their connections: while robots of this process are still counting, that

@@ -4,55 +4,26 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
 use polygraph_link::{Link, Nanos, SECOND};
-use polygraph_plan::{PhaseLoad, Schedule};
-use polygraph_robot::{Crew, Pace, Ramp};
-use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Totals};
+use polygraph_plan::Schedule;
+use polygraph_robot::{Crew, Pace};
+use polygraph_stats::{Block, Class, ErrorKind, Recorder, Sample, Side, Tally};
 use polygraph_traffic::IdSource;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::gauge::{Counts, Gauge};
 use crate::listen::accept_all;
 use crate::net::Net;
+use crate::pacing::pace;
 use crate::ports::Ports;
 use crate::timeline::Timeline;
 use crate::watch;
 
 /// How often a loop publishes its counts and looks for decisions about phases.
 const GLANCE: Nanos = SECOND / 20;
-
-/// Counts that the coordinator may look at while the loop runs.
-#[derive(Debug, Default)]
-pub struct Gauge {
-    started: AtomicU64,
-    ok: AtomicU64,
-    failed: AtomicU64,
-    connections: AtomicU64,
-}
-
-impl Gauge {
-    /// Transactions so far.
-    pub fn totals(&self) -> Totals {
-        let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        Totals { started: load(&self.started), ok: load(&self.ok), failed: load(&self.failed) }
-    }
-
-    /// Connections opened or accepted so far.
-    pub fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    fn publish(&self, totals: Totals, connections: u64) {
-        let store = |cell: &AtomicU64, value| cell.store(value, Ordering::Relaxed);
-        store(&self.started, totals.started);
-        store(&self.ok, totals.ok);
-        store(&self.failed, totals.failed);
-        store(&self.connections, connections);
-    }
-}
 
 /// What a loop hands over at an interval edge.
 #[derive(Debug)]
@@ -160,7 +131,7 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
         }
     };
     net.spawn(sweep(net.clone(), crew.clone()));
-    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0 };
+    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0, filled: Tally::default() };
     keeper.keep().await;
     Ok(())
 }
@@ -206,7 +177,10 @@ struct Keeper {
     desk: Desk,
     recorder: Recorder,
     crew: Option<Rc<Crew<Net>>>,
+    /// Connections in the intervals before the current one.
     connections: u64,
+    /// Fills in the intervals before the current one.
+    filled: Tally,
 }
 
 impl Keeper {
@@ -267,23 +241,26 @@ impl Keeper {
 
     fn set_pace(&self, phase: usize, begin: Nanos) {
         let Some(crew) = &self.crew else { return };
-        crew.set_pace(match (self.frame.schedule.phases[phase].load, self.frame.timeline.end(phase)) {
-            (PhaseLoad::Falling, Some(end)) => {
-                Pace { load: Ramp { begin, end, from: 1.0, to: 0.0 }, ..Pace::FULL }
-            }
-            _ => Pace::FULL,
-        });
+        let progress = self.frame.timeline.progress(phase);
+        crew.set_pace(pace(&self.frame.schedule.phases[phase], begin, progress));
+        if self.frame.timeline.is_frozen() {
+            crew.freeze_working_set();
+        }
     }
 
     fn publish(&mut self) {
-        let opened = self.recorder.with(|block| block.conns.entered);
-        self.desk.gauge.publish(self.recorder.totals(), self.connections + opened);
+        let (opened, fill) = self.recorder.with(|block| (block.conns.entered, fill(block)));
+        let mut filled = self.filled;
+        filled.merge(fill);
+        let counts = Counts::new(self.recorder.totals(), self.connections + opened, filled);
+        self.desk.gauge.publish(counts);
     }
 
     fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
         let fresh = self.desk.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
+        self.filled.merge(fill(&block));
         self.publish();
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
         let _ = self.desk.filled.send(HandOver {
@@ -297,6 +274,12 @@ impl Keeper {
             cpu_ns,
         });
     }
+}
+
+/// Replies that filled the device's cache: cachable misses.
+fn fill(block: &Block) -> Tally {
+    let sizes = &block.class(Class::Miss).size;
+    Tally { count: sizes.count(), bytes: sizes.sum() as u64 }
 }
 
 fn thread_cpu() -> u64 {

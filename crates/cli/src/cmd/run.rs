@@ -108,7 +108,7 @@ pub fn run(args: Args) -> Done {
 /// The test that options describe.
 fn classic(args: &Args) -> std::result::Result<Test, Failure> {
     // A test that cannot end is no test, and errors must end it.
-    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: None });
+    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), ..Goal::default() });
     let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
     source::classic(
         &args.robots.robots,
