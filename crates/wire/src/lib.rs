@@ -4,12 +4,15 @@
 //! * [`body`]: how long a body is and where it ends (RFC 9112, section 6).
 //! * [`url`]: the benchmark's URL grammar: object id to path and back.
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand.
-//! * [`date`]: HTTP dates.
+//! * [`date`]: HTTP dates; [`decimal`]: numbers.
+//! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
 
 pub mod body;
 pub mod date;
+pub mod decimal;
 pub mod head;
 pub mod marks;
+pub mod range;
 pub mod url;
 
 pub use body::{BodyError, BodyReader, Framing};
