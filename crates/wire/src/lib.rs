@@ -6,12 +6,14 @@
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand.
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
 //! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
+//! * [`multipart`]: several ranges in one body.
 
 pub mod body;
 pub mod date;
 pub mod decimal;
 pub mod head;
 pub mod marks;
+pub mod multipart;
 pub mod range;
 pub mod url;
 
