@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use polygraph_origin::settings::Farm;
 use polygraph_robot::{Field, Load, Profile};
 use polygraph_traffic::Distr;
 
@@ -29,13 +30,22 @@ pub struct Test {
     pub notes: Vec<String>,
 }
 
-/// A kind of servers and where they listen.
+/// Servers of one kind.
 #[derive(Clone, Debug)]
 pub struct Servers {
-    /// One server at each of these; port 0 for a free one.
-    pub listen: Vec<SocketAddr>,
     /// What they do.
-    pub shared: Arc<polygraph_origin::Shared>,
+    pub farm: Farm,
+    /// Where they are.
+    pub sites: Vec<Site>,
+}
+
+/// A place of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Where it listens; port 0 for a free one.
+    pub listen: SocketAddr,
+    /// The names, as `host:port`, by which robots know it; none: any name.
+    pub names: Vec<String>,
 }
 
 impl Test {
@@ -68,6 +78,10 @@ impl Test {
     /// Lets `device` pose as all visible servers: robots connect there, and requests name the visible servers in
     /// `Host`. That is how surrogates and balancers are tested.
     pub fn through_surrogate(&mut self, device: SocketAddr) {
+        for profile in &mut self.robots {
+            // The device's address is known; there is no name to look up.
+            Arc::make_mut(profile).dns = None;
+        }
         for server in &mut Arc::make_mut(&mut self.field).servers {
             server.addresses = vec![device];
         }

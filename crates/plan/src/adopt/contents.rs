@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{ClientBehavior, Content as PglContent, ContentId, ObjLifeCycle, PopModel as PglPopModel};
+use polygraph_pgl::types::{
+    ClientBehavior, Content as PglContent, ContentId, ObjLifeCycle, PopModel as PglPopModel,
+};
 use polygraph_pgl::types::{Selector as PglSelector, Tree};
 use polygraph_pgl::value::{PopDistr, Qualifier};
 use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
@@ -19,7 +21,10 @@ const MAX_CONTENTS: usize = 253;
 /// The content types of a workload, in the order of their numbers in URLs.
 pub fn contents(workload: &Workload, found: &mut Findings<'_>) -> Vec<Content> {
     let count = workload.contents.len();
-    found.unless(count <= MAX_CONTENTS, format!("a workload with {count} contents, more than {MAX_CONTENTS},"));
+    found.unless(
+        count <= MAX_CONTENTS,
+        format!("a workload with {count} contents, more than {MAX_CONTENTS},"),
+    );
     workload.contents.iter().map(|definition| content(definition, found)).collect()
 }
 
@@ -66,8 +71,12 @@ fn source(definition: &PglContent, found: &mut Findings<'_>) -> Source {
         Some("random_data") => Source::Data,
         _ => Source::Text,
     };
-    let database = definition.content_db.as_ref().map(|path| (outside.content_db(path), Source::Database as fn(_) -> _));
-    let root = definition.document_root.as_ref().map(|path| (outside.document_root(path), Source::Root as fn(_) -> _));
+    let database =
+        definition.content_db.as_ref().map(|path| (outside.content_db(path), Source::Database as fn(_) -> _));
+    let root = definition
+        .document_root
+        .as_ref()
+        .map(|path| (outside.document_root(path), Source::Root as fn(_) -> _));
     match database.or(root) {
         Some((files, source)) => found.load(files).map_or(generated, |files| source(Arc::new(files))),
         None => generated,

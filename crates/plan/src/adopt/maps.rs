@@ -26,6 +26,8 @@ pub struct Visible<'a> {
     behind: HashMap<Key, Vec<SocketAddr>>,
     /// The kind of server at an address.
     groups: HashMap<SocketAddr, usize>,
+    /// The names that lead to a server address.
+    names: HashMap<SocketAddr, Vec<String>>,
     /// Visible servers by name, and whether robots resolve that name.
     known: HashMap<(Key, bool), usize>,
     servers: Vec<Server>,
@@ -37,10 +39,14 @@ impl<'a> Visible<'a> {
     pub fn new(workload: &'a Workload, found: &mut Findings<'_>) -> Visible<'a> {
         let mut behind: HashMap<Key, Vec<SocketAddr>> = HashMap::new();
         let mut groups = HashMap::new();
+        let mut names: HashMap<SocketAddr, Vec<String>> = HashMap::new();
         for map in &workload.addr_maps {
             for (name, addresses) in pairs(map) {
                 let addresses: Vec<SocketAddr> =
                     addresses.iter().filter_map(|addr| socket(addr, &name.addr)).collect();
+                for address in &addresses {
+                    names.entry(*address).or_default().push(authority(&name.addr));
+                }
                 behind.insert(key(&name.addr), addresses);
             }
         }
@@ -51,7 +57,8 @@ impl<'a> Visible<'a> {
                 behind.entry(key(addr)).or_insert_with(|| vec![socket]);
             }
         }
-        Visible { workload, behind, groups, known: HashMap::new(), servers: Vec::new(), direct: Vec::new() }
+        let (known, servers, direct) = (HashMap::new(), Vec::new(), Vec::new());
+        Visible { workload, behind, groups, names, known, servers, direct }
     }
 
     /// The position of a visible server; `resolves`: robots look its name up, if it has one.
@@ -81,7 +88,7 @@ impl<'a> Visible<'a> {
             None => behind,
         };
         let position = self.servers.len();
-        self.servers.push(Server { authority: format!("{}:{port}", name.addr.host), addresses, direct });
+        self.servers.push(Server { authority: authority(&name.addr), addresses, direct });
         self.known.insert((key, resolves), position);
         position
     }
@@ -106,6 +113,18 @@ impl<'a> Visible<'a> {
             self.direct.push(direct);
             self.direct.len() - 1
         })
+    }
+
+    /// The names by which robots know the server at an address. A server that no map has is known by its address,
+    /// and so is one that robots ask for by its address.
+    pub fn names_of(&self, address: SocketAddr) -> Vec<String> {
+        let mut names = self.names.get(&address).cloned().unwrap_or_default();
+        let own = address.to_string();
+        let asked = self.known.contains_key(&((address.ip().into(), Some(address.port())), false));
+        if (asked || names.is_empty()) && !names.contains(&own) {
+            names.push(own);
+        }
+        names
     }
 
     /// The names of visible servers with the addresses behind them.
@@ -147,6 +166,11 @@ pub fn pairs(map: &AddrMap) -> impl Iterator<Item = (&Name, &[Addr])> {
 /// An address behind a name; where it has no port it has that of the name.
 fn socket(addr: &Addr, name: &Addr) -> Option<SocketAddr> {
     Some(SocketAddr::new(addr.host.ip()?, addr.port.or(name.port).unwrap_or(HTTP_PORT)))
+}
+
+/// A visible server as it stands in URLs.
+fn authority(name: &Addr) -> String {
+    format!("{}:{}", name.host, name.port.unwrap_or(HTTP_PORT))
 }
 
 /// Interface and subnet belong to machines and not to what robots see.

@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 use polygraph_addr::Addr;
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector};
+use polygraph_pgl::types::{
+    Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
+};
 use polygraph_pgl::value::Shape;
 use polygraph_robot::{Field, Verify};
 use polygraph_traffic::files::Files;
@@ -135,7 +137,12 @@ use only_defaults;
 ///
 /// # Errors
 /// Everything in the workload that cannot be run.
-pub fn adopt(workload: &Workload, name: &str, seed: Seed, outside: &dyn Outside) -> Result<Test, Vec<Obstacle>> {
+pub fn adopt(
+    workload: &Workload,
+    name: &str,
+    seed: Seed,
+    outside: &dyn Outside,
+) -> Result<Test, Vec<Obstacle>> {
     let mut found = Findings { obstacles: Vec::new(), notes: Vec::new(), outside };
     rest(workload, &mut found);
     let contents = contents::contents(workload, &mut found);
@@ -148,20 +155,24 @@ pub fn adopt(workload: &Workload, name: &str, seed: Seed, outside: &dyn Outside)
         .collect();
     let embeds = robots.iter().any(|profile| profile.embed_recur > 0.0)
         && catalog.contents.iter().any(|content| content.embeds.is_some());
+    let servers = servers::servers(workload, &visible, &mut found);
     let names = visible.names();
-    let (servers, direct) = visible.finish();
-    let settle = servers::settle(workload, embeds, &mut found);
+    let settle = servers::settle(&servers, embeds);
+    let (visible, direct) = visible.finish();
     let field = Field {
-        servers,
+        servers: visible,
         direct,
         catalog,
         marks_cachable: None,
         settle,
         verify: Verify::Full,
         share_worlds: true,
-        substitutes: workload.substitutes.iter().map(|group| sockets(group, "note_substitutes()", &mut found)).collect(),
+        substitutes: workload
+            .substitutes
+            .iter()
+            .map(|group| sockets(group, "note_substitutes()", &mut found))
+            .collect(),
     };
-    let servers = servers::groups(workload, &field, &mut found);
     let schedule = schedule::schedule(workload, &mut found);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use polygraph_link::nanos;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
 use polygraph_robot::{Dns, Expect, Load, Profile, Session};
-use polygraph_traffic::{Behavior, Distr, RequestKind, Method, Selector};
+use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
 
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
-use super::{Findings, agent, distr, headers, hosts, maybe, only_defaults, ranges, requests_per_connection, versions};
+use super::{
+    Findings, agent, distr, headers, hosts, maybe, only_defaults, ranges, requests_per_connection, versions,
+};
 
 /// The port of name servers.
 const DNS_PORT: u16 = 53;
@@ -31,7 +33,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     let target_ip = robot.credentials.iter().any(|user| user.contains("${target_ip}"));
     found.unless(!target_ip, "`${target_ip}` in `credentials` of a Robot");
     let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
-    let dns = robot.dns_resolver.as_deref().and_then(|resolver| dns(resolver, found));
+    let dns = robot.dns_resolver.as_deref().map(|resolver| dns(resolver, found));
     // Behind a proxy names are the proxy's business.
     let resolves = dns.is_some() && proxies.is_empty();
     let origins: Vec<_> = robot
@@ -40,8 +42,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         .iter()
         .map(|(name, prob)| (visible.position(name, resolves, found), *prob))
         .collect();
-    let addresses: Vec<IpAddr> =
-        robot.agent.addresses.0.iter().filter_map(|addr| addr.host.ip()).collect();
+    let addresses: Vec<IpAddr> = robot.agent.addresses.0.iter().filter_map(|addr| addr.host.ip()).collect();
     let foreign = robot.interests.prob("foreign");
     Profile {
         name: robot.agent.kind.clone().unwrap_or_else(|| "Robot".to_owned()),
@@ -58,7 +59,8 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         idle_timeout: robot.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
         open_limit: robot.open_conn_lmt.map(count),
         wait_limit: robot.wait_xact_lmt.map(count),
-        pipeline: maybe(&robot.pipeline_depth, "pipeline_depth", found).filter(|depth| *depth != Distr::Const(1.0)),
+        pipeline: maybe(&robot.pipeline_depth, "pipeline_depth", found)
+            .filter(|depth| *depth != Distr::Const(1.0)),
         minimize_new_conn: robot.minimize_new_conn,
         private_cache: count(robot.private_cache_cap),
         unique_urls: robot.unique_urls,
@@ -150,15 +152,13 @@ fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
     })
 }
 
-/// A resolver without servers resolves nothing: addresses come from the maps then.
-fn dns(resolver: &DnsResolver, found: &mut Findings<'_>) -> Option<Dns> {
-    let servers = hosts(&resolver.servers, "servers", Some(DNS_PORT), found);
+fn dns(resolver: &DnsResolver, found: &mut Findings<'_>) -> Dns {
     let cache = resolver.cache.as_deref();
-    (!servers.is_empty()).then(|| Dns {
-        servers,
+    Dns {
+        servers: hosts(&resolver.servers, "servers", Some(DNS_PORT), found),
         timeout: nanos(resolver.timeout.map_or(DNS_TIMEOUT, |time| time.secs())),
         v6: resolver.query_type.as_deref() == Some("AAAA"),
         cache: cache.and_then(|cache| cache.capacity).map_or(0, count),
         sharing_group: cache.and_then(|cache| cache.sharing_group.clone()),
-    })
+    }
 }
