@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_plan::Schedule;
 use polygraph_robot::{Crew, Pace};
-use polygraph_stats::{Block, Class, ErrorKind, Recorder, Sample, Side, Tally};
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side};
 use polygraph_traffic::IdSource;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -131,7 +131,7 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
         }
     };
     net.spawn(sweep(net.clone(), crew.clone()));
-    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0, filled: Tally::default() };
+    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0 };
     keeper.keep().await;
     Ok(())
 }
@@ -179,8 +179,6 @@ struct Keeper {
     crew: Option<Rc<Crew<Net>>>,
     /// Connections in the intervals before the current one.
     connections: u64,
-    /// Fills in the intervals before the current one.
-    filled: Tally,
 }
 
 impl Keeper {
@@ -249,18 +247,14 @@ impl Keeper {
     }
 
     fn publish(&mut self) {
-        let (opened, fill) = self.recorder.with(|block| (block.conns.entered, fill(block)));
-        let mut filled = self.filled;
-        filled.merge(fill);
-        let counts = Counts::new(self.recorder.totals(), self.connections + opened, filled);
-        self.desk.gauge.publish(counts);
+        let opened = self.recorder.with(|block| block.conns.entered);
+        self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
     }
 
     fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
         let fresh = self.desk.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
-        self.filled.merge(fill(&block));
         self.publish();
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
         let _ = self.desk.filled.send(HandOver {
@@ -274,12 +268,6 @@ impl Keeper {
             cpu_ns,
         });
     }
-}
-
-/// Replies that filled the device's cache: cachable misses.
-fn fill(block: &Block) -> Tally {
-    let sizes = &block.class(Class::Miss).size;
-    Tally { count: sizes.count(), bytes: sizes.sum() as u64 }
 }
 
 fn thread_cpu() -> u64 {
