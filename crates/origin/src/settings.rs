@@ -2,9 +2,10 @@
 
 use polygraph_link::Nanos;
 use polygraph_traffic::{Distr, Properties, Seed, UniqId};
+use serde::{Deserialize, Serialize};
 
 /// An origin server, as all its loops see it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Number of this loop, so that loops draw different think times.
     pub index: u64,

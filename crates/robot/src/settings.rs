@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use polygraph_link::Nanos;
 use polygraph_traffic::{Distr, Popularity, Properties, Seed, UniqId};
+use serde::{Deserialize, Serialize};
 
 /// How the robots decide when to send.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Load {
     /// Open loop: every robot is a Poisson stream with a constant mean rate, not slowed by replies.
     Open {
@@ -21,7 +22,7 @@ pub enum Load {
 }
 
 /// An origin server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// As it stands in URLs, `host:port`.
     pub authority: String,
@@ -30,7 +31,7 @@ pub struct Origin {
 }
 
 /// The robots of one loop.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Number of this loop's first robot; together with the seed it decides a robot's choices.
     pub first_robot: usize,

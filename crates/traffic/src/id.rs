@@ -8,7 +8,9 @@ use crate::rng::mix;
 ///
 /// Ids come from an [`IdSource`] with an even counter. The [mutant](UniqId::mutant) of an id has an odd one,
 /// so ids and mutants never meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
 pub struct UniqId {
     /// Seconds since the id epoch in unique mode, the seed in reproducible mode.
     pub time: u32,
@@ -84,7 +86,7 @@ pub fn parse_hex(text: &[u8]) -> Option<u64> {
 }
 
 /// Hands out fresh ids with even counters.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct IdSource {
     next: UniqId,
 }
