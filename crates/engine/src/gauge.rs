@@ -1,9 +1,9 @@
 //! Counts of a loop that the coordinator may look at while the loop runs.
 
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use polygraph_stats::{Tally, Totals};
+use polygraph_stats::Totals;
 use serde::{Deserialize, Serialize};
 
 /// What was counted since the start of the run.
@@ -25,14 +25,15 @@ pub struct Counts {
 
 impl Counts {
     /// The counts of a loop with these totals.
-    pub fn new(totals: Totals, connections: u64, fill: Tally) -> Counts {
-        let Totals { started, ok, failed } = totals;
-        Counts { started, ok, failed, connections, fills: fill.count, fill_bytes: fill.bytes }
+    pub fn new(totals: Totals, connections: u64) -> Counts {
+        let Totals { started, ok, failed, fills, fill_bytes } = totals;
+        Counts { started, ok, failed, connections, fills, fill_bytes }
     }
 
-    /// The transactions alone.
+    /// All but the connections.
     pub fn totals(&self) -> Totals {
-        Totals { started: self.started, ok: self.ok, failed: self.failed }
+        let Counts { started, ok, failed, fills, fill_bytes, .. } = *self;
+        Totals { started, ok, failed, fills, fill_bytes }
     }
 
     /// Transactions that have ended.
@@ -55,12 +56,6 @@ impl Add for Counts {
     fn add(self, other: Counts) -> Counts {
         let (mine, other) = (self.values(), other.values());
         Counts::of(std::array::from_fn(|at| mine[at] + other[at]))
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
-        *self = *self + other;
     }
 }
 

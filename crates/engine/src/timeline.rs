@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use polygraph_link::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// Not decided yet.
 const UNKNOWN: u64 = u64::MAX;
@@ -19,6 +20,17 @@ pub struct Timeline {
     servers_may_go: AtomicBool,
 }
 
+/// All that a timeline says at a moment, for loops in other processes. The clock is common to all processes of a
+/// machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decisions {
+    start: u64,
+    ends: Vec<u64>,
+    progress: Vec<u64>,
+    frozen: bool,
+    servers_may_go: bool,
+}
+
 impl Timeline {
     /// A timeline of `phases` phases that has not started.
     pub fn new(phases: usize) -> Timeline {
@@ -29,6 +41,31 @@ impl Timeline {
             frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
         }
+    }
+
+    /// What is decided so far.
+    pub fn decisions(&self) -> Decisions {
+        let all = |cells: &[AtomicU64]| cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect();
+        Decisions {
+            start: self.start.load(Ordering::Acquire),
+            ends: all(&self.ends),
+            progress: all(&self.progress),
+            frozen: self.is_frozen(),
+            servers_may_go: self.servers_may_go(),
+        }
+    }
+
+    /// Takes over what was decided elsewhere. Ends come first: a loop that sees the start of a run that is cut
+    /// already must see that, too.
+    pub fn adopt(&self, decisions: &Decisions) {
+        let store = |cells: &[AtomicU64], values: &[u64]| {
+            cells.iter().zip(values).for_each(|(cell, &value)| cell.store(value, Ordering::Release));
+        };
+        store(&self.ends, &decisions.ends);
+        store(&self.progress, &decisions.progress);
+        self.start.store(decisions.start, Ordering::Release);
+        self.frozen.store(decisions.frozen, Ordering::Release);
+        self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
     }
 
     /// Number of phases.

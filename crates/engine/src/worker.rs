@@ -6,27 +6,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_plan::Schedule;
 use polygraph_robot::{Crew, Pace};
-use polygraph_stats::{Block, Class, ErrorKind, Recorder, Sample, Side, Tally};
-use polygraph_traffic::IdSource;
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::gauge::{Counts, Gauge};
-use crate::listen::accept_all;
+use crate::limits;
+use crate::listen::{accept_all, listen};
 use crate::net::Net;
 use crate::pacing::pace;
 use crate::ports::Ports;
+use crate::roles::Role;
 use crate::timeline::Timeline;
 use crate::watch;
 
 /// How often a loop publishes its counts and looks for decisions about phases.
 const GLANCE: Nanos = SECOND / 20;
+/// How often somebody who waits for loops to start makes sure that they are still there.
+const READY_CHECK: Duration = Duration::from_millis(100);
 
 /// What a loop hands over at an interval edge.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct HandOver {
     /// Which side the loop belongs to.
     pub side: Side,
@@ -44,6 +49,10 @@ pub struct HandOver {
     pub samples: Vec<Sample>,
     /// Processor time of the loop in the interval.
     pub cpu_ns: u64,
+    /// Id of the process that the loop lives in.
+    pub process: u32,
+    /// Resident memory of that process at the end of the interval, in bytes.
+    pub rss_bytes: u64,
 }
 
 /// Where a loop meets the coordinator.
@@ -57,35 +66,12 @@ pub struct Desk {
     pub filled: Sender<HandOver>,
     /// Used ones come back here to be filled again.
     pub used: Receiver<Box<Block>>,
+    /// Told once, when the loop can start, or why it cannot.
+    pub ready: Sender<Ready>,
 }
 
-/// What a loop does.
-#[derive(Debug)]
-pub enum Role {
-    /// Robots.
-    Robots {
-        /// Their settings.
-        settings: Box<polygraph_robot::Settings>,
-        /// The loop's share of the explicit local ports.
-        ports: Option<Ports>,
-        /// Source of world and transaction ids.
-        ids: IdSource,
-    },
-    /// Origin servers.
-    Origin {
-        /// Settings and this loop's listening socket of each server.
-        sites: Vec<(polygraph_origin::Settings, OwnedFd)>,
-    },
-}
-
-impl Role {
-    fn side(&self) -> Side {
-        match self {
-            Role::Robots { .. } => Side::Client,
-            Role::Origin { .. } => Side::Server,
-        }
-    }
-}
+/// Whether loops can start: nothing to be said, or why not.
+pub type Ready = io::Result<()>;
 
 /// What all loops of a run share.
 #[derive(Clone, Debug)]
@@ -104,7 +90,8 @@ pub struct Frame {
 ///
 /// # Errors
 /// If the thread cannot be started.
-pub fn start(name: String, role: Role, frame: Frame, desk: Desk) -> io::Result<JoinHandle<io::Result<()>>> {
+pub fn start(role: Role, frame: Frame, desk: Desk) -> io::Result<JoinHandle<io::Result<()>>> {
+    let name = format!("{}-{}", role.side().name(), desk.index);
     std::thread::Builder::new().name(name).spawn(move || {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
@@ -112,28 +99,73 @@ pub fn start(name: String, role: Role, frame: Frame, desk: Desk) -> io::Result<J
     })
 }
 
+/// Waits until each of the loops behind `threads`, or of the processes that they stand for, can start.
+///
+/// # Errors
+/// The first that cannot, or has ended without a word.
+pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>>]) -> io::Result<()> {
+    let mut missing = threads.len();
+    while missing > 0 {
+        match ready.recv_timeout(READY_CHECK) {
+            Ok(Ok(())) => missing -= 1,
+            Ok(Err(e)) => return Err(e),
+            Err(_) if threads.iter().any(JoinHandle::is_finished) => {
+                // It may have said why just before it ended.
+                let why = ready.try_iter().find_map(Result::err);
+                return Err(why.unwrap_or_else(|| io::Error::other("an event loop ended before the run")));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// How a thread of a loop, or of a process with loops, has ended; waits for that.
+///
+/// # Errors
+/// What it failed with, or that it panicked.
+pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    let name = thread.thread().name().unwrap_or("an event loop").to_owned();
+    thread.join().unwrap_or_else(|_| Err(io::Error::other(format!("panic in {name}"))))
+}
+
 /// The loop's main task: starts the parties, then keeps time until the last phase has ended.
 async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
     let side = role.side();
     let recorder = Recorder::new();
-    let (net, crew) = match role {
-        Role::Robots { settings, ports, ids } => {
-            let net = Net::new(frame.quantum, ports)?;
-            let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
-            (net, Some(crew))
-        }
-        Role::Origin { sites } => {
-            let net = Net::new(frame.quantum, None)?;
-            for (settings, listener) in sites {
-                serve_all(&net, settings, listener, &recorder);
-            }
-            (net, None)
+    let parties = start_parties(role, &frame, &recorder);
+    let (net, crew) = match parties {
+        Ok(parties) => parties,
+        Err(e) => {
+            // Both the one who waits for the start and the one who joins the thread want to know.
+            let _ = desk.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
+            return Err(e);
         }
     };
     net.spawn(sweep(net.clone(), crew.clone()));
-    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0, filled: Tally::default() };
+    // If nobody waits any more, the run is over before it began, which the timeline will tell.
+    let _ = desk.ready.send(Ok(()));
+    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0 };
     keeper.keep().await;
     Ok(())
+}
+
+/// Robots that are ready to run, or servers that listen.
+fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Option<Rc<Crew<Net>>>)> {
+    match role {
+        Role::Robots { settings, ports, ids } => {
+            let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
+            let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
+            Ok((net, Some(crew)))
+        }
+        Role::Origin { sites } => {
+            let net = Net::new(frame.quantum, None)?;
+            for (settings, address) in sites {
+                serve_all(&net, settings, listen(address)?, recorder);
+            }
+            Ok((net, None))
+        }
+    }
 }
 
 /// Serves every connection that comes in.
@@ -179,8 +211,6 @@ struct Keeper {
     crew: Option<Rc<Crew<Net>>>,
     /// Connections in the intervals before the current one.
     connections: u64,
-    /// Fills in the intervals before the current one.
-    filled: Tally,
 }
 
 impl Keeper {
@@ -249,18 +279,14 @@ impl Keeper {
     }
 
     fn publish(&mut self) {
-        let (opened, fill) = self.recorder.with(|block| (block.conns.entered, fill(block)));
-        let mut filled = self.filled;
-        filled.merge(fill);
-        let counts = Counts::new(self.recorder.totals(), self.connections + opened, filled);
-        self.desk.gauge.publish(counts);
+        let opened = self.recorder.with(|block| block.conns.entered);
+        self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
     }
 
     fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
         let fresh = self.desk.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
-        self.filled.merge(fill(&block));
         self.publish();
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
         let _ = self.desk.filled.send(HandOver {
@@ -272,14 +298,10 @@ impl Keeper {
             block,
             samples,
             cpu_ns,
+            process: std::process::id(),
+            rss_bytes: limits::resident_bytes(),
         });
     }
-}
-
-/// Replies that filled the device's cache: cachable misses.
-fn fill(block: &Block) -> Tally {
-    let sizes = &block.class(Class::Miss).size;
-    Tally { count: sizes.count(), bytes: sizes.sum() as u64 }
 }
 
 fn thread_cpu() -> u64 {

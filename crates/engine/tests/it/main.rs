@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use polygraph_engine::{ClientJob, Job, Listeners, Outcome, ServerJob, StartRule, run};
+use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
 use polygraph_link::SECOND;
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Origin};
@@ -75,6 +75,7 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         phases: schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
+        contents: Vec::new(),
     }
 }
 
@@ -83,9 +84,9 @@ fn test(case: Case) -> Result {
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
     let only = || vec![Phase { name: "meas".into(), log_stats: true, goal: case.goal, ..Phase::default() }];
     let schedule = case.schedule.unwrap_or_else(|| Schedule { phases: only(), working_set: None });
-    let listeners = Listeners::bind(ANY_PORT, case.loops).unwrap();
-    let origin = listeners.address();
-    let unused = Listeners::bind(ANY_PORT, 1).unwrap().address();
+    let reserved = Reserved::new(ANY_PORT).unwrap();
+    let origin = reserved.address();
+    let nobody = Reserved::new(ANY_PORT).unwrap();
     let properties = Properties { seed: Seed(1), size: Distr::Exp { mean: 5000.0 } };
     let mut ids: Vec<IdSource> = (0..case.loops as u32).map(|i| IdSource::reproducible(1, i)).collect();
     let group = ids[0].fresh();
@@ -97,7 +98,7 @@ fn test(case: Case) -> Result {
         proxy: None,
         origins: vec![Origin {
             authority: origin.to_string(),
-            address: if case.nobody_home { unused } else { origin },
+            address: if case.nobody_home { nobody.address() } else { origin },
         }],
         http_minor: case.http_minor,
         load: case.load,
@@ -129,13 +130,14 @@ fn test(case: Case) -> Result {
         client: Some(ClientJob {
             settings: client,
             ports: case.ports,
-            loops: case.loops,
+            layout: Layout::threads(case.loops),
             ids,
             header: header(Side::Client, &schedule),
             log: Some(path("client.log")),
         }),
         server: Some(ServerJob {
-            sites: vec![(server, listeners)],
+            sites: vec![(server, reserved)],
+            layout: Layout::threads(case.loops),
             header: header(Side::Server, &schedule),
             log: Some(path("server.log")),
         }),
@@ -242,7 +244,7 @@ fn a_silent_server_means_timeouts_and_the_end() {
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
-    assert!(result.client.errors[ErrorKind::Timeout.index()] >= 10);
+    assert!(result.client.errors[ErrorKind::Timeout] >= 10);
     assert_eq!(result.client.ok_count(), 0);
 }
 
@@ -254,7 +256,7 @@ fn nobody_home() {
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
-    assert_eq!(result.client.errors[ErrorKind::ConnectFailed.index()], result.client.failed_count());
+    assert_eq!(result.client.errors[ErrorKind::ConnectFailed], result.client.failed_count());
 }
 
 #[test]
@@ -267,7 +269,7 @@ fn the_limit_of_open_connections_holds() {
         ..Case::default()
     });
     assert_eq!(result.client.conns.peak, 50);
-    assert!(result.client.errors[ErrorKind::TooManyOpen.index()] > 500);
+    assert!(result.client.errors[ErrorKind::TooManyOpen] > 500);
 }
 
 #[test]
@@ -365,4 +367,15 @@ fn a_ramp_along_transactions_follows_their_count() {
     let last = result.logs[0].intervals().filter(|interval| interval.phase == 1);
     let started: u64 = last.map(|interval| interval.block.xacts.entered).sum();
     assert!((started as f64 - 400.0).abs() < 5.0 * 20.0, "{started} started while falling");
+}
+
+#[test]
+fn an_address_in_use_is_found_out_and_named() {
+    let taken = std::net::TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap();
+    assert_eq!(Reserved::new(taken).unwrap().address(), taken, "nobody is there any more");
+    let _taken = std::net::TcpListener::bind(taken).unwrap();
+    assert_eq!(Reserved::new(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    // A loop that comes too late finds out, too, and says where.
+    let error = polygraph_engine::listen::listen(taken).unwrap_err();
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
 }
