@@ -73,7 +73,7 @@ fn check<L: Link>(crew: &Crew<L>, order: &Order, facts: &Facts) -> Result<(), Fa
 }
 
 fn is_ours(facts: &Facts) -> bool {
-    facts.marks.xact.is_some() || facts.marks.target
+    facts.marks.xact.is_some() || facts.marks.target.is_some()
 }
 
 /// What is wrong with a reply but lets the transaction succeed.

@@ -3,14 +3,21 @@
 //! * [`head`]: views of request and reply heads, read in place (RFC 9112).
 //! * [`body`]: how long a body is and where it ends (RFC 9112, section 6).
 //! * [`url`]: the benchmark's URL grammar: object id to path and back.
-//! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand.
-//! * [`date`]: HTTP dates.
+//! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and [`target`] are the values of some.
+//! * [`date`]: HTTP dates; [`decimal`]: numbers.
+//! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
+//! * [`multipart`]: several ranges in one body.
 
 pub mod body;
 pub mod date;
+pub mod decimal;
 pub mod head;
 pub mod marks;
+pub mod multipart;
+pub mod range;
+pub mod target;
 pub mod url;
+pub mod worlds;
 
 pub use body::{BodyError, BodyReader, Framing};
 pub use head::{HeadError, ReplyHead, RequestHead, parse_reply, parse_request};
