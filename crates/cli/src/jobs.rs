@@ -238,6 +238,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         phases: test.schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
+        contents: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The books of one side: merges what its loops hand over into intervals, writes the log, tells observers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::limits;
 use crate::worker::HandOver;
 
-/// Examples of errors written per interval, at most.
-const SAMPLES_PER_INTERVAL: usize = 20;
+/// Examples of errors of one class written per interval, at most.
+const SAMPLES_PER_CLASS: usize = 4;
 
 /// The books of one side of a run.
 #[derive(Debug)]
@@ -135,12 +135,13 @@ impl Ledger {
         interval.rss_bytes = limits::resident_bytes();
         self.unfinished = interval.block.xacts.last;
         self.delivered = interval.end_ns;
-        samples.truncate(SAMPLES_PER_INTERVAL);
+        keep_few(&mut samples);
         let mut records = vec![Record::Interval(Box::new(interval))];
         records.extend(samples.into_iter().map(|sample| Record::ErrorSample {
             at_ns: self.since_start(sample.at_ns),
             kind: sample.kind,
-            detail: sample.detail,
+            detail: sample.evidence.detail,
+            facts: sample.evidence.facts,
         }));
         for record in &records {
             self.write(record)?;
@@ -172,6 +173,17 @@ impl Ledger {
         records.push(end);
         Ok(records)
     }
+}
+
+/// The earliest examples of each class, whatever loop they are from, in the order of time.
+fn keep_few(samples: &mut Vec<Sample>) {
+    samples.sort_by_key(|sample| sample.at_ns);
+    let mut kept = HashMap::new();
+    samples.retain(|sample| {
+        let count = kept.entry(sample.kind).or_insert(0);
+        *count += 1;
+        *count <= SAMPLES_PER_CLASS
+    });
 }
 
 /// Time of day minus monotonic time, in nanoseconds: constant unless the clock is set.

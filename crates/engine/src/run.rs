@@ -137,11 +137,7 @@ struct SideState {
 
 impl SideState {
     fn totals(&self) -> Totals {
-        self.gauges.iter().map(|gauge| gauge.totals()).fold(Totals::default(), |a, b| Totals {
-            started: a.started + b.started,
-            ok: a.ok + b.ok,
-            failed: a.failed + b.failed,
-        })
+        self.gauges.iter().map(|gauge| gauge.totals()).sum()
     }
 
     fn connections(&self) -> u64 {

@@ -30,6 +30,8 @@ pub struct Gauge {
     started: AtomicU64,
     ok: AtomicU64,
     failed: AtomicU64,
+    fills: AtomicU64,
+    fill_bytes: AtomicU64,
     connections: AtomicU64,
 }
 
@@ -37,7 +39,13 @@ impl Gauge {
     /// Transactions so far.
     pub fn totals(&self) -> Totals {
         let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        Totals { started: load(&self.started), ok: load(&self.ok), failed: load(&self.failed) }
+        Totals {
+            started: load(&self.started),
+            ok: load(&self.ok),
+            failed: load(&self.failed),
+            fills: load(&self.fills),
+            fill_bytes: load(&self.fill_bytes),
+        }
     }
 
     /// Connections opened or accepted so far.
@@ -50,6 +58,8 @@ impl Gauge {
         store(&self.started, totals.started);
         store(&self.ok, totals.ok);
         store(&self.failed, totals.failed);
+        store(&self.fills, totals.fills);
+        store(&self.fill_bytes, totals.fill_bytes);
         store(&self.connections, connections);
     }
 }

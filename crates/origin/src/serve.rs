@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 
 use polygraph_link::{Conn, Link, Nanos, nanos};
-use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_stats::{Class, ErrorKind, Finished, Recorder};
 use polygraph_traffic::Stream;
 
 use crate::content::Body;
@@ -200,9 +200,12 @@ impl<L: Link> Site<L> {
                 let cachable = request.oid.is_some_and(|oid| self.settings.properties.cachable(&oid));
                 self.recorder.with(|block| {
                     block.bytes_written += size;
-                    let stats = block.class_mut(if cachable { Class::Miss } else { Class::Uncachable });
-                    stats.rptm_us.record((now - started) / 1000);
-                    stats.size.record(size);
+                    block.finish(&Finished {
+                        class: if cachable { Class::Miss } else { Class::Uncachable },
+                        rptm_us: (now - started) / 1000,
+                        size,
+                        ..Finished::default()
+                    });
                 });
                 true
             }

@@ -390,7 +390,7 @@ fn dotted(table: &mut Table) {
 
 /// How often an error was counted.
 pub(crate) fn error_count(block: &Block, kind: ErrorKind) -> f64 {
-    block.errors.get(kind.index()).copied().unwrap_or(0) as f64
+    block.errors[kind] as f64
 }
 
 #[cfg(test)]

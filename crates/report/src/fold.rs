@@ -336,7 +336,7 @@ fn samples(logs: &[&Log], start_unix_ns: u64) -> Vec<Sample> {
     for log in logs {
         let offset = offset_s(log, start_unix_ns);
         for record in &log.log.records {
-            if let Record::ErrorSample { at_ns, kind, detail } = record {
+            if let Record::ErrorSample { at_ns, kind, detail, .. } = record {
                 all.push(Sample { at_s: offset + *at_ns as f64 * 1e-9, kind: *kind, detail: detail.clone() });
             }
         }

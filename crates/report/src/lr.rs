@@ -126,7 +126,7 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
         Record::Comment { at_ns, level, text } => {
             (*level <= options.verbosity).then(|| stamp(*at_ns as f64 * 1e-9) + text)
         }
-        Record::ErrorSample { at_ns, kind, detail } => {
+        Record::ErrorSample { at_ns, kind, detail, .. } => {
             said(*at_ns, format!("error: ({}) {}: {detail}", kind.number(), kind.text()))
         }
         Record::End { at_ns, reason, unfinished } => {

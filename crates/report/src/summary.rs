@@ -3,8 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use polygraph_stats::ErrorKind;
-
 use crate::figures::value;
 use crate::fold::RunFacts;
 use crate::text::{duration, ms, number};
@@ -57,12 +55,14 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             );
         }
         let ended = number(Some(headline.scope.ended_count() as f64), 0);
-        let most = ErrorKind::all()
-            .filter(|kind| kind.fails())
-            .map(|kind| (headline.scope.block.errors.get(kind.index()).copied().unwrap_or(0), kind))
-            .max_by_key(|(count, _)| *count)
-            .filter(|(count, _)| *count > 0)
-            .map_or_else(String::new, |(count, kind)| format!("; {count} times: {}", kind.text()));
+        let most = headline
+            .scope
+            .block
+            .errors
+            .iter()
+            .filter(|(kind, _)| kind.fails())
+            .max_by_key(|(_, count)| *count)
+            .map_or_else(String::new, |(kind, count)| format!("; {count} times: {}", kind.text()));
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
         row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
     }

@@ -166,7 +166,12 @@ impl Run {
                     let sample = self.count(&mut block, &xacts[index], at, begins);
                     if let Some((kind, detail)) = sample.filter(|_| samples < 4) {
                         samples += 1;
-                        write(Record::ErrorSample { at_ns: (at * SECOND) as u64, kind, detail });
+                        write(Record::ErrorSample {
+                            at_ns: (at * SECOND) as u64,
+                            kind,
+                            detail,
+                            facts: Vec::new(),
+                        });
                     }
                 }
                 block.close((end * SECOND) as u64);
@@ -270,6 +275,7 @@ impl Run {
             phases: ["warm", "meas", "cool"].into_iter().enumerate().map(plan).collect(),
             offered_rate: (side == Side::Client).then_some(self.rate),
             offered_dhr: Some(0.55),
+            contents: Vec::new(),
         }
     }
 }

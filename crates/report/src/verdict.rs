@@ -32,6 +32,7 @@
 //! Growth is judged on transactions, not on open connections: pools of idle persistent connections may well
 //! grow all the time without harm.
 
+use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind};
 
 use crate::figures::error_count;
@@ -518,24 +519,10 @@ enum Blame {
 }
 
 fn blame(kind: ErrorKind) -> Blame {
-    use ErrorKind as K;
-    match kind {
-        K::Timeout | K::ConnectFailed | K::TooManyOpen => Blame::Slow,
-        K::NoPort | K::NoDescriptor | K::System => Blame::Bench,
-        K::ForeignReply
-        | K::ForeignRequest
-        | K::BodyShort
-        | K::HeadShort
-        | K::BodyLong
-        | K::NoReply
-        | K::BadHead
-        | K::BadStatus
-        | K::HeadTooLarge
-        | K::UncachableHit
-        | K::Stale
-        | K::BadCoding
-        | K::Reset
-        | K::WrongObject => Blame::Device,
+    match kind.nature() {
+        Nature::Content | Nature::Caching | Nature::Message | Nature::Access => Blame::Device,
+        Nature::Slow => Blame::Slow,
+        Nature::Bench => Blame::Bench,
     }
 }
 

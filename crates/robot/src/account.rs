@@ -1,7 +1,7 @@
 //! What a finished transaction counts as.
 
 use polygraph_link::{Link, Nanos};
-use polygraph_stats::{Class, ErrorKind};
+use polygraph_stats::{Class, ErrorKind, Finished};
 
 use crate::crew::Crew;
 use crate::exchange::Fault;
@@ -37,13 +37,15 @@ pub fn settle<L: Link>(crew: &Crew<L>, order: &Order, started: Nanos, outcome: R
             let class = class_of(order, &facts);
             recorder.with(|block| {
                 block.xacts.leave(now);
-                let stats = block.class_mut(class);
-                stats.rptm_us.record((now - started) / 1000);
-                stats.due_rptm_us.record((now - order.due) / 1000);
-                stats.size.record(facts.size());
-                if order.offers_hit() {
-                    block.offered_hits.add(facts.size());
-                }
+                block.finish(&Finished {
+                    class,
+                    rptm_us: (now - started) / 1000,
+                    due_rptm_us: Some((now - order.due) / 1000),
+                    size: facts.size(),
+                    offered_hit: order.offers_hit(),
+                    first: !order.repeat,
+                    ..Finished::default()
+                });
             });
             note(crew, order, &facts, class, now);
         }

@@ -72,6 +72,7 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         phases: schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
+        contents: Vec::new(),
     }
 }
 
@@ -246,7 +247,7 @@ fn a_silent_server_means_timeouts_and_the_end() {
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
-    assert!(result.client.errors[ErrorKind::Timeout.index()] >= 10);
+    assert!(result.client.errors[ErrorKind::Timeout] >= 10);
     assert_eq!(result.client.ok_count(), 0);
 }
 
@@ -258,7 +259,7 @@ fn nobody_home() {
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
-    assert_eq!(result.client.errors[ErrorKind::ConnectFailed.index()], result.client.failed_count());
+    assert_eq!(result.client.errors[ErrorKind::ConnectFailed], result.client.failed_count());
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn the_limit_of_open_connections_holds() {
         ..Case::default()
     });
     assert_eq!(result.client.conns.peak, 50);
-    assert!(result.client.errors[ErrorKind::TooManyOpen.index()] > 500);
+    assert!(result.client.errors[ErrorKind::TooManyOpen] > 500);
 }
 
 #[test]
