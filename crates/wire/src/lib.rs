@@ -3,12 +3,17 @@
 //! * [`head`]: views of request and reply heads, read in place (RFC 9112).
 //! * [`body`]: how long a body is and where it ends (RFC 9112, section 6).
 //! * [`url`]: the benchmark's URL grammar: object id to path and back.
+//! * [`uri`]: any URL taken apart, references resolved (RFC 3986).
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and [`target`] are the values of some.
+//! * [`auth`]: challenges and answers of Basic and Digest (RFC 7617, 7616).
+//! * [`cookie`]: cookies (RFC 6265).
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
 //! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
 
+pub mod auth;
 pub mod body;
+pub mod cookie;
 pub mod date;
 pub mod decimal;
 pub mod head;
@@ -16,6 +21,7 @@ pub mod marks;
 pub mod multipart;
 pub mod range;
 pub mod target;
+pub mod uri;
 pub mod url;
 pub mod worlds;
 
