@@ -7,6 +7,7 @@
 //! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and [`target`] are the values of some.
 //! * [`auth`]: challenges and answers of Basic and Digest (RFC 7617, 7616).
 //! * [`cookie`]: cookies (RFC 6265).
+//! * [`markup`], [`raw_uris`]: links in bodies.
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
 //! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
@@ -16,10 +17,13 @@ pub mod body;
 pub mod cookie;
 pub mod date;
 pub mod decimal;
+mod entities;
 pub mod head;
+pub mod markup;
 pub mod marks;
 pub mod multipart;
 pub mod range;
+pub mod raw_uris;
 pub mod target;
 pub mod uri;
 pub mod url;
