@@ -5,8 +5,9 @@ use std::io::Write;
 use flate2::write::MultiGzDecoder;
 use md5::{Digest, Md5};
 use polygraph_stats::ErrorKind;
+use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{Body, Catalog, Method};
-use polygraph_wire::multipart;
+use polygraph_wire::multipart::{self, MultipartError};
 use polygraph_wire::range::ContentRange;
 
 use crate::order::Order;
@@ -66,8 +67,10 @@ impl Comparison {
 /// How content becomes what is compared.
 #[derive(Debug)]
 enum Way {
-    /// It is not compared.
+    /// It is not looked at.
     Ignored,
+    /// Nobody knows what it has to be, but it may lead somewhere.
+    Unknown,
     /// As it is.
     Plain(Comparison),
     /// Compressed.
@@ -95,6 +98,12 @@ impl Write for Sink {
 #[derive(Debug)]
 struct Parts {
     reader: multipart::Reader,
+    seen: Seen,
+}
+
+/// The parts seen so far.
+#[derive(Debug)]
+struct Seen {
     whole: Body,
     current: Option<Comparison>,
     problem: Option<(ErrorKind, String)>,
@@ -105,7 +114,6 @@ struct Parts {
 }
 
 /// The content of one reply.
-#[derive(Debug)]
 pub struct Entity<'a> {
     catalog: &'a Catalog,
     order: &'a Order,
@@ -163,7 +171,7 @@ impl<'a> Entity<'a> {
                 if facts.length.is_some_and(|length| length != range.len()) {
                     return Err(ErrorKind::BadRange);
                 }
-                if !self.was_asked_for(range.first(), range.len(), 1) {
+                if !asked_for(self.order, size, range.len(), 1) {
                     return Err(ErrorKind::TooMuchRange);
                 }
                 let mut body = self.expected();
@@ -176,35 +184,11 @@ impl<'a> Entity<'a> {
                 let reader = boundary.and_then(|boundary| multipart::Reader::new(boundary).ok());
                 let Some(reader) = reader else { return Err(ErrorKind::MultipartBoundary) };
                 let whole = self.expected();
-                self.way = Way::Parts(Box::new(Parts {
-                    reader,
-                    whole,
-                    current: None,
-                    problem: None,
-                    bytes: 0,
-                    count: 0,
-                    equal: 0,
-                }));
+                let seen = Seen { whole, current: None, problem: None, bytes: 0, count: 0, equal: 0 };
+                self.way = Way::Parts(Box::new(Parts { reader, seen }));
             }
         }
         Ok(())
-    }
-
-    /// True if so many bytes in so many parts, the first one at `first`, are not more than the request asked for.
-    fn was_asked_for(&self, _first: u64, bytes: u64, parts: usize) -> bool {
-        use polygraph_traffic::ranges::RangeSpec;
-        let size = self.size();
-        let Some(ranges) = &self.order.ranges else { return false };
-        let asked: u64 = ranges
-            .iter()
-            .map(|spec| match *spec {
-                RangeSpec::From(first, last) => {
-                    last.map_or(size, |last| last.saturating_add(1)).min(size).saturating_sub(first)
-                }
-                RangeSpec::Suffix(length) => length.min(size),
-            })
-            .sum();
-        parts <= ranges.len() && bytes <= asked
     }
 
     /// What is wrong with the complete content, if anything, and how much of it was compared.
@@ -229,7 +213,7 @@ impl<'a> Entity<'a> {
             }
         }
         match self.way {
-            Way::Ignored => {}
+            Way::Ignored | Way::Unknown => {}
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
                 note(&mut problem, comparison.verdict());
@@ -249,17 +233,17 @@ impl<'a> Entity<'a> {
                 }
             }
             Way::Parts(parts) => {
-                let mut parts = *parts;
-                parts.end_part();
-                verified.bytes = parts.equal;
-                note(&mut problem, parts.problem);
-                if !parts.reader.is_done() {
+                let Parts { reader, mut seen } = *parts;
+                seen.end_part();
+                verified.bytes = seen.equal;
+                note(&mut problem, seen.problem);
+                if !reader.is_done() {
                     let text = "the last boundary is missing".to_owned();
                     note(&mut problem, Some((ErrorKind::MultipartBoundary, text)));
                 }
-                let Some(ranges) = &self.order.ranges else { return (problem, verified) };
-                if parts.count > ranges.len() {
-                    let text = format!("{} parts for {} ranges", parts.count, ranges.len());
+                if !asked_for(self.order, size, seen.bytes, seen.count) {
+                    let text =
+                        format!("{} bytes in {} parts are more than asked for", seen.bytes, seen.count);
                     note(&mut problem, Some((ErrorKind::TooMuchRange, text)));
                 }
             }
@@ -268,7 +252,28 @@ impl<'a> Entity<'a> {
     }
 }
 
-impl Parts {
+/// True if so many bytes in so many parts of an object of `size` bytes are not more than `order` asks for.
+fn asked_for(order: &Order, size: u64, bytes: u64, parts: usize) -> bool {
+    let Some(ranges) = &order.ranges else { return false };
+    let asked = ranges.iter().map(|spec| match *spec {
+        RangeSpec::From(first, last) => {
+            last.map_or(size, |last| last.saturating_add(1)).min(size).saturating_sub(first)
+        }
+        RangeSpec::Suffix(length) => length.min(size),
+    });
+    parts <= ranges.len() && bytes <= asked.sum()
+}
+
+impl Seen {
+    fn begin_part(&mut self, first: u64, length: u64) {
+        self.end_part();
+        self.count += 1;
+        let mut body = self.whole.clone();
+        body.advance(first);
+        body.truncate(length);
+        self.current = Some(Comparison::new(body));
+    }
+
     fn end_part(&mut self) {
         if let Some(comparison) = self.current.take() {
             self.equal += comparison.equal;
@@ -277,36 +282,30 @@ impl Parts {
             }
         }
     }
+}
 
+impl Parts {
     fn take(&mut self, bytes: &[u8]) {
-        let mut reader = std::mem::replace(&mut self.reader, multipart::Reader::finished());
-        let fed = reader.feed(bytes, |piece| match piece {
-            multipart::Piece::Part(range, _) => {
-                self.end_part();
-                self.count += 1;
-                let mut body = self.whole.clone();
-                body.advance(range.first());
-                body.truncate(range.len());
-                self.current = Some(Comparison::new(body));
-            }
+        let seen = &mut self.seen;
+        let fed = self.reader.feed(bytes, |piece| match piece {
+            multipart::Piece::Part(range, _) => seen.begin_part(range.first(), range.len()),
             multipart::Piece::Data(data) => {
-                self.bytes += data.len() as u64;
-                if let Some(current) = &mut self.current {
+                seen.bytes += data.len() as u64;
+                if let Some(current) = &mut seen.current {
                     current.take(data);
                 }
             }
         });
-        self.reader = reader;
         if let Err(e) = fed
-            && self.problem.is_none()
+            && seen.problem.is_none()
         {
             let kind = match e {
-                multipart::MultipartError::Boundary => ErrorKind::MultipartBoundary,
-                multipart::MultipartError::Garbage => ErrorKind::MultipartGarbage,
-                multipart::MultipartError::Token => ErrorKind::MultipartTokenLong,
-                _ => ErrorKind::MultipartContent,
+                MultipartError::Boundary => ErrorKind::MultipartBoundary,
+                MultipartError::Garbage => ErrorKind::MultipartGarbage,
+                MultipartError::Long => ErrorKind::MultipartTokenLong,
+                MultipartError::Part => ErrorKind::MultipartContent,
             };
-            self.problem = Some((kind, e.to_string()));
+            seen.problem = Some((kind, e.to_string()));
         }
     }
 }
@@ -318,7 +317,7 @@ impl Content for Entity<'_> {
         if !partial && facts.status != 416 && rare.is_some_and(|rare| rare.range.is_some()) {
             return Err(ErrorKind::UnexpectedRange);
         }
-        if !matches!(facts.status, 200 | 206) || self.order.foreign.is_some() {
+        if !matches!(facts.status, 200 | 206) {
             self.links = None;
             return Ok(());
         }
@@ -328,11 +327,20 @@ impl Content for Entity<'_> {
             return Ok(());
         }
         if let Some(links) = &mut self.links
-            && !links.concern(self.catalog, self.order, rare.and_then(|rare| rare.content_type.as_deref()))
+            && !links.concern(
+                self.catalog,
+                self.order,
+                rare.and_then(|rare| rare.content_type.as_deref()),
+                rare.and_then(|rare| rare.server.as_deref()),
+            )
         {
             self.links = None;
         }
         if self.order.method == Method::Head {
+            return Ok(());
+        }
+        if self.order.foreign.is_some() {
+            self.way = Way::Unknown;
             return Ok(());
         }
         if partial {
@@ -347,9 +355,7 @@ impl Content for Entity<'_> {
         };
         let comparison = Comparison::new(self.catalog.body(&self.order.oid, url.as_bytes()));
         self.way = match facts.coding {
-            Coding::Gzip => {
-                Way::Gzip(Box::new(MultiGzDecoder::new(Sink(comparison, Vec::new()))))
-            }
+            Coding::Gzip => Way::Gzip(Box::new(MultiGzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
         };
         Ok(())
@@ -361,6 +367,11 @@ impl Content for Entity<'_> {
         }
         match &mut self.way {
             Way::Ignored => {}
+            Way::Unknown => {
+                if let Some(links) = &mut self.links {
+                    links.take(bytes);
+                }
+            }
             Way::Plain(comparison) => {
                 comparison.take(bytes);
                 if let Some(links) = &mut self.links {

@@ -1,12 +1,13 @@
 //! What a request asks for, and under which transaction id.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{
-    Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream, UniqId,
-    World, WorldFacts,
+    Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
+    UniqId, World, WorldFacts,
 };
 
 use crate::page::Page;
@@ -54,6 +55,8 @@ pub struct Order {
     pub foreign: Option<Rc<str>>,
     /// Launches that were left out in advance for embedded objects.
     pub planned: u32,
+    /// Where the request goes, if that is known: embedded objects come from where their container came from.
+    pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
     pub page: Option<Rc<Page>>,
 }
@@ -204,6 +207,7 @@ impl Chooser {
             ranges: None,
             foreign: None,
             planned: 0,
+            hop: None,
             page: None,
         };
         if kind == RequestKind::Range {
@@ -298,6 +302,7 @@ impl Chooser {
             ranges: None,
             foreign: Some(Rc::from(url)),
             planned: 0,
+            hop: None,
             page: None,
         }
     }

@@ -10,6 +10,7 @@ pub struct Page {
     /// Start of the container's transaction.
     pub started: Nanos,
     open: Cell<u32>,
+    parts: Cell<u64>,
     bytes: Cell<u64>,
     failed: Cell<bool>,
 }
@@ -17,12 +18,24 @@ pub struct Page {
 impl Page {
     /// A page with its container as the only transaction so far.
     pub fn new(started: Nanos) -> Page {
-        Page { started, open: Cell::new(1), bytes: Cell::new(0), failed: Cell::new(false) }
+        Page {
+            started,
+            open: Cell::new(1),
+            parts: Cell::new(1),
+            bytes: Cell::new(0),
+            failed: Cell::new(false),
+        }
     }
 
     /// One more transaction belongs to the page.
     pub fn enter(&self) {
         self.open.set(self.open.get() + 1);
+        self.parts.set(self.parts.get() + 1);
+    }
+
+    /// Number of transactions that belong to the page.
+    pub fn parts(&self) -> u64 {
+        self.parts.get()
     }
 
     /// A transaction of the page has ended, with a reply of so many bytes or, with `None`, in failure. Returns

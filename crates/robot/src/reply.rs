@@ -2,10 +2,10 @@
 
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::{self, BodyError, BodyReader, Framing};
-use polygraph_wire::head::{self, Header, HeadError, ReplyHead, has_token};
+use polygraph_wire::date;
+use polygraph_wire::head::{self, HeadError, Header, ReplyHead, has_token};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
-use polygraph_wire::date;
 
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 64 * 1024;
