@@ -5,13 +5,11 @@
 //! 1. [`serve`]: a connection is served, request by request.
 //! 2. [`request`]: what the request asks for.
 //! 3. [`reply`]: the head and body of the answer, after the think time.
-//! 4. [`content`]: the bytes of bodies.
 
-pub mod content;
 pub mod reply;
 pub mod request;
 pub mod serve;
 pub mod settings;
 
-pub use serve::Site;
-pub use settings::Settings;
+pub use serve::{Origin, Site};
+pub use settings::{Cookies, Farm, House, Redirects, Server};

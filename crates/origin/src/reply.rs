@@ -1,10 +1,9 @@
 //! The head of a reply, as PolyMix-1 has it.
 
-use polygraph_traffic::{Oid, Properties, UniqId};
+use polygraph_traffic::{Body, Catalog, Oid, UniqId};
 use polygraph_wire::date;
 use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
 
-use crate::content::Body;
 use crate::request::{Method, Request};
 
 /// `Last-Modified` of every object: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store nothing without it.
@@ -63,7 +62,7 @@ impl ReplyWriter {
     pub fn write(
         &self,
         request: &Request,
-        properties: &Properties,
+        catalog: &Catalog,
         now: &[u8; 29],
         last: bool,
         out: &mut Vec<u8>,
@@ -76,10 +75,10 @@ impl ReplyWriter {
         };
         out.extend_from_slice(if self.minor_version == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" });
         out.extend_from_slice(status);
-        let mut body = Body::EMPTY;
+        let mut body = Body::empty();
         if let Some(oid) = object {
-            body = Body::of(properties, &oid);
-            out.extend_from_slice(if properties.cachable(&oid) { CACHABLE } else { UNCACHABLE });
+            body = catalog.body(&oid, b"");
+            out.extend_from_slice(if catalog.cachable(&oid) { CACHABLE } else { UNCACHABLE });
             out.extend_from_slice(&self.last_modified);
         }
         out.extend_from_slice(b"Date: ");
@@ -102,7 +101,7 @@ impl ReplyWriter {
             out.extend_from_slice(b"\r\n");
         }
         out.extend_from_slice(b"\r\n");
-        if request.method == Method::Head || answer(request) != Answer::Full { Body::EMPTY } else { body }
+        if request.method == Method::Head || answer(request) != Answer::Full { Body::empty() } else { body }
     }
 }
 
@@ -128,7 +127,7 @@ mod tests {
 
     fn reply(head: &str) -> (String, u64, Framing) {
         let (request, _) = crate::request::read(head.as_bytes()).unwrap().unwrap();
-        let properties = Properties { seed: Seed(1), size: Distr::Const(1234.0) };
+        let properties = Catalog::classic(Seed(1), Distr::Const(1234.0));
         let writer = ReplyWriter::new("127.0.0.1:80", UniqId::default(), 1);
         let mut out = Vec::new();
         let body = writer.write(&request, &properties, b"Sun, 06 Nov 1994 08:49:37 GMT", false, &mut out);
