@@ -115,6 +115,10 @@ impl Link for Net {
         date
     }
 
+    fn unix_seconds(&self) -> i64 {
+        clock_gettime(ClockId::RealtimeCoarse).tv_sec
+    }
+
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()> {
         self.0.timers.sleep_until(at)
     }

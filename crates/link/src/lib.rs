@@ -50,6 +50,9 @@ pub trait Link: Clone + 'static {
     /// The time of day as an HTTP date, to the second.
     fn http_date(&self) -> [u8; 29];
 
+    /// The time of day in seconds since 1970.
+    fn unix_seconds(&self) -> i64;
+
     /// Completes at `at` or, on a loaded machine, later, never earlier.
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()>;
 

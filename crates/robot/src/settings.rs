@@ -129,8 +129,8 @@ pub struct Profile {
     pub proxies: Vec<SocketAddr>,
     /// Share of embedded objects that are requested (0 to 1).
     pub embed_recur: f64,
-    /// Tag and attribute of links to embedded objects, for example `embed` and `src`.
-    pub container_tags: Vec<(String, String)>,
+    /// Tags and attributes of links to embedded objects, for example `<embed src>`.
+    pub container_tags: Vec<String>,
     /// Versions of HTTP, drawn once for each robot: 0 for 1.0, 1 for 1.1.
     pub http_minor: Selector<u8>,
     /// Requests per connection; draws are truncated, to at least 1.
@@ -197,7 +197,7 @@ impl Profile {
             origins: Selector::default(),
             proxies: Vec::new(),
             embed_recur: 0.0,
-            container_tags: vec![("embed".to_owned(), "src".to_owned())],
+            container_tags: vec!["<embed src>".to_owned()],
             http_minor: Selector::only(1),
             requests_per_connection: Distr::Const(1.0),
             idle_timeout: None,

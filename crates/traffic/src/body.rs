@@ -41,6 +41,15 @@ impl Filler {
     }
 }
 
+/// True if `sample`, of at least eight bytes, occurs in one of the fillers: it is text of some object.
+pub fn is_filler(sample: &[u8]) -> bool {
+    let occurs = |filler: Filler| {
+        let period = &filler.bytes()[..PERIOD + sample.len()];
+        period.windows(sample.len()).any(|window| window == sample)
+    };
+    sample.len() >= 8 && (occurs(Filler::Text) || occurs(Filler::Data))
+}
+
 fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
     let mut rng = Seed(0).stream(purpose, 0);
     let period: Vec<u8> = (0..PERIOD).map(|_| byte(rng.below(values))).collect();

@@ -6,17 +6,19 @@
 pub mod chart;
 mod charts;
 mod tables;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use askama::Template;
+use polygraph_stats::ErrorKind;
 use polygraph_stats::log::LogError;
 
 use crate::figures::{self, value};
-use crate::fold::{FoldError, Log, ProcessFacts, RunFacts, Sample, fold};
-use crate::text;
+use crate::fold::{FoldError, Log, ProcessFacts, RunFacts, Sample, SideFacts, fold};
 use crate::verdict::Weight;
+use crate::{correctness, misses, text};
 use chart::Drawn;
 use tables::Table;
 
@@ -70,6 +72,8 @@ struct Section {
     id: &'static str,
     title: &'static str,
     about: &'static str,
+    /// Conclusions, a paragraph each.
+    notes: Vec<String>,
     tables: Vec<Table>,
     charts: Vec<Drawn>,
     samples: Vec<Example>,
@@ -80,6 +84,7 @@ struct Example {
     at: String,
     class: String,
     detail: String,
+    facts: Vec<(String, String)>,
 }
 
 /// A process: what was run, and how to run it again.
@@ -235,6 +240,7 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         id,
         title,
         about,
+        notes: Vec::new(),
         tables: tables.into_iter().flatten().collect(),
         charts: charts.into_iter().flatten().collect(),
         samples: Vec::new(),
@@ -249,10 +255,37 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
     if errors.tables.is_empty() {
         errors.about = "None: no transaction failed, and no fault was noted.";
     }
-    errors.samples = facts
-        .sides()
-        .flat_map(|side| side.samples.iter().map(|sample| example(sample, side.side.name())))
-        .collect();
+    let examples = |wanted: fn(ErrorKind) -> bool| -> Vec<Example> {
+        let of_side = |side: &'_ SideFacts| {
+            let wanted = side.samples.iter().filter(move |sample| wanted(sample.kind));
+            wanted.map(|sample| example(sample, side.side.name())).collect::<Vec<_>>()
+        };
+        facts.sides().flat_map(of_side).collect()
+    };
+    errors.samples = examples(|kind| !correctness::concerns(kind));
+    let found = correctness::of_run(facts);
+    let mut right = section(
+        "correctness",
+        "Correctness",
+        "Whether replies were what the servers had made for these requests, and whether the rules of caching were \
+         kept, over the whole run.",
+        vec![wire::findings(&found)],
+        Vec::new(),
+    );
+    right.notes.push(found.conclusion());
+    right.samples = examples(correctness::concerns);
+    let mut hits = section(
+        "hits",
+        "Hit ratio",
+        "A hit is a reply that did not come first hand from our servers: known from marks in requests and \
+         replies, never from what the device says. Offered hits are repeats of cachable objects.",
+        vec![tables::hits(facts)],
+        vec![charts::hit_ratio(facts)],
+    );
+    if let Some(story) = misses::explain(facts) {
+        hits.tables.push(wire::missed(&story));
+        hits.notes = story.sentences;
+    }
     vec![
         section(
             "load",
@@ -275,19 +308,25 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
                 charts::percentiles(facts),
             ],
         ),
+        hits,
+        right,
         section(
-            "hits",
-            "Hit ratio",
-            "A hit is a reply that did not come first hand from our servers: known from marks in requests and \
-             replies, never from what the device says. Offered hits are repeats of cachable objects.",
-            vec![tables::hits(facts)],
-            vec![charts::hit_ratio(facts)],
+            "traffic",
+            "Kinds of requests and content",
+            "What was asked for, and how each kind fared. Only plain requests take part in hit ratios.",
+            vec![
+                wire::requests(facts),
+                wire::contents(facts),
+                wire::pages(facts),
+                wire::validations(facts),
+            ],
+            Vec::new(),
         ),
         section(
             "connections",
             "Connections and concurrent transactions",
             "How much was going on at a time. Transactions that pile up show a device that cannot follow.",
-            vec![tables::connections(facts)],
+            vec![tables::connections(facts), wire::closes(facts), wire::exchange(facts)],
             vec![charts::levels(facts)],
         ),
         errors,
@@ -307,7 +346,7 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         ),
     ]
     .into_iter()
-    .filter(|section| section.id == "errors" || !section.tables.is_empty() || !section.charts.is_empty())
+    .filter(|section| ["errors", "correctness"].contains(&section.id) || !section.tables.is_empty() || !section.charts.is_empty())
     .collect()
 }
 
@@ -316,6 +355,7 @@ fn example(sample: &Sample, side: &str) -> Example {
         at: format!("{:.3} s", sample.at_s),
         class: format!("{} {} ({side})", sample.kind.number(), sample.kind.text()),
         detail: sample.detail.clone(),
+        facts: sample.facts.clone(),
     }
 }
 
