@@ -28,10 +28,11 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{
     Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
 };
-use polygraph_pgl::value::Shape;
+use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_robot::{Field, Verify};
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
+use polygraph_traffic::table::{Bin, Table};
 use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
 use crate::test::Test;
@@ -229,6 +230,10 @@ fn selector<T, M, U>(choice: &PglSelector<T, M>, mut change: impl FnMut(&T) -> U
     Selector::weighted(choice.items.iter().map(|(item, prob)| (change(item), *prob)))
 }
 
+/// Fields whose draws are counted, so that a sequence has a place for each.
+const COUNTED: [&str; 5] =
+    ["size", "embedded_obj_cnt", "inject_gap", "req_inter_arrival", "idle_period_duration"];
+
 /// A distribution in base units.
 fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Findings<'_>) -> Option<Distr> {
     Some(match &distribution.shape {
@@ -239,13 +244,17 @@ fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Find
         &Shape::Norm { mean, sd } => Distr::Norm { mean, sd },
         &Shape::Logn { mean, sd } => Distr::Logn { mean, sd },
         &Shape::Zipf { n } => Distr::Zipf { n: n as u64 },
-        Shape::Seq { .. } => {
-            found.unsupported(format!("the distribution seq() of `{field}`"));
-            return None;
+        &Shape::Seq { first } => {
+            found.unless(COUNTED.contains(&field), format!("the distribution seq() of `{field}`"));
+            Distr::Ascending { first }
         }
-        Shape::Table(_) => {
-            found.unsupported(format!("the distribution table() of `{field}`"));
-            return None;
+        Shape::Table(bins) => {
+            let bin = |bin: &TableBin| Bin { min: bin.min, max: bin.max, weight: bin.weight };
+            let table = Table::new(bins.iter().map(bin));
+            if table.is_none() {
+                found.wrong(format!("the table() of `{field}` has no bins with weights"));
+            }
+            Distr::Table(table?)
         }
     })
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use polygraph_link::nanos;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
-use polygraph_robot::{Dns, Expect, Load, Profile, Session};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
 use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
+use polygraph_wire::markup::Tags;
 
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
@@ -30,6 +31,9 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp spnego_auth_ratio kerberos_wrap acl
         icp_port peer_http peer_icp
     ]);
+    if let Err(e) = Tags::parse(&robot.container_tags) {
+        found.wrong(format!("`container_tags` of a Robot: {e}"));
+    }
     let target_ip = robot.credentials.iter().any(|user| user.contains("${target_ip}"));
     found.unless(!target_ip, "`${target_ip}` in `credentials` of a Robot");
     let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
@@ -53,7 +57,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         origins: Selector::weighted(origins),
         proxies,
         embed_recur: robot.embed_recur,
-        container_tags: robot.container_tags.iter().filter_map(|text| tag(text, found)).collect(),
+        container_tags: robot.container_tags.clone(),
         http_minor: versions(&robot.agent),
         requests_per_connection: requests_per_connection(&robot.agent, found),
         idle_timeout: robot.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
@@ -123,19 +127,6 @@ fn expect(robot: &Robot) -> Expect {
         (Some(prob), _) if prob > 0.0 => Expect::Prob(prob),
         (None, Some(size)) => Expect::From(u64::try_from(size.0).unwrap_or(0)),
         _ => Expect::Never,
-    }
-}
-
-/// Reads `<tag attribute>`.
-fn tag(text: &str, found: &mut Findings<'_>) -> Option<(String, String)> {
-    let inner = text.trim().trim_start_matches('<').trim_end_matches('>');
-    let words: Vec<&str> = inner.split_whitespace().collect();
-    match words[..] {
-        [tag, attribute] => Some((tag.to_ascii_lowercase(), attribute.to_ascii_lowercase())),
-        _ => {
-            found.wrong(format!("`container_tags` are written `<tag attribute>`, and one is \"{text}\""));
-            None
-        }
     }
 }
 

@@ -8,13 +8,14 @@ use polygraph_link::SECOND;
 use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
-use polygraph_robot::{Dns, Expect, Load, Profile, Session};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
 use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::request::BehaviorChange;
+use polygraph_traffic::table::{Bin, Table};
 use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Seed, Selector};
 
 use super::{Obstacle, Outside, adopt};
@@ -229,9 +230,7 @@ fn settings_of_robots() {
             "R.accept_content_encodings = [ \"gzip\", \"*;q=0\" ]; R.container_tags = [ \"<IMG SRC>\", \"<a href>\" ];",
             |r| {
                 r.accept_encoding = Some("gzip, *;q=0".to_owned());
-                r.container_tags = [("img", "src"), ("a", "href")]
-                    .map(|(tag, name)| (tag.to_owned(), name.to_owned()))
-                    .to_vec();
+                r.container_tags = ["<IMG SRC>", "<a href>"].map(str::to_owned).to_vec();
             },
         ),
         (
@@ -570,7 +569,7 @@ fn what_cannot_be_run_is_named() {
             "AddrMap M = { names = dynamize([ 'w.tst:80' ], 10%); addresses = S.addresses; }; use(M); R.origins = M.names;",
             "dynamic names",
         ),
-        ("R.req_inter_arrival = seq(1sec);", "seq()"),
+        ("S.xact_think = seq(1sec);", "seq()"),
         (
             "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
             "`heartbeat_notif_rate`",
@@ -593,6 +592,30 @@ fn what_cannot_be_run_is_named() {
         };
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
+    }
+}
+
+#[test]
+fn distributions() {
+    let bin = |min, max, weight| Bin { min, max, weight };
+    let table = Table::new([bin(1024.0, None, 1.0), bin(2048.0, Some(4096.0), 3.0)]).unwrap();
+    for (size, wanted) in [
+        ("const(1KB)", Distr::Const(1024.0)),
+        ("unif(1KB, 2KB)", Distr::Unif { min: 1024.0, max: 2048.0 }),
+        ("exp(1KB)", Distr::Exp { mean: 1024.0 }),
+        ("norm(2KB, 1KB)", Distr::Norm { mean: 2048.0, sd: 1024.0 }),
+        ("logn(2KB, 1KB)", Distr::Logn { mean: 2048.0, sd: 1024.0 }),
+        ("seq(1KB)", Distr::Ascending { first: 1024.0 }),
+        ("table(\"sizes\")", Distr::Table(table)),
+    ] {
+        let sizes = "size_distr sizes = {\n1024 1\n2048:4096 3\n}\n";
+        let text = program(&format!("C.size = {size}; S.contents = [ C ];"));
+        let loader = MemoryLoader::default().with("test.pg", text).with("sizes", sizes);
+        let compilation = compile("test.pg", &loader, &Options::default());
+        let workload =
+            compilation.workload.unwrap_or_else(|| panic!("{size}: {:?}", compilation.diagnostics));
+        let test = adopt(&workload, "test", Seed(1), &Fake).unwrap();
+        assert_eq!(test.field.catalog.contents[0].size, Some(wanted), "{size}");
     }
 }
 
