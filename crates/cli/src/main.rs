@@ -6,6 +6,7 @@ mod console;
 mod jobs;
 mod options;
 mod pgl_cmds;
+mod processes;
 mod repair;
 mod source;
 
@@ -63,6 +64,9 @@ enum Command {
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
+    /// A part of a run whose sides need several processes; started by the others, not by people
+    #[command(hide = true, name = polygraph_engine::relay::WORKER)]
+    Worker,
     #[command(flatten)]
     Addresses(addr_cmds::AddrCommand),
     #[command(flatten)]
@@ -96,6 +100,11 @@ fn main() -> ExitCode {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)
         }
+        Command::Worker => Ok(match polygraph_engine::process::work() {
+            Ok(()) => ExitCode::SUCCESS,
+            // The coordinator says why.
+            Err(_) => ExitCode::from(exit::FAILED),
+        }),
         Command::Addresses(command) => Ok(command.run()),
         Command::Workloads(command) => Ok(command.run()),
     };

@@ -14,8 +14,9 @@ use polygraph_pgl::types::{
 use polygraph_pgl::value::{PopDistr, Shape};
 use polygraph_traffic::{Distr, Popularity};
 
+use crate::factor::Factors;
 use crate::goal::Goal;
-use crate::phases::{Phase, PhaseLoad, Schedule};
+use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
 use crate::test::{Content, Rate, Robots, Servers, Test, settle_time};
 
@@ -97,8 +98,6 @@ fn rest(workload: &Workload, found: &mut Findings) {
     found.unless(workload.addr_maps.is_empty(), "an AddrMap");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
     found.unless(workload.substitutes.is_empty(), "note_substitutes()");
-    found.unless(workload.working_set_length.is_none(), "working_set_length()");
-    found.unless(workload.working_set_cap.is_none(), "working_set_cap()");
     found.unless(workload.stats_samples.is_empty(), "a StatsSample");
 }
 
@@ -258,56 +257,38 @@ fn sockets(addresses: &[Addr], field: &str, found: &mut Findings) -> Vec<SocketA
 }
 
 fn schedule(workload: &Workload, found: &mut Findings) -> Schedule {
-    let factors = predict::phase_plans(workload);
-    let mut phases: Vec<Phase> = workload
-        .phases
-        .iter()
-        .zip(&factors)
-        .map(|(phase, factors)| Phase {
-            name: phase.name.clone().unwrap_or_default(),
+    let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
+        let default = PglPhase::default();
+        only_defaults!(found, "Phase", phase, default, [rptmstat stats_samples script]);
+        Phase {
+            name: plan.name,
             primary: phase.primary,
             log_stats: phase.log_stats,
-            goal: goal(phase, found),
-            load: load(phase, factors, found),
-        })
-        .collect();
-    // Without a mark, results are taken from the last phase with full load that is logged (reference: 12.2).
-    if !phases.iter().any(|phase| phase.primary)
-        && let Some(last) = phases.iter_mut().rfind(|phase| phase.log_stats && phase.load == PhaseLoad::Full)
-    {
-        last.primary = true;
-    }
-    Schedule { phases }
+            goal: goal(phase),
+            factors: Factors {
+                populus: plan.populus,
+                load: plan.load,
+                recur: plan.recur,
+                special_msg: plan.special_msg,
+            },
+            wait_wss_freeze: phase.wait_wss_freeze,
+        }
+    });
+    let phases = phases.collect();
+    let after = workload.working_set_length.map(|time| WorkingSetLimit::After(time.secs()));
+    let fill = workload.working_set_cap.map(|count| WorkingSetLimit::Fill(u64::from(count)));
+    let mut schedule = Schedule { phases, working_set: after.or(fill) };
+    schedule.choose_primary();
+    schedule
 }
 
-fn goal(phase: &PglPhase, found: &mut Findings) -> Goal {
+fn goal(phase: &PglPhase) -> Goal {
     let Some(goal) = &phase.goal else { return Goal::default() };
-    found.unless(goal.fill_size.is_none(), "a phase with the goal `fill_size`");
+    let positive = |count: i64| u64::try_from(count).ok().filter(|&count| count > 0);
     Goal {
         duration: goal.duration.map(|time| time.secs()),
-        xactions: goal.xactions.and_then(|count| u64::try_from(count).ok()).filter(|&count| count > 0),
+        xactions: goal.xactions.and_then(|count| positive(count.into())),
+        fill_size: goal.fill_size.and_then(|size| positive(size.0)),
         errors: goal.errors,
-    }
-}
-
-fn load(phase: &PglPhase, factors: &predict::PhasePlan, found: &mut Findings) -> PhaseLoad {
-    let default = PglPhase::default();
-    only_defaults!(found, "Phase", phase, default, [wait_wss_freeze rptmstat stats_samples script]);
-    let name = phase.name.as_deref().unwrap_or("");
-    let is = |factor: &predict::Factor, begin: f64, end: f64| factor.beg == begin && factor.end == end;
-    for (what, factor) in [
-        ("populus", &factors.populus),
-        ("recurrence", &factors.recur),
-        ("special message", &factors.special_msg),
-    ] {
-        found.unless(is(factor, 1.0, 1.0), format!("a {what} factor other than 1 (phase `{name}`)"));
-    }
-    if is(&factors.load, 1.0, 1.0) {
-        PhaseLoad::Full
-    } else if is(&factors.load, 1.0, 0.0) {
-        PhaseLoad::Falling
-    } else {
-        found.add(format!("a load factor other than 1, or a fall from 1 to 0 (phase `{name}`)"));
-        PhaseLoad::Full
     }
 }

@@ -16,7 +16,8 @@ use polygraph_pgl::value::significant;
 use polygraph_pgl::{Code, Diagnostic, Workload};
 use serde::Serialize;
 
-pub use phases::{Factor, PhasePlan};
+pub use crate::factor::Factor;
+pub use phases::PhasePlan;
 pub use traffic::{Load, Mix};
 
 /// The plan of a workload as a reader wants it.

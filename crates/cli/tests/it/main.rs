@@ -11,3 +11,4 @@ mod squid;
 mod tidy;
 mod try_run;
 mod usage;
+mod workers;
