@@ -6,6 +6,7 @@
 //!
 //! * [`net`]: the [`Link`](polygraph_link::Link) of real sockets.
 //! * [`socket`]: one connection.
+//! * [`datagram`]: one question and its reply over UDP.
 //! * [`timers`]: a clock finer than a millisecond.
 //! * [`watch`]: deadlines of connections.
 //! * [`poller`]: registration of descriptors with the loop.
@@ -17,6 +18,7 @@
 //! * [`signals`]: Ctrl-C and SIGTERM.
 //! * [`limits`]: file descriptors and other limits of the host.
 
+pub mod datagram;
 pub mod ledger;
 pub mod limits;
 pub mod listen;
