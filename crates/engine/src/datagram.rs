@@ -35,9 +35,11 @@ pub async fn exchange<R>(
     if try_send(&fd, datagram)?.is_none() {
         fd = send_when_possible(fd, datagram).await?;
     }
-    let fd = register(fd, Interest::READABLE)?;
+    // An error, such as that nobody listens there, does not count as readable.
+    let interest = Interest::READABLE | Interest::ERROR;
+    let fd = register(fd, interest)?;
     loop {
-        let mut guard = fd.readable().await?;
+        let mut guard = fd.ready(interest).await?;
         let taken = net.with_buffer(|buffer| {
             recv(guard.get_inner(), &mut *buffer, RecvFlags::empty()).map(|(_, n)| accept(&buffer[..n]))
         });

@@ -117,10 +117,9 @@ fn what_is_no_reply_to_the_question() {
     assert_eq!(changed(5, 0), Err(DnsError::Format), "no question");
     assert_eq!(changed(7, 2), Err(DnsError::Format), "more records than there are");
     // A name that points at itself.
-    let at = good.len() - 30 + 16;
     let mut looped = good.clone();
     looped.splice(30.., [0xc0, 30, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]);
-    assert_eq!(query.read(&looped), Err(DnsError::Format), "{at}");
+    assert_eq!(query.read(&looped), Err(DnsError::Format));
 }
 
 #[test]
