@@ -13,4 +13,6 @@ thread_local! {
     static SUBJECT: OnceCell<mutate::Subject> = const { OnceCell::new() };
 }
 
-fuzz_target!(|data: &[u8]| SUBJECT.with(|subject| subject.get_or_init(mutate::Subject::new).run(data)));
+fuzz_target!(|data: &[u8]| {
+    SUBJECT.with(|subject| subject.get_or_init(mutate::Subject::new).run(data));
+});

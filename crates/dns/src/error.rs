@@ -151,7 +151,16 @@ mod tests {
     fn classes_are_numbered_without_gaps() {
         use DnsError::*;
         let all = [
-            Id, AllFailed, Timeout, Mismatch, Format, QueryFormat, ServerFailure, NoName, NotSupported, Refused,
+            Id,
+            AllFailed,
+            Timeout,
+            Mismatch,
+            Format,
+            QueryFormat,
+            ServerFailure,
+            NoName,
+            NotSupported,
+            Refused,
             Other(9),
         ];
         assert_eq!(all.len(), DnsError::COUNT);
@@ -186,7 +195,8 @@ mod tests {
             attempt(53, Failure::Dns(DnsError::Timeout)),
             attempt(54, Failure::Socket(io::ErrorKind::ConnectionRefused)),
         ]);
-        let expected = "all DNS servers failed (10.0.0.1:53: DNS query timed out, 10.0.0.1:54: connection refused)";
+        let expected =
+            "all DNS servers failed (10.0.0.1:53: DNS query timed out, 10.0.0.1:54: connection refused)";
         assert_eq!(error.to_string(), expected);
     }
 }

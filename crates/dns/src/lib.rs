@@ -41,7 +41,7 @@ pub use query::{Query, QueryType};
 pub use resolver::{Found, Resolver, ResolverConfig, Source};
 pub use server::{Server, ServerConfig};
 pub use stats::Stats;
-pub use zone::Zone;
+pub use zone::{MapError, Zone};
 
 /// Where name servers listen unless said otherwise (RFC 1035 section 4.2).
 pub const PORT: u16 = 53;

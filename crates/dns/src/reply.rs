@@ -66,7 +66,8 @@ pub struct Reply {
 /// `None`: the bytes are no request, and answering them could go on for ever between two servers.
 pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Option<Reply> {
     let request = Message::from_slice(request).ok().filter(|request| !request.header().qr())?;
-    let mut builder = MessageBuilder::from_target(StaticCompressor::new(Vec::with_capacity(PLAIN_LIMIT))).ok()?;
+    let mut builder =
+        MessageBuilder::from_target(StaticCompressor::new(Vec::with_capacity(PLAIN_LIMIT))).ok()?;
     let asked = request.header();
     let header = builder.header_mut();
     header.set_qr(true);
@@ -93,8 +94,9 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
     let bad_version = edns.as_ref().is_some_and(|edns| edns.version() != 0);
     let content = if bad_version { Content::BadVersion } else { content(zone, &question) };
     let mut builder = builder.question();
-    builder.push(&question).ok()?;
-    let (mut end, truncated) = content.write(builder.answer(), *question.qname(), Ttl::from_secs(ttl)).ok()?;
+    builder.push(question).ok()?;
+    let (mut end, truncated) =
+        content.write(builder.answer(), *question.qname(), Ttl::from_secs(ttl)).ok()?;
     if edns.is_some() {
         end.set_push_limit(limit + 1);
         end.opt(|opt| {
@@ -163,7 +165,9 @@ fn content(zone: &Zone, question: &Question<AskedName<'_>>) -> Content {
                 all.extend(addresses);
                 continue;
             }
-            Known::NoData(zone) if zone == name && matches!(rtype, Rtype::SOA | Rtype::ANY) => Content::Soa(zone),
+            Known::NoData(zone) if zone == name && matches!(rtype, Rtype::SOA | Rtype::ANY) => {
+                Content::Soa(zone)
+            }
             Known::NoData(zone) => Content::NoData(zone),
             Known::NoName(zone) => Content::NoName(zone),
             Known::Foreign => Content::Refused,

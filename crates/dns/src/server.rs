@@ -76,12 +76,8 @@ impl Server {
         let (ready, started) = mpsc::sync_channel(1);
         let written = Arc::clone(&counters);
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(move || {
-            let desk = Desk {
-                zone: config.zone,
-                ttl: config.ttl,
-                counters: written,
-                connections: Cell::new(0),
-            };
+            let desk =
+                Desk { zone: config.zone, ttl: config.ttl, counters: written, connections: Cell::new(0) };
             match set_up(sockets) {
                 Ok((runtime, sockets)) => {
                     // Nobody listens only if the starting thread is gone, and then nobody needs to know.
@@ -257,6 +253,8 @@ async fn converse(desk: &Desk, mut stream: TcpStream) -> io::Result<()> {
         let mut framed = Vec::with_capacity(message.len() + 2);
         framed.extend_from_slice(&(message.len() as u16).to_be_bytes());
         framed.extend_from_slice(&message);
-        timeout(IDLE_TIMEOUT, stream.write_all(&framed)).await?.inspect_err(|_| desk.counters.send_errors.add(1))?;
+        timeout(IDLE_TIMEOUT, stream.write_all(&framed))
+            .await?
+            .inspect_err(|_| desk.counters.send_errors.add(1))?;
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 
+use polygraph_addr::{Addr, Host, PairError, pair};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::name::{BadName, DomainName};
@@ -48,7 +49,45 @@ pub enum Known {
     Foreign,
 }
 
+/// Why the names of an address map cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MapError {
+    /// Names and addresses do not go together.
+    #[error(transparent)]
+    Pairs(#[from] PairError),
+    /// A name that is none.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// A name where an address is wanted.
+    #[error("{0} is a name, and a name server needs its IP address")]
+    NameAsAddress(Host),
+}
+
 impl Zone {
+    /// Adds the names of an address map (`pgl.md` section 5.5) and, if it names one, its zone. IP addresses among the
+    /// names need no DNS and are left out.
+    ///
+    /// # Errors
+    /// If names and addresses cannot be paired, or one of them is not what it should be.
+    pub fn add_map(
+        &mut self,
+        zone: Option<&str>,
+        names: &[Addr],
+        addresses: &[Addr],
+    ) -> Result<(), MapError> {
+        let mut ips = Vec::new();
+        for (name, behind) in pair(names, addresses)? {
+            let Host::Name(name) = &name.host else { continue };
+            ips.clear();
+            for address in behind {
+                let ip = address.host.ip().ok_or_else(|| MapError::NameAsAddress(address.host.clone()))?;
+                ips.push(ip);
+            }
+            self.add(name, &ips)?;
+        }
+        zone.map_or(Ok(()), |zone| self.add_zone(zone)).map_err(MapError::from)
+    }
+
     /// Declares that all names below `name` that are not added do not exist. `.` is the root: no other names at all.
     ///
     /// # Errors
@@ -66,7 +105,8 @@ impl Zone {
     /// # Errors
     /// If it is not a domain name.
     pub fn add(&mut self, name: &str, addresses: &[IpAddr]) -> Result<(), BadName> {
-        let suffix = name.strip_prefix("*.").or_else(|| name.strip_prefix('.').filter(|rest| !rest.is_empty()));
+        let suffix =
+            name.strip_prefix("*.").or_else(|| name.strip_prefix('.').filter(|rest| !rest.is_empty()));
         let owner = DomainName::parse(suffix.unwrap_or(name))?;
         let above = if suffix.is_some() { 0 } else { 1 };
         self.inner.extend(owner.suffixes().skip(above).map(DomainName::of_suffix));
@@ -196,6 +236,28 @@ mod tests {
         check("example", "foreign");
         check("tst", "foreign");
         check(".", "foreign");
+    }
+
+    #[test]
+    fn names_of_address_maps() {
+        let read = |text: &str| {
+            polygraph_addr::expand(&polygraph_addr::AddrRange::parse_list(text).unwrap(), 100).unwrap()
+        };
+        let mut zone = Zone::default();
+        zone.add_map(Some(".bench.tst"), &read("w[1-3].bench.tst:80"), &read("10.0.0.1-2:80")).unwrap();
+        zone.add_map(None, &read("all.example:80"), &read("10.0.1.1-3:80")).unwrap();
+        zone.add_map(None, &read("10.0.2.1:80"), &read("10.0.2.1:80")).unwrap();
+        assert_eq!(zone.len(), 4);
+        let v4 = |name: &str| zone.lookup(&DomainName::parse(name).unwrap(), Some(QueryType::A));
+        let addresses = |list: &[[u8; 4]]| Known::Addresses(list.iter().map(|&ip| ip.into()).collect());
+        assert_eq!(v4("w2.bench.tst"), addresses(&[[10, 0, 0, 2]]));
+        assert_eq!(v4("w3.bench.tst"), addresses(&[[10, 0, 0, 1]]));
+        assert_eq!(v4("all.example"), addresses(&[[10, 0, 1, 1], [10, 0, 1, 2], [10, 0, 1, 3]]));
+        assert_eq!(v4("w4.bench.tst"), Known::NoName(DomainName::parse("bench.tst").unwrap()));
+        let wrong = zone.add_map(None, &read("a.b"), &read("c.d"));
+        assert!(matches!(wrong, Err(MapError::NameAsAddress(_))), "{wrong:?}");
+        let wrong = zone.add_map(None, &read("a[1-2].b"), &read("10.0.0.1-3"));
+        assert!(matches!(wrong, Err(MapError::Pairs(_))), "{wrong:?}");
     }
 
     #[test]

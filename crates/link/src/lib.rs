@@ -1,4 +1,4 @@
-//! The seam between the simulated parties and the world: clock, timers, connections, tasks.
+//! The seam between the simulated parties and the world: clock, timers, connections, datagrams, tasks.
 //!
 //! Robots and origins are written against [`Link`] only. The engine implements it with real sockets, one link
 //! per event loop; a simulation implements it with a virtual clock and in-memory connections. Either way a

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use polygraph_dns::reply::{Transport, reply};
 use polygraph_dns::{
-    Cache, Caches, DnsError, DomainName, Failure, LookupError, Query, QueryType, Server, ServerConfig, Source, Zone,
+    Cache, Caches, DnsError, DomainName, Failure, LookupError, Query, QueryType, Server, ServerConfig,
+    Source, Zone,
 };
 
 use crate::sockets::{Fake, nobody, on_a_loop, resolver};
@@ -45,7 +46,9 @@ fn names_become_addresses() {
     let server = server();
     on_a_loop(async |net| {
         let (resolver, stats) = resolver(&net, server.local_addrs(), 2000, Cache::new(0));
-        for (text, address) in [("w1.bench.tst", "10.0.0.1"), ("W9.Bench.Tst", "10.0.0.9"), ("x.dyn.bench.tst", "10.0.2.1")] {
+        for (text, address) in
+            [("w1.bench.tst", "10.0.0.1"), ("W9.Bench.Tst", "10.0.0.9"), ("x.dyn.bench.tst", "10.0.2.1")]
+        {
             let found = resolver.lookup(None, &name(text)).await.unwrap();
             assert_eq!(found.answer.addresses(), [address.parse::<IpAddr>().unwrap()], "{text}");
             let Source::Server { response_us } = found.source else { panic!("{found:?}") };
@@ -90,7 +93,9 @@ fn addresses_take_turns_at_the_server_and_in_the_cache() {
         let (cached, stats) = resolver(&net, server.local_addrs(), 2000, Cache::new(10));
         let mut used = Vec::new();
         for _ in 0..6 {
-            used.push(cached.lookup(None, &name("three.bench.tst")).await.unwrap().answer.address().to_string());
+            used.push(
+                cached.lookup(None, &name("three.bench.tst")).await.unwrap().answer.address().to_string(),
+            );
         }
         assert_eq!(used, ["10.0.1.1", "10.0.1.2", "10.0.1.3"].repeat(2));
         assert_eq!((stats.borrow().queries, stats.borrow().cache_hits), (1, 5));
@@ -213,8 +218,7 @@ fn robots_of_a_group_share_a_cache() {
     let server = server();
     on_a_loop(async |net| {
         let mut caches = Caches::default();
-        let mut robot =
-            |group| resolver(&net, server.local_addrs(), 2000, caches.cache(10, group)).0;
+        let mut robot = |group| resolver(&net, server.local_addrs(), 2000, caches.cache(10, group)).0;
         let (a, b, other, alone) = (robot(Some("g")), robot(Some("g")), robot(Some("h")), robot(None));
         let mut source = Vec::new();
         for resolver in [&a, &b, &other, &alone, &alone] {
@@ -239,7 +243,9 @@ fn lookups_of_one_name_at_a_time_share_a_query() {
         let lookups: Vec<_> = (0..50)
             .map(|_| {
                 let resolver = resolver.clone();
-                tokio::task::spawn_local(async move { resolver.lookup(None, &name("w1.bench.tst")).await.unwrap() })
+                tokio::task::spawn_local(async move {
+                    resolver.lookup(None, &name("w1.bench.tst")).await.unwrap()
+                })
             })
             .collect();
         let mut joined = 0;

@@ -212,7 +212,9 @@ fn what_is_not_answered_with_records() {
     check(update.clone(), rcode(&update), (Rcode::NOTIMP, Outcome::NotImplemented));
     let mut none = good[..12].to_vec();
     none[5] = 0;
-    for broken in [none, good[..12].to_vec(), good[..good.len() - 1].to_vec(), [&good[..7], &[9], &good[8..]].concat()] {
+    for broken in
+        [none, good[..12].to_vec(), good[..good.len() - 1].to_vec(), [&good[..7], &[9], &good[8..]].concat()]
+    {
         let broken = udp(&broken);
         check(broken.clone(), rcode(&broken), (Rcode::FORMERR, Outcome::BadFormat));
         assert_eq!(broken.message.len(), 12);

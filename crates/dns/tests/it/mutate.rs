@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use polygraph_dns::reply::{LARGEST_DATAGRAM, STREAM_LIMIT, Transport, reply};
+use polygraph_dns::reply::{LARGEST_DATAGRAM, Outcome, STREAM_LIMIT, Transport, reply};
 use polygraph_dns::{DnsError, DomainName, Query, QueryType, Zone};
 
 /// The tables and the question that all messages meet; the messages of the corpus are about them.
@@ -17,7 +17,7 @@ impl Subject {
         let mut zone = Zone::default();
         let mut add = |name: &str, count: u8| {
             let v4 = (0..count).map(|i| IpAddr::from([10, 0, 0, i]));
-            let v6 = (0..count / 2).map(|i| IpAddr::from([0, 0, 0, 0, 0, 0, 0, u16::from(i)]));
+            let v6 = (0..count.div_ceil(2)).map(|i| IpAddr::from([0, 0, 0, 0, 0, 0, 0, u16::from(i)]));
             zone.add(name, &v4.chain(v6).collect::<Vec<_>>()).expect("a name");
         };
         add("w1.bench.tst", 1);
@@ -30,11 +30,16 @@ impl Subject {
         Subject { zone, queries: [query(QueryType::A), query(QueryType::Aaaa)] }
     }
 
-    /// Takes any bytes for everything that foreign bytes are taken for. Nothing may panic or take long.
-    pub fn run(&self, data: &[u8]) {
+    /// Takes any bytes for everything that foreign bytes are taken for. Nothing may panic or take long. True if the
+    /// bytes were good enough to give addresses or to be given some.
+    pub fn run(&self, data: &[u8]) -> bool {
+        let mut deep = false;
         for query in &self.queries {
             match query.read(data) {
-                Ok(addresses) => assert!(!addresses.is_empty()),
+                Ok(addresses) => {
+                    assert!(!addresses.is_empty());
+                    deep = true;
+                }
                 Err(DnsError::AllFailed | DnsError::Timeout) => panic!("nothing that a message could say"),
                 Err(_) => {}
             }
@@ -47,9 +52,11 @@ impl Subject {
             let message = &reply.message;
             assert!((12..=limit).contains(&message.len()));
             assert_eq!((&message[..2], message[2] & 0x80), (&data[..2], 0x80), "a reply to this request");
+            deep |= reply.outcome == Outcome::Answered;
             // What we write others can read, down to the last octet.
             let parsed = domain::base::Message::from_slice(message).expect("a message");
-            let count = parsed.iter().inspect(|record| assert!(record.is_ok(), "a record that can be read")).count();
+            let count =
+                parsed.iter().inspect(|record| assert!(record.is_ok(), "a record that can be read")).count();
             let counts = parsed.header_counts();
             assert_eq!(count, usize::from(counts.ancount() + counts.nscount() + counts.arcount()));
         }
@@ -58,6 +65,7 @@ impl Subject {
         {
             assert_eq!(DomainName::parse(&name.to_string()).as_ref(), Ok(&name), "what is shown can be read");
         }
+        deep
     }
 }
 

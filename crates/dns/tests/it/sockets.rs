@@ -24,7 +24,12 @@ pub fn on_a_loop(test: impl AsyncFnOnce(Net)) {
 }
 
 /// A resolver and its counts.
-pub fn resolver(net: &Net, servers: &[SocketAddr], timeout_ms: u64, cache: Cache) -> (Resolver<Net>, Rc<RefCell<Stats>>) {
+pub fn resolver(
+    net: &Net,
+    servers: &[SocketAddr],
+    timeout_ms: u64,
+    cache: Cache,
+) -> (Resolver<Net>, Rc<RefCell<Stats>>) {
     let config = ResolverConfig {
         servers: servers.to_vec(),
         timeout: Some(timeout_ms * 1_000_000),
