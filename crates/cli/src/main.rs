@@ -55,6 +55,8 @@ enum Command {
     Server(cmd::server::Args),
     /// The built-in caching proxy
     Proxy(cmd::proxy::Args),
+    /// A name server for the names of a workload
+    Dns(cmd::dns::Args),
     /// Statistics of logs (classic name: lx)
     Lx(cmd::logs::LxArgs),
     /// A log as text (classic name: lr)
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),
         Command::Proxy(args) => cmd::proxy::run(args),
+        Command::Dns(args) => cmd::dns::run(args),
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),

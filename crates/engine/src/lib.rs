@@ -8,6 +8,7 @@
 //! * [`run`](mod@run): tests, started and followed from outside.
 //! * [`net`]: the [`Link`](polygraph_link::Link) of real sockets.
 //! * [`socket`]: one connection.
+//! * [`datagram`]: one question and its reply over UDP.
 //! * [`timers`]: a clock finer than a millisecond.
 //! * [`watch`]: deadlines of connections.
 //! * [`poller`]: registration of descriptors with the loop.
@@ -27,6 +28,7 @@
 pub mod coordinator;
 pub mod freeze;
 pub mod gauge;
+pub mod datagram;
 pub mod ledger;
 pub mod layout;
 pub mod limits;

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -51,15 +51,26 @@ impl StopSignals {
 /// # Errors
 /// If signals cannot be listened for.
 pub fn wait(limit: Option<Duration>) -> io::Result<()> {
+    wait_ticking(limit, Duration::MAX, || {})
+}
+
+/// As [`wait`], and calls `tick` at the end of every `period` that goes by.
+///
+/// # Errors
+/// If signals cannot be listened for.
+pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl FnMut()) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut signals = StopSignals::new()?;
-        match limit {
+        let begin = Instant::now();
+        loop {
+            let left = limit.map_or(Duration::MAX, |limit| limit.saturating_sub(begin.elapsed()));
             // A limit that was reached is as good an end as a signal.
-            Some(limit) => drop(tokio::time::timeout(limit, signals.recv()).await),
-            None => signals.recv().await,
+            if tokio::time::timeout(left.min(period), signals.recv()).await.is_ok() || left <= period {
+                return Ok(());
+            }
+            tick();
         }
-        Ok(())
     })
 }
 

@@ -1,4 +1,4 @@
-//! The seam between the simulated parties and the world: clock, timers, connections, tasks.
+//! The seam between the simulated parties and the world: clock, timers, connections, datagrams, tasks.
 //!
 //! Robots and origins are written against [`Link`] only. The engine implements it with real sockets, one link
 //! per event loop; a simulation implements it with a virtual clock and in-memory connections. Either way a
@@ -63,6 +63,21 @@ pub trait Link: Clone + 'static {
     /// # Errors
     /// If the connection cannot be begun for want of a local resource, or is refused at once.
     fn connect(&self, from: Option<std::net::IpAddr>, to: SocketAddr) -> Result<Self::Conn, ConnectError>;
+
+    /// Sends `datagram` over UDP to `server`, from the address `from` if given (its port is chosen by the link), and
+    /// shows what comes back from there to `accept`, one datagram after the other, until that returns
+    /// something. The bytes are in a buffer that belongs to the loop.
+    ///
+    /// # Errors
+    /// `TimedOut` at `until`; otherwise what the system reports, for example that nobody listens there.
+    fn ask<R>(
+        &self,
+        from: Option<std::net::IpAddr>,
+        server: SocketAddr,
+        datagram: &[u8],
+        until: Option<Nanos>,
+        accept: impl FnMut(&[u8]) -> Option<R>,
+    ) -> impl Future<Output = io::Result<R>>;
 
     /// Runs `task` on this loop.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);

@@ -22,6 +22,7 @@ use crate::exchange::{Fault, exchange};
 use crate::gate::Gate;
 use crate::history::History;
 use crate::links::Links;
+use crate::names::Names;
 use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
 use crate::page::Page;
@@ -89,6 +90,8 @@ pub struct Crew<L: Link> {
     kits: Vec<Kit>,
     chooser: RefCell<Chooser>,
     robots: RefCell<Vec<Robot<L::Conn>>>,
+    /// Look-up of names.
+    names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
@@ -128,6 +131,7 @@ impl<L: Link> Crew<L> {
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
+            names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
             settings,
@@ -620,7 +624,6 @@ impl<L: Link> Crew<L> {
     /// # Errors
     /// If the name has no address.
     pub async fn hop(&self, robot: usize, order: &Order) -> Result<SocketAddr, Fault> {
-        let profile = self.profile(robot);
         if let Some(proxy) = self.proxy(robot) {
             return Ok(proxy);
         }
@@ -628,21 +631,32 @@ impl<L: Link> Crew<L> {
             return Ok(hop);
         }
         if let Some(url) = &order.foreign {
-            return foreign_address(url);
+            let authority = match foreign_host(url)? {
+                Host::Address(address) => return Ok(address),
+                Host::Name(authority) => authority,
+            };
+            return self.resolve(robot, authority).await;
         }
         let server = &self.settings.field.servers[order.server];
         match server.addresses[..] {
-            [] => {
-                let _ = profile;
-                let detail = format!("{} has no address, and names are not resolved", server.authority);
-                Err(Fault::new(ErrorKind::UnknownHost, detail))
-            }
+            [] => self.resolve(robot, &server.authority).await,
             [only] => Ok(only),
             _ => {
                 let at = self.connection_rng().below(server.addresses.len() as u64) as usize;
                 Ok(server.addresses[at])
             }
         }
+    }
+
+    async fn resolve(&self, robot: usize, authority: &str) -> Result<SocketAddr, Fault> {
+        let profile = Arc::clone(self.profile(robot));
+        let Some(dns) = &profile.dns else {
+            let detail = format!("{authority} has no address, and the robots have no dns_resolver");
+            return Err(Fault::new(ErrorKind::UnknownHost, detail));
+        };
+        let kind = self.robots()[robot].profile as usize;
+        let from = self.address(robot);
+        self.names.resolve(dns, kind, robot, from, authority).await
     }
 
     fn proxy(&self, robot: usize) -> Option<SocketAddr> {
@@ -761,14 +775,21 @@ fn rank(number: usize) -> f32 {
     ((number as f64 * GOLDEN).fract() as f32).min(0.999_999)
 }
 
-/// The address in a foreign URL.
-fn foreign_address(url: &str) -> Result<SocketAddr, Fault> {
-    let fault = |kind| Fault::new(kind, url);
-    let parts = uri::split(url.as_bytes()).ok_or_else(|| fault(ErrorKind::NoUrlHost))?;
-    let (host, port) = uri::host_port(parts.authority).ok_or_else(|| fault(ErrorKind::NoUrlHost))?;
+/// Where a foreign URL leads.
+enum Host<'a> {
+    Address(SocketAddr),
+    /// Name and, maybe, port.
+    Name(&'a str),
+}
+
+fn foreign_host(url: &str) -> Result<Host<'_>, Fault> {
+    let fault = || Fault::new(ErrorKind::NoUrlHost, url);
+    let parts = uri::split(url.as_bytes()).ok_or_else(fault)?;
+    let authority = std::str::from_utf8(parts.authority).map_err(|_| fault())?;
+    let (host, port) = uri::host_port(parts.authority).ok_or_else(fault)?;
     let port = port.or_else(|| uri::default_port(parts.scheme)).unwrap_or(80);
     let ip = std::str::from_utf8(host).ok().and_then(|host| host.trim_matches(['[', ']']).parse().ok());
-    ip.map(|ip| SocketAddr::new(ip, port)).ok_or_else(|| fault(ErrorKind::UnknownHost))
+    Ok(ip.map_or(Host::Name(authority), |ip| Host::Address(SocketAddr::new(ip, port))))
 }
 
 /// An `Accept-Encoding` that begins an entry with `gzip` or `*`.

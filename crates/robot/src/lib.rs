@@ -4,7 +4,7 @@
 //!
 //! 1. [`crew`]: a request is due (open loop) or a robot is free (closed loop); it is launched.
 //! 2. [`order`]: which object it asks for, how, under which transaction id.
-//! 3. [`exchange`]: a connection is taken ([`pool`]), the request sent ([`request`]), the reply read.
+//! 3. [`exchange`]: an address is found ([`names`]), a connection taken ([`pool`]), the request sent ([`request`]), the reply read.
 //! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
 //!    followed at once.
 //! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
@@ -17,6 +17,7 @@ pub mod exchange;
 pub mod gate;
 pub mod history;
 pub mod links;
+pub mod names;
 pub mod order;
 pub mod pace;
 pub mod page;

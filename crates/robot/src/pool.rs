@@ -135,7 +135,8 @@ impl<L: Link> Crew<L> {
         Some(idle.remove(at))
     }
 
-    fn address(&self, robot: usize) -> Option<IpAddr> {
+    /// The robot's own address, if it has one.
+    pub fn address(&self, robot: usize) -> Option<IpAddr> {
         let addresses = &self.profile(robot).addresses;
         let number = self.robots()[robot].number as usize;
         (!addresses.is_empty()).then(|| addresses[number % addresses.len()])

@@ -4,6 +4,7 @@
 mod addr_cmds;
 mod classic;
 mod determinism;
+mod dns;
 mod failure;
 mod pgl_cmds;
 mod sandbox;
