@@ -72,7 +72,7 @@ pub trait Outside {
     /// If it cannot be read, or is empty.
     fn text_db(&self, path: &str) -> Result<Files, String>;
 
-    /// URLs of a trace.
+    /// URLs of a trace as they are written.
     ///
     /// # Errors
     /// If it cannot be read, or has no URLs.

@@ -20,6 +20,9 @@ const DNS_PORT: u16 = 53;
 /// How long a name server is waited for, in seconds, if the workload does not say.
 const DNS_TIMEOUT: f64 = 5.0;
 
+/// Robots of all worker processes belong to one worker, as the calls of the language have it.
+const WORKER: &str = "0";
+
 /// A kind of robots.
 ///
 /// `xact_think` means nothing to robots, and the old names `proxies` and `put_contents` are empty by now: the
@@ -77,18 +80,12 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         headers: headers(&robot.agent.http_headers),
         accept_encoding: Some(robot.accept_content_encodings.join(", ")).filter(|value| !value.is_empty()),
         session: robot.session.as_deref().and_then(|session| self::session(session, found)),
-        credentials: robot.credentials.iter().map(|user| user.replace("${worker}", "0")).collect(),
+        credentials: robot.credentials.iter().map(|user| user.replace("${worker}", WORKER)).collect(),
         auth_error: robot.auth_error,
         cookie_sender: robot.agent.cookie_sender.unwrap_or(1.0),
         cookies_keep: maybe(&robot.cookies_keep_lmt, "cookies_keep_lmt", found).unwrap_or(Distr::Const(0.0)),
         foreign,
-        trace: match robot.foreign_trace.as_ref().filter(|_| foreign > 0.0) {
-            Some(path) => {
-                let trace = found.outside.trace(path);
-                Arc::new(found.load(trace).unwrap_or_default())
-            }
-            None => Arc::default(),
-        },
+        trace: trace(robot, found),
         raw_uri_thrower: robot.raw_uri_thrower.clone(),
         dns,
     }
@@ -97,6 +94,18 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
 /// A limit; the language takes negative ones for nothing.
 fn count(limit: i32) -> usize {
     usize::try_from(limit).unwrap_or(0)
+}
+
+/// Foreign URLs, if the robot is interested in any.
+fn trace(robot: &Robot, found: &mut Findings<'_>) -> Arc<Vec<String>> {
+    let path = robot.foreign_trace.as_ref().filter(|_| robot.interests.prob("foreign") > 0.0);
+    let urls = path.and_then(|path| {
+        let urls = found.outside.trace(path);
+        found.load(urls)
+    });
+    let urls = urls.unwrap_or_default();
+    found.unless(!urls.iter().any(|url| url.contains("${url_number}")), "`${url_number}` in a foreign_trace");
+    Arc::new(urls.into_iter().map(|url| url.replace("${worker}", WORKER)).collect())
 }
 
 fn load(robot: &Robot, found: &mut Findings<'_>) -> Load {
