@@ -57,6 +57,22 @@ enum Piece {
 }
 
 impl Piece {
+    /// The piece without its first `n` bytes.
+    fn skip(self, n: u64) -> Piece {
+        let around = |offset: usize, period: usize| ((offset as u64 + n) % period as u64) as usize;
+        match self {
+            Piece::Filler(filler, offset) => Piece::Filler(filler, around(offset, PERIOD)),
+            Piece::Bytes(mut bytes) => {
+                bytes.drain(..n as usize);
+                Piece::Bytes(bytes)
+            }
+            Piece::File(files, index, offset) => {
+                let period = files.0[index].bytes.len();
+                Piece::File(files, index, around(offset, period))
+            }
+        }
+    }
+
     /// Bytes from `at` on, as many as lie together, at least one.
     fn from(&self, at: u64) -> &[u8] {
         match self {
@@ -160,6 +176,21 @@ impl Body {
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
         Body { current: (Piece::Bytes(bytes), 0, left), rest: Vec::new(), left }
+    }
+
+    /// What is left of several bodies, one after the other.
+    pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
+        let mut builder = Builder { pieces: Vec::new(), left: u64::MAX };
+        for body in bodies {
+            let (piece, at, left) = body.current;
+            if left > 0 {
+                builder.add(piece.skip(at), left);
+            }
+            for (piece, len) in body.rest.into_iter().rev() {
+                builder.add(piece, len);
+            }
+        }
+        builder.build()
     }
 
     /// A message without a body.
@@ -423,6 +454,14 @@ mod tests {
             part.advance(at as u64 / 2);
             part.truncate(at as u64 / 3);
             assert_eq!(part.to_vec(), bytes[at / 2..at / 2 + at / 3]);
+            let rest = |from: usize| {
+                let mut rest = body.clone();
+                rest.advance(from as u64);
+                rest
+            };
+            let chain =
+                Body::chain([rest(at), Body::from_bytes(b"--".to_vec()), rest(at / 2), Body::empty()]);
+            assert_eq!(chain.to_vec(), [&bytes[at..], b"--", &bytes[at / 2..]].concat());
             let mut slices = [IoSlice::new(&[]); 64];
             let used = body.slices(&mut slices);
             let sent: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.to_vec()).collect();
