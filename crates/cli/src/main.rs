@@ -3,8 +3,11 @@
 mod addr_cmds;
 mod cmd;
 mod console;
+mod content_files;
+mod facts;
 mod jobs;
 mod options;
+mod outside;
 mod pgl_cmds;
 mod processes;
 mod repair;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_engine::{Job, Outcome, StartRule};
+use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
@@ -14,12 +14,12 @@ use polygraph_stats::{EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
-use crate::jobs::{self, ClientLimits, client_job, server_job};
+use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think,
-    whole,
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, ToleranceOptions, host_port,
+    optional_time, think, whole,
 };
-use crate::source::{self, Rest};
+use crate::source::{self, Rest, Route};
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
@@ -35,14 +35,17 @@ use crate::{Done, Failure, exit, processes};
         servers that think for 3 s. Example:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
         polygraph run --proxy 127.0.0.1:3128 --config workloads/polymix-1.pg --set ReqRate=100/sec",
-    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy", "config"]).multiple(true).required(true)
+    group = clap::ArgGroup::new("device").args(["proxy", "surrogate", "no_proxy", "config"]).multiple(true).required(true)
 )]
 pub struct Args {
     /// The proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     proxy: Option<String>,
+    /// The surrogate or balancer under test: robots connect there and name the servers in `Host`
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy")]
+    surrogate: Option<String>,
     /// No proxy: robots ask the servers themselves, which shows what the bench can do
-    #[arg(long, conflicts_with = "proxy")]
+    #[arg(long, conflicts_with_all = ["proxy", "surrogate"])]
     no_proxy: bool,
     /// Address of the origin servers, as the proxy reaches them
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
@@ -66,6 +69,8 @@ pub struct Args {
     #[command(flatten)]
     robots: PolyMix1,
     #[command(flatten)]
+    tolerance: ToleranceOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -85,21 +90,19 @@ pub struct PolyMix1 {
 
 /// Runs both sides.
 pub fn run(args: Args) -> Done {
-    let (common, proxy) = (&args.common, args.proxy.as_deref());
-    let test = match source::workload(&args.workload, common, proxy)? {
+    let common = &args.common;
+    let test = match source::workload(&args.workload, common, false)? {
         Some(test) => test,
         None => classic(&args)?,
     };
-    let bench = Bench {
-        test,
-        label: if common.label.is_empty() { "run" } else { &common.label },
-        common,
-        limits: ClientLimits {
-            ports: args.robots.robots.ports.0,
-            open_connections: args.robots.robots.open_conn_lmt,
-        },
-        runs: &args.runs,
-    };
+    let mut bench = Bench::new(test, common, &args.runs)?;
+    if !common.label.is_empty() {
+        bench.label = &common.label;
+    }
+    bench.limits.ports = args.robots.robots.ports.0;
+    bench.limits.open_connections = args.robots.robots.open_conn_lmt;
+    bench.tolerance = args.tolerance.into();
+    Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
@@ -115,13 +118,13 @@ fn classic(args: &Args) -> std::result::Result<Test, Failure> {
         &args.common,
         Rest {
             name: workload_name(args),
-            proxy: args.proxy.as_deref(),
+            proxy: None,
             origin: None,
             listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
             robot_think: None,
             server_think: args.xact_think.0.clone(),
             sizes: Some(args.replies.rep_sz.clone()),
-            settle: settle_time(args.xact_think.0.as_ref()),
+            settle: settle_time(args.xact_think.0.as_ref(), false),
             schedule: Schedule::classic(goal, args.cool_phase.0),
         },
     )
@@ -145,14 +148,18 @@ fn workload_name(args: &Args) -> &'static str {
 /// A test with both sides on this machine.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// The test. Its robots ask its servers: `origins` are filled in when the servers' ports are known.
+    /// The test.
     pub test: Test,
+    /// Where its servers will listen.
+    pub places: Vec<Reserved>,
     /// Begin of the result directory's name.
     pub label: &'a str,
     /// Options of both sides.
     pub common: &'a CommonOptions,
     /// Limits of the client side.
     pub limits: ClientLimits,
+    /// What the server side puts up with.
+    pub tolerance: Tolerance,
     /// Where result directories are made.
     pub runs: &'a Path,
 }
@@ -168,18 +175,29 @@ pub struct Result {
     pub code: ExitCode,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// Reserves the servers' addresses. Options of 1.x leave their ports to the system: robots ask whatever servers
+    /// there are; those of a workload name their servers themselves.
+    ///
+    /// # Errors
+    /// If an address cannot be used.
+    pub fn new(
+        mut test: Test,
+        common: &'a CommonOptions,
+        runs: &'a Path,
+    ) -> std::result::Result<Bench<'a>, Failure> {
+        let places = jobs::reserve_all(&test)?;
+        test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
+        let limits = ClientLimits { ports: None, open_connections: None };
+        Ok(Bench { test, places, label: "run", common, limits, tolerance: Tolerance::default(), runs })
+    }
+
     /// Runs the test and writes its result directory.
     ///
     /// # Errors
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
-        let mut test = self.test;
-        let places = jobs::reserve_all(&test)?;
-        // Options leave the ports of servers to the system; a workload names its robots' servers itself.
-        if test.robots.origins.is_empty() {
-            test.robots.origins = places.iter().map(|place| place.address().to_string()).collect();
-        }
+        let Bench { test, places, .. } = self;
         let directory = result_directory(self.runs, self.label)?;
         let log = |name: &str| Some(directory.join(name));
         let [on_client, on_server] = processes::layouts(
@@ -188,7 +206,7 @@ impl Bench<'_> {
             self.limits.open_connections,
             [Side::Client, Side::Server],
         );
-        let server = server_job(&test, self.common, places, on_server, log("server.log"));
+        let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
         let client = client_job(&test, self.common, self.limits, on_client, log("client.log"))?;
         write_manifest(&directory, &client.header, &server.header)?;
         let mut progress = Progress::new(test.schedule.duration());

@@ -11,7 +11,6 @@ use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
 use crate::cmd::run::{Bench, LOOPBACK};
-use crate::jobs::ClientLimits;
 use crate::options::{CommonOptions, RobotOptions};
 use crate::source::{self, Rest};
 use crate::{Done, Failure, console};
@@ -73,13 +72,12 @@ pub fn run(args: Args) -> Done {
             robot_think: None,
             server_think: Some(THINK),
             sizes: Some(Distr::Exp { mean: 13.0 * 1024.0 }),
-            settle: settle_time(Some(&THINK)),
+            settle: settle_time(Some(&THINK), false),
             schedule: Schedule::classic(goal, Some(COOL)),
         },
     )?;
-    let limits = ClientLimits { ports: None, open_connections: None };
-    let bench = Bench { test, label: "try", common: &common, limits, runs: &args.runs };
-    let result = bench.run();
+    let result =
+        Bench::new(test, &common, &args.runs).and_then(|bench| Bench { label: "try", ..bench }.run());
     proxy.stop();
     let result = result?;
     console::print(&result.summary);
