@@ -13,3 +13,4 @@ mod tidy;
 mod try_run;
 mod usage;
 mod workers;
+mod workloads;

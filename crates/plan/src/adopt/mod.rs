@@ -9,7 +9,7 @@
 //! * [`maps`]: what robots see of the servers: names, addresses, what can be asked for.
 //! * [`robots`], [`servers`]: agents.
 //! * [`ranges`]: what range requests ask for.
-//! * [`schedule`]: phases.
+//! * [`schedule`]: the phases, and when the working set freezes.
 
 mod contents;
 mod maps;
