@@ -30,7 +30,11 @@ pub fn settle<L: Link>(
     let now = crew.now();
     crew.recorder().with(|block| block.xacts.leave(now));
     let outcome = outcome.and_then(|done| {
-        let verdict = if done.aborted { Ok(Class::Abort) } else { judge(crew, robot, order, &done) };
+        let verdict = match &done {
+            done if done.aborted => Ok(Class::Abort),
+            done if done.denied => Ok(Class::Authenticating),
+            done => judge(crew, robot, order, done),
+        };
         verdict.map(|class| (done, class))
     });
     match outcome {
@@ -175,6 +179,9 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     {
         return fault(*kind, detail.clone());
     }
+    if done.allowed_wrongly {
+        return fault(ErrorKind::ProxyAuthIgnored, "access was granted with a wrong password".to_owned());
+    }
     match facts.status {
         200 => {}
         203 | 204 if order.foreign.is_some() => {}
@@ -184,7 +191,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         304 if matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
         417 if done.continued.is_none() && order.sends.is_some() => {}
         _ if facts.is_redirect() => return Ok(Class::RepToRedir),
-        401 | 403 | 407 => return denied(facts),
+        401 | 403 | 407 => return denied(facts, !crew.profile(robot).credentials.is_empty()),
         _ if order.kind == RequestKind::Range => return bad_status("206"),
         _ if order.kind == RequestKind::Ims304 => return bad_status("304"),
         _ => return bad_status("200"),
@@ -225,14 +232,17 @@ fn class_of(order: &Order, facts: &Facts, second_hand: bool) -> Class {
 }
 
 /// Access was refused.
-fn denied(facts: &Facts) -> Result<Class, Fault> {
+fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
     let challenged = facts.rare.as_deref().is_some_and(|rare| !rare.challenges.is_empty());
-    let kind = match facts.status {
-        407 if !challenged => ErrorKind::NoProxyChallenge,
-        401 if !challenged => ErrorKind::NoOriginChallenge,
-        407 => ErrorKind::ProxyCredentials,
-        401 => ErrorKind::OriginCredentials,
-        _ => ErrorKind::DeniedAnonymous,
+    let kind = match (facts.status, has_credentials) {
+        (407, _) if !challenged => ErrorKind::NoProxyChallenge,
+        (401, _) if !challenged => ErrorKind::NoOriginChallenge,
+        (407, true) => ErrorKind::ProxyAuthAgain,
+        (401, true) => ErrorKind::OriginAuthAgain,
+        (407, false) => ErrorKind::ProxyCredentials,
+        (401, false) => ErrorKind::OriginCredentials,
+        (_, true) => ErrorKind::DeniedAfter,
+        (_, false) => ErrorKind::DeniedAnonymous,
     };
     let detail = format!("status {}", facts.status);
     Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) })

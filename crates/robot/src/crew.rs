@@ -10,15 +10,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
-use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_stats::{Class, ErrorKind, Recorder};
 use polygraph_traffic::{AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, Stream};
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
 use crate::account;
+use crate::auth::{Asker, Wallet};
+use crate::cookies::Jar;
 use crate::entity::Entity;
-use crate::exchange::{Fault, exchange};
+use crate::exchange::{Done, Fault, exchange};
 use crate::gate::Gate;
 use crate::history::History;
 use crate::links::Links;
@@ -33,6 +35,8 @@ use crate::settings::{Expect, Load, Profile, Settings};
 
 /// So many overdue requests are launched before replies and timers get their turn.
 const LAUNCHES_IN_A_ROW: u32 = 16;
+/// A transaction answers so many challenges, at most.
+const MAX_CHALLENGES: usize = 3;
 /// How often a robot that may not launch looks whether it may again.
 const PAUSE: Nanos = SECOND / 20;
 
@@ -71,6 +75,8 @@ struct Private {
     sent: Vec<(u8, u64)>,
     /// World of its request bodies.
     world: Option<polygraph_traffic::UniqId>,
+    jar: Option<Jar>,
+    wallet: Option<Box<Wallet>>,
 }
 
 /// What is prepared once for each kind of robots.
@@ -290,7 +296,13 @@ impl<L: Link> Crew<L> {
         };
         if let Change::BecameIdle(_) = change {
             self.close_all_idle(robot);
-            self.private(robot).received.clear();
+            let mut private = self.private(robot);
+            private.received.clear();
+            if let Some(jar) = &mut private.jar {
+                jar.end_session();
+            }
+        } else if change == Change::BecameBusy {
+            self.renew_credentials(robot);
         }
         matches!(change, Change::Busy | Change::BecameBusy)
     }
@@ -360,7 +372,7 @@ impl<L: Link> Crew<L> {
                 block.late_us.record(entered.saturating_sub(order.due) / 1000);
             }
         });
-        let outcome = exchange(self, robot, &order, &[]).await;
+        let outcome = self.converse(robot, &order).await;
         let embedded = outcome.as_ref().map_or(0, |done| done.embedded);
         let failed = account::settle(self, robot, &order, outcome);
         if order.planned > embedded {
@@ -379,6 +391,108 @@ impl<L: Link> Crew<L> {
             }
         }
         failed
+    }
+
+    /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
+    /// that is one transaction (reference: models.md, section 21).
+    async fn converse(self: &Rc<Self>, robot: usize, order: &Order) -> Result<Done, Fault> {
+        let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
+        loop {
+            lines.clear();
+            self.write_private_lines(robot, order, &mut lines);
+            let mut done = exchange(self, robot, order, &lines).await?;
+            done.started = *first.get_or_insert(done.started);
+            sent += done.sent;
+            done.sent = sent;
+            self.keep_cookies(robot, order, &done);
+            let asker = match done.facts.status {
+                407 => Asker::Proxy,
+                401 => Asker::Origin(order.server),
+                _ => {
+                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    done.allowed_wrongly = !asked.is_empty() && !done.denied && self.was_spoiled(robot);
+                    return Ok(done);
+                }
+            };
+            if self.profile(robot).credentials.is_empty() {
+                return Ok(done);
+            }
+            let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+            let answered = self.wallet(robot).learn(asker, fields);
+            if !answered || asked.len() > MAX_CHALLENGES {
+                // With a spoiled password that is how it has to be.
+                done.denied = self.was_spoiled(robot) && !asked.is_empty();
+                return Ok(done);
+            }
+            asked.push(asker);
+            let (now, size) = (self.now(), done.facts.size());
+            self.recorder.with(|block| {
+                let stats = block.class_mut(Class::Authenticating);
+                stats.record((now - done.started) / 1000, size);
+            });
+        }
+    }
+
+    /// Credentials and cookies.
+    fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) {
+        let profile = Arc::clone(self.profile(robot));
+        if !profile.credentials.is_empty() {
+            let url = self.url(order);
+            let via_proxy = !profile.proxies.is_empty();
+            let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
+            let target = if via_proxy { &url } else { path.unwrap_or("/") };
+            let mut wallet = self.wallet(robot);
+            wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
+            if via_proxy {
+                wallet.write(Asker::Proxy, order.method.word(), target, out);
+            }
+        }
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            jar.write(order.server, unix, out, &self.recorder);
+        }
+    }
+
+    fn keep_cookies(&self, robot: usize, order: &Order, done: &Done) {
+        let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
+        let profile = Arc::clone(self.profile(robot));
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
+        if !choices.event(profile.cookie_sender) {
+            return;
+        }
+        let room = profile.cookies_keep.sample(&mut choices).ceil().clamp(0.0, 1000.0) as usize;
+        let mut private = self.private(robot);
+        let jar = private.jar.get_or_insert_with(|| Jar::new(room));
+        jar.store(order.server, &rare.cookies, unix, &self.recorder);
+    }
+
+    /// The robot's credentials, taken from the list when it needs them first.
+    fn wallet(&self, robot: usize) -> RefMut<'_, Wallet> {
+        if self.private(robot).wallet.is_none() {
+            self.private(robot).wallet = Some(Box::default());
+            self.renew_credentials(robot);
+        }
+        RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
+    }
+
+    /// The next credentials of a random cycle (reference: models.md, section 21).
+    fn renew_credentials(&self, robot: usize) {
+        let profile = Arc::clone(self.profile(robot));
+        if profile.credentials.is_empty() {
+            return;
+        }
+        let (at, spoiled) = {
+            let rng = &mut self.robots()[robot].rng;
+            (rng.below(profile.credentials.len() as u64) as usize, rng.event(profile.auth_error))
+        };
+        let mut private = self.private(robot);
+        private.wallet.get_or_insert_default().renew(&profile.credentials[at], spoiled);
+    }
+
+    fn was_spoiled(&self, robot: usize) -> bool {
+        !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
     }
 
     /// Starts a transaction that follows from another one.

@@ -74,6 +74,10 @@ pub struct Done {
     pub continued: Option<Nanos>,
     /// The request was sent more than once.
     pub retried: bool,
+    /// Access was refused, as it has to be with a spoiled password.
+    pub denied: bool,
+    /// Access was granted in spite of a spoiled password.
+    pub allowed_wrongly: bool,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -167,6 +171,8 @@ impl Talk {
             embedded: self.embedded,
             continued: self.continued,
             retried: self.retried,
+            denied: false,
+            allowed_wrongly: false,
         }
     }
 }

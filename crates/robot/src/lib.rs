@@ -10,6 +10,8 @@
 //! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
 
 pub mod account;
+pub mod auth;
+pub mod cookies;
 pub mod crew;
 pub mod digest;
 pub mod entity;
