@@ -329,7 +329,7 @@ impl Catalog {
     }
 
     /// The objects embedded in a container, in their order.
-    pub fn embedded(&self, container: &Oid) -> impl Iterator<Item = Oid> {
+    pub fn embedded<'a>(&'a self, container: &Oid) -> impl Iterator<Item = Oid> + use<'a> {
         let world = container.world.mutant();
         let (name, container) = (container.name << 8, *container);
         (1..=self.embedded_count(&container)).filter_map(move |index| {

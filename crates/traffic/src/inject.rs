@@ -11,7 +11,7 @@ use crate::files::{Files, Reading};
 use crate::rng::{Draw, Random};
 
 /// Insertions in one body, at most: bounds the memory of large bodies with small gaps.
-pub const MAX_INSERTIONS: u32 = 100_000;
+pub const MAX_INSERTIONS: u32 = 20_000;
 
 /// The insertions of a body, from front to back.
 #[derive(Debug)]
