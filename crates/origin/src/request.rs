@@ -97,6 +97,13 @@ pub struct Request {
     pub head_size: usize,
 }
 
+impl Request {
+    /// Bytes of head and body.
+    pub fn size(&self) -> u64 {
+        self.head_size as u64 + self.upload.as_ref().map_or(0, |upload| upload.received())
+    }
+}
+
 /// Why bytes are not an acceptable request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -177,7 +184,7 @@ impl Reader<'_> {
             minor_version: head.minor_version,
             keep_alive: head::keeps_alive(head.minor_version, head.headers),
             expectation: if head.minor_version == 0 { Expectation::None } else { fields.expectation },
-            accept_encoding: fields.accept_encoding.filter(|_| has_choice(content)).map(Box::from),
+            accept_encoding: fields.accept_encoding.filter(|_| has_choice(content)).map(|value| value.into()),
             parts: fields
                 .range
                 .filter(|_| method == Some(Method::Get))
@@ -321,7 +328,10 @@ mod tests {
     #[test]
     fn options() {
         let request = |fields: &str| get(&format!("GET {PATH} HTTP/1.1\r\nHost: www\r\n{fields}\r\n"));
-        assert!(request("Cache-Control: max-age=0, no-cache\r\n").reload && request("Pragma: no-cache\r\n").reload);
+        assert!(
+            request("Cache-Control: max-age=0, no-cache\r\n").reload
+                && request("Pragma: no-cache\r\n").reload
+        );
         assert!(!request("Cache-Control: max-age=0\r\n").reload);
         let since = request("if-modified-since: Wed, 18 Feb 1998 17:53:58 GMT\r\n").if_modified_since;
         assert_eq!(since, Some(887_824_438));

@@ -114,9 +114,8 @@ mod tests {
         let catalog = Catalog::classic(Seed(1), Distr::Const(10.0));
         let mut universe = Universe::default();
         let mut rng = Seed(1).stream("redirect", 0);
-        let mut choose = |universe: &Universe, served| {
-            universe.choose(&PopModel::default(), &catalog, served, &mut rng)
-        };
+        let mut choose =
+            |universe: &Universe, served| universe.choose(&PopModel::default(), &catalog, served, &mut rng);
         assert_eq!(choose(&universe, &[Kind::FIRST]), None);
         universe.learn(&mark(2, 0, None));
         universe.learn(&mark(4, 7, None));

@@ -1,9 +1,7 @@
 //! The body of a request.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use md5::{Digest, Md5};
 use polygraph_traffic::AbortCoords;
+use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::{BodyError, BodyReader, Framing};
 
 /// Follows the body of a request: what is received is counted and its digest taken, not kept.
@@ -13,7 +11,8 @@ pub struct Upload {
     /// Announced size in bytes.
     size: Option<u64>,
     received: u64,
-    md5: Option<(Md5, [u8; 16])>,
+    /// The digest so far, and the one that the client told; `None` inside if what it told is not one.
+    md5: Option<(ContentMd5, Option<[u8; 16]>)>,
 }
 
 impl Upload {
@@ -23,7 +22,7 @@ impl Upload {
             Framing::Length(size) => Some(size),
             Framing::Chunked | Framing::UntilClose => None,
         };
-        let md5 = digest.map(|digest| (Md5::new(), parse_md5(digest).unwrap_or_default()));
+        let md5 = digest.map(|digest| (ContentMd5::default(), checksum::parse(digest)));
         Upload { reader: BodyReader::new(framing), size, received: 0, md5 }
     }
 
@@ -60,13 +59,9 @@ impl Upload {
     }
 
     /// The complete body is not the one that its digest was taken of.
-    pub fn is_altered(self) -> bool {
-        self.md5.is_some_and(|(md5, expected)| <[u8; 16]>::from(md5.finalize()) != expected)
+    pub fn is_altered(&mut self) -> bool {
+        self.md5.as_mut().is_some_and(|(md5, expected)| Some(md5.finish()) != *expected)
     }
-}
-
-fn parse_md5(value: &[u8]) -> Option<[u8; 16]> {
-    STANDARD.decode(value.trim_ascii()).ok()?.try_into().ok()
 }
 
 #[cfg(test)]

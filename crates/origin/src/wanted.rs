@@ -151,9 +151,8 @@ mod tests {
     #[test]
     fn embedded_objects_by_kind_or_type() {
         let house = mixed();
-        let get = |path: &str| {
-            wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()).oid().unwrap()
-        };
+        let get =
+            |path: &str| wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()).oid().unwrap();
         assert_eq!(get("/pg/embed/image").kind, Kind::of_index(1));
         assert_eq!(get("/pg/embed/text/html").kind, Kind::of_index(0));
         assert_eq!(get("/pg/embed/image?7"), get("/pg/embed/image?7"));
@@ -164,7 +163,8 @@ mod tests {
     fn strangers_get_anything_if_told_so() {
         let foreign = House { accept_foreign_msgs: true, ..mixed() };
         let ignorant = House { ignore_urls: true, ..mixed() };
-        let get = |house: &House, path: &str| wanted(path.as_bytes(), house, &house.farms[0], &mut Vec::new());
+        let get =
+            |house: &House, path: &str| wanted(path.as_bytes(), house, &house.farms[0], &mut Vec::new());
         assert_eq!(get(&foreign, "/x"), Wanted::Any);
         assert_eq!(get(&ignorant, "/x"), Wanted::Any);
         assert_eq!(get(&ignorant, &format!("{WORLD}/t06/_00000000000001f4")), Wanted::Any);

@@ -256,6 +256,21 @@ impl Body {
         Body { current: (Piece::Bytes(bytes, 0), left), rest: Vec::new(), left }
     }
 
+    /// What is left of several bodies, one after the other.
+    pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
+        let mut builder = Builder { pieces: Vec::new(), left: u64::MAX };
+        for body in bodies {
+            let (piece, left) = body.current;
+            if left > 0 {
+                builder.add(piece, left);
+            }
+            for (piece, len) in body.rest.into_iter().rev() {
+                builder.add(piece, len);
+            }
+        }
+        builder.build()
+    }
+
     /// A message without a body.
     pub fn empty() -> Body {
         Body::from_bytes(Vec::new())
@@ -521,6 +536,14 @@ mod tests {
             part.advance(at as u64 / 2);
             part.truncate(at as u64 / 3);
             assert_eq!(part.to_vec(), bytes[at / 2..at / 2 + at / 3]);
+            let rest = |from: usize| {
+                let mut rest = body.clone();
+                rest.advance(from as u64);
+                rest
+            };
+            let chain =
+                Body::chain([rest(at), Body::from_bytes(b"--".to_vec()), rest(at / 2), Body::empty()]);
+            assert_eq!(chain.to_vec(), [&bytes[at..], b"--", &bytes[at / 2..]].concat());
             let mut slices = [IoSlice::new(&[]); 64];
             let used = body.slices(&mut slices);
             let sent: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.to_vec()).collect();

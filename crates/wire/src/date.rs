@@ -9,17 +9,28 @@ pub const DATE_LEN: usize = 29;
 
 /// `unix_seconds` as `Sun, 06 Nov 1994 08:49:37 GMT`, for years up to 9999.
 pub fn format(unix_seconds: u64) -> String {
+    String::from_utf8_lossy(&text(unix_seconds)).into_owned()
+}
+
+/// Like [`format`], without allocation.
+pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
     let days = unix_seconds / 86_400;
     let (year, month, day) = civil_from_days(days as i64);
     let second = unix_seconds % 86_400;
-    format!(
-        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
-        DAYS[(days % 7) as usize],
-        MONTHS[month as usize - 1],
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-    )
+    let mut out = *b"Thu, 00 Jan 0000 00:00:00 GMT";
+    let mut number = |at: usize, value: u64| {
+        out[at] = b'0' + (value / 10 % 10) as u8;
+        out[at + 1] = b'0' + (value % 10) as u8;
+    };
+    number(5, day);
+    number(12, year as u64 / 100);
+    number(14, year as u64 % 100);
+    number(17, second / 3600);
+    number(20, second / 60 % 60);
+    number(23, second % 60);
+    out[..3].copy_from_slice(DAYS[(days % 7) as usize].as_bytes());
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1].as_bytes());
+    out
 }
 
 /// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
