@@ -27,8 +27,8 @@
 pub mod coordinator;
 pub mod freeze;
 pub mod gauge;
-pub mod ledger;
 pub mod layout;
+pub mod ledger;
 pub mod limits;
 pub mod listen;
 pub mod net;
