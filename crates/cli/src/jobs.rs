@@ -55,7 +55,8 @@ pub fn client_job(
         let address = proxy.map_or_else(|| resolve(authority), Ok)?;
         Ok(Origin { authority: authority.clone(), address })
     };
-    let mut ids: Vec<IdSource> = (0..layout.loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
+    let mut ids: Vec<IdSource> =
+        (0..layout.loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
     let group = ids[0].fresh();
     let settings = polygraph_robot::Settings {
         first_robot: 0,
