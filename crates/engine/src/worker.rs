@@ -10,8 +10,7 @@ use std::thread::JoinHandle;
 
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_plan::{PhaseLoad, Schedule};
-use polygraph_robot::Crew;
-use polygraph_robot::crew::Throttle;
+use polygraph_robot::{Crew, Pace, Ramp};
 use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Totals};
 use polygraph_traffic::IdSource;
 use rustix::time::{ClockId, clock_gettime};
@@ -221,7 +220,7 @@ impl Keeper {
         for phase in 0..self.frame.timeline.phases() {
             let mut begin = phase_begin;
             let end_of_phase = loop {
-                self.throttle(phase, phase_begin);
+                self.set_pace(phase, phase_begin);
                 let end_of_phase = self.frame.timeline.end(phase);
                 let edge = (begin + self.frame.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
                 let now = self.net.now();
@@ -244,7 +243,7 @@ impl Keeper {
             phase_begin = end_of_phase;
         }
         match &self.crew {
-            Some(crew) => crew.set_throttle(Throttle::Stopped),
+            Some(crew) => crew.set_pace(Pace::STOPPED),
             None => {
                 while !self.frame.timeline.servers_may_go() {
                     self.net.sleep_until(self.net.now() + GLANCE / 5).await;
@@ -266,11 +265,13 @@ impl Keeper {
         }
     }
 
-    fn throttle(&self, phase: usize, begin: Nanos) {
+    fn set_pace(&self, phase: usize, begin: Nanos) {
         let Some(crew) = &self.crew else { return };
-        crew.set_throttle(match (self.frame.schedule.phases[phase].load, self.frame.timeline.end(phase)) {
-            (PhaseLoad::Falling, Some(end)) => Throttle::Falling { begin, end },
-            _ => Throttle::Full,
+        crew.set_pace(match (self.frame.schedule.phases[phase].load, self.frame.timeline.end(phase)) {
+            (PhaseLoad::Falling, Some(end)) => {
+                Pace { load: Ramp { begin, end, from: 1.0, to: 0.0 }, ..Pace::FULL }
+            }
+            _ => Pace::FULL,
         });
     }
 

@@ -14,6 +14,7 @@ use polygraph_wire::url;
 use crate::account;
 use crate::exchange::{Fault, exchange};
 use crate::order::{Chooser, Order, RequestWriter, connection_uses};
+use crate::pace::Pace;
 use crate::settings::{Load, Settings};
 
 /// So many overdue requests are launched before replies and timers get their turn.
@@ -41,22 +42,6 @@ struct Robot<C> {
     idle: Vec<Leased<C>>,
 }
 
-/// How much of the load is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Throttle {
-    /// All of it.
-    Full,
-    /// The load falls linearly from all at `begin` to nothing at `end`.
-    Falling {
-        /// Begin of the fall.
-        begin: Nanos,
-        /// End of the fall.
-        end: Nanos,
-    },
-    /// Nothing is launched any more.
-    Stopped,
-}
-
 /// The robots of one event loop.
 #[derive(Debug)]
 pub struct Crew<L: Link> {
@@ -72,7 +57,9 @@ pub struct Crew<L: Link> {
     /// Head of the request that is being sent.
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
-    throttle: Cell<Throttle>,
+    pace: Cell<Pace>,
+    /// The working set is frozen: see [`Crew::freeze_working_set`].
+    frozen: Cell<bool>,
 }
 
 impl<L: Link> Crew<L> {
@@ -91,19 +78,26 @@ impl<L: Link> Crew<L> {
             robots: RefCell::new(robots),
             request: RefCell::default(),
             open: Cell::new(0),
-            throttle: Cell::new(Throttle::Full),
+            pace: Cell::new(Pace::FULL),
+            frozen: Cell::new(false),
             link,
             settings,
             recorder,
         })
     }
 
-    /// Sets how much of the load is launched from now on.
-    pub fn set_throttle(&self, throttle: Throttle) {
-        self.throttle.set(throttle);
+    /// Sets the factors in force from now on.
+    pub fn set_pace(&self, pace: Pace) {
+        self.pace.set(pace);
     }
 
-    /// Runs the robots from `start` until the throttle stops them. Transactions that are running then go on
+    /// From now on repeats are drawn from as many of the newest objects as there are now (reference: models.md,
+    /// section 3.3). Repeated calls do nothing.
+    pub fn freeze_working_set(&self) {
+        self.frozen.set(true);
+    }
+
+    /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on
     /// as tasks of the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
         match self.settings.load.clone() {
@@ -136,7 +130,7 @@ impl<L: Link> Crew<L> {
                 launched_in_a_row = 0;
             }
             launched_in_a_row += 1;
-            if self.throttle.get() == Throttle::Stopped {
+            if self.pace.get().stopped {
                 return;
             }
             agenda.pop();
@@ -164,7 +158,7 @@ impl<L: Link> Crew<L> {
             }
             let now = self.link.now();
             let order = self.order(robot, now);
-            if self.throttle.get() == Throttle::Stopped || !self.lets_through(now, robot) {
+            if self.pace.get().stopped || !self.lets_through(now, robot) {
                 return;
             }
             let failed = self.transact(robot, order, now).await;
@@ -195,14 +189,11 @@ impl<L: Link> Crew<L> {
     /// While the load falls, an open-loop request goes out with the current share as probability, and of
     /// closed-loop robots the current share stays active.
     fn lets_through(&self, now: Nanos, robot: usize) -> bool {
-        let share = match self.throttle.get() {
-            Throttle::Full => return true,
-            Throttle::Stopped => return false,
-            Throttle::Falling { begin, end } => {
-                let gone = now.saturating_sub(begin) as f64 / end.saturating_sub(begin).max(1) as f64;
-                1.0 - gone
-            }
-        };
+        let pace = self.pace.get();
+        let share = pace.load.at(now) * pace.populus.at(now);
+        if pace.stopped || share >= 1.0 {
+            return !pace.stopped;
+        }
         match self.settings.load {
             Load::Open { .. } => self.connection_rng.borrow_mut().event(share),
             Load::Closed { .. } => {

@@ -12,8 +12,10 @@ pub mod account;
 pub mod crew;
 pub mod exchange;
 pub mod order;
+pub mod pace;
 pub mod reply;
 pub mod settings;
 
 pub use crew::Crew;
+pub use pace::{Pace, Ramp};
 pub use settings::{Load, Origin, Settings};

@@ -1,0 +1,77 @@
+//! How much of the configured behaviour is in force at a moment: the factors of a phase.
+
+use polygraph_link::Nanos;
+
+/// A factor that changes linearly from `from` at `begin` to `to` at `end` and is constant before and after.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ramp {
+    /// Begin of the change.
+    pub begin: Nanos,
+    /// End of the change; not before `begin`.
+    pub end: Nanos,
+    /// Value until `begin`, from 0 to 1.
+    pub from: f64,
+    /// Value from `end` on, from 0 to 1.
+    pub to: f64,
+}
+
+impl Ramp {
+    /// A factor that does not change.
+    pub const fn flat(value: f64) -> Ramp {
+        Ramp { begin: 0, end: 0, from: value, to: value }
+    }
+
+    /// The value at `now`.
+    pub fn at(&self, now: Nanos) -> f64 {
+        if now >= self.end {
+            self.to
+        } else if now <= self.begin {
+            self.from
+        } else {
+            let gone = (now - self.begin) as f64 / (self.end - self.begin) as f64;
+            self.from + (self.to - self.from) * gone
+        }
+    }
+}
+
+/// The factors in force (reference: models.md, section 17.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Share of robots that are active.
+    pub populus: Ramp,
+    /// Share of its request rate that each robot launches.
+    pub load: Ramp,
+    /// Multiplier of recurrence.
+    pub recur: Ramp,
+    /// Probability that a request's kind and method are drawn from `req_types` and `req_methods`; otherwise it
+    /// is a basic GET.
+    pub special: Ramp,
+    /// Nothing is launched any more.
+    pub stopped: bool,
+}
+
+impl Pace {
+    /// Everything as configured.
+    pub const FULL: Pace = Pace {
+        populus: Ramp::flat(1.0),
+        load: Ramp::flat(1.0),
+        recur: Ramp::flat(1.0),
+        special: Ramp::flat(1.0),
+        stopped: false,
+    };
+    /// The end.
+    pub const STOPPED: Pace = Pace { stopped: true, ..Pace::FULL };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ramps_are_linear_and_bounded() {
+        let ramp = Ramp { begin: 100, end: 300, from: 1.0, to: 0.5 };
+        let values = [0, 100, 200, 300, 900].map(|now| ramp.at(now));
+        assert_eq!(values, [1.0, 1.0, 0.75, 0.5, 0.5]);
+        assert_eq!(Ramp::flat(0.3).at(7), 0.3);
+    }
+}
