@@ -2,7 +2,9 @@
 //! be played in another process.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use polygraph_origin::{House, Server};
 use polygraph_stats::Side;
 use polygraph_traffic::IdSource;
 use serde::{Deserialize, Serialize};
@@ -23,8 +25,12 @@ pub enum Role {
     },
     /// Origin servers.
     Origin {
-        /// Settings of each server and where it listens.
-        sites: Vec<(polygraph_origin::Settings, SocketAddr)>,
+        /// What all servers have in common.
+        house: Arc<House>,
+        /// Each server and where it listens.
+        sites: Vec<(Server, SocketAddr)>,
+        /// Number of the loop among those of its side.
+        index: u64,
     },
 }
 
@@ -76,12 +82,12 @@ pub fn server_roles(job: &ServerJob) -> Vec<Role> {
     };
     let loops_of_processes = job.layout.divide((0..loops).collect());
     let role = |process: usize, index: usize| {
-        let site = |at: usize| {
-            let (settings, reserved) = &job.sites[at];
-            let index = (at * loops + index) as u64;
-            (polygraph_origin::Settings { index, ..settings.clone() }, reserved.address())
-        };
-        Role::Origin { sites: of_process(process).map(site).collect() }
+        let site = |at: usize| (job.sites[at].0.clone(), job.sites[at].1.address());
+        Role::Origin {
+            house: Arc::clone(&job.house),
+            sites: of_process(process).map(site).collect(),
+            index: index as u64,
+        }
     };
     let of_loops = |(process, loops): (usize, Vec<usize>)| {
         loops.into_iter().map(|index| role(process, index)).collect::<Vec<_>>()

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use polygraph_link::Nanos;
+use polygraph_origin::{House, Server};
 use polygraph_plan::Schedule;
 use polygraph_stats::{EndReason, Header, Record, Totals};
 use polygraph_traffic::IdSource;
@@ -32,8 +34,10 @@ pub struct ClientJob {
 /// The origin servers of a test.
 #[derive(Debug)]
 pub struct ServerJob {
-    /// Settings and address of each server, at least one.
-    pub sites: Vec<(polygraph_origin::Settings, Reserved)>,
+    /// What all servers have in common.
+    pub house: Arc<House>,
+    /// Each server and its address, at least one.
+    pub sites: Vec<(Server, Reserved)>,
     /// Its loops.
     pub layout: Layout,
     /// What the log says about the run.

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_origin::{Origin, Site};
 use polygraph_plan::Schedule;
 use polygraph_robot::{Crew, Pace};
 use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side};
@@ -134,7 +135,7 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
     let side = role.side();
     let recorder = Recorder::new();
     let parties = start_parties(role, &frame, &recorder);
-    let (net, crew) = match parties {
+    let (net, party) = match parties {
         Ok(parties) => parties,
         Err(e) => {
             // Both the one who waits for the start and the one who joins the thread want to know.
@@ -142,35 +143,46 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
             return Err(e);
         }
     };
-    net.spawn(sweep(net.clone(), crew.clone()));
+    let crew = match &party {
+        Party::Robots(crew) => Some(Rc::clone(crew)),
+        Party::Servers(_) => None,
+    };
+    net.spawn(sweep(net.clone(), crew));
     // If nobody waits any more, the run is over before it began, which the timeline will tell.
     let _ = desk.ready.send(Ok(()));
-    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0 };
+    let keeper = Keeper { side, net, frame, desk, recorder, party, connections: 0 };
     keeper.keep().await;
     Ok(())
 }
 
-/// Robots that are ready to run, or servers that listen.
-fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Option<Rc<Crew<Net>>>)> {
+/// Who lives on a loop.
+enum Party {
+    /// Robots that are ready to run.
+    Robots(Rc<Crew<Net>>),
+    /// Servers that listen.
+    Servers(Rc<Origin<Net>>),
+}
+
+fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Party)> {
     match role {
         Role::Robots { settings, ports, ids } => {
             let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
             let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
-            Ok((net, Some(crew)))
+            Ok((net, Party::Robots(crew)))
         }
-        Role::Origin { sites } => {
+        Role::Origin { house, sites, index } => {
             let net = Net::new(frame.quantum, None)?;
-            for (settings, address) in sites {
-                serve_all(&net, settings, listen(address)?, recorder);
+            let origin = Origin::new(net.clone(), house, index, recorder.clone());
+            for (server, address) in sites {
+                serve_all(&net, origin.site(server), listen(address)?, recorder);
             }
-            Ok((net, None))
+            Ok((net, Party::Servers(origin)))
         }
     }
 }
 
 /// Serves every connection that comes in.
-fn serve_all(net: &Net, settings: polygraph_origin::Settings, listener: OwnedFd, recorder: &Recorder) {
-    let site = polygraph_origin::Site::new(net.clone(), settings, recorder.clone());
+fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recorder) {
     let (clock, errors) = (net.clone(), recorder.clone());
     let serving = accept_all(
         net.clone(),
@@ -208,7 +220,7 @@ struct Keeper {
     frame: Frame,
     desk: Desk,
     recorder: Recorder,
-    crew: Option<Rc<Crew<Net>>>,
+    party: Party,
     /// Connections in the intervals before the current one.
     connections: u64,
 }
@@ -216,7 +228,7 @@ struct Keeper {
 impl Keeper {
     async fn keep(mut self) {
         let start = self.wait_for_start().await;
-        if let Some(crew) = &self.crew {
+        if let Party::Robots(crew) = &self.party {
             self.net.spawn(Rc::clone(crew).run(start));
         }
         let mut phase_begin = start;
@@ -246,9 +258,9 @@ impl Keeper {
             };
             phase_begin = end_of_phase;
         }
-        match &self.crew {
-            Some(crew) => crew.set_pace(Pace::STOPPED),
-            None => {
+        match &self.party {
+            Party::Robots(crew) => crew.set_pace(Pace::STOPPED),
+            Party::Servers(_) => {
                 while !self.frame.timeline.servers_may_go() {
                     self.net.sleep_until(self.net.now() + GLANCE / 5).await;
                 }
@@ -270,11 +282,16 @@ impl Keeper {
     }
 
     fn set_pace(&self, phase: usize, begin: Nanos) {
-        let Some(crew) = &self.crew else { return };
         let progress = self.frame.timeline.progress(phase);
-        crew.set_pace(pace(&self.frame.schedule.phases[phase], begin, progress));
-        if self.frame.timeline.is_frozen() {
-            crew.freeze_working_set();
+        let pace = pace(&self.frame.schedule.phases[phase], begin, progress);
+        match &self.party {
+            Party::Robots(crew) => {
+                crew.set_pace(pace);
+                if self.frame.timeline.is_frozen() {
+                    crew.freeze_working_set();
+                }
+            }
+            Party::Servers(origin) => origin.set_special(pace.special.at(self.net.now())),
         }
     }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 pub use crate::factor::Factor;
 pub use phases::PhasePlan;
+pub(crate) use traffic::direct;
 pub use traffic::{Load, Mix};
 
 /// The plan of a workload as a reader wants it.
