@@ -1,6 +1,6 @@
 //! The books of one side: merges what its loops hand over into intervals, writes the log, tells observers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::limits;
 use crate::worker::HandOver;
 
-/// Examples of errors written per interval, at most.
-const SAMPLES_PER_INTERVAL: usize = 20;
+/// Examples of errors of one class written per interval, at most.
+const SAMPLES_PER_CLASS: usize = 4;
 
 /// The books of one side of a run.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ struct Pending {
     missing: usize,
     interval: Interval,
     samples: Vec<Sample>,
+    /// Resident memory of the processes that loops live in, by process id.
+    memory: BTreeMap<u32, u64>,
 }
 
 impl Ledger {
@@ -96,7 +98,7 @@ impl Ledger {
     /// # Errors
     /// If the log cannot be written.
     pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
-        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, .. } = from;
+        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, process, rss_bytes, .. } = from;
         let pending = self.open.entry(end).or_insert_with(|| Pending {
             missing: self.back.len(),
             interval: Interval {
@@ -110,8 +112,10 @@ impl Ledger {
                 block: Block::new(),
             },
             samples: Vec::new(),
+            memory: BTreeMap::new(),
         });
         pending.missing -= 1;
+        pending.memory.insert(process, rss_bytes);
         pending.interval.cpu_ns += cpu_ns;
         pending.interval.busiest_loop_ns = pending.interval.busiest_loop_ns.max(cpu_ns);
         pending.interval.block.merge(&block);
@@ -126,21 +130,23 @@ impl Ledger {
     }
 
     fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
-        let Some(Pending { mut interval, mut samples, .. }) = self.open.remove(&end) else {
+        let Some(Pending { mut interval, mut samples, mut memory, .. }) = self.open.remove(&end) else {
             return Ok(Vec::new());
         };
         let offset = clock_offset();
         interval.clock_step_ns = (offset - self.clock_offset) as i64;
         self.clock_offset = offset;
-        interval.rss_bytes = limits::resident_bytes();
+        memory.insert(std::process::id(), limits::resident_bytes());
+        interval.rss_bytes = memory.values().sum();
         self.unfinished = interval.block.xacts.last;
         self.delivered = interval.end_ns;
-        samples.truncate(SAMPLES_PER_INTERVAL);
+        keep_few(&mut samples);
         let mut records = vec![Record::Interval(Box::new(interval))];
         records.extend(samples.into_iter().map(|sample| Record::ErrorSample {
             at_ns: self.since_start(sample.at_ns),
             kind: sample.kind,
-            detail: sample.detail,
+            detail: sample.evidence.detail,
+            facts: sample.evidence.facts,
         }));
         for record in &records {
             self.write(record)?;
@@ -172,6 +178,17 @@ impl Ledger {
         records.push(end);
         Ok(records)
     }
+}
+
+/// The earliest examples of each class, whatever loop they are from, in the order of time.
+fn keep_few(samples: &mut Vec<Sample>) {
+    samples.sort_by_key(|sample| sample.at_ns);
+    let mut kept = HashMap::new();
+    samples.retain(|sample| {
+        let count = kept.entry(sample.kind).or_insert(0);
+        *count += 1;
+        *count <= SAMPLES_PER_CLASS
+    });
 }
 
 /// Time of day minus monotonic time, in nanoseconds: constant unless the clock is set.

@@ -1,168 +1,457 @@
-//! The head of a reply, as PolyMix-1 has it.
+//! What a server answers: decisions in the order of the reference (models.md, section 11.2), heads, bodies.
 
-use polygraph_traffic::{Oid, Properties, UniqId};
-use polygraph_wire::date;
-use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
+use polygraph_traffic::life::Times;
+use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream};
+use polygraph_wire::coding::{Choice, Offer, negotiate};
+use polygraph_wire::cookie::{Lifetime, SetCookie};
+use polygraph_wire::marks::{X_TARGET, Xact};
+use polygraph_wire::multipart;
+use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
+use polygraph_wire::worlds::{AbortMark, WorldMark};
+use polygraph_wire::{checksum, date, decimal};
 
-use crate::content::Body;
-use crate::request::{Method, Request};
+use crate::coding::{gzip, md5};
+use crate::fields::{Field, Head, random_text};
+use crate::request::{Expectation, Fault, Request};
+use crate::settings::{Farm, House, Server};
 
-/// `Last-Modified` of every object: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store nothing without it.
-pub const LAST_MODIFIED: u64 = 887_824_438;
+/// `Last-Modified` of every object of generation 1.x: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store nothing
+/// without it.
+pub const CLASSIC_LAST_MODIFIED: i64 = 887_824_438;
 
-/// Cachable replies are fresh for a year.
-const CACHABLE: &[u8] = b"Cache-Control: public,max-age=31536000\r\n";
-const UNCACHABLE: &[u8] = b"Cache-Control: private,no-cache\r\nPragma: no-cache\r\n";
+/// Objects of generation 1.x are fresh for a year.
+const CLASSIC_CACHABLE: &[u8] = b"Cache-Control: public,max-age=31536000\r\n";
+const CACHABLE: &[u8] = b"Cache-Control: public\r\n";
+const UNCACHABLE: &[u8] = b"Cache-Control: private,no-cache\r\n";
+const PRAGMA: &[u8] = b"Pragma: no-cache\r\n";
 
-/// What kind of answer a request gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The object.
-    Full,
-    /// 304: the client's copy is current.
-    NotModified,
-    /// 404: the URL is not ours.
-    NotFound,
-    /// 405: only GET and HEAD are served.
-    MethodNotAllowed,
-}
+/// Separates the parts of multipart replies.
+pub const BOUNDARY: &str = "THIS_STRING_SEPARATES";
 
-/// Decides the answer.
-pub fn answer(request: &Request) -> Answer {
-    match (request.method, request.oid) {
-        (Method::Other, _) => Answer::MethodNotAllowed,
-        (_, None) => Answer::NotFound,
-        _ if request.if_modified_since.is_some_and(|since| since >= LAST_MODIFIED) => Answer::NotModified,
-        _ => Answer::Full,
-    }
-}
+/// Type of parts whose content has none.
+const NO_TYPE: &str = "application/octet-stream";
 
-/// Writes heads of replies; everything that is the same in all of them is made once.
-#[derive(Clone, Debug)]
-pub struct ReplyWriter {
-    last_modified: Vec<u8>,
-    target: Vec<u8>,
-    group: UniqId,
+/// What is the same in all replies of a server.
+#[derive(Debug)]
+pub struct Identity {
     minor_version: u8,
+    target: Vec<u8>,
+    sets_cookies: bool,
 }
 
-impl ReplyWriter {
-    /// A writer of HTTP/1.`minor_version` for the server at `address`, whose process has the id `group`.
-    pub fn new(address: &str, group: UniqId, minor_version: u8) -> ReplyWriter {
-        ReplyWriter {
-            last_modified: format!("Last-Modified: {}\r\n", date::format(LAST_MODIFIED)).into_bytes(),
-            target: format!("{X_TARGET}: {address}\r\n").into_bytes(),
-            group,
+impl Identity {
+    /// What `server` has drawn once and for all.
+    pub fn new(house: &House, server: &Server) -> Identity {
+        let farm = &house.farms[server.farm];
+        let mut rng = house.seed.stream("sticky", server.number);
+        let minor_version = farm.http_minors.draw(&mut rng).copied().unwrap_or(1);
+        let senders = farm.cookies.as_ref().map_or(0.0, |cookies| cookies.senders);
+        Identity {
             minor_version,
+            target: format!("{X_TARGET}: {}\r\n", server.address).into_bytes(),
+            sets_cookies: rng.event(senders),
+        }
+    }
+}
+
+/// What a server takes into account besides the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    /// The time of day.
+    pub date: &'a [u8; 29],
+    /// The same in seconds since 1970; only of use for objects with a life cycle.
+    pub now: i64,
+    /// The connection will be closed.
+    pub last: bool,
+    /// The client may not send its body.
+    pub refuse_body: bool,
+    /// The client is sent to this object.
+    pub redirect: Option<Oid>,
+    /// What the client may not know of the worlds.
+    pub news: Option<WorldMark>,
+}
+
+/// A reply behind its head.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status code.
+    pub status: u16,
+    /// What is sent of the body.
+    pub body: Body,
+    /// The body is cut on purpose: the connection must be closed.
+    pub is_cut: bool,
+    /// Number of cookies that are set.
+    pub cookies: u64,
+}
+
+impl Reply {
+    fn new(status: u16, body: Body) -> Reply {
+        Reply { status, body, is_cut: false, cookies: 0 }
+    }
+}
+
+/// Writes the reply to one self.request.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    /// Settings of all servers.
+    pub house: &'a House,
+    /// Settings of the server.
+    pub farm: &'a Farm,
+    /// What the server has drawn once and for all.
+    pub identity: &'a Identity,
+    /// The self.request.
+    pub request: &'a Request,
+    /// What else matters.
+    pub about: Circumstances<'a>,
+}
+
+/// An object at the moment of a reply.
+struct Subject<'a> {
+    oid: Oid,
+    content: Option<&'a Content>,
+    cachable: bool,
+    times: Option<Times>,
+    /// Its marks are those of generation 1.x.
+    classic: bool,
+}
+
+impl Subject<'_> {
+    /// When it was really modified, shown or not.
+    fn modified(&self) -> Option<i64> {
+        if self.classic { Some(CLASSIC_LAST_MODIFIED) } else { self.times.map(|times| times.lmt) }
+    }
+
+    /// What replies show as the time of its modification.
+    fn shown_modification(&self) -> Option<i64> {
+        match self.times {
+            Some(times) => (self.cachable && times.shows_lmt).then_some(times.lmt),
+            None => self.modified(),
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// Appends the head of the reply, and returns the rest.
+    pub fn write(&self, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
+        if let Some(fault) = self.request.fault {
+            let (status, line): (_, &[u8]) = match fault {
+                Fault::NoHost | Fault::SeveralHosts | Fault::ForbiddenLength => (400, b"400 Bad Request"),
+                Fault::Foreign | Fault::Misdirected => (404, b"404 Not Found"),
+                Fault::Method => (405, b"405 Method Not Allowed\r\nAllow: GET, HEAD, POST, PUT"),
+                Fault::NoLength => (411, b"411 Length Required"),
+            };
+            return self.bare(status, line, out);
+        }
+        if self.about.refuse_body || self.request.expectation == Expectation::Other {
+            return self.bare(417, b"417 Expectation Failed", out);
+        }
+        match self.request.oid {
+            Some(oid) => self.object(oid, rng, out),
+            None => self.bare(404, b"404 Not Found", out),
         }
     }
 
-    /// Appends the head of the reply to `request` and returns the body to send after it.
-    ///
-    /// `now` is the time of day; `last` announces that the connection is closed afterwards.
-    pub fn write(
+    /// A reply that is no object and has no body.
+    fn bare(&self, status: u16, line: &[u8], out: &mut Vec<u8>) -> Reply {
+        let mut head = Head::new(out, self.identity.minor_version, line);
+        self.general(&mut head);
+        head.text(Field::ContentLength, b"0");
+        self.marks(&mut head);
+        head.end();
+        Reply::new(status, Body::empty())
+    }
+
+    fn subject(&self, oid: Oid, now: i64) -> Subject<'_> {
+        let catalog = &self.house.catalog;
+        let content = catalog.content(oid.kind);
+        let times = catalog.times(&oid, now);
+        let classic = self.house.classic && times.is_none();
+        Subject { oid, content, cachable: catalog.cachable(&oid), times, classic }
+    }
+
+    fn object(&self, oid: Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
+        let subject = self.subject(oid, self.about.now);
+        let coding = coding(&subject, self.request);
+        if coding == Choice::NotAcceptable {
+            return self.bare(406, b"406 Not Acceptable", out);
+        }
+        if let Some(to) = self.about.redirect {
+            return self.redirect(&to, out);
+        }
+        let conditional = matches!(self.request.method, Method::Get | Method::Head);
+        let since = self.request.if_modified_since.filter(|_| conditional);
+        if since.zip(subject.modified()).is_some_and(|(since, modified)| since as i64 >= modified) {
+            return self.not_modified(&subject, rng, out);
+        }
+        let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
+        let mut body = self.house.catalog.body(&oid, url);
+        if coding == Choice::Gzip {
+            body = Body::from_bytes(gzip(body));
+        }
+        match ranges(&subject, self.request, body.len()) {
+            None => self.whole(&subject, body, coding, rng, out),
+            Some(ranges) => self.parts(&subject, body, &ranges, coding, rng, out),
+        }
+    }
+
+    fn redirect(&self, to: &Oid, out: &mut Vec<u8>) -> Reply {
+        // The location is on the same visible server, under the name by which the client knows it.
+        let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
+        let authority = polygraph_wire::uri::split(url).map_or(b"".as_slice(), |parts| parts.authority);
+        let mut location = [b"http://", authority].concat();
+        self.house.catalog.write_path(to, &mut location);
+        let page = [b"<html><body><a href=\"", &location[..], b"\">moved</a></body></html>\n"].concat();
+        let mut head = Head::new(out, self.identity.minor_version, b"302 Found");
+        self.general(&mut head);
+        head.text(Field::Location, &location);
+        head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
+        head.text(Field::ContentType, b"text/html");
+        self.marks(&mut head);
+        head.end();
+        Reply::new(
+            302,
+            if self.request.method == Method::Head { Body::empty() } else { Body::from_bytes(page) },
+        )
+    }
+
+    fn not_modified(&self, subject: &Subject<'_>, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
+        let mut head = Head::new(out, self.identity.minor_version, b"304 Not Modified");
+        self.freshness(&mut head, subject, rng);
+        self.marks(&mut head);
+        head.end();
+        Reply::new(304, Body::empty())
+    }
+
+    fn whole(
         &self,
-        request: &Request,
-        properties: &Properties,
-        now: &[u8; 29],
-        last: bool,
+        subject: &Subject<'_>,
+        body: Body,
+        coding: Choice,
+        rng: &mut Stream,
         out: &mut Vec<u8>,
-    ) -> Body {
-        let (status, object): (&[u8], Option<Oid>) = match answer(request) {
-            Answer::Full => (b" 200 OK\r\n", request.oid),
-            Answer::NotModified => (b" 304 Not Modified\r\n", request.oid),
-            Answer::NotFound => (b" 404 Not Found\r\n", None),
-            Answer::MethodNotAllowed => (b" 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n", None),
+    ) -> Reply {
+        let mut head = Head::new(out, self.identity.minor_version, b"200 OK");
+        self.freshness(&mut head, subject, rng);
+        if self.house.catalog.has_checksum(&subject.oid) {
+            head.text(Field::ContentMd5, &checksum::text(md5(body.clone())));
+        }
+        let cookies = self.cookies(&mut head, &subject.oid);
+        head.add(Field::ContentLength, |out| decimal::write(out, body.len()));
+        if let Some(mime_type) = subject.content.and_then(|content| content.mime_type.as_deref()) {
+            head.text(Field::ContentType, mime_type.as_bytes());
+        }
+        encoding(&mut head, coding);
+        self.marks(&mut head);
+        self.finish(200, head, body, cookies, rng)
+    }
+
+    fn parts(
+        &self,
+        subject: &Subject<'_>,
+        body: Body,
+        ranges: &[ByteRange],
+        coding: Choice,
+        rng: &mut Stream,
+        out: &mut Vec<u8>,
+    ) -> Reply {
+        let size = body.len();
+        if ranges.is_empty() {
+            let mut head = Head::new(out, self.identity.minor_version, b"416 Range Not Satisfiable");
+            self.general(&mut head);
+            head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
+            head.text(Field::ContentLength, b"0");
+            self.marks(&mut head);
+            head.end();
+            return Reply::new(416, Body::empty());
+        }
+        let mime_type = subject.content.and_then(|content| content.mime_type.as_deref());
+        let mut head = Head::new(out, self.identity.minor_version, b"206 Partial Content");
+        self.freshness(&mut head, subject, rng);
+        let cookies = self.cookies(&mut head, &subject.oid);
+        let body = match ranges {
+            [range] => {
+                head.add(Field::ContentRange, |out| ContentRange::Part(*range, Some(size)).write(out));
+                head.add(Field::ContentLength, |out| decimal::write(out, range.len()));
+                if let Some(mime_type) = mime_type {
+                    head.text(Field::ContentType, mime_type.as_bytes());
+                }
+                part(&body, *range)
+            }
+            ranges => {
+                let writer = multipart::Writer {
+                    boundary: BOUNDARY,
+                    content_type: mime_type.unwrap_or(NO_TYPE),
+                    size,
+                };
+                let body = multipart_body(&writer, &body, ranges);
+                head.add(Field::ContentLength, |out| decimal::write(out, body.len()));
+                head.add(Field::ContentType, |out| {
+                    out.extend_from_slice(b"multipart/byteranges; boundary=");
+                    out.extend_from_slice(BOUNDARY.as_bytes());
+                });
+                body
+            }
         };
-        out.extend_from_slice(if self.minor_version == 0 { b"HTTP/1.0" } else { b"HTTP/1.1" });
-        out.extend_from_slice(status);
-        let mut body = Body::EMPTY;
-        if let Some(oid) = object {
-            body = Body::of(properties, &oid);
-            out.extend_from_slice(if properties.cachable(&oid) { CACHABLE } else { UNCACHABLE });
-            out.extend_from_slice(&self.last_modified);
+        encoding(&mut head, coding);
+        self.marks(&mut head);
+        self.finish(206, head, body, cookies, rng)
+    }
+
+    /// Ends the head, and decides whether the body is cut.
+    fn finish(
+        &self,
+        status: u16,
+        mut head: Head<'_>,
+        mut body: Body,
+        cookies: u64,
+        rng: &mut Stream,
+    ) -> Reply {
+        let mut is_cut = false;
+        if self.request.method == Method::Head {
+            body = Body::empty();
+        } else if self.farm.abort_prob > 0.0 && !body.is_empty() {
+            let coords = AbortCoords::draw(self.farm.abort_prob, rng);
+            if let Some(mark) = mark_of(coords) {
+                head.add(Field::XAbort, |out| mark.write(out));
+                if let Some(cut) = coords.cut(body.len()) {
+                    body.truncate(cut);
+                    is_cut = true;
+                }
+            }
         }
-        out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(now);
-        if last {
-            out.extend_from_slice(b"\r\nConnection: close");
-        } else if self.minor_version == 0 || request.minor_version == 0 {
-            out.extend_from_slice(b"\r\nConnection: keep-alive");
+        head.end();
+        Reply { status, body, is_cut, cookies }
+    }
+
+    /// Configured fields, and those that say for how long the object may be used.
+    fn freshness(&self, head: &mut Head<'_>, subject: &Subject<'_>, rng: &mut Stream) {
+        let content_headers = subject.content.map_or(&[][..], |content| &content.headers);
+        head.configured([content_headers, &self.farm.headers], rng);
+        if subject.cachable {
+            head.line(Field::CacheControl, if subject.classic { CLASSIC_CACHABLE } else { CACHABLE });
+        } else {
+            head.line(Field::CacheControl, UNCACHABLE);
+            head.line(Field::Pragma, PRAGMA);
         }
-        if answer(request) != Answer::NotModified {
-            out.extend_from_slice(b"\r\nContent-Length: ");
-            write_decimal(body.len(), out);
+        let modified = subject.shown_modification();
+        if subject.classic {
+            moment(head, Field::LastModified, modified);
         }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&self.target);
-        if let Some(xact) = request.xact {
-            out.extend_from_slice(X_XACT.as_bytes());
-            out.extend_from_slice(b": ");
-            Xact { group: self.group, id: xact.id.mutant(), flags: 0 }.write(out);
-            out.extend_from_slice(b"\r\n");
+        self.general(head);
+        if !subject.classic {
+            let expires = subject.times.and_then(|times| times.expires).filter(|_| subject.cachable);
+            moment(head, Field::Expires, expires);
+            moment(head, Field::LastModified, modified);
         }
-        out.extend_from_slice(b"\r\n");
-        if request.method == Method::Head || answer(request) != Answer::Full { Body::EMPTY } else { body }
+        if subject.content.is_some_and(|content| content.encodings.varies()) {
+            head.text(Field::Vary, b"Accept-Encoding");
+        }
+    }
+
+    /// Fields of all replies.
+    fn general(&self, head: &mut Head<'_>) {
+        head.text(Field::Date, self.about.date);
+        if self.about.last {
+            head.text(Field::Connection, b"close");
+        } else if self.identity.minor_version == 0 || self.request.minor_version == 0 {
+            head.text(Field::Connection, b"keep-alive");
+        }
+    }
+
+    fn cookies(&self, head: &mut Head<'_>, oid: &Oid) -> u64 {
+        let Some(cookies) = self.farm.cookies.as_ref().filter(|_| self.identity.sets_cookies) else {
+            return 0;
+        };
+        let mut rng = self.house.catalog.cookie_draws(oid);
+        if !rng.event(cookies.prob) {
+            return 0;
+        }
+        // What does not fit in a head that clients take is left out.
+        let count = (cookies.count.sample(&mut rng).ceil() as u64).clamp(1, MAX_COOKIES);
+        let mut set = 0;
+        for index in 0..count {
+            let mut value = vec![b'"'];
+            let size = cookies.size.sample(&mut rng) as u64;
+            random_text(size.min(MAX_COOKIE_VALUE), &mut rng, &mut value);
+            value.push(b'"');
+            let name = format!("sess{index}");
+            let cookie = SetCookie { name: name.as_bytes(), value: &value, lifetime: Lifetime::Session };
+            head.add(Field::SetCookie, |out| {
+                set += u64::from(cookie.write(0, out));
+            });
+        }
+        set
+    }
+
+    /// The benchmark's marks.
+    fn marks(&self, head: &mut Head<'_>) {
+        head.line(Field::XTarget, &self.identity.target);
+        if let Some(xact) = self.request.marks.xact {
+            let mark = Xact { group: self.house.group, id: xact.id.mutant(), flags: 0 };
+            head.add(Field::XXact, |out| mark.write(out));
+        }
+        if let Some(news) = &self.about.news {
+            head.add(Field::XRemWorld, |out| news.write(out));
+        }
     }
 }
 
-fn write_decimal(mut value: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
+/// More cookies than this would fill the head.
+const MAX_COOKIES: u64 = 50;
+/// Name and value of a cookie may have 4096 bytes (RFC 6265, section 6.1).
+const MAX_COOKIE_VALUE: u64 = 4000;
+
+fn coding(subject: &Subject<'_>, request: &Request) -> Choice {
+    match subject.content.map(|content| content.encodings) {
+        Some(offer) if offer.gzip => {
+            let offer = Offer { identity: offer.identity, gzip: offer.gzip };
+            negotiate(request.accept_encoding.as_deref(), offer)
         }
+        _ => Choice::Identity,
     }
-    out.extend_from_slice(&digits[at..]);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use polygraph_traffic::{Distr, Seed};
-    use polygraph_wire::{Framing, body, parse_reply};
-
-    fn reply(head: &str) -> (String, u64, Framing) {
-        let (request, _) = crate::request::read(head.as_bytes()).unwrap().unwrap();
-        let properties = Properties { seed: Seed(1), size: Distr::Const(1234.0) };
-        let writer = ReplyWriter::new("127.0.0.1:80", UniqId::default(), 1);
-        let mut out = Vec::new();
-        let body = writer.write(&request, &properties, b"Sun, 06 Nov 1994 08:49:37 GMT", false, &mut out);
-        let to_head = head.starts_with("HEAD");
-        let framing = parse_reply(&out, |r| body::reply_framing(r, to_head)).unwrap().unwrap().unwrap();
-        (String::from_utf8(out).unwrap(), body.len(), framing)
+fn encoding(head: &mut Head<'_>, coding: Choice) {
+    if coding == Choice::Gzip {
+        head.text(Field::ContentEncoding, b"gzip");
     }
+}
 
-    const CACHABLE_PATH: &str = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4";
-
-    #[test]
-    fn cachable_and_uncachable_objects() {
-        let (head, body, framing) = reply(&format!("GET {CACHABLE_PATH} HTTP/1.1\r\n\r\n"));
-        assert!(head.starts_with("HTTP/1.1 200 OK\r\nCache-Control: public,max-age=31536000\r\n"), "{head}");
-        assert!(head.contains("Last-Modified: Wed, 18 Feb 1998 17:53:58 GMT\r\n"), "{head}");
-        assert_eq!((body, framing), (1234, Framing::Length(1234)));
-        let (head, ..) = reply(&format!("GET {} HTTP/1.1\r\n\r\n", CACHABLE_PATH.replace("t03", "t04")));
-        assert!(head.contains("Cache-Control: private,no-cache\r\nPragma: no-cache\r\n"), "{head}");
+/// The ranges of a body of `size` bytes that are asked for and exist; `None` if the whole body is asked for.
+fn ranges(subject: &Subject<'_>, request: &Request, size: u64) -> Option<Vec<ByteRange>> {
+    let parts = request.parts.as_deref()?;
+    if let Some(moment) = parts.only_if
+        && moment.map(|moment| moment as i64) != subject.shown_modification()
+    {
+        return None;
     }
+    Some(RangeSet::parse(&parts.range)?.resolve(size).collect())
+}
 
-    #[test]
-    fn other_answers() {
-        #[track_caller]
-        fn check(request: &str, status: &str, body: u64) {
-            let (head, len, framing) = reply(request);
-            assert!(head.starts_with(status), "{head}");
-            assert_eq!((len, framing), (body, Framing::Length(body)));
-        }
-        let get = format!("GET {CACHABLE_PATH} HTTP/1.1\r\n");
-        let since = "If-Modified-Since: Wed, 18 Feb 1998 17:53:58 GMT\r\n\r\n";
-        check(&format!("{get}{since}"), "HTTP/1.1 304", 0);
-        check(&format!("{get}{}", since.replace("1998", "1997")), "HTTP/1.1 200", 1234);
-        check(&format!("HEAD {CACHABLE_PATH} HTTP/1.1\r\n\r\n"), "HTTP/1.1 200", 0);
-        check("GET /index.html HTTP/1.1\r\n\r\n", "HTTP/1.1 404", 0);
-        check(&format!("POST {CACHABLE_PATH} HTTP/1.1\r\n\r\n"), "HTTP/1.1 405", 0);
+fn part(body: &Body, range: ByteRange) -> Body {
+    let mut part = body.clone();
+    part.advance(range.first());
+    part.truncate(range.len());
+    part
+}
+
+fn multipart_body(writer: &multipart::Writer<'_>, body: &Body, ranges: &[ByteRange]) -> Body {
+    let parts = ranges.iter().flat_map(|&range| {
+        let mut head = Vec::new();
+        writer.part(range, &mut head);
+        [Body::from_bytes(head), part(body, range)]
+    });
+    let mut end = Vec::new();
+    writer.end(&mut end);
+    Body::chain(parts.chain([Body::from_bytes(end)]))
+}
+
+fn moment(head: &mut Head<'_>, field: Field, seconds: Option<i64>) {
+    if let Some(seconds) = seconds {
+        head.text(field, &date::text(seconds.max(0) as u64));
     }
+}
+
+fn mark_of(coords: AbortCoords) -> Option<AbortMark> {
+    Some(AbortMark { whether: coords.whether.try_into().ok()?, place: coords.place.try_into().ok()? })
 }

@@ -1,9 +1,13 @@
-//! What a request asks for.
+//! What a request says.
 
-use polygraph_traffic::Oid;
-use polygraph_wire::body::{self, BodyReader};
-use polygraph_wire::marks::{Marks, Xact};
-use polygraph_wire::{date, head, url};
+use polygraph_traffic::{Content, Method, Oid};
+use polygraph_wire::marks::Marks;
+use polygraph_wire::{Framing, RequestHead, body, date, head, uri};
+
+use crate::names::Names;
+use crate::settings::{Farm, House};
+use crate::upload::Upload;
+use crate::wanted::{Wanted, wanted};
 
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 32 * 1024;
@@ -11,36 +15,93 @@ pub const MAX_HEAD: usize = 32 * 1024;
 /// A moment (January 2027) that tells the century of two-digit years.
 const CENTURY: u64 = 1_800_000_000;
 
-/// Methods an origin server tells apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// GET.
-    Get,
-    /// HEAD.
-    Head,
-    /// Anything else: refused.
+/// What a request expects before it sends its body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expectation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `100-continue`.
+    Continue,
+    /// Something that nobody can do.
     Other,
+}
+
+/// Why a complete request gets no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The URL is not ours.
+    Foreign,
+    /// The object is not served here, or not under this path.
+    Misdirected,
+    /// No `Host` (RFC 9112, section 3.2).
+    NoHost,
+    /// Several `Host` fields.
+    SeveralHosts,
+    /// A method that nobody uses here.
+    Method,
+    /// A body without a length.
+    NoLength,
+    /// A body where none is allowed.
+    ForbiddenLength,
+}
+
+/// Which parts of an object are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Value of `Range`.
+    pub range: Box<[u8]>,
+    /// Only if the object was last modified at this moment in seconds since 1970 (`If-Range`); `None` inside for
+    /// conditions that cannot be met.
+    pub only_if: Option<Option<u64>>,
 }
 
 /// The facts of a request that matter to an origin server.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Method.
+    /// Method; of faulty requests without meaning.
     pub method: Method,
-    /// The object, or `None` if the URL is not ours.
+    /// What is asked for.
+    pub wanted: Wanted,
+    /// The object that is asked for. Where any will do somebody has to choose.
     pub oid: Option<Oid>,
-    /// The transaction mark.
-    pub xact: Option<Xact>,
+    /// Why there is no object for it.
+    pub fault: Option<Fault>,
+    /// By which of its names the server was addressed.
+    pub name: usize,
+    /// It was addressed by a name that is none of its own.
+    pub unknown_host: bool,
+    /// The benchmark's marks.
+    pub marks: Marks,
+    /// The reply must not come out of a cache.
+    pub reload: bool,
     /// `If-Modified-Since`, in seconds since 1970.
     pub if_modified_since: Option<u64>,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub minor_version: u8,
     /// The client leaves the connection open.
     pub keep_alive: bool,
-    /// Follows the body, if there is one.
-    pub body: BodyReader,
-    /// Start of the request line, kept only for requests that will be refused.
+    /// What the client waits for.
+    pub expectation: Expectation,
+    /// Value of `Accept-Encoding`, kept if the object has codings to choose from.
+    pub accept_encoding: Option<Box<[u8]>>,
+    /// `Range` and `If-Range`.
+    pub parts: Option<Box<Parts>>,
+    /// The body, if it has one.
+    pub upload: Option<Box<Upload>>,
+    /// The absolute URL, kept only where replies may quote it.
+    pub url: Option<Box<str>>,
+    /// Start of the request line, kept only where something is wrong with the request.
     pub sample: Option<String>,
+    /// Bytes of the head.
+    pub head_size: usize,
+}
+
+impl Request {
+    /// Bytes of head and body.
+    pub fn size(&self) -> u64 {
+        self.head_size as u64 + self.upload.as_ref().map_or(0, |upload| upload.received())
+    }
 }
 
 /// Why bytes are not an acceptable request.
@@ -52,67 +113,232 @@ pub enum Refusal {
     TooLarge,
 }
 
-/// Reads a request head at the start of `data`: the request and the length of its head, or `None` if more
-/// bytes are needed.
-///
-/// # Errors
-/// If the bytes are not an acceptable request.
-pub fn read(data: &[u8]) -> Result<Option<(Request, usize)>, Refusal> {
-    let parsed = head::parse_request(data, |request| {
-        let framing = body::request_framing(request).map_err(|_| Refusal::Malformed)?;
-        let method = match request.method {
-            "GET" => Method::Get,
-            "HEAD" => Method::Head,
-            _ => Method::Other,
+/// Whom a request is read for.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    /// Settings of all servers.
+    pub house: &'a House,
+    /// Settings of the server.
+    pub farm: &'a Farm,
+    /// Names of the server.
+    pub names: &'a Names,
+}
+
+impl Reader<'_> {
+    /// Reads a request head at the start of `data`, or `None` if more bytes are needed. `scratch` is room to work in.
+    ///
+    /// # Errors
+    /// If the bytes are not an acceptable request.
+    pub fn read(&self, data: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Request>, Refusal> {
+        match head::parse_request(data, |head| self.facts(head, scratch)) {
+            Ok(Some(facts)) => facts.map(Some),
+            Ok(None) if data.len() > MAX_HEAD => Err(Refusal::TooLarge),
+            Ok(None) => Ok(None),
+            Err(_) => Err(Refusal::Malformed),
+        }
+    }
+
+    fn facts(&self, head: &RequestHead<'_, '_>, scratch: &mut Vec<u8>) -> Result<Request, Refusal> {
+        let framing = body::request_framing(head).map_err(|_| Refusal::Malformed)?;
+        let fields = Fields::read(head);
+        let target = head.target.as_bytes();
+        let (authority, path) = match target.first() {
+            Some(b'/') => (fields.host, target),
+            _ => match uri::split(target) {
+                Some(parts) if parts.path.is_empty() => (Some(parts.authority), b"/".as_slice()),
+                Some(parts) => (Some(parts.authority), parts.path),
+                None => (fields.host, target),
+            },
         };
-        let oid = url::parse(request.target.as_bytes());
-        let (mut marks, mut if_modified_since) = (Marks::default(), None);
-        for header in request.headers {
-            if !marks.see(header) && header.name.eq_ignore_ascii_case("If-Modified-Since") {
-                if_modified_since = date::parse_any(header.value, CENTURY);
+        let wanted = wanted(path, self.house, self.farm, scratch);
+        let method = Method::from_word(head.method);
+        let is_health = matches!(wanted, Wanted::Health(_));
+        let fault = match (method, wanted) {
+            _ if fields.hosts > 1 => Some(Fault::SeveralHosts),
+            _ if fields.hosts == 0 && head.minor_version > 0 => Some(Fault::NoHost),
+            _ if authority.is_none_or(<[u8]>::is_empty) && !is_health => Some(Fault::NoHost),
+            (None, _) => Some(Fault::Method),
+            (_, Wanted::Foreign) => Some(Fault::Foreign),
+            (_, Wanted::Misdirected(_)) => Some(Fault::Misdirected),
+            (Some(method), _) if method.has_body() && !fields.has_length => Some(Fault::NoLength),
+            (Some(method), _) if !method.has_body() && framing != Framing::Length(0) => {
+                Some(Fault::ForbiddenLength)
+            }
+            _ => None,
+        };
+        let name = authority.and_then(|authority| self.names.find(authority));
+        let unknown_host = name.is_none() && !is_health;
+        let odd = fault.is_some() || unknown_host || wanted == Wanted::UnknownEmbedded;
+        let content = wanted.oid().and_then(|oid| self.house.catalog.content(oid.kind));
+        let injects = content.is_some_and(|content| content.injection.is_some());
+        Ok(Request {
+            method: method.unwrap_or_default(),
+            wanted,
+            oid: wanted.oid(),
+            fault,
+            name: name.unwrap_or(0),
+            unknown_host,
+            marks: fields.marks,
+            reload: fields.reload,
+            if_modified_since: fields.if_modified_since,
+            minor_version: head.minor_version,
+            keep_alive: head::keeps_alive(head.minor_version, head.headers),
+            expectation: if head.minor_version == 0 { Expectation::None } else { fields.expectation },
+            accept_encoding: fields.accept_encoding.filter(|_| has_choice(content)).map(|value| value.into()),
+            parts: fields
+                .range
+                .filter(|_| method == Some(Method::Get))
+                .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range })),
+            upload: (framing != Framing::Length(0) && fault.is_none())
+                .then(|| Box::new(Upload::new(framing, fields.md5))),
+            url: (injects || self.farm.redirects.is_some()).then(|| absolute(authority, path)),
+            sample: odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect()),
+            head_size: head.len,
+        })
+    }
+}
+
+fn has_choice(content: Option<&Content>) -> bool {
+    content.is_some_and(|content| content.encodings.gzip)
+}
+
+fn absolute(authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
+    let authority = String::from_utf8_lossy(authority.unwrap_or_default());
+    format!("http://{authority}{}", String::from_utf8_lossy(path)).into_boxed_str()
+}
+
+/// What header fields say.
+#[derive(Default)]
+struct Fields<'a> {
+    host: Option<&'a [u8]>,
+    hosts: u32,
+    marks: Marks,
+    reload: bool,
+    has_length: bool,
+    if_modified_since: Option<u64>,
+    if_range: Option<Option<u64>>,
+    range: Option<&'a [u8]>,
+    md5: Option<&'a [u8]>,
+    accept_encoding: Option<&'a [u8]>,
+    expectation: Expectation,
+}
+
+impl<'a> Fields<'a> {
+    fn read(head: &RequestHead<'_, 'a>) -> Fields<'a> {
+        let mut fields = Fields::default();
+        for header in head.headers {
+            if !fields.marks.see(header) {
+                fields.see(header.name, header.value);
             }
         }
-        let acceptable = oid.is_some() && method != Method::Other;
-        let sample = (!acceptable)
-            .then(|| format!("{} {}", request.method, request.target).chars().take(200).collect::<String>());
-        Ok(Request {
-            method,
-            oid,
-            xact: marks.xact,
-            if_modified_since,
-            minor_version: request.minor_version,
-            keep_alive: head::keeps_alive(request.minor_version, request.headers),
-            body: BodyReader::new(framing),
-            sample,
-        })
-        .map(|facts| (facts, request.len))
-    });
-    match parsed {
-        Ok(Some(read)) => read.map(Some),
-        Ok(None) if data.len() > MAX_HEAD => Err(Refusal::TooLarge),
-        Ok(None) => Ok(None),
-        Err(_) => Err(Refusal::Malformed),
+        fields
+    }
+
+    fn see(&mut self, name: &str, value: &'a [u8]) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // The length of a name rules out nearly all others.
+        match name.len() {
+            4 if is("Host") => {
+                self.host = Some(value.trim_ascii());
+                self.hosts += 1;
+            }
+            5 if is("Range") => self.range = Some(value),
+            6 if is("Pragma") => self.reload |= head::has_token(value, "no-cache"),
+            6 if is("Expect") => {
+                let known = value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
+                self.expectation = if known { Expectation::Continue } else { Expectation::Other };
+            }
+            8 if is("If-Range") => self.if_range = Some(date::parse_any(value, CENTURY)),
+            11 if is("Content-MD5") => self.md5 = Some(value),
+            13 if is("Cache-Control") => self.reload |= head::has_token(value, "no-cache"),
+            14 if is("Content-Length") => self.has_length = true,
+            15 if is("Accept-Encoding") => self.accept_encoding = Some(value),
+            17 if is("If-Modified-Since") => self.if_modified_since = date::parse_any(value, CENTURY),
+            17 if is("Transfer-Encoding") => self.has_length = true,
+            _ => {}
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{PATH, classic};
+
+    fn read(text: &str) -> Result<Option<Request>, Refusal> {
+        let house = classic(100.0);
+        let names = Names::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()]);
+        Reader { house: &house, farm: &house.farms[0], names: &names }.read(text.as_bytes(), &mut Vec::new())
+    }
+
+    #[track_caller]
+    fn get(text: &str) -> Request {
+        read(text).unwrap().unwrap()
+    }
 
     #[test]
     fn requests_by_example() {
-        let text = b"GET /w12345678.00abcdef:0000002a/t03/_00000000000001f4 HTTP/1.1\r\nHost: a\r\n\
-            X-Xact: 00000001.00000abc:00000002 00000001.00000abc:00000004 0\r\nConnection: close\r\n\r\n";
-        let (request, len) = read(text).unwrap().unwrap();
-        assert_eq!((request.method, request.keep_alive, len), (Method::Get, false, text.len()));
+        let text = format!(
+            "GET {PATH} HTTP/1.1\r\nHost: 10.0.0.1:8080\r\nConnection: close\r\n\
+             X-Xact: 00000001.00000abc:00000002 00000001.00000abc:00000004 0\r\n\r\n"
+        );
+        let request = get(&text);
+        assert_eq!((request.method, request.keep_alive, request.name), (Method::Get, false, 1));
         assert_eq!(request.oid.map(|oid| oid.name), Some(500));
-        assert_eq!(request.xact.map(|xact| xact.id.counter), Some(4));
-        assert!(request.sample.is_none());
-        let (request, _) = read(b"DELETE /x HTTP/1.0\r\n\r\n").unwrap().unwrap();
-        assert_eq!((request.method, request.keep_alive), (Method::Other, false));
-        assert_eq!(request.sample.as_deref(), Some("DELETE /x"));
-        assert_eq!(read(b"nonsense\r\n\r\n").err(), Some(Refusal::Malformed));
-        assert!(matches!(read(b"GET / HT"), Ok(None)));
-        assert_eq!(read(&[b'a'; MAX_HEAD + 1]).err(), Some(Refusal::TooLarge));
+        assert_eq!(request.marks.xact.map(|xact| xact.id.counter), Some(4));
+        assert_eq!((request.fault, request.unknown_host, request.head_size), (None, false, text.len()));
+        assert!(request.sample.is_none() && request.upload.is_none() && request.url.is_none());
+        let request = get(&format!("GET http://other{PATH} HTTP/1.0\r\n\r\n"));
+        assert_eq!((request.fault, request.unknown_host, request.keep_alive), (None, true, false));
+        assert_eq!(read("nonsense\r\n\r\n").err(), Some(Refusal::Malformed));
+        assert!(matches!(read("GET / HT"), Ok(None)));
+        assert_eq!(read(&"a".repeat(MAX_HEAD + 1)).err(), Some(Refusal::TooLarge));
+    }
+
+    #[test]
+    fn faults() {
+        let h = "Host: www\r\n";
+        for (line, fields, expected) in [
+            ("GET /x HTTP/1.1", h.to_owned(), Some(Fault::Foreign)),
+            (&format!("GET {PATH} HTTP/1.1"), String::new(), Some(Fault::NoHost)),
+            (&format!("GET http://www{PATH} HTTP/1.1"), String::new(), Some(Fault::NoHost)),
+            (&format!("GET http://www{PATH} HTTP/1.0"), String::new(), None),
+            (&format!("GET {PATH} HTTP/1.0"), String::new(), Some(Fault::NoHost)),
+            ("GET /health HTTP/1.0", String::new(), None),
+            (&format!("GET {PATH} HTTP/1.1"), format!("{h}{h}"), Some(Fault::SeveralHosts)),
+            (&format!("GET {PATH}.gif HTTP/1.1"), h.to_owned(), Some(Fault::Misdirected)),
+            (&format!("DELETE {PATH} HTTP/1.1"), h.to_owned(), Some(Fault::Method)),
+            ("CONNECT www:443 HTTP/1.1", h.to_owned(), Some(Fault::Method)),
+            (&format!("POST {PATH} HTTP/1.1"), h.to_owned(), Some(Fault::NoLength)),
+            (&format!("POST {PATH} HTTP/1.1"), format!("{h}Content-Length: 0\r\n"), None),
+            (&format!("PUT {PATH} HTTP/1.1"), format!("{h}Transfer-Encoding: chunked\r\n"), None),
+            (
+                &format!("GET {PATH} HTTP/1.1"),
+                format!("{h}Content-Length: 1\r\n"),
+                Some(Fault::ForbiddenLength),
+            ),
+            (&format!("GET {PATH} HTTP/1.1"), format!("{h}Content-Length: 0\r\n"), None),
+        ] {
+            let request = get(&format!("{line}\r\n{fields}\r\n"));
+            assert_eq!(request.fault, expected, "{line} {fields}");
+            assert_eq!(request.sample.is_some(), request.fault.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn options() {
+        let request = |fields: &str| get(&format!("GET {PATH} HTTP/1.1\r\nHost: www\r\n{fields}\r\n"));
+        assert!(
+            request("Cache-Control: max-age=0, no-cache\r\n").reload
+                && request("Pragma: no-cache\r\n").reload
+        );
+        assert!(!request("Cache-Control: max-age=0\r\n").reload);
+        let since = request("if-modified-since: Wed, 18 Feb 1998 17:53:58 GMT\r\n").if_modified_since;
+        assert_eq!(since, Some(887_824_438));
+        let parts = request("Range: bytes=1-2\r\nIf-Range: \"etag\"\r\n").parts;
+        assert_eq!(parts.map(|parts| parts.only_if), Some(Some(None)));
+        for (value, expected) in [("100-Continue", Expectation::Continue), ("more", Expectation::Other)] {
+            assert_eq!(request(&format!("Expect: {value}\r\n")).expectation, expected);
+        }
     }
 }

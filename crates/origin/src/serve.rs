@@ -4,257 +4,499 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, nanos};
-use polygraph_stats::{Class, ErrorKind, Recorder};
-use polygraph_traffic::Stream;
+use polygraph_link::{Conn, Link, Nanos, nanos, send_all};
+use polygraph_stats::{CloseKind, ErrorKind};
+use polygraph_traffic::{AbortCoords, Body, Oid, Random};
+use polygraph_wire::BodyError;
+use polygraph_wire::worlds::WorldMark;
 
-use crate::content::Body;
-use crate::reply::{Answer, ReplyWriter, answer};
-use crate::request::{self, Refusal, Request};
-use crate::settings::Settings;
+use crate::account::{Outcome, Sent, settle};
+use crate::names::Names;
+use crate::origin::Origin;
+use crate::reply::{Circumstances, Identity, Writer};
+use crate::request::{Expectation, Reader, Refusal, Request};
+use crate::settings::{Farm, Server};
+use crate::universe::Universe;
+use crate::upload::Upload;
+use crate::wanted::Wanted;
 
 /// An origin server as one event loop sees it.
 #[derive(Debug)]
 pub struct Site<L: Link> {
-    link: L,
-    settings: Settings,
-    recorder: Recorder,
-    writer: ReplyWriter,
-    rng: RefCell<Stream>,
-    /// Head of the reply that is being sent.
-    head: RefCell<Vec<u8>>,
+    origin: Rc<Origin<L>>,
+    farm: usize,
+    names: Names,
+    identity: Identity,
+    /// What is known of the worlds behind each name; as long as it needs to be.
+    universes: RefCell<Vec<Universe>>,
 }
 
-/// A request was read, or why not.
-enum Received {
+/// What came on a connection between two requests.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "requests are the rule, and a box would be an allocation for each"
+)]
+enum Next {
     Request(Request),
-    /// The client closed the connection between requests.
-    Closed,
+    /// The connection ended without another request.
+    Closed(CloseKind),
+    /// A request began and is none.
+    Broken(ErrorKind, String),
     Refused(Refusal),
+    /// What came does not even begin like a request, and nothing good came before: somebody looks for open ports.
+    Noise,
+}
+
+/// Why the body of a request is not complete.
+enum BodyFault {
+    Coding,
+    Ended(io::Error),
+}
+
+impl From<BodyError> for BodyFault {
+    fn from(_: BodyError) -> BodyFault {
+        BodyFault::Coding
+    }
+}
+
+impl From<io::Error> for BodyFault {
+    fn from(error: io::Error) -> BodyFault {
+        BodyFault::Ended(error)
+    }
+}
+
+/// A running transaction.
+struct Running {
+    started: Nanos,
+    /// When its lifetime is over.
+    deadline: Option<Nanos>,
+    /// The connection closes after it.
+    last: bool,
+    /// The client may not send its body.
+    refuse_body: bool,
 }
 
 impl<L: Link> Site<L> {
-    /// A server that is ready to serve connections.
-    pub fn new(link: L, settings: Settings, recorder: Recorder) -> Rc<Site<L>> {
-        Rc::new(Site {
-            writer: ReplyWriter::new(&settings.address, settings.group, settings.http_minor),
-            rng: RefCell::new(settings.seed.stream("server", settings.index)),
-            head: RefCell::default(),
-            link,
-            settings,
-            recorder,
-        })
+    pub(crate) fn new(origin: Rc<Origin<L>>, server: Server) -> Site<L> {
+        Site {
+            farm: server.farm,
+            names: Names::new(&server.names),
+            identity: Identity::new(&origin.house, &server),
+            universes: RefCell::default(),
+            origin,
+        }
+    }
+
+    fn farm(&self) -> &Farm {
+        &self.origin.house.farms[self.farm]
+    }
+
+    fn now(&self) -> Nanos {
+        self.origin.link.now()
     }
 
     /// Serves a connection that was just accepted, until it ends.
     pub async fn serve(self: Rc<Self>, mut conn: L::Conn) {
-        let opened = self.link.now();
-        self.recorder.with(|block| block.conns.enter(opened));
+        let recorder = &self.origin.recorder;
+        let opened = self.now();
+        recorder.with(|block| block.conns.enter(opened));
         let mut uses = 0;
-        let good = self.serve_requests(&mut conn, &mut uses).await;
-        let now = self.link.now();
-        self.recorder.with(|block| {
+        let closed = self.serve_requests(&mut conn, &mut uses).await;
+        let now = self.now();
+        recorder.with(|block| {
             block.conns.leave(now);
-            if good && uses > 0 {
-                block.conn_ttl_us.record((now - opened) / 1000);
-                block.conn_uses.record(uses);
+            if let Some(kind) = closed
+                && uses > 0
+            {
+                block.close_connection(kind, (now - opened) / 1000, uses);
             }
         });
     }
 
-    /// Returns true if nothing went wrong.
-    async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> bool {
+    /// Returns how the connection ended, if nothing went wrong.
+    async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> Option<CloseKind> {
         let limit = self.connection_uses();
         let mut inbox = Vec::new();
         loop {
-            let received = self.receive(conn, &mut inbox).await;
-            let started = self.link.now();
-            let request = match received {
-                Ok(Received::Request(request)) => request,
-                Ok(Received::Closed) => return true,
-                Ok(Received::Refused(refusal)) => return self.refuse(conn, refusal).await,
-                Err(e) => {
-                    // Idle connections may be cut in any way; a request that began must end.
-                    if !inbox.is_empty() {
-                        let kind = ErrorKind::HeadShort;
-                        self.recorder.error(kind, started, || format!("while reading a request: {e}"));
-                    }
-                    return inbox.is_empty();
+            let mut request = match self.next_request(conn, &mut inbox, *uses == 0).await {
+                Next::Request(request) => request,
+                Next::Closed(kind) => return Some(kind),
+                Next::Noise => {
+                    self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
+                    return None;
+                }
+                Next::Broken(kind, detail) => {
+                    self.count_broken(kind, detail);
+                    return None;
+                }
+                Next::Refused(refusal) => {
+                    self.refuse(conn, refusal);
+                    return None;
                 }
             };
             *uses += 1;
-            self.recorder.with(|block| block.xacts.enter(started));
-            self.think(started).await;
-            let last = !request.keep_alive
-                || *uses >= limit
-                || matches!(answer(&request), Answer::NotFound | Answer::MethodNotAllowed);
-            let sent = self.reply(conn, &request, last).await;
-            let good = self.settle(&request, started, sent);
-            if last || !good {
-                return good;
+            let mut running = self.begin(&mut request, *uses >= limit);
+            let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
+            let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
+            let now = self.now();
+            let good =
+                settle(&self.origin.recorder, &self.origin.house, &request, running.started, now, outcome);
+            if !good {
+                return None;
+            }
+            if running.last || cut {
+                return Some(CloseKind::Busy);
             }
         }
     }
 
-    /// Reads the next request; `inbox` holds bytes that arrived but are not used yet.
-    async fn receive(&self, conn: &mut L::Conn, inbox: &mut Vec<u8>) -> io::Result<Received> {
-        conn.set_deadline(self.settings.idle_timeout.map(|timeout| self.link.now() + timeout));
-        let mut request = None;
+    /// Reads the next request head; `inbox` holds bytes that arrived but are not used yet.
+    async fn next_request(&self, conn: &mut L::Conn, inbox: &mut Vec<u8>, first: bool) -> Next {
+        conn.set_deadline(self.farm().idle_timeout.map(|timeout| self.now() + timeout));
+        let mut taken = Ok(None);
         if !inbox.is_empty() {
             let data = std::mem::take(inbox);
-            match take(&data, &mut request, inbox) {
-                Ok(()) => {}
-                Err(refusal) => return Ok(Received::Refused(refusal)),
-            }
+            taken = self.take(&data, inbox);
         }
         loop {
-            if request.as_ref().is_some_and(|request| request.body.is_done())
-                && let Some(request) = request
-            {
-                conn.set_deadline(None);
-                return Ok(Received::Request(request));
+            match taken {
+                Ok(Some(request)) => return Next::Request(request),
+                Ok(None) if !first || inbox.is_empty() || begins_like_a_request(inbox) => {}
+                Err(refusal) if !first || begins_like_a_request(inbox) => return Next::Refused(refusal),
+                _ => return Next::Noise,
             }
-            let taken = conn
+            let received = conn
                 .recv(|data| {
-                    self.recorder.with(|block| block.bytes_read += data.len() as u64);
+                    self.count_read(data);
                     if data.is_empty() {
                         return None;
                     }
                     if inbox.is_empty() {
-                        return Some(take(data, &mut request, inbox));
+                        return Some(self.take(data, inbox));
                     }
                     let mut all = std::mem::take(inbox);
                     all.extend_from_slice(data);
-                    Some(take(&all, &mut request, inbox))
+                    Some(self.take(&all, inbox))
                 })
-                .await?;
-            match taken {
-                Some(Ok(())) => {}
-                Some(Err(refusal)) => return Ok(Received::Refused(refusal)),
-                None if request.is_none() && inbox.is_empty() => return Ok(Received::Closed),
-                None => return Err(io::ErrorKind::UnexpectedEof.into()),
-            }
+                .await;
+            let idle = inbox.is_empty();
+            taken = match received {
+                Ok(Some(taken)) => taken,
+                // Idle connections may be cut in any way; a request that began must end.
+                Err(e) if idle && e.kind() == io::ErrorKind::TimedOut => {
+                    return Next::Closed(CloseKind::IdleLocal);
+                }
+                Ok(None) | Err(_) if idle => return Next::Closed(CloseKind::IdleForeign),
+                Ok(None) => return Next::Broken(ErrorKind::HeadShort, "while reading a request".into()),
+                Err(e) => return Next::Broken(ErrorKind::HeadShort, format!("while reading a request: {e}")),
+            };
         }
     }
 
-    async fn think(&self, started: Nanos) {
-        if let Some(think) = &self.settings.think {
-            let seconds = think.sample(&mut *self.rng.borrow_mut());
-            if seconds > 0.0 {
-                self.link.sleep_until(started + nanos(seconds)).await;
-            }
+    /// Uses `data` for a request head. What is left over, or not enough or not good for a head, goes to `inbox`.
+    fn take(&self, data: &[u8], inbox: &mut Vec<u8>) -> Result<Option<Request>, Refusal> {
+        let reader = Reader { house: &self.origin.house, farm: self.farm(), names: &self.names };
+        let read = reader.read(data, &mut self.origin.scratch.borrow_mut());
+        let used = read.as_ref().map_or(0, |read| read.as_ref().map_or(0, |request| request.head_size));
+        inbox.extend_from_slice(&data[used..]);
+        read
+    }
+
+    /// Takes note of a request.
+    fn begin(&self, request: &mut Request, last: bool) -> Running {
+        let origin = &self.origin;
+        let started = self.now();
+        origin.recorder.with(|block| block.xacts.enter(started));
+        match request.wanted {
+            Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
+            Wanted::Health(_) => origin.note_health_check(),
+            Wanted::Object(_) | Wanted::Misdirected(_) | Wanted::Foreign => {}
+        }
+        let farm = self.farm();
+        let mut rng = origin.rng.borrow_mut();
+        let lifetime = farm.lifetime.as_ref().map(|lifetime| nanos(lifetime.sample(&mut *rng)));
+        let asks = request.expectation == Expectation::Continue && request.upload.is_some();
+        let refuse_body = asks && !rng.event(farm.continue_prob);
+        let unread = request.upload.is_some() && (refuse_body || request.expectation == Expectation::Other);
+        Running {
+            started,
+            deadline: lifetime.map(|lifetime| started + lifetime),
+            last: last || !request.keep_alive || request.fault.is_some() || unread,
+            refuse_body,
         }
     }
 
-    /// Sends the reply and returns its size in bytes.
-    async fn reply(&self, conn: &mut L::Conn, request: &Request, last: bool) -> io::Result<u64> {
-        conn.set_deadline(self.settings.idle_timeout.map(|timeout| self.link.now() + timeout));
-        // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
-        let (mut body, unsent, size) = {
-            let mut head = self.head.borrow_mut();
-            head.clear();
-            let now = self.link.http_date();
-            let mut body = self.writer.write(request, &self.settings.properties, &now, last, &mut head);
-            let size = head.len() as u64 + body.len();
-            let sent = send_some(conn, &head, &body)?;
-            body.advance(sent.saturating_sub(head.len()));
-            (body, head[sent.min(head.len())..].to_vec(), size)
-        };
-        self.send_rest(conn, &unsent, &mut body).await?;
-        Ok(size)
+    async fn transact(
+        &self,
+        conn: &mut L::Conn,
+        request: &mut Request,
+        inbox: &mut Vec<u8>,
+        running: &mut Running,
+    ) -> Outcome {
+        let refused = running.refuse_body || request.expectation == Expectation::Other;
+        if let Some(upload) = request.upload.as_deref_mut().filter(|_| !refused) {
+            let asks = request.expectation == Expectation::Continue && inbox.is_empty();
+            let received = self.receive_body(conn, upload, asks, inbox, running.deadline).await;
+            if let Err(fault) = received {
+                let coords = request
+                    .marks
+                    .abort
+                    .map(|mark| AbortCoords { whether: mark.whether.get(), place: mark.place.get() });
+                return self.body_fault(conn, upload, coords, fault);
+            }
+            if upload.is_altered() {
+                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
+                let detail = "the request body does not have the digest that Content-MD5 tells".into();
+                return Outcome::Failed(ErrorKind::AlteredBody, detail);
+            }
+        }
+        if !self.think(running).await {
+            return Outcome::Failed(ErrorKind::Timeout, "while thinking".into());
+        }
+        match self.reply(conn, request, running).await {
+            Ok(sent) => Outcome::Sent(sent),
+            Err(e) => Outcome::Failed(kind_of(&e), format!("while sending a reply: {e}")),
+        }
     }
 
-    async fn send_rest(&self, conn: &mut L::Conn, mut head: &[u8], body: &mut Body) -> io::Result<()> {
-        while !(head.is_empty() && body.is_empty()) {
-            conn.writable().await?;
-            let sent = send_some(conn, head, body)?;
-            if sent > 0 {
-                conn.set_deadline(self.settings.idle_timeout.map(|timeout| self.link.now() + timeout));
-            }
-            let of_head = sent.min(head.len());
-            head = &head[of_head..];
-            body.advance(sent - of_head);
+    /// Reads the body of a request, after the client was told to go on if it `asks`.
+    async fn receive_body(
+        &self,
+        conn: &mut L::Conn,
+        upload: &mut Upload,
+        asks: bool,
+        inbox: &mut Vec<u8>,
+        deadline: Option<Nanos>,
+    ) -> Result<(), BodyFault> {
+        if asks {
+            conn.set_deadline(self.patience(deadline));
+            send_all(conn, b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let data = std::mem::take(inbox);
+        let used = upload.feed(&data)?;
+        inbox.extend_from_slice(&data[used..]);
+        while !upload.is_done() {
+            conn.set_deadline(self.patience(deadline));
+            conn.recv(|data| -> Result<(), BodyFault> {
+                self.count_read(data);
+                if data.is_empty() {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+                let used = upload.feed(data)?;
+                inbox.extend_from_slice(&data[used..]);
+                Ok(())
+            })
+            .await??;
         }
         Ok(())
     }
 
-    /// Counts a transaction that has ended. Returns true if it ended well.
-    fn settle(&self, request: &Request, started: Nanos, sent: io::Result<u64>) -> bool {
-        let now = self.link.now();
-        self.recorder.with(|block| block.xacts.leave(now));
-        match (sent, &request.sample) {
-            (Err(e), _) => {
-                let kind = match e.kind() {
-                    io::ErrorKind::TimedOut => ErrorKind::Timeout,
-                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
-                    _ => ErrorKind::System,
-                };
-                self.recorder.error(kind, now, || format!("while sending a reply: {e}"));
-                false
+    fn body_fault(
+        &self,
+        conn: &mut L::Conn,
+        upload: &Upload,
+        coords: Option<AbortCoords>,
+        fault: BodyFault,
+    ) -> Outcome {
+        let so_far = upload.received();
+        match fault {
+            BodyFault::Coding => {
+                self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
+                Outcome::Failed(ErrorKind::BadCoding, format!("in a request after {so_far} bytes of body"))
             }
-            (Ok(_), Some(line)) => {
-                self.recorder.error(ErrorKind::ForeignRequest, now, || line.clone());
-                false
+            BodyFault::Ended(e) if e.kind() == io::ErrorKind::TimedOut => {
+                Outcome::Failed(ErrorKind::Timeout, format!("after {so_far} bytes of a request's body"))
             }
-            (Ok(size), None) => {
-                let cachable = request.oid.is_some_and(|oid| self.settings.properties.cachable(&oid));
-                self.recorder.with(|block| {
-                    block.bytes_written += size;
-                    let stats = block.class_mut(if cachable { Class::Miss } else { Class::Uncachable });
-                    stats.rptm_us.record((now - started) / 1000);
-                    stats.size.record(size);
-                });
-                true
-            }
+            BodyFault::Ended(_) if upload.is_cut(coords) => Outcome::CutByClient,
+            BodyFault::Ended(e) => Outcome::Failed(
+                ErrorKind::BodyShort,
+                format!("after {so_far} bytes of a request's body: {e}"),
+            ),
         }
     }
 
+    /// Waits for as long as the server thinks. Returns false if the transaction's lifetime is over before.
+    async fn think(&self, running: &Running) -> bool {
+        let Some(think) = &self.farm().think else { return true };
+        let seconds = think.sample(&mut *self.origin.rng.borrow_mut());
+        let until = running.started + nanos(seconds);
+        let deadline = running.deadline.unwrap_or(Nanos::MAX);
+        if seconds > 0.0 {
+            self.origin.link.sleep_until(until.min(deadline)).await;
+        }
+        until < deadline
+    }
+
+    /// Sends the reply.
+    async fn reply(&self, conn: &mut L::Conn, request: &Request, running: &Running) -> io::Result<Sent> {
+        conn.set_deadline(self.patience(running.deadline));
+        let origin = &self.origin;
+        let (date, now) = origin.time_of_day();
+        let writer = Writer {
+            house: &origin.house,
+            farm: self.farm(),
+            identity: &self.identity,
+            request,
+            about: Circumstances {
+                date: &date,
+                now,
+                last: running.last,
+                refuse_body: running.refuse_body,
+                redirect: self.redirect(request),
+                news: self.exchange_worlds(request),
+            },
+        };
+        // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
+        let (mut body, unsent, sent) = {
+            let mut head = origin.head.borrow_mut();
+            head.clear();
+            let reply = writer.write(&mut origin.rng.borrow_mut(), &mut head);
+            let mut body = reply.body;
+            let size = head.len() as u64 + body.len();
+            let sent = send_some(conn, &head, &body)?;
+            body.advance(sent.saturating_sub(head.len()) as u64);
+            let told = Sent { status: reply.status, size, is_cut: reply.is_cut, cookies: reply.cookies };
+            (body, head[sent.min(head.len())..].to_vec(), told)
+        };
+        self.send_rest(conn, &unsent, &mut body, running.deadline).await?;
+        Ok(sent)
+    }
+
+    async fn send_rest(
+        &self,
+        conn: &mut L::Conn,
+        mut head: &[u8],
+        body: &mut Body,
+        deadline: Option<Nanos>,
+    ) -> io::Result<()> {
+        while !(head.is_empty() && body.is_empty()) {
+            conn.writable().await?;
+            let sent = send_some(conn, head, body)?;
+            if sent > 0 {
+                conn.set_deadline(self.patience(deadline));
+            }
+            let of_head = sent.min(head.len());
+            head = &head[of_head..];
+            body.advance((sent - of_head) as u64);
+        }
+        Ok(())
+    }
+
+    /// Where a request is redirected to, if it is.
+    fn redirect(&self, request: &Request) -> Option<Oid> {
+        let farm = self.farm();
+        let redirects = farm.redirects.as_ref()?;
+        if request.fault.is_some()
+            || request.method.has_body()
+            || !matches!(request.wanted, Wanted::Object(_))
+        {
+            return None;
+        }
+        let mut rng = self.origin.rng.borrow_mut();
+        if !rng.event(redirects.share * self.origin.special()) {
+            return None;
+        }
+        let universes = self.universes.borrow();
+        let catalog = &self.origin.house.catalog;
+        let target = universes.get(request.name).and_then(|universe| {
+            universe.choose(&redirects.popularity, catalog, farm.contents.items(), &mut *rng)
+        });
+        if target.is_none() {
+            let detail = || "no object is known yet".to_owned();
+            self.origin.recorder.error(ErrorKind::NoRedirect, self.now(), detail);
+        }
+        target
+    }
+
+    /// Learns what the client says about worlds, and returns what it may not know.
+    fn exchange_worlds(&self, request: &Request) -> Option<WorldMark> {
+        let shares = self.origin.house.share_worlds;
+        let marks = &request.marks;
+        if !(shares || self.farm().redirects.is_some())
+            || marks.local_world.is_none() && marks.remote_world.is_none()
+        {
+            return None;
+        }
+        let mut universes = self.universes.borrow_mut();
+        if universes.len() <= request.name {
+            universes.resize_with(request.name + 1, Universe::default);
+        }
+        let universe = &mut universes[request.name];
+        if let Some(local) = &marks.local_world {
+            universe.learn(local);
+        }
+        let quoted = marks.remote_world.as_ref().filter(|_| shares)?;
+        universe.advise(quoted, marks.local_world.as_ref())
+    }
+
+    /// When waiting for the peer ends: at the deadline of the transaction, or if nothing moves.
+    fn patience(&self, deadline: Option<Nanos>) -> Option<Nanos> {
+        let idle = self.farm().idle_timeout.map(|timeout| self.now() + timeout);
+        [idle, deadline].into_iter().flatten().min()
+    }
+
+    fn count_read(&self, data: &[u8]) {
+        self.origin.recorder.with(|block| block.bytes_read += data.len() as u64);
+    }
+
+    /// Counts a transaction whose request never was complete.
+    fn count_broken(&self, kind: ErrorKind, detail: String) {
+        let now = self.now();
+        self.origin.recorder.with(|block| {
+            block.xacts.enter(now);
+            block.xacts.leave(now);
+        });
+        self.origin.recorder.error(kind, now, || detail);
+    }
+
     /// Answers bytes that are not a request.
-    async fn refuse(&self, conn: &mut L::Conn, refusal: Refusal) -> bool {
+    fn refuse(&self, conn: &mut L::Conn, refusal: Refusal) {
         let (kind, reply): (_, &[u8]) = match refusal {
             Refusal::Malformed => (ErrorKind::BadHead, b"HTTP/1.1 400 Bad Request\r\n"),
             Refusal::TooLarge => {
                 (ErrorKind::HeadTooLarge, b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
             }
         };
-        self.recorder.error(kind, self.link.now(), || "in a request".into());
+        self.count_broken(kind, "in a request".into());
+        self.send_refusal(conn, reply);
+    }
+
+    /// Answers something that is not worth more.
+    fn send_refusal(&self, conn: &mut L::Conn, reply: &[u8]) {
         let rest = b"Connection: close\r\nContent-Length: 0\r\n\r\n";
         // The connection ends either way, so whether the peer hears why does not matter.
         let _ = conn.try_send(&[IoSlice::new(reply), IoSlice::new(rest)]);
-        false
     }
 
     fn connection_uses(&self) -> u64 {
-        let drawn = self.settings.requests_per_connection.sample(&mut *self.rng.borrow_mut());
+        let drawn = self.farm().requests_per_connection.sample(&mut *self.origin.rng.borrow_mut());
         drawn.trunc().max(1.0) as u64
     }
 }
 
-/// Uses `data` for the request: its head, then its body. What is left over goes to `inbox`.
-fn take(data: &[u8], request: &mut Option<Request>, inbox: &mut Vec<u8>) -> Result<(), Refusal> {
-    let mut rest = data;
-    if request.is_none() {
-        match request::read(rest)? {
-            None => {
-                inbox.extend_from_slice(rest);
-                return Ok(());
-            }
-            Some((read, len)) => {
-                *request = Some(read);
-                rest = &rest[len..];
-            }
-        }
-    }
-    if let Some(request) = request {
-        let fed = request.body.feed(rest, |_| ()).map_err(|_| Refusal::Malformed)?;
-        inbox.extend_from_slice(&rest[fed.consumed..]);
-    }
-    Ok(())
+/// The bytes may be the start of a request line: a method in capitals.
+fn begins_like_a_request(data: &[u8]) -> bool {
+    let letters = data.iter().take_while(|b| b.is_ascii_uppercase()).count();
+    (1..=20).contains(&letters) && data.get(letters).is_none_or(|&b| b == b' ')
 }
+
+fn kind_of(error: &io::Error) -> ErrorKind {
+    match error.kind() {
+        io::ErrorKind::TimedOut => ErrorKind::Timeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+        _ => ErrorKind::System,
+    }
+}
+
+/// Pieces of a body that are sent together with what comes before them.
+const SLICES: usize = 16;
 
 /// Sends as much of head and body as the connection takes now.
 fn send_some<C: Conn>(conn: &mut C, head: &[u8], body: &Body) -> io::Result<usize> {
-    match conn.try_send(&[IoSlice::new(head), IoSlice::new(body.chunk())]) {
+    let mut slices = [IoSlice::new(&[]); SLICES];
+    slices[0] = IoSlice::new(head);
+    let used = 1 + body.slices(&mut slices[1..]);
+    match conn.try_send(&slices[..used]) {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
         sent => sent,
     }

@@ -1,27 +1,122 @@
-//! What an origin server is told.
+//! What origin servers are told.
+//!
+//! Thousands of servers differ in nothing but their addresses, so what they have in common is stored once:
+//!
+//! ```text
+//!  House ── what all servers of a process share: content types, seeds, rules for odd requests
+//!   └─ Farm ── servers of one configuration: think time, limits, cookies, ...
+//!       └─ Server ── an address
+//! ```
+
+use std::sync::Arc;
 
 use polygraph_link::Nanos;
-use polygraph_traffic::{Distr, Properties, Seed, UniqId};
+use polygraph_traffic::headers::HeaderRule;
+use polygraph_traffic::{Catalog, Distr, Kind, PopModel, Seed, Selector, UniqId};
 
-/// An origin server, as all its loops see it.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Number of this loop, so that loops draw different think times.
-    pub index: u64,
-    /// Object properties, equal to those that the robots compute.
-    pub properties: Properties,
+/// What all servers of a process have in common.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct House {
+    /// Content types, equal to those of the robots.
+    pub catalog: Arc<Catalog>,
+    /// Configurations of servers.
+    pub farms: Vec<Farm>,
+    /// Seed of the servers' own choices.
+    pub seed: Seed,
+    /// Id of the process, in every reply.
+    pub group: UniqId,
+    /// Cachable content without a life cycle is marked as generation 1.x did it: fresh for a year, and last
+    /// modified on a fixed day. Otherwise it has no times at all.
+    pub classic: bool,
+    /// URLs that are not ours get a random object instead of an error.
+    pub ignore_urls: bool,
+    /// The same, and it is no error if neither side's marks are in a message.
+    pub accept_foreign_msgs: bool,
+    /// Tell robots about the worlds of other robots.
+    pub share_worlds: bool,
+}
+
+/// Servers that differ in nothing but their addresses.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Farm {
+    /// Label.
+    pub name: String,
+    /// The content types that are served, with their planned shares of all replies.
+    pub contents: Selector<Kind>,
     /// Delay in seconds before the first byte of a reply, drawn for each request.
     pub think: Option<Distr>,
-    /// Version of replies: 0 for HTTP/1.0, 1 for HTTP/1.1.
-    pub http_minor: u8,
+    /// Version of replies, drawn once for each server: 0 for HTTP/1.0, 1 for HTTP/1.1; empty: 1.1.
+    pub http_minors: Selector<u8>,
     /// Requests per connection; draws of the distribution are truncated, to at least 1.
     pub requests_per_connection: Distr,
     /// A connection on which nothing arrives or leaves for so many nanoseconds is closed.
     pub idle_timeout: Option<Nanos>,
-    /// Seed of the server's own choices.
-    pub seed: Seed,
+    /// Limit in seconds of the time from a request to the end of its reply, drawn for each request.
+    pub lifetime: Option<Distr>,
+    /// Share of replies with a body that are cut on purpose (0 to 1).
+    pub abort_prob: f64,
+    /// Redirection of requests to other objects.
+    pub redirects: Option<Redirects>,
+    /// Cookies.
+    pub cookies: Option<Cookies>,
+    /// Share of requests with `Expect: 100-continue` that may go on (0 to 1); the others get 417.
+    pub continue_prob: f64,
+    /// Further header fields of replies.
+    pub headers: Vec<HeaderRule>,
+}
+
+impl Farm {
+    /// Servers of the content types `contents` that answer at once, over HTTP/1.1, one request per connection.
+    pub fn plain(name: &str, contents: Vec<Kind>) -> Farm {
+        Farm {
+            name: name.to_owned(),
+            contents: Selector::even(contents),
+            think: None,
+            http_minors: Selector::default(),
+            requests_per_connection: Distr::Const(1.0),
+            idle_timeout: None,
+            lifetime: None,
+            abort_prob: 0.0,
+            redirects: None,
+            cookies: None,
+            continue_prob: 1.0,
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// Redirection of requests: status 302 to an object that somebody has asked for already.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Redirects {
+    /// Share of replies (0 to 1) while the factor for special messages is 1.
+    pub share: f64,
+    /// Which object.
+    pub popularity: PopModel,
+}
+
+/// Cookies that replies set. Whether and which is a property of the object.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Cookies {
+    /// Share of servers that set any (0 to 1).
+    pub senders: f64,
+    /// Share of objects that set any (0 to 1).
+    pub prob: f64,
+    /// How many; draws are rounded up, to at least 1.
+    pub count: Distr,
+    /// Size of each value in bytes.
+    pub size: Distr,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Server {
+    /// Its configuration: position in [`House::farms`].
+    pub farm: usize,
+    /// Its number among all servers of the test, for choices that it makes once and for all.
+    pub number: u64,
     /// Own address as `host:port`, in every reply.
     pub address: String,
-    /// Id of the process, in every reply.
-    pub group: UniqId,
+    /// The names, as `host:port`, by which clients know it; a host that begins with `*.` stands for all names
+    /// that end so. Empty: any name.
+    pub names: Vec<String>,
 }

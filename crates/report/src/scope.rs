@@ -1,7 +1,6 @@
 //! What a figure is computed from: everything counted by some processes over some time.
 
-use polygraph_stats::block::ClassStats;
-use polygraph_stats::{Block, Hist, Interval};
+use polygraph_stats::{Block, ClassStats, Hist, Interval};
 
 /// A folded block with its duration and the health of the processes that filled it.
 ///

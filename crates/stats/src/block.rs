@@ -2,82 +2,51 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ErrorKind;
+use crate::class::{Class, ClassStats};
+use crate::counts::{CloseKind, Closes, Cookies, Dns, KindStats, Pages, Tally, Validations, Verified};
+use crate::error::{ErrorCounts, ErrorKind};
+use crate::fold::{Fold, fold_fields};
 use crate::hist::Hist;
 use crate::level::Level;
+use crate::miss::MissCause;
 
-/// The class of a finished transaction; each is counted in exactly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Class {
-    /// Answered by the device without asking the server for this request.
-    Hit,
-    /// Answered first hand by the server, cachable.
-    Miss,
-    /// Answered first hand by the server, not cachable.
-    Uncachable,
+/// A transaction that ended well, as one side saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// Its class.
+    pub class: Class,
+    /// Response time in microseconds from the actual start to the last byte.
+    pub rptm_us: u64,
+    /// Response time in microseconds from the moment it was due, if somebody knows.
+    pub due_rptm_us: Option<u64>,
+    /// Reply bytes, head and body.
+    pub size: u64,
+    /// Request bytes, head and body.
+    pub request_size: u64,
+    /// Number of the kind of the reply's content (see [`Header::contents`](crate::Header::contents)), if kinds
+    /// are told apart.
+    pub kind: Option<usize>,
+    /// A perfect cache would have answered: basic, a repeat, cachable.
+    pub offered_hit: bool,
+    /// Part of a page.
+    pub embedded: bool,
+    /// Nobody asked for the object before.
+    pub first: bool,
 }
 
-impl Class {
-    /// Number of classes.
-    pub const COUNT: usize = 3;
-    /// All classes.
-    pub const ALL: [Class; Class::COUNT] = [Class::Hit, Class::Miss, Class::Uncachable];
-
-    /// A name for tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Hit => "hit",
-            Class::Miss => "miss",
-            Class::Uncachable => "uncachable",
+impl Default for Finished {
+    fn default() -> Self {
+        Finished {
+            class: Class::Miss,
+            rptm_us: 0,
+            due_rptm_us: None,
+            size: 0,
+            request_size: 0,
+            kind: None,
+            offered_hit: false,
+            embedded: false,
+            first: false,
         }
-    }
-}
-
-/// What is known of the finished transactions of one class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ClassStats {
-    /// Response time in microseconds from the actual start (connect or first use) to the last byte.
-    pub rptm_us: Hist,
-    /// Response time in microseconds from the moment the request was due.
-    pub due_rptm_us: Hist,
-    /// Size of the complete reply, head and body, in bytes.
-    pub size: Hist,
-}
-
-impl ClassStats {
-    fn merge(&mut self, other: &ClassStats) {
-        self.rptm_us.merge(&other.rptm_us);
-        self.due_rptm_us.merge(&other.due_rptm_us);
-        self.size.merge(&other.size);
-    }
-
-    fn reset(&mut self) {
-        self.rptm_us.reset();
-        self.due_rptm_us.reset();
-        self.size.reset();
-    }
-}
-
-/// A count with a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Number of transactions.
-    pub count: u64,
-    /// Their reply bytes.
-    pub bytes: u64,
-}
-
-impl Tally {
-    /// Counts one transaction.
-    pub fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes += bytes;
-    }
-
-    /// Adds another tally.
-    pub fn merge(&mut self, other: Tally) {
-        self.count += other.count;
-        self.bytes += other.bytes;
     }
 }
 
@@ -86,32 +55,77 @@ impl Tally {
 pub struct Block {
     /// Finished transactions by [`Class`].
     pub classes: [ClassStats; Class::COUNT],
-    /// Finished transactions for which a perfect cache would have had a hit: repeats of cachable objects.
+    /// Basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
     pub offered_hits: Tally,
-    /// Errors by [`ErrorKind::index`], noted ones included.
-    pub errors: Vec<u64>,
+    /// Offered hits that were misses, by [`MissCause`].
+    pub missed: [Tally; MissCause::COUNT],
+    /// Milliseconds since the object's last transfer, for offered hits that were hits.
+    pub hit_age_ms: Hist,
+    /// The same for those that were misses although a whole copy could have been kept.
+    pub miss_age_ms: Hist,
+    /// Hits that were not offered: nobody of this run had asked for the object before, or it is not cachable.
+    pub false_hits: Tally,
+    /// Finished transactions by kind of content, by number; empty if kinds are not told apart.
+    pub kinds: Vec<KindStats>,
+    /// Finished transactions for parts of pages; all others were asked for directly.
+    pub embedded: Tally,
+    /// Finished transactions for objects that nobody had asked for before.
+    pub unique: u64,
+    /// Pages that were complete.
+    pub pages: Pages,
+    /// Request sizes of finished transactions in bytes, head and body.
+    pub req_size: Hist,
+    /// Errors by class, noted ones included.
+    pub errors: ErrorCounts,
+    /// What was compared with what the servers must have sent.
+    pub verified: Verified,
     /// Transactions that were begun again on another connection after a persistent-connection race.
     pub retried: u64,
+    /// Transactions begun on a connection that had been used before.
+    pub reused: u64,
     /// Lateness of every start in microseconds: actual minus due.
     pub late_us: Hist,
     /// Concurrent transactions: entered = started, left = finished or failed.
     pub xacts: Level,
+    /// Transactions that wait for a connection.
+    pub waiting: Level,
     /// Open connections.
     pub conns: Level,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Hist,
     /// Transactions per closed connection.
     pub conn_uses: Hist,
+    /// Closed connections by [`CloseKind`].
+    pub closes: [Closes; CloseKind::COUNT],
+    /// Depth of connections that were pipelined: more than one transaction at a time.
+    pub pipeline_depth: Hist,
+    /// Cookies.
+    pub cookies: Cookies,
+    /// Name look-ups.
+    pub dns: Dns,
+    /// Time in microseconds until 100 (continue) came.
+    pub continue_us: Hist,
+    /// Validations by the device, on the server side.
+    pub validations: Validations,
     /// Bytes read from and written to sockets.
     pub bytes_read: u64,
     /// See `bytes_read`.
     pub bytes_written: u64,
 }
 
+fold_fields! {
+    Block {
+        classes, offered_hits, missed, hit_age_ms, miss_age_ms, false_hits, kinds, embedded, unique, pages, req_size, errors, verified,
+        retried, reused, late_us, conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us,
+        validations, bytes_read, bytes_written;
+        xacts, waiting, conns
+    }
+}
+
 impl Block {
-    /// An empty block (about 1.1 MB, nearly all of it histogram bins).
+    /// An empty block. It grows to about a megabyte when its histograms are filled.
     pub fn new() -> Block {
-        Block { errors: vec![0; ErrorKind::COUNT], ..Block::default() }
+        Block::default()
     }
 
     /// The statistics of one class.
@@ -124,92 +138,158 @@ impl Block {
         &mut self.classes[class as usize]
     }
 
+    /// Counts a transaction that ended well.
+    pub fn finish(&mut self, done: &Finished) {
+        let stats = self.class_mut(done.class);
+        stats.record(done.rptm_us, done.size);
+        if let Some(due) = done.due_rptm_us {
+            stats.due_rptm_us.record(due);
+        }
+        if done.request_size > 0 {
+            self.req_size.record(done.request_size);
+        }
+        let (basic, hit) = (done.class.is_basic(), done.class == Class::Hit);
+        let offered = basic && done.offered_hit;
+        if offered {
+            self.offered_hits.add(done.size);
+        }
+        if hit && !offered {
+            self.false_hits.add(done.size);
+        }
+        if done.embedded {
+            self.embedded.add(done.size);
+        }
+        self.unique += u64::from(done.first);
+        if let Some(number) = done.kind {
+            let kind = self.kind_mut(number);
+            kind.all.add(done.size);
+            kind.rptm_us += done.rptm_us;
+            let counted =
+                [(basic, &mut kind.basic), (offered, &mut kind.offered_hits), (hit, &mut kind.hits)];
+            counted.into_iter().filter(|(yes, _)| *yes).for_each(|(_, tally)| tally.add(done.size));
+        }
+    }
+
+    fn kind_mut(&mut self, number: usize) -> &mut KindStats {
+        if self.kinds.len() <= number {
+            self.kinds.resize_with(number + 1, KindStats::default);
+        }
+        &mut self.kinds[number]
+    }
+
+    /// Counts why an offered hit of `bytes` reply bytes was a miss. The transaction is counted by
+    /// [`Block::finish`] as well.
+    pub fn miss(&mut self, cause: MissCause, bytes: u64) {
+        self.missed[cause as usize].add(bytes);
+    }
+
+    /// Counts how long ago, in milliseconds, the object of an offered hit was last transferred. Of misses only
+    /// those are of interest whose copy could have been kept ([`MissCause::is_of_storage`]); the two histograms
+    /// tell a store that forgets after a time from one that never keeps some objects.
+    pub fn repeat_age(&mut self, hit: bool, age_ms: u64) {
+        let ages = if hit { &mut self.hit_age_ms } else { &mut self.miss_age_ms };
+        ages.record(age_ms);
+    }
+
+    /// Counts a connection that was closed after `uses` good transactions. Bad ones are not to be counted.
+    pub fn close_connection(&mut self, kind: CloseKind, ttl_us: u64, uses: u64) {
+        self.conn_ttl_us.record(ttl_us);
+        self.conn_uses.record(uses);
+        let closes = &mut self.closes[kind as usize];
+        closes.count += 1;
+        closes.uses += uses;
+        closes.ttl_us += ttl_us;
+    }
+
+    /// Counts a complete page of `parts` replies.
+    pub fn page(&mut self, rptm_us: u64, size: u64, parts: u64) {
+        self.pages.rptm_us.record(rptm_us);
+        self.pages.size.record(size);
+        self.pages.parts.record(parts);
+    }
+
     /// Counts an error.
     pub fn count_error(&mut self, kind: ErrorKind) {
-        self.errors[kind.index()] += 1;
+        self.errors.count(kind);
     }
 
     /// Adds the block of another loop for the same interval.
     pub fn merge(&mut self, other: &Block) {
-        self.add_counts(other);
-        self.xacts.merge(&other.xacts);
-        self.conns.merge(&other.conns);
+        self.fold(other);
+        for (mine, theirs) in self.levels_mut().into_iter().zip(other.levels()) {
+            mine.merge(theirs);
+        }
     }
 
     /// Appends the block of a later interval.
     pub fn concatenate(&mut self, later: &Block) {
-        self.add_counts(later);
-        self.xacts.concatenate(&later.xacts);
-        self.conns.concatenate(&later.conns);
-    }
-
-    fn add_counts(&mut self, other: &Block) {
-        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
-            mine.merge(theirs);
+        self.fold(later);
+        for (mine, theirs) in self.levels_mut().into_iter().zip(later.levels()) {
+            mine.concatenate(theirs);
         }
-        self.offered_hits.merge(other.offered_hits);
-        self.errors.resize(self.errors.len().max(other.errors.len()), 0);
-        for (mine, theirs) in self.errors.iter_mut().zip(&other.errors) {
-            *mine += theirs;
-        }
-        self.retried += other.retried;
-        self.late_us.merge(&other.late_us);
-        self.conn_ttl_us.merge(&other.conn_ttl_us);
-        self.conn_uses.merge(&other.conn_uses);
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
     }
 
     /// Brings levels up to `now_ns`, the end of the interval.
     pub fn close(&mut self, now_ns: u64) {
-        self.xacts.advance(now_ns);
-        self.conns.advance(now_ns);
+        self.levels_mut().into_iter().for_each(|level| level.advance(now_ns));
     }
 
     /// Empties the block for the interval after `previous`, whose levels go on.
     pub fn begin_after(&mut self, previous: &Block) {
         self.clear();
-        self.xacts = previous.xacts.carry();
-        self.conns = previous.conns.carry();
+        for (mine, before) in self.levels_mut().into_iter().zip(previous.levels()) {
+            *mine = before.carry();
+        }
     }
 
     /// Empties the block, levels included.
     pub fn clear(&mut self) {
-        self.classes.iter_mut().for_each(ClassStats::reset);
-        self.offered_hits = Tally::default();
-        self.errors.fill(0);
-        self.retried = 0;
-        self.late_us.reset();
-        self.xacts = Level::default();
-        self.conns = Level::default();
-        self.conn_ttl_us.reset();
-        self.conn_uses.reset();
-        self.bytes_read = 0;
-        self.bytes_written = 0;
+        Fold::clear(self);
+        self.levels_mut().into_iter().for_each(|level| *level = Level::default());
+    }
+
+    fn levels(&self) -> [&Level; 3] {
+        [&self.xacts, &self.waiting, &self.conns]
+    }
+
+    fn levels_mut(&mut self) -> [&mut Level; 3] {
+        [&mut self.xacts, &mut self.waiting, &mut self.conns]
     }
 
     /// Number of transactions that finished well.
     pub fn ok_count(&self) -> u64 {
-        self.classes.iter().map(|class| class.size.count()).sum()
+        self.count_of(&Class::ALL)
     }
 
     /// Number of transactions that failed.
     pub fn failed_count(&self) -> u64 {
-        self.errors_where(ErrorKind::fails)
+        self.errors.sum(ErrorKind::fails)
     }
 
     /// Number of errors that were only noted.
     pub fn noted_count(&self) -> u64 {
-        self.errors_where(|kind| !kind.fails())
-    }
-
-    fn errors_where(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
-        ErrorKind::all().zip(&self.errors).filter(|(kind, _)| wanted(*kind)).map(|(_, n)| n).sum()
+        self.errors.sum(|kind| !kind.fails())
     }
 
     /// Reply bytes of the transactions that finished well.
     pub fn ok_bytes(&self) -> f64 {
-        self.classes.iter().map(|class| class.size.sum()).sum()
+        self.bytes_of(&Class::ALL)
+    }
+
+    /// Number of finished transactions of some classes.
+    pub fn count_of(&self, classes: &[Class]) -> u64 {
+        classes.iter().map(|&class| self.class(class).size.count()).sum()
+    }
+
+    /// Reply bytes of finished transactions of some classes.
+    pub fn bytes_of(&self, classes: &[Class]) -> f64 {
+        classes.iter().map(|&class| self.class(class).size.sum()).sum()
+    }
+
+    /// Cachable misses: what a cache was filled with.
+    pub fn fills(&self) -> Tally {
+        let sizes = &self.class(Class::Miss).size;
+        Tally { count: sizes.count(), bytes: sizes.sum() as u64 }
     }
 
     /// Share of failed transactions among all that ended (0 to 1), `None` if none ended.
@@ -217,24 +297,31 @@ impl Block {
         ratio(self.failed_count() as f64, (self.ok_count() + self.failed_count()) as f64)
     }
 
-    /// Measured document hit ratio (0 to 1), `None` without finished transactions.
+    /// Measured document hit ratio (0 to 1), `None` without basic transactions.
     pub fn hit_ratio(&self) -> Option<f64> {
-        ratio(self.class(Class::Hit).size.count() as f64, self.ok_count() as f64)
+        ratio(self.class(Class::Hit).size.count() as f64, self.count_of(&Class::BASIC) as f64)
     }
 
     /// Measured byte hit ratio (0 to 1).
     pub fn byte_hit_ratio(&self) -> Option<f64> {
-        ratio(self.class(Class::Hit).size.sum(), self.ok_bytes())
+        ratio(self.class(Class::Hit).size.sum(), self.bytes_of(&Class::BASIC))
     }
 
     /// Offered document hit ratio (0 to 1).
     pub fn offered_hit_ratio(&self) -> Option<f64> {
-        ratio(self.offered_hits.count as f64, self.ok_count() as f64)
+        ratio(self.offered_hits.count as f64, self.count_of(&Class::BASIC) as f64)
     }
 
     /// Offered byte hit ratio (0 to 1).
     pub fn offered_byte_hit_ratio(&self) -> Option<f64> {
-        ratio(self.offered_hits.bytes as f64, self.ok_bytes())
+        ratio(self.offered_hits.bytes as f64, self.bytes_of(&Class::BASIC))
+    }
+
+    /// Offered hits that were misses and whose cause is counted, all causes together.
+    pub fn missed_total(&self) -> Tally {
+        let mut all = Tally::default();
+        self.missed.iter().for_each(|&tally| all.merge(tally));
+        all
     }
 
     /// Mean response time in microseconds over all classes.
@@ -275,10 +362,9 @@ mod tests {
 
     fn block(hits: u64, misses: u64) -> Block {
         let mut block = Block::new();
-        for (class, n, bytes) in [(Class::Hit, hits, 10), (Class::Miss, misses, 30)] {
+        for (class, n, size) in [(Class::Hit, hits, 10), (Class::Miss, misses, 30)] {
             for _ in 0..n {
-                block.class_mut(class).size.record(bytes);
-                block.class_mut(class).rptm_us.record(1000);
+                block.finish(&Finished { class, size, rptm_us: 1000, ..Finished::default() });
             }
         }
         block
@@ -301,5 +387,114 @@ mod tests {
         all.count_error(ErrorKind::UncachableHit);
         assert_eq!(all.error_ratio(), Some(1.0 / 9.0));
         assert_eq!(all.noted_count(), 1);
+    }
+
+    #[test]
+    fn only_basic_transactions_take_part_in_hit_ratios() {
+        let mut all = block(1, 1);
+        for class in Class::ALL.into_iter().filter(|class| !class.is_basic()) {
+            let done =
+                Finished { class, size: 1000, offered_hit: true, kind: Some(4), ..Finished::default() };
+            all.finish(&done);
+        }
+        assert_eq!((all.ok_count(), all.hit_ratio(), all.byte_hit_ratio()), (13, Some(0.5), Some(0.25)));
+        assert_eq!((all.offered_hits.count, all.kinds[4].basic.count, all.kinds[4].all.count), (0, 0, 11));
+    }
+
+    #[test]
+    fn transactions_are_counted_where_they_belong() {
+        let mut block = Block::new();
+        let done = Finished { size: 7, request_size: 3, kind: Some(3), ..Finished::default() };
+        block.finish(&Finished { class: Class::Hit, offered_hit: true, embedded: true, ..done });
+        block.finish(&Finished { class: Class::Hit, first: true, ..done });
+        block.finish(&Finished { class: Class::Miss, offered_hit: true, due_rptm_us: Some(5), ..done });
+        block.miss(MissCause::Evicted, 7);
+        assert_eq!(block.offered_hits, Tally { count: 2, bytes: 14 });
+        assert_eq!(block.false_hits, Tally { count: 1, bytes: 7 });
+        assert_eq!((block.embedded.count, block.unique, block.req_size.count()), (1, 1, 3));
+        assert_eq!((block.missed_total().bytes, block.fills().count), (7, 1));
+        let kind = &block.kinds[3];
+        assert_eq!(
+            (kind.all.count, kind.basic.count, kind.offered_hits.count, kind.hits.count),
+            (3, 3, 2, 2)
+        );
+    }
+
+    /// A block with something in every field.
+    fn full() -> Block {
+        let mut block = block(2, 1);
+        for class in Class::ALL {
+            let done = Finished {
+                class,
+                size: 9,
+                rptm_us: 5,
+                due_rptm_us: Some(6),
+                request_size: 3,
+                kind: Some(5),
+                ..Finished::default()
+            };
+            block.finish(&Finished { offered_hit: true, embedded: true, first: true, ..done });
+            block.finish(&done);
+        }
+        MissCause::ALL.into_iter().for_each(|cause| block.miss(cause, 3));
+        CloseKind::ALL.into_iter().for_each(|kind| block.close_connection(kind, 5, 2));
+        block.page(5, 10, 3);
+        ErrorKind::all().for_each(|kind| block.count_error(kind));
+        block.verified = Verified { replies: 1, bytes: 2, digests: 3 };
+        (block.retried, block.reused, block.bytes_read, block.bytes_written) = (1, 2, 3, 4);
+        [
+            &mut block.hit_age_ms,
+            &mut block.miss_age_ms,
+            &mut block.late_us,
+            &mut block.pipeline_depth,
+            &mut block.continue_us,
+            &mut block.dns.rptm_us,
+        ]
+        .into_iter()
+        .for_each(|hist| hist.record(4));
+        [&mut block.cookies.sent, &mut block.cookies.received].into_iter().for_each(|hist| hist.record(4));
+        (block.cookies.purged_fresh, block.cookies.purged_stale, block.cookies.updated) = (1, 1, 1);
+        (block.dns.lookups, block.dns.cache_hits) = (2, 1);
+        block.validations.useful.record(1, 1);
+        block.validations.useless.record(1, 1);
+        block.levels_mut().into_iter().for_each(|level| level.enter(0));
+        block.close(1_000_000_000);
+        block
+    }
+
+    #[test]
+    fn blocks_survive_the_log_and_add_up() {
+        let block = full();
+        let bytes = postcard::to_stdvec(&block).unwrap();
+        let read: Block = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(postcard::to_stdvec(&read).unwrap(), bytes);
+        assert_eq!(
+            (read.ok_count(), &read.errors, &read.kinds),
+            (block.ok_count(), &block.errors, &block.kinds)
+        );
+        let mut twice = block.clone();
+        twice.merge(&block);
+        assert_eq!(
+            (twice.ok_count(), twice.failed_count()),
+            (2 * block.ok_count(), 2 * block.failed_count())
+        );
+        assert_eq!((twice.xacts.last, twice.waiting.last, twice.conns.last), (2, 2, 2));
+        assert_eq!((twice.pages.parts.sum(), twice.closes[1].uses, twice.missed[2].bytes), (6.0, 4, 6));
+        let mut later = block.clone();
+        later.concatenate(&block);
+        assert_eq!((later.waiting.last, later.verified.digests, later.cookies.updated), (1, 6, 2));
+    }
+
+    #[test]
+    fn an_emptied_block_counts_nothing() {
+        let mut block = full();
+        block.clear();
+        block.kinds.clear();
+        assert_eq!(block, Block::new());
+    }
+
+    #[test]
+    fn an_idle_interval_is_small_in_the_log() {
+        assert!(postcard::to_stdvec(&Block::new()).unwrap().len() < 250);
     }
 }

@@ -1,112 +1,101 @@
 //! Error classes: what can go wrong with a transaction, counted under stable numbers and names.
+//!
+//! Numbers below `c200` are those of the classic benchmark; later ones are ours, `sN` are error numbers of the
+//! operating system. In logs a class is its [`ErrorKind::code`], so the order of the catalogue may change.
 
-use serde::{Deserialize, Serialize};
+use std::ops::Index;
 
-/// What went wrong. Numbers follow the catalogue of the benchmark (`cN`); classes of the operating system have
-/// `sN` numbers of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum ErrorKind {
-    /// A reply without the benchmark's marks: somebody else answered. Noted, the transaction succeeds.
-    ForeignReply,
-    /// A request for a URL that is not ours.
-    ForeignRequest,
-    /// The body ended before its announced length.
-    BodyShort,
-    /// The head ended early.
-    HeadShort,
-    /// More body than announced.
-    BodyLong,
-    /// The connection closed before any byte of a reply.
-    NoReply,
-    /// The reply does not begin with an HTTP/1 head.
-    BadHead,
-    /// A status code that is not the expected one.
-    BadStatus,
-    /// The head is larger than the buffer for heads.
-    HeadTooLarge,
-    /// A hit on an object that must not be cached. Noted, the transaction succeeds.
-    UncachableHit,
-    /// A stored copy that is older than its last modification. Noted, the transaction succeeds.
-    Stale,
-    /// The limit of open connections was reached.
-    TooManyOpen,
-    /// The lifetime of the transaction was over.
-    Timeout,
-    /// The connection could not be established.
-    ConnectFailed,
-    /// Broken transfer coding.
-    BadCoding,
-    /// No local port was left.
-    NoPort,
-    /// No file descriptor was left.
-    NoDescriptor,
-    /// The peer reset the connection.
-    Reset,
-    /// Any other failure of the operating system.
-    System,
-    /// The reply's body or length is not that of the requested object.
-    WrongObject,
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+mod catalogue;
+
+pub use catalogue::ErrorKind;
+
+/// Which side counts an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// Robots.
+    Client,
+    /// Servers.
+    Server,
+    /// Both.
+    Both,
 }
 
-/// Everything that is fixed about a class: in the order of the enum.
+impl Sides {
+    /// The sides in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sides::Client => "client",
+            Sides::Server => "server",
+            Sides::Both => "client or server",
+        }
+    }
+}
+
+/// What an error says about whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// The device delivered content that is not what the server made for this request.
+    Content,
+    /// The device broke a rule of caching.
+    Caching,
+    /// A message or connection was not as it has to be: what the device said, independent of its speed.
+    Message,
+    /// Access was refused or granted wrongly.
+    Access,
+    /// Something took too long: the device's fault, unless the bench was slow itself.
+    Slow,
+    /// The bench or its configuration.
+    Bench,
+}
+
+/// Everything that is fixed about a class.
 struct Facts {
     kind: ErrorKind,
+    code: u16,
     number: &'static str,
     name: &'static str,
-    text: &'static str,
+    sides: Sides,
     fails: bool,
+    nature: Nature,
+    text: &'static str,
+    hint: &'static str,
 }
 
-const fn facts(
-    kind: ErrorKind,
-    number: &'static str,
-    name: &'static str,
-    text: &'static str,
-    fails: bool,
-) -> Facts {
-    Facts { kind, number, name, text, fails }
-}
+/// Codes of the operating system's errors begin here.
+const SYSTEM: u16 = 0x8000;
 
-const TABLE: [Facts; 20] = [
-    facts(ErrorKind::ForeignReply, "c1", "foreign_reply", "reply is not from our servers", false),
-    facts(ErrorKind::ForeignRequest, "c2", "foreign_request", "request for a URL we do not own", true),
-    facts(ErrorKind::BodyShort, "c14", "body_short", "body ended early", true),
-    facts(ErrorKind::HeadShort, "c15", "head_short", "header ended early", true),
-    facts(ErrorKind::BodyLong, "c16", "body_long", "more data than announced", true),
-    facts(ErrorKind::NoReply, "c17", "no_reply", "connection closed before any byte of the reply", true),
-    facts(ErrorKind::BadHead, "c18", "bad_head", "not an HTTP/1 message", true),
-    facts(ErrorKind::BadStatus, "c19", "bad_status", "status code is not the expected one", true),
-    facts(ErrorKind::HeadTooLarge, "c29", "head_too_large", "header exceeds the buffer", true),
-    facts(ErrorKind::UncachableHit, "c30", "uncachable_hit", "hit on an uncachable object", false),
-    facts(ErrorKind::Stale, "c33", "stale", "stale object", false),
-    facts(ErrorKind::TooManyOpen, "c56", "too_many_open", "limit of open connections reached", true),
-    facts(ErrorKind::Timeout, "c57", "timeout", "transaction lifetime over", true),
-    facts(ErrorKind::ConnectFailed, "c63", "connect_failed", "connection was not established", true),
-    facts(ErrorKind::BadCoding, "c64", "bad_coding", "broken transfer coding", true),
-    facts(ErrorKind::NoPort, "s99", "no_port", "address not available: out of local ports", true),
-    facts(ErrorKind::NoDescriptor, "s24", "no_descriptor", "too many open files", true),
-    facts(ErrorKind::Reset, "s104", "reset", "connection reset by peer", true),
-    facts(ErrorKind::System, "s0", "system", "other operating system error", true),
-    facts(ErrorKind::WrongObject, "c6", "wrong_object", "reply is not the requested object", true),
-];
+const fn code(family: &str, number: u16) -> u16 {
+    if family.as_bytes()[0] == b's' { SYSTEM + number } else { number }
+}
 
 impl ErrorKind {
     /// Number of classes.
-    pub const COUNT: usize = TABLE.len();
+    pub const COUNT: usize = catalogue::TABLE.len();
 
     /// All classes in the order of their indices.
     pub fn all() -> impl Iterator<Item = ErrorKind> {
-        TABLE.iter().map(|facts| facts.kind)
+        catalogue::TABLE.iter().map(|facts| facts.kind)
     }
 
     fn facts(self) -> &'static Facts {
-        &TABLE[self as usize]
+        &catalogue::TABLE[self as usize]
     }
 
     /// Position in tables of counts.
     pub fn index(self) -> usize {
         self as usize
+    }
+
+    /// Number in logs: that of the catalogue, system errors from `0x8000` on.
+    pub fn code(self) -> u16 {
+        self.facts().code
+    }
+
+    /// The class with that code; codes of later versions are [`ErrorKind::Other`].
+    pub fn from_code(code: u16) -> ErrorKind {
+        ErrorKind::all().find(|kind| kind.code() == code).unwrap_or(ErrorKind::Other)
     }
 
     /// Catalogue number, for example `c57`.
@@ -124,21 +113,145 @@ impl ErrorKind {
         self.facts().text
     }
 
+    /// What it means and what to look at, a sentence or two.
+    pub fn hint(self) -> &'static str {
+        self.facts().hint
+    }
+
+    /// Which side counts it.
+    pub fn sides(self) -> Sides {
+        self.facts().sides
+    }
+
+    /// What it says about whom.
+    pub fn nature(self) -> Nature {
+        self.facts().nature
+    }
+
     /// Whether the transaction fails. Otherwise the error is only noted and the transaction succeeds.
     pub fn fails(self) -> bool {
         self.facts().fails
     }
 }
 
+impl Serialize for ErrorKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.code().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ErrorKind, D::Error> {
+        Ok(ErrorKind::from_code(u16::deserialize(deserializer)?))
+    }
+}
+
+/// How often each class occurred. In logs only those that did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorCounts([u64; ErrorKind::COUNT]);
+
+impl Default for ErrorCounts {
+    fn default() -> Self {
+        ErrorCounts([0; ErrorKind::COUNT])
+    }
+}
+
+impl ErrorCounts {
+    /// Counts one, and returns how many there are now.
+    pub fn count(&mut self, kind: ErrorKind) -> u64 {
+        self.0[kind.index()] += 1;
+        self.0[kind.index()]
+    }
+
+    /// The classes that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (ErrorKind, u64)> + '_ {
+        ErrorKind::all().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+
+    /// Sum of the counts of some classes.
+    pub fn sum(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
+        self.iter().filter(|(kind, _)| wanted(*kind)).map(|(_, count)| count).sum()
+    }
+}
+
+impl Index<ErrorKind> for ErrorCounts {
+    type Output = u64;
+
+    fn index(&self, kind: ErrorKind) -> &u64 {
+        &self.0[kind.index()]
+    }
+}
+
+impl crate::fold::Fold for ErrorCounts {
+    fn fold(&mut self, other: &ErrorCounts) {
+        self.0.fold(&other.0);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Serialize for ErrorCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ErrorCounts, D::Error> {
+        let mut counts = ErrorCounts::default();
+        for (kind, count) in Vec::<(ErrorKind, u64)>::deserialize(deserializer)? {
+            let sum = &mut counts.0[kind.index()];
+            *sum = sum.saturating_add(count);
+        }
+        Ok(counts)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn the_table_is_in_the_order_of_the_enum() {
+    fn codes_numbers_and_names_are_unique_and_well_formed() {
+        let (mut codes, mut numbers, mut names) = (HashSet::new(), HashSet::new(), HashSet::new());
         for (index, kind) in ErrorKind::all().enumerate() {
             assert_eq!(kind.index(), index, "{kind:?}");
+            assert!(codes.insert(kind.code()), "{kind:?}");
+            assert!(numbers.insert(kind.number()), "{kind:?}");
+            assert!(names.insert(kind.name()), "{kind:?}");
+            assert!(kind.name().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
+            assert!(!kind.text().is_empty() && kind.hint().ends_with('.'), "{kind:?}");
+            assert_eq!(ErrorKind::from_code(kind.code()), kind);
         }
-        assert_eq!(ErrorKind::WrongObject.index() + 1, ErrorKind::COUNT);
+    }
+
+    #[test]
+    fn numbers_of_the_classic_catalogue_keep_their_effect() {
+        // Numbers of the reference whose transaction goes on; all others fail.
+        let noted = [
+            1, 8, 10, 11, 13, 27, 28, 30, 32, 33, 35, 37, 47, 48, 51, 52, 53, 54, 55, 58, 60, 61, 65, 66, 67,
+            72, 73, 74, 75, 76, 77, 78, 80, 82, 83, 84, 85, 86, 87, 165,
+        ];
+        for kind in ErrorKind::all().filter(|kind| kind.code() < 200) {
+            assert_eq!(kind.fails(), !noted.contains(&kind.code()), "{}", kind.number());
+        }
+    }
+
+    #[test]
+    fn counts_survive_the_log_and_later_classes_are_other() {
+        let mut counts = ErrorCounts::default();
+        counts.count(ErrorKind::Reset);
+        counts.count(ErrorKind::Reset);
+        counts.count(ErrorKind::WrongObject);
+        let bytes = postcard::to_stdvec(&counts).unwrap();
+        assert!(bytes.len() < 10, "{bytes:?}");
+        assert_eq!(postcard::from_bytes::<ErrorCounts>(&bytes).unwrap(), counts);
+        let later = postcard::to_stdvec(&vec![(9999u16, 3u64), (9998, 4)]).unwrap();
+        let read: ErrorCounts = postcard::from_bytes(&later).unwrap();
+        assert_eq!(read.iter().collect::<Vec<_>>(), [(ErrorKind::Other, 7)]);
     }
 }

@@ -7,6 +7,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 const HIGHEST: u64 = 3_600_000_000;
 /// Decimal digits kept of every value.
 const DIGITS: u8 = 3;
+/// Values below this have bins of their own; from there on a bin is as wide as three digits allow.
+const EXACT: u64 = 2048;
+/// So many bins are kept as a list, before an array is taken: rare classes never need one.
+const FEW: usize = 64;
+
+/// The largest value of the bin that `value` belongs to.
+fn bin_of(value: u64) -> u64 {
+    let value = value.min(HIGHEST);
+    let shift = (value | (EXACT - 1)).ilog2() - (EXACT - 1).ilog2();
+    value | ((1 << shift) - 1)
+}
 
 /// A histogram of non-negative integers up to 3.6e9 with 0.1 % bins, plus exact moments.
 #[derive(Clone)]
@@ -19,8 +30,9 @@ pub struct Hist {
     max: u64,
 }
 
-/// A histogram that is being filled wants an array of counters (94 KB); one that was read from a log, or was
-/// never used, wants only its used bins, or a report of a four-hour run would need gigabytes.
+/// A histogram that is being filled wants an array of counters (94 KB); one that was read from a log, or is
+/// hardly used, wants only its used bins, or a report of a four-hour run would need gigabytes. Bins of the list
+/// are in ascending order.
 #[derive(Clone)]
 enum Bins {
     Used(Vec<(u64, u32)>),
@@ -34,7 +46,7 @@ impl Default for Hist {
 }
 
 impl Hist {
-    /// An empty histogram; memory for counters is taken with the first value.
+    /// An empty histogram; memory for counters is taken when there are many different values.
     pub fn new() -> Hist {
         Hist { bins: Bins::Used(Vec::new()), count: 0, sum: 0.0, sum_of_squares: 0.0, min: u64::MAX, max: 0 }
     }
@@ -52,9 +64,31 @@ impl Hist {
         }
     }
 
+    /// Counts `n` values of one bin.
+    fn count_in_bin(&mut self, value: u64, n: u32) {
+        if let Bins::Used(used) = &mut self.bins {
+            let bin = bin_of(value);
+            match used.binary_search_by_key(&bin, |&(bin, _)| bin) {
+                Ok(at) => {
+                    used[at].1 = used[at].1.saturating_add(n);
+                    return;
+                }
+                Err(at) if used.len() < FEW => {
+                    used.insert(at, (bin, n));
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        self.array().saturating_record_n(value, n);
+    }
+
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        self.array().saturating_record(value);
+        match &mut self.bins {
+            Bins::Array(array) => array.saturating_record(value),
+            Bins::Used(_) => self.count_in_bin(value, 1),
+        }
         self.count += 1;
         self.sum += value as f64;
         self.sum_of_squares += (value as f64).powi(2);
@@ -67,10 +101,9 @@ impl Hist {
         if other.count == 0 {
             return;
         }
-        let array = self.array();
         match &other.bins {
-            Bins::Used(used) => used.iter().for_each(|&(value, n)| array.saturating_record_n(value, n)),
-            Bins::Array(theirs) => array.add(theirs).expect("all histograms have the same bounds"),
+            Bins::Used(used) => used.iter().for_each(|&(value, n)| self.count_in_bin(value, n)),
+            Bins::Array(theirs) => self.array().add(theirs).expect("all histograms have the same bounds"),
         }
         self.count += other.count;
         self.sum += other.sum;
@@ -167,7 +200,7 @@ impl PartialEq for Hist {
     }
 }
 
-/// The form in the log: moments, then the used bins as (difference to the previous bin's value, count).
+/// The form in the log, unless it is empty: moments, then the used bins as (difference to the previous bin's value, count).
 #[derive(Serialize, Deserialize)]
 struct Sparse {
     sum: f64,
@@ -179,22 +212,23 @@ struct Sparse {
 
 impl Serialize for Hist {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut previous = 0;
-        let mut bins = Vec::new();
-        if self.count > 0 {
+        let sparse = (self.count > 0).then(|| {
+            let mut previous = 0;
+            let mut bins = Vec::new();
             for (value, count) in self.bins() {
                 bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
                 previous = value;
             }
-        }
-        Sparse { sum: self.sum, sum_of_squares: self.sum_of_squares, min: self.min, max: self.max, bins }
-            .serialize(serializer)
+            Sparse { sum: self.sum, sum_of_squares: self.sum_of_squares, min: self.min, max: self.max, bins }
+        });
+        sparse.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Hist {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hist, D::Error> {
-        let Sparse { sum, sum_of_squares, min, max, mut bins } = Sparse::deserialize(deserializer)?;
+        let Some(sparse) = Option::<Sparse>::deserialize(deserializer)? else { return Ok(Hist::new()) };
+        let Sparse { sum, sum_of_squares, min, max, mut bins } = sparse;
         let (mut value, mut total) = (0u64, 0u64);
         for (bin, count) in &mut bins {
             value = value.checked_add(*bin).ok_or_else(|| de::Error::custom("bin out of range"))?;
@@ -231,6 +265,27 @@ mod tests {
         assert_eq!(hist.sum(), 1_000_008.0);
         assert_eq!((hist.min(), hist.max(), hist.count()), (Some(0), Some(1_000_003), 3));
         assert_eq!(of(&[1, 3]).std_dev(), Some(2f64.sqrt()));
+    }
+
+    #[test]
+    fn lists_and_arrays_have_the_same_bins() {
+        let array = Histogram::<u32>::new_with_bounds(1, HIGHEST, DIGITS).unwrap();
+        let around = (0..32).flat_map(|bit| (0..40).map(move |i| (1u64 << bit) + i * (1 << bit) / 40));
+        for value in around.chain([0, 1, 2046, 2047, 2048, 2049, 4095, 4096, HIGHEST]) {
+            let value = value.min(HIGHEST);
+            assert_eq!(bin_of(value), array.highest_equivalent(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn few_bins_take_no_array() {
+        let values: Vec<u64> = (0..FEW as u64).map(|i| i * 3).collect();
+        let mut hist = of(&values);
+        hist.merge(&of(&values));
+        assert!(matches!(hist.bins, Bins::Used(_)));
+        hist.record(1_000);
+        assert!(matches!(hist.bins, Bins::Array(_)));
+        assert_eq!((hist.count(), hist.quantile(1.0)), (2 * FEW as u64 + 1, Some(1_000)));
     }
 
     proptest! {

@@ -8,17 +8,26 @@
 //! sizes in bytes. An undefined value (a mean of nothing) is `None`, never zero.
 
 pub mod block;
+pub mod class;
+pub mod counts;
 pub mod error;
+mod fold;
 pub mod hist;
 pub mod level;
 pub mod log;
+pub mod miss;
 pub mod record;
 pub mod recorder;
+pub mod sample;
 
-pub use block::{Block, Class, ClassStats, Tally};
-pub use error::ErrorKind;
+pub use block::{Block, Finished};
+pub use class::{Class, ClassStats};
+pub use counts::{CloseKind, KindStats, Tally, Verified};
+pub use error::{ErrorCounts, ErrorKind};
 pub use hist::Hist;
 pub use level::Level;
 pub use log::{LogReader, LogWriter, ReadLog, Readable};
+pub use miss::MissCause;
 pub use record::{EndReason, Header, Interval, PhasePlan, Record, Side};
-pub use recorder::{Recorder, Sample, Totals};
+pub use recorder::{Recorder, Totals};
+pub use sample::{Evidence, Sample};

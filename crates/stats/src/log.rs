@@ -16,7 +16,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader takes logs of its own version only.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Larger frames cannot be right.
 const MAX_FRAME: usize = 64 << 20;
 
@@ -267,7 +267,8 @@ impl ReadLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{Block, Class};
+    use crate::block::Block;
+    use crate::class::Class;
     use crate::record::Side;
 
     fn header() -> Record {
@@ -285,6 +286,7 @@ mod tests {
             phases: vec![],
             offered_rate: Some(10.0),
             offered_dhr: Some(0.55),
+            contents: vec![],
         }))
     }
 

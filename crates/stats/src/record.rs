@@ -53,6 +53,9 @@ pub struct Header {
     pub offered_rate: Option<f64>,
     /// The hit ratio that the workload offers (0 to 1), if it says so.
     pub offered_dhr: Option<f64>,
+    /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
+    /// kinds are not told apart. See [`Block::kinds`].
+    pub contents: Vec<String>,
 }
 
 /// What was planned for a phase.
@@ -165,8 +168,10 @@ pub enum Record {
         at_ns: u64,
         /// Its class.
         kind: ErrorKind,
-        /// The facts: URL, peer, what was seen.
+        /// What was seen, in one line.
         detail: String,
+        /// Facts of both sides by name; see [`crate::sample::fact`].
+        facts: Vec<(String, String)>,
     },
     /// Last record of a log that was closed in order.
     End {

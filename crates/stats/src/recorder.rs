@@ -1,24 +1,12 @@
 //! Where the parties of one loop count what happens.
 
 use std::cell::{Cell, RefCell};
+use std::iter::Sum;
 use std::rc::Rc;
 
 use crate::block::Block;
-use crate::error::ErrorKind;
-
-/// An example of an error, with the facts a person needs to understand it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Time in nanoseconds of the loop's clock.
-    pub at_ns: u64,
-    /// Class of the error.
-    pub kind: ErrorKind,
-    /// URL, peer, what was seen.
-    pub detail: String,
-}
-
-/// At most so many examples of one class are kept per interval.
-const SAMPLES_PER_CLASS: u64 = 2;
+use crate::error::{ErrorCounts, ErrorKind};
+use crate::sample::{Evidence, Sample, is_kept};
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +17,22 @@ pub struct Totals {
     pub ok: u64,
     /// Failed.
     pub failed: u64,
+    /// Replies that a cache could keep and that did not come out of it: how far it has been filled.
+    pub fills: u64,
+    /// Reply bytes of these.
+    pub fill_bytes: u64,
+}
+
+impl Sum for Totals {
+    fn sum<I: Iterator<Item = Totals>>(all: I) -> Totals {
+        all.fold(Totals::default(), |a, b| Totals {
+            started: a.started + b.started,
+            ok: a.ok + b.ok,
+            failed: a.failed + b.failed,
+            fills: a.fills + b.fills,
+            fill_bytes: a.fill_bytes + b.fill_bytes,
+        })
+    }
 }
 
 /// A handle to the current [`Block`] of a loop. Clones are handles to the same block.
@@ -39,6 +43,8 @@ pub struct Recorder(Rc<Inner>);
 struct Inner {
     block: RefCell<Box<Block>>,
     samples: RefCell<Vec<Sample>>,
+    /// Errors since the start.
+    errors: RefCell<ErrorCounts>,
     /// Of the intervals before the current one.
     before: Cell<Totals>,
 }
@@ -55,6 +61,7 @@ impl Recorder {
         Recorder(Rc::new(Inner {
             block: RefCell::new(Box::new(Block::new())),
             samples: RefCell::default(),
+            errors: RefCell::default(),
             before: Cell::default(),
         }))
     }
@@ -64,14 +71,19 @@ impl Recorder {
         count(&mut self.0.block.borrow_mut())
     }
 
-    /// Counts an error and keeps an example of it if there are few yet; `detail` is only called then.
+    /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the
+    /// start has doubled. `detail` is only called if the example is kept.
     pub fn error(&self, kind: ErrorKind, now_ns: u64, detail: impl FnOnce() -> String) {
-        let count = self.with(|block| {
-            block.count_error(kind);
-            block.errors[kind.index()]
-        });
-        if count <= SAMPLES_PER_CLASS {
-            self.0.samples.borrow_mut().push(Sample { at_ns: now_ns, kind, detail: detail() });
+        self.error_with(kind, now_ns, || Evidence::new(detail()));
+    }
+
+    /// Like [`Recorder::error`], with facts of both sides.
+    pub fn error_with(&self, kind: ErrorKind, now_ns: u64, evidence: impl FnOnce() -> Evidence) {
+        self.with(|block| block.count_error(kind));
+        let count = self.0.errors.borrow_mut().count(kind);
+        if is_kept(count) {
+            let sample = Sample { at_ns: now_ns, kind, evidence: evidence() };
+            self.0.samples.borrow_mut().push(sample);
         }
     }
 
@@ -82,6 +94,8 @@ impl Recorder {
             started: before.started + block.xacts.entered,
             ok: before.ok + block.ok_count(),
             failed: before.failed + block.failed_count(),
+            fills: before.fills + block.fills().count,
+            fill_bytes: before.fill_bytes + block.fills().bytes,
         })
     }
 
@@ -98,6 +112,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Class, Finished};
 
     #[test]
     fn levels_go_on_and_totals_grow_over_intervals() {
@@ -110,13 +125,33 @@ mod tests {
         recorder.with(|block| block.xacts.leave(1_500));
         let (block, samples) = recorder.hand_over(Box::new(Block::new()), 2_000);
         assert_eq!((block.xacts.last, block.xacts.entered, samples.len()), (1, 0, 0));
-        assert_eq!(recorder.totals(), Totals { started: 2, ok: 0, failed: 1 });
+        assert_eq!(recorder.totals(), Totals { started: 2, failed: 1, ..Totals::default() });
     }
 
     #[test]
-    fn samples_are_few() {
+    fn fills_are_cachable_misses() {
         let recorder = Recorder::new();
-        (0..100).for_each(|i| recorder.error(ErrorKind::Reset, i, || "again".into()));
-        assert_eq!(recorder.hand_over(Box::new(Block::new()), 1).1.len(), SAMPLES_PER_CLASS as usize);
+        let finish = |class, size| {
+            recorder.with(|block| block.finish(&Finished { class, size, ..Finished::default() }));
+        };
+        finish(Class::Miss, 100);
+        finish(Class::Hit, 10);
+        recorder.hand_over(Box::new(Block::new()), 1);
+        finish(Class::Miss, 50);
+        finish(Class::Reload, 7);
+        let totals = recorder.totals();
+        assert_eq!((totals.ok, totals.fills, totals.fill_bytes), (4, 2, 150));
+    }
+
+    #[test]
+    fn samples_are_few_over_intervals() {
+        let recorder = Recorder::new();
+        let mut kept = 0;
+        for interval in 0..10 {
+            (0..100).for_each(|i| recorder.error(ErrorKind::Reset, interval * 100 + i, || "again".into()));
+            kept += recorder.hand_over(Box::new(Block::new()), 1).1.len();
+        }
+        // The first four, then numbers 8, 16, ... 512.
+        assert_eq!(kept, 4 + 7);
     }
 }

@@ -41,6 +41,15 @@ impl Filler {
     }
 }
 
+/// True if `sample`, of at least eight bytes, occurs in one of the fillers: it is text of some object.
+pub fn is_filler(sample: &[u8]) -> bool {
+    let occurs = |filler: Filler| {
+        let period = &filler.bytes()[..PERIOD + sample.len()];
+        period.windows(sample.len()).any(|window| window == sample)
+    };
+    sample.len() >= 8 && (occurs(Filler::Text) || occurs(Filler::Data))
+}
+
 fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
     let mut rng = Seed(0).stream(purpose, 0);
     let period: Vec<u8> = (0..PERIOD).map(|_| byte(rng.below(values))).collect();
@@ -188,12 +197,16 @@ impl Builder<'_> {
         self.fill(open.map_or(until, |open| self.at + open));
     }
 
-    fn build(mut self) -> Body {
-        self.pieces.reverse();
-        let left = self.pieces.iter().map(|(_, len)| len).sum();
-        let (piece, len) = self.pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
-        Body { current: (piece, len), rest: self.pieces, left }
+    fn build(self) -> Body {
+        from_pieces(self.pieces)
     }
+}
+
+fn from_pieces(mut pieces: Vec<(Piece, u64)>) -> Body {
+    pieces.reverse();
+    let left = pieces.iter().map(|(_, len)| len).sum();
+    let current = pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
+    Body { current, rest: pieces, left }
 }
 
 /// Begin and end of containers, so that browsers take them for pages.
@@ -245,6 +258,17 @@ impl Body {
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
         Body { current: (Piece::Bytes(bytes, 0), left), rest: Vec::new(), left }
+    }
+
+    /// What is left of several bodies, one after the other.
+    pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
+        let mut pieces: Vec<(Piece, u64)> = Vec::new();
+        for body in bodies {
+            let Body { current, rest, .. } = body;
+            let of_body = std::iter::once(current).chain(rest.into_iter().rev());
+            pieces.extend(of_body.filter(|(_, len)| *len > 0));
+        }
+        from_pieces(pieces)
     }
 
     /// A message without a body.
@@ -512,6 +536,14 @@ mod tests {
             part.advance(at as u64 / 2);
             part.truncate(at as u64 / 3);
             assert_eq!(part.to_vec(), bytes[at / 2..at / 2 + at / 3]);
+            let rest = |from: usize| {
+                let mut rest = body.clone();
+                rest.advance(from as u64);
+                rest
+            };
+            let chain =
+                Body::chain([rest(at), Body::from_bytes(b"--".to_vec()), rest(at / 2), Body::empty()]);
+            assert_eq!(chain.to_vec(), [&bytes[at..], b"--", &bytes[at / 2..]].concat());
             let mut slices = [IoSlice::new(&[]); 64];
             let used = body.slices(&mut slices);
             let sent: Vec<u8> = slices[..used].iter().flat_map(|slice| slice.to_vec()).collect();

@@ -102,7 +102,8 @@ impl World {
     /// are now. New objects still come, so the window slides.
     pub fn freeze(&mut self) {
         if self.known.window.is_none() {
-            self.known.window = Some(self.size());
+            // An empty set would never be asked for anything again.
+            self.known.window = Some(self.size().max(1));
         }
     }
 }

@@ -9,17 +9,28 @@ pub const DATE_LEN: usize = 29;
 
 /// `unix_seconds` as `Sun, 06 Nov 1994 08:49:37 GMT`, for years up to 9999.
 pub fn format(unix_seconds: u64) -> String {
+    String::from_utf8_lossy(&text(unix_seconds)).into_owned()
+}
+
+/// Like [`format`], without allocation.
+pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
     let days = unix_seconds / 86_400;
     let (year, month, day) = civil_from_days(days as i64);
     let second = unix_seconds % 86_400;
-    format!(
-        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
-        DAYS[(days % 7) as usize],
-        MONTHS[month as usize - 1],
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-    )
+    let mut out = *b"Thu, 00 Jan 0000 00:00:00 GMT";
+    let mut number = |at: usize, value: u64| {
+        out[at] = b'0' + (value / 10 % 10) as u8;
+        out[at + 1] = b'0' + (value % 10) as u8;
+    };
+    number(5, day);
+    number(12, year as u64 / 100);
+    number(14, year as u64 % 100);
+    number(17, second / 3600);
+    number(20, second / 60 % 60);
+    number(23, second % 60);
+    out[..3].copy_from_slice(DAYS[(days % 7) as usize].as_bytes());
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1].as_bytes());
+    out
 }
 
 /// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
@@ -88,6 +99,59 @@ fn from_parts(year: i64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
     Some(days_from_civil(year, month, day) as u64 * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
+/// Seconds since 1970 of the date of a cookie, in any of the many forms in use: the algorithm of RFC 6265,
+/// section 5.1.1, looks for the first word that can be a time, a day, a month and a year. Years 0 to 69 are in
+/// this century; dates before 1970 become 0.
+pub fn parse_cookie(text: &[u8]) -> Option<u64> {
+    let is_delimiter = |b: &u8| matches!(b, 0x09 | 0x20..=0x2f | 0x3b..=0x40 | 0x5b..=0x60 | 0x7b..=0x7e);
+    let (mut time, mut day, mut month, mut year) = (None, None, None, None);
+    for word in text.split(is_delimiter).filter(|word| !word.is_empty()) {
+        if time.is_none() && cookie_time(word).is_some() {
+            time = cookie_time(word);
+        } else if day.is_none() && leading_number(word, 1..=2).is_some() {
+            day = leading_number(word, 1..=2).map(|(day, _)| day);
+        } else if month.is_none() && month_of(word).is_some() {
+            month = month_of(word);
+        } else if year.is_none() {
+            year = leading_number(word, 2..=4).map(|(year, _)| year);
+        }
+    }
+    let (time, day, month) = (time?, day?, month?);
+    let year = match year? {
+        short @ 0..=69 => short + 2000,
+        short @ 70..=99 => short + 1900,
+        full => full,
+    };
+    if !(1..=31).contains(&day) || year < 1601 {
+        return None;
+    }
+    let days = days_from_civil(year as i64, month, day);
+    Some(u64::try_from(days).map_or(0, |days| days * 86_400 + time))
+}
+
+/// Seconds of a day from `hh:mm:ss`, with one or two digits each.
+fn cookie_time(word: &[u8]) -> Option<u64> {
+    let (hour, rest) = leading_number(word, 1..=2)?;
+    let (minute, rest) = leading_number(rest.strip_prefix(b":")?, 1..=2)?;
+    let (second, _) = leading_number(rest.strip_prefix(b":")?, 1..=2)?;
+    (hour <= 23 && minute <= 59 && second <= 59).then_some(hour * 3600 + minute * 60 + second)
+}
+
+/// The digits that a word begins with, if there are as many as wanted, and what follows.
+fn leading_number(word: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(u64, &[u8])> {
+    let count = word.iter().take_while(|b| b.is_ascii_digit()).count();
+    if !digits.contains(&count) {
+        return None;
+    }
+    Some((crate::body::parse_decimal(&word[..count])?, &word[count..]))
+}
+
+/// 1 to 12 if a word begins with the name of a month.
+fn month_of(word: &[u8]) -> Option<u64> {
+    let name = word.get(..3)?;
+    MONTHS.iter().position(|month| month.as_bytes().eq_ignore_ascii_case(name)).map(|index| index as u64 + 1)
+}
+
 /// Year, month and day of a day number counted from 1970-01-01, and back: the usual shift of the year's start
 /// to March, so that the leap day comes last in a 400-year era of 146,097 days.
 fn civil_from_days(days: i64) -> (i64, u64, u64) {
@@ -153,6 +217,30 @@ mod tests {
         check("Sun Nov  0 08:49:37 1994", None);
     }
 
+    #[test]
+    fn dates_of_cookies() {
+        #[track_caller]
+        fn check(text: &str, expected: Option<u64>) {
+            assert_eq!(parse_cookie(text.as_bytes()), expected, "{text}");
+        }
+        for same in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Sun, 06-Nov-1994 08:49:37 GMT",
+            "8:49:37 6 november 94",
+        ] {
+            check(same, Some(784_111_777));
+        }
+        check("Fri, 01-Jan-1960 00:00:00 GMT", Some(0));
+        check("01 Jan 69 00:00:00", Some(3_124_224_000));
+        for bad in ["", "06 Nov 1994", "08:49:37 1994", "06 Nov 1994 24:00:00", "32 Nov 1994 00:00:00"] {
+            check(bad, None);
+        }
+        check("06 Nov 1600 00:00:00", None);
+        check("06 Nov 19945 00:00:00", None);
+    }
+
     proptest! {
         #[test]
         fn random_dates_never_panic(text in "[A-Za-z]{3,9}[, ]{1,2}[0-9A-Za-z:, -]{0,24}( GMT)?") {
@@ -162,11 +250,13 @@ mod tests {
         #[test]
         fn round_trips(seconds in 0u64..253_402_300_800) {
             prop_assert_eq!(parse(format(seconds).as_bytes()), Some(seconds));
+            prop_assert_eq!(parse_cookie(format(seconds).as_bytes()), Some(seconds));
         }
 
         #[test]
         fn random_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..40)) {
             let _ = parse_any(&text, 0);
+            let _ = parse_cookie(&text);
         }
     }
 }

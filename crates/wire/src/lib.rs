@@ -3,14 +3,38 @@
 //! * [`head`]: views of request and reply heads, read in place (RFC 9112).
 //! * [`body`]: how long a body is and where it ends (RFC 9112, section 6).
 //! * [`url`]: the benchmark's URL grammar: object id to path and back.
-//! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand.
-//! * [`date`]: HTTP dates.
+//! * [`uri`]: any URL taken apart, references resolved (RFC 3986).
+//! * [`foreign`]: traces of URLs that are not ours.
+//! * [`marks`]: the benchmark's `X-` headers, by which hits are known from first hand; [`worlds`] and
+//!   [`target`] are the values of some.
+//! * [`auth`]: challenges and answers of Basic and Digest (RFC 7617, 7616).
+//! * [`checksum`]: the digest in `Content-MD5`.
+//! * [`coding`]: which content coding a reply gets.
+//! * [`cookie`]: cookies (RFC 6265).
+//! * [`markup`], [`raw_uris`]: links in bodies.
+//! * [`date`]: HTTP dates; [`decimal`]: numbers.
+//! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
+//! * [`multipart`]: several ranges in one body.
 
+pub mod auth;
 pub mod body;
+pub mod checksum;
+pub mod coding;
+pub mod cookie;
 pub mod date;
+pub mod decimal;
+mod entities;
+pub mod foreign;
 pub mod head;
 pub mod marks;
+pub mod markup;
+pub mod multipart;
+pub mod range;
+pub mod raw_uris;
+pub mod target;
+pub mod uri;
 pub mod url;
+pub mod worlds;
 
 pub use body::{BodyError, BodyReader, Framing};
 pub use head::{HeadError, ReplyHead, RequestHead, parse_reply, parse_request};

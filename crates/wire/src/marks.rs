@@ -4,11 +4,17 @@
 //! |---|---|---|
 //! | `X-Xact` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
 //! | `X-Target` | the server the client believes it talks to | the actual address of the server that replied |
+//!
+//! [`worlds`](crate::worlds) has the others.
 
 use polygraph_traffic::UniqId;
 use polygraph_traffic::id::ID_TEXT_LEN;
 
 use crate::head::Header;
+use crate::target::Target;
+use crate::worlds::{
+    AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_REM_WORLD, parse_sync_position,
+};
 
 /// Name of the transaction mark.
 pub const X_XACT: &str = "X-Xact";
@@ -57,17 +63,40 @@ impl Xact {
 pub struct Marks {
     /// The transaction mark.
     pub xact: Option<Xact>,
-    /// Whether a server mark is there.
-    pub target: bool,
+    /// The server mark.
+    pub target: Option<Target>,
+    /// A world of the sender's own.
+    pub local_world: Option<WorldMark>,
+    /// A world that the sender knows.
+    pub remote_world: Option<WorldMark>,
+    /// The coordinates of an abort.
+    pub abort: Option<AbortMark>,
+    /// The position of the slowest process in the schedule of phases.
+    pub sync_position: Option<u64>,
 }
 
 impl Marks {
     /// Looks at one header field; true if it was a mark.
+    #[inline]
     pub fn see(&mut self, header: &Header<'_>) -> bool {
-        if header.name.eq_ignore_ascii_case(X_XACT) {
-            self.xact = Xact::parse(header.value);
-        } else if header.name.eq_ignore_ascii_case(X_TARGET) {
-            self.target = true;
+        // Most fields are no marks: two bytes tell.
+        matches!(header.name.as_bytes(), [b'X' | b'x', b'-', ..]) && self.keep(header)
+    }
+
+    fn keep(&mut self, header: &Header<'_>) -> bool {
+        let (name, value) = (header.name, header.value);
+        if name.eq_ignore_ascii_case(X_XACT) {
+            self.xact = Xact::parse(value);
+        } else if name.eq_ignore_ascii_case(X_TARGET) {
+            self.target = Target::parse(value);
+        } else if name.eq_ignore_ascii_case(X_ABORT) {
+            self.abort = AbortMark::parse(value);
+        } else if name.eq_ignore_ascii_case(X_LOC_WORLD) {
+            self.local_world = WorldMark::parse(value);
+        } else if name.eq_ignore_ascii_case(X_REM_WORLD) {
+            self.remote_world = WorldMark::parse(value);
+        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_POS) {
+            self.sync_position = parse_sync_position(value);
         } else {
             return false;
         }
@@ -91,6 +120,32 @@ mod tests {
         assert_eq!(Xact::parse(&text), Some(xact));
         assert_eq!(Xact::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004"), None);
         assert_eq!(Xact::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004 1 2"), None);
+    }
+
+    #[test]
+    fn marks_are_found_among_fields() {
+        let mut marks = Marks::default();
+        let mut see = |name, value: &str| marks.see(&Header { name, value: value.as_bytes() });
+        for (name, value) in [
+            ("x-xact", "00000001.00000abc:00000002 00000001.00000abc:00000004 1"),
+            ("X-TARGET", "10.0.0.1:80"),
+            ("X-Loc-World", "12345678.00abcdef:0000002a t3 -1/500 250"),
+            ("X-Rem-World", "12345678.00abcdef:0000002c t3 7/500 250"),
+            ("X-Abort", "-5 7"),
+            ("X-Phase-Sync-Pos", "3"),
+        ] {
+            assert!(see(name, value), "{name}");
+        }
+        for name in ["X", "X-", "X-Cache", "Host", "x-forwarded-for", ""] {
+            assert!(!see(name, "1"), "{name}");
+        }
+        assert_eq!(marks.xact.map(|xact| xact.flags), Some(1));
+        assert_eq!(marks.target.and_then(|target| target.addr()), "10.0.0.1:80".parse().ok());
+        assert_eq!(marks.local_world.map(|world| world.window), Some(None));
+        assert_eq!(marks.remote_world.map(|world| world.window), Some(Some(7)));
+        assert_eq!(marks.abort.map(|abort| abort.place.get()), Some(7));
+        assert_eq!(marks.sync_position, Some(3));
+        assert!(marks.see(&Header { name: "X-Abort", value: b"0 0" }) && marks.abort.is_none());
     }
 
     proptest! {

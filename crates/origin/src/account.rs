@@ -1,0 +1,157 @@
+//! What a finished transaction counts as (reference: models.md, sections 26 and 27).
+
+use polygraph_link::Nanos;
+use polygraph_stats::sample::fact;
+use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder};
+use polygraph_traffic::Method;
+
+use crate::request::{Fault, Request};
+use crate::settings::House;
+use crate::wanted::Wanted;
+
+/// A reply that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// Status code.
+    pub status: u16,
+    /// Bytes of head and body that were sent.
+    pub size: u64,
+    /// The body was cut on purpose.
+    pub is_cut: bool,
+    /// Number of cookies that were set.
+    pub cookies: u64,
+}
+
+/// How a transaction ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With a reply.
+    Sent(Sent),
+    /// The client cut its request on purpose.
+    CutByClient,
+    /// Badly.
+    Failed(ErrorKind, String),
+}
+
+/// The error that a faulty request is.
+fn error_of(fault: Fault) -> ErrorKind {
+    match fault {
+        Fault::Foreign | Fault::Method => ErrorKind::ForeignRequest,
+        Fault::Misdirected => ErrorKind::Misdirected,
+        Fault::NoHost => ErrorKind::NoHost,
+        Fault::SeveralHosts => ErrorKind::BadHead,
+        Fault::NoLength => ErrorKind::NoRequestLength,
+        Fault::ForbiddenLength => ErrorKind::ForbiddenLength,
+    }
+}
+
+fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
+    let conditional = request.if_modified_since.is_some();
+    match (sent.status, request.method) {
+        _ if sent.is_cut => Class::Abort,
+        (302, _) => Class::RepToRedir,
+        (304, _) => Class::Ims304,
+        _ if conditional => Class::Ims200,
+        _ if request.reload => Class::Reload,
+        _ if request.parts.is_some() => Class::Range,
+        (_, Method::Head) => Class::Head,
+        (_, Method::Post) => Class::Post,
+        (_, Method::Put) => Class::Put,
+        (_, Method::Get) if cachable => Class::Miss,
+        (_, Method::Get) => Class::Uncachable,
+    }
+}
+
+/// Counts a transaction that began at `started` and has ended at `now`. Returns true if it ended well.
+pub fn settle(
+    recorder: &Recorder,
+    house: &House,
+    request: &Request,
+    started: Nanos,
+    now: Nanos,
+    outcome: Outcome,
+) -> bool {
+    recorder.with(|block| block.xacts.leave(now));
+    let evidence = |detail: String| evidence(house, request, detail);
+    let sent = match outcome {
+        Outcome::Failed(kind, detail) => {
+            recorder.error_with(kind, now, || evidence(detail));
+            return false;
+        }
+        Outcome::CutByClient => Sent { status: 0, size: 0, is_cut: true, cookies: 0 },
+        Outcome::Sent(sent) => sent,
+    };
+    if let Some(fault) = request.fault {
+        recorder.with(|block| block.bytes_written += sent.size);
+        recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
+        return false;
+    }
+    let cachable = request.oid.is_some_and(|oid| house.catalog.cachable(&oid));
+    let rptm_us = (now - started) / 1000;
+    recorder.with(|block| {
+        block.bytes_written += sent.size;
+        block.finish(&Finished {
+            class: class_of(request, &sent, cachable),
+            rptm_us,
+            size: sent.size,
+            request_size: request.size(),
+            kind: request.oid.map(|oid| usize::from(oid.kind.0)),
+            embedded: request.oid.is_some_and(|oid| oid.is_embedded()),
+            ..Finished::default()
+        });
+        if sent.cookies > 0 {
+            block.cookies.sent.record(sent.cookies);
+        }
+        // A client that validates says so in the flags of its mark; here somebody on the way did.
+        let by_device = request.if_modified_since.is_some()
+            && request.marks.xact.is_some_and(|xact| xact.flags & 1 == 0)
+            && !sent.is_cut;
+        if by_device {
+            let useless = sent.status == 304;
+            let seen = if useless { &mut block.validations.useless } else { &mut block.validations.useful };
+            seen.record(rptm_us, sent.size);
+        }
+    });
+    note(recorder, house, request, &sent, now);
+    true
+}
+
+/// What is odd about a transaction that ended well.
+fn note(recorder: &Recorder, house: &House, request: &Request, sent: &Sent, now: Nanos) {
+    let note = |kind, detail: &dyn Fn() -> String| {
+        recorder.error_with(kind, now, || evidence(house, request, detail()));
+    };
+    let sample = || request.sample.clone().unwrap_or_default();
+    if request.unknown_host && request.wanted != Wanted::Any {
+        note(ErrorKind::UnknownHost, &sample);
+    }
+    let ours = matches!(request.wanted, Wanted::Object(_)) && !house.accept_foreign_msgs;
+    if ours && request.marks.target.is_none() {
+        note(ErrorKind::NoTarget, &|| "no X-Target".into());
+    }
+    if request.wanted == Wanted::UnknownEmbedded {
+        note(ErrorKind::UnknownEmbedded, &sample);
+    }
+    if sent.status == 406 {
+        let accepted = request.accept_encoding.as_deref().unwrap_or_default();
+        note(ErrorKind::NotAcceptable, &|| String::from_utf8_lossy(accepted).into_owned());
+    }
+}
+
+/// What is known about a request with which something is wrong.
+fn evidence(house: &House, request: &Request, detail: String) -> Evidence {
+    let mut evidence = Evidence::new(detail);
+    if let Some(oid) = request.oid {
+        let mut path = Vec::new();
+        house.catalog.write_path(&oid, &mut path);
+        evidence = evidence.fact(fact::URL, String::from_utf8_lossy(&path));
+    }
+    evidence = evidence.fact(fact::REQUEST, request.method.word());
+    if let Some(xact) = request.marks.xact {
+        evidence = evidence.fact(fact::XACT, xact.id.to_string());
+    }
+    if let Some(target) = request.marks.target {
+        evidence = evidence.fact(fact::SERVER, target.as_str());
+    }
+    evidence
+}

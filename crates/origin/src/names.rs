@@ -1,0 +1,81 @@
+//! The names by which clients know a server.
+
+use rustc_hash::FxHashMap;
+
+/// The names of one server, ready for look-ups.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Position in the list of names, by authority: `host:port`, and `host` alone if the port is 80.
+    exact: FxHashMap<Box<[u8]>, usize>,
+    /// Endings of authorities, `.suffix:port`, with the position of the name.
+    suffixes: Vec<(Vec<u8>, usize)>,
+    any: bool,
+}
+
+impl Names {
+    /// The names in `list`, see [`Server::names`](crate::Server::names).
+    pub fn new(list: &[String]) -> Names {
+        let mut names = Names { any: list.is_empty(), ..Names::default() };
+        for (index, name) in list.iter().enumerate() {
+            let name = normal(name.as_bytes());
+            let short = name.strip_suffix(b":80").map(<[u8]>::to_vec);
+            for name in short.into_iter().chain([name]) {
+                match name.strip_prefix(b"*") {
+                    Some(suffix) => names.suffixes.push((suffix.to_vec(), index)),
+                    None => drop(names.exact.insert(name.into_boxed_slice(), index)),
+                }
+            }
+        }
+        names
+    }
+
+    /// Position of the name that `authority` is, or 0 if any name will do.
+    pub fn find(&self, authority: &[u8]) -> Option<usize> {
+        if self.any {
+            return Some(0);
+        }
+        if let Some(&index) = self.exact.get(authority) {
+            return Some(index);
+        }
+        let name = normal(authority);
+        let suffixes = || self.suffixes.iter().find(|(suffix, _)| name.ends_with(suffix));
+        self.exact.get(name.as_slice()).copied().or_else(|| suffixes().map(|(_, index)| *index))
+    }
+}
+
+/// In lower case and with a port (RFC 9110, section 4.2.3).
+fn normal(authority: &[u8]) -> Vec<u8> {
+    let mut name = authority.to_ascii_lowercase();
+    let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 || !name[..name.len() - digits].ends_with(b":") {
+        name.extend_from_slice(if name.ends_with(b":") { b"80" } else { b":80" });
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_example() {
+        let list = ["www.Example.com:80", "10.0.0.1:8080", "*.dyn.example:90", "[::1]:80"].map(String::from);
+        let names = Names::new(&list);
+        for (authority, expected) in [
+            ("www.example.com", Some(0)),
+            ("WWW.example.com:80", Some(0)),
+            ("www.example.com:", Some(0)),
+            ("www.example.com:81", None),
+            ("10.0.0.1:8080", Some(1)),
+            ("10.0.0.1", None),
+            ("w0000000000000001.dyn.example:90", Some(2)),
+            ("dyn.example:90", None),
+            ("w0000000000000001.dyn.example", None),
+            ("[::1]", Some(3)),
+            ("", None),
+        ] {
+            assert_eq!(names.find(authority.as_bytes()), expected, "{authority}");
+        }
+        assert_eq!(Names::new(&[]).find(b"anything"), Some(0));
+    }
+}

@@ -1,0 +1,95 @@
+//! The servers of one event loop.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use polygraph_link::Link;
+use polygraph_stats::Recorder;
+use polygraph_traffic::{Kind, Oid, Random, Stream, UniqId};
+use polygraph_wire::date;
+
+use crate::serve::Site;
+use crate::settings::{Farm, House, Server};
+
+/// All origin servers of one event loop, and what they share there.
+#[derive(Debug)]
+pub struct Origin<L: Link> {
+    pub(crate) link: L,
+    pub(crate) house: Arc<House>,
+    pub(crate) recorder: Recorder,
+    /// For choices that depend on nothing but chance.
+    pub(crate) rng: RefCell<Stream>,
+    /// Head of the reply that is being sent.
+    pub(crate) head: RefCell<Vec<u8>>,
+    /// Room to compare paths in.
+    pub(crate) scratch: RefCell<Vec<u8>>,
+    special: Cell<f64>,
+    health_checks: Cell<u64>,
+    /// The date that was understood last, and what it means.
+    clock: Cell<([u8; 29], i64)>,
+}
+
+impl<L: Link> Origin<L> {
+    /// The servers of loop number `index` among all loops of the test's servers.
+    pub fn new(link: L, house: Arc<House>, index: u64, recorder: Recorder) -> Rc<Origin<L>> {
+        Rc::new(Origin {
+            rng: RefCell::new(house.seed.stream("server", index)),
+            head: RefCell::default(),
+            scratch: RefCell::default(),
+            special: Cell::new(1.0),
+            health_checks: Cell::new(0),
+            clock: Cell::new(([0; 29], 0)),
+            link,
+            house,
+            recorder,
+        })
+    }
+
+    /// A server of this loop, ready to serve connections.
+    ///
+    /// # Panics
+    /// If the house has no such farm.
+    pub fn site(self: &Rc<Self>, server: Server) -> Rc<Site<L>> {
+        Rc::new(Site::new(Rc::clone(self), server))
+    }
+
+    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured.
+    pub fn set_special(&self, factor: f64) {
+        self.special.set(factor);
+    }
+
+    /// How many health checks came so far. They are transactions like others, but people want to know of them.
+    pub fn health_checks(&self) -> u64 {
+        self.health_checks.get()
+    }
+
+    pub(crate) fn special(&self) -> f64 {
+        self.special.get()
+    }
+
+    pub(crate) fn note_health_check(&self) {
+        self.health_checks.set(self.health_checks.get() + 1);
+    }
+
+    /// The time of day as text and in seconds since 1970.
+    pub(crate) fn time_of_day(&self) -> ([u8; 29], i64) {
+        let date = self.link.http_date();
+        let (known, seconds) = self.clock.get();
+        if known == date {
+            return (date, seconds);
+        }
+        let seconds = date::parse(&date).map_or(0, |seconds| seconds as i64);
+        self.clock.set((date, seconds));
+        (date, seconds)
+    }
+
+    /// An object for a request that does not say which one: in a world of its own.
+    pub(crate) fn any_object(&self, farm: &Farm) -> Oid {
+        let mut rng = self.rng.borrow_mut();
+        let (time, mix, counter) = (rng.bits() as u32, rng.bits() as u32, rng.bits() as u32);
+        let kind = farm.contents.draw(&mut *rng).copied().unwrap_or(Kind::FIRST);
+        let world = UniqId { time: time >> 1, mix: mix >> 1, counter: counter >> 1 & !1 };
+        Oid { world, kind, name: rng.below(1 << 32) | 1 }
+    }
+}

@@ -1,0 +1,106 @@
+//! The body of a request.
+
+use polygraph_traffic::AbortCoords;
+use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::{BodyError, BodyReader, Framing};
+
+/// Follows the body of a request: what is received is counted and its digest taken, not kept.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    reader: BodyReader,
+    /// Announced size in bytes.
+    size: Option<u64>,
+    received: u64,
+    /// The digest so far, and the one that the client told; `None` inside if what it told is not one.
+    md5: Option<(ContentMd5, Option<[u8; 16]>)>,
+}
+
+impl Upload {
+    /// A body that has not begun; `digest` is the value of `Content-MD5`.
+    pub fn new(framing: Framing, digest: Option<&[u8]>) -> Upload {
+        let size = match framing {
+            Framing::Length(size) => Some(size),
+            Framing::Chunked | Framing::UntilClose => None,
+        };
+        let md5 = digest.map(|digest| (ContentMd5::default(), checksum::parse(digest)));
+        Upload { reader: BodyReader::new(framing), size, received: 0, md5 }
+    }
+
+    /// Takes the next bytes of the connection and returns how many of them belong to the body.
+    ///
+    /// # Errors
+    /// If the chunk framing is broken.
+    pub fn feed(&mut self, data: &[u8]) -> Result<usize, BodyError> {
+        let Upload { reader, received, md5, .. } = self;
+        let fed = reader.feed(data, |bytes| {
+            *received += bytes.len() as u64;
+            if let Some((md5, _)) = md5 {
+                md5.update(bytes);
+            }
+        })?;
+        Ok(fed.consumed)
+    }
+
+    /// True once the body is complete.
+    pub fn is_done(&self) -> bool {
+        self.reader.is_done()
+    }
+
+    /// Bytes of content so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The client meant to stop here: its coordinates cut a body of the announced size not before what has come.
+    /// (Some of what it sent may have been lost when it closed the connection.)
+    pub fn is_cut(&self, coords: Option<AbortCoords>) -> bool {
+        let cut = coords.and_then(|coords| coords.cut(self.size?));
+        cut.is_some_and(|cut| self.received <= cut)
+    }
+
+    /// The complete body is not the one that its digest was taken of.
+    pub fn is_altered(&mut self) -> bool {
+        self.md5.as_mut().is_some_and(|(md5, expected)| Some(md5.finish()) != *expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_traffic::Seed;
+
+    #[test]
+    fn digests_are_compared() {
+        // RFC 1321, section A.5.
+        for (digest, altered) in [
+            (Some("kAFQmDzST7DWlj99KOF/cg=="), false),
+            (Some("kAFQmDzST7DWlj99KOF/cQ=="), true),
+            (Some("nonsense"), true),
+            (None, false),
+        ] {
+            let mut upload = Upload::new(Framing::Length(3), digest.map(str::as_bytes));
+            assert_eq!(upload.feed(b"ab"), Ok(2));
+            assert!(!upload.is_done());
+            assert_eq!(upload.feed(b"cNEXT"), Ok(1));
+            assert!(upload.is_done() && upload.received() == 3);
+            assert_eq!(upload.is_altered(), altered, "{digest:?}");
+        }
+    }
+
+    #[test]
+    fn cuts_are_where_the_coordinates_say() {
+        let mut rng = Seed(1).stream("abort", 0);
+        let coords = AbortCoords::draw(1.0, &mut rng);
+        let cut = coords.cut(1000).unwrap();
+        let after = |bytes: u64| {
+            let mut upload = Upload::new(Framing::Length(1000), None);
+            assert_eq!(upload.feed(&vec![b'x'; bytes as usize]), Ok(bytes as usize));
+            upload
+        };
+        assert!(after(cut).is_cut(Some(coords)));
+        assert!(!after(cut + 1).is_cut(Some(coords)));
+        assert!(!after(cut).is_cut(None));
+        assert!(!after(cut).is_cut(Some(AbortCoords::draw(0.0, &mut rng))));
+        assert!(!Upload::new(Framing::Chunked, None).is_cut(Some(coords)));
+    }
+}

@@ -1,0 +1,175 @@
+//! Which object a path asks for (reference: models.md, sections 4.1 and 4.2).
+
+use polygraph_traffic::content::Source;
+use polygraph_traffic::rng::mix;
+use polygraph_traffic::{Kind, Oid, UniqId};
+use polygraph_wire::url;
+
+use crate::settings::{Farm, House};
+
+/// What a path asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// An object of ours.
+    Object(Oid),
+    /// Any object will do.
+    Any,
+    /// Any object will do for this health check.
+    Health(Oid),
+    /// An object of a kind that nobody knows; any will do.
+    UnknownEmbedded,
+    /// An object of ours that this server does not have, or under another path.
+    Misdirected(Oid),
+    /// The path is not ours.
+    Foreign,
+}
+
+impl Wanted {
+    /// The object, if it is clear which one.
+    pub fn oid(&self) -> Option<Oid> {
+        match self {
+            Wanted::Object(oid) | Wanted::Health(oid) => Some(*oid),
+            _ => None,
+        }
+    }
+}
+
+/// Where load balancers look whether a server is alive.
+const HEALTH: &[u8] = b"/health";
+/// Where pages made by hand find embedded objects.
+const EMBED: &[u8] = b"/pg/embed/";
+
+/// What `path` asks a server of `farm` for. `scratch` holds the expected path for comparison.
+pub fn wanted(path: &[u8], house: &House, farm: &Farm, scratch: &mut Vec<u8>) -> Wanted {
+    let served = farm.contents.items();
+    if let Some(oid) = url::parse(path) {
+        if !served.contains(&oid.kind) {
+            return if house.ignore_urls { Wanted::Any } else { Wanted::Misdirected(oid) };
+        }
+        scratch.clear();
+        house.catalog.write_path(&oid, scratch);
+        let good = scratch == path || house.ignore_urls;
+        return if good { Wanted::Object(oid) } else { Wanted::Misdirected(oid) };
+    }
+    let first = served.first().copied().unwrap_or(Kind::FIRST);
+    if path.get(..HEALTH.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEALTH)) {
+        return Wanted::Health(Oid { world: UniqId::default(), kind: first, name: 1 });
+    }
+    if let Some(rest) = path.strip_prefix(EMBED) {
+        return embedded(rest, house);
+    }
+    if let Some(oid) = file(path, house, served) {
+        return Wanted::Object(oid);
+    }
+    if house.ignore_urls || house.accept_foreign_msgs { Wanted::Any } else { Wanted::Foreign }
+}
+
+/// `<kind or MIME type>`, and behind it, if anything, text that tells objects apart.
+fn embedded(rest: &[u8], house: &House) -> Wanted {
+    let names = |text: &str| {
+        let tail = rest.strip_prefix(text.as_bytes())?;
+        (!text.is_empty() && !tail.first().is_some_and(u8::is_ascii_alphanumeric)).then_some(tail)
+    };
+    let found = house.catalog.contents.iter().enumerate().find_map(|(index, content)| {
+        let tail = names(&content.name).or_else(|| names(content.mime_type.as_deref()?))?;
+        Some((Kind::of_index(index), tail))
+    });
+    let Some((kind, tail)) = found else { return Wanted::UnknownEmbedded };
+    // The same text is the same object, the odd counter that of an embedded one.
+    let hash = tail.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
+    let world = UniqId { counter: 1, ..UniqId::default() };
+    Wanted::Object(Oid { world, kind, name: 1 + (hash >> 33) })
+}
+
+/// The object whose body is the file that the path names. All worlds share the files.
+fn file(path: &[u8], house: &House, served: &[Kind]) -> Option<Oid> {
+    let path = path.split(|&b| b == b'?').next()?;
+    let name = std::str::from_utf8(path.strip_prefix(b"/")?).ok()?;
+    served.iter().find_map(|&kind| {
+        let Source::Root(files) = &house.catalog.content(kind)?.source else { return None };
+        Some(Oid { world: UniqId::default(), kind, name: files.find(name)? as u64 + 1 })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::testing::house;
+    use polygraph_traffic::content::Content;
+    use polygraph_traffic::files::{File, Files};
+    use polygraph_traffic::{Distr, Selector};
+
+    fn mixed() -> House {
+        let file = |name: &str| File { name: name.into(), bytes: b"x".to_vec() };
+        let files = Files(vec![file("index.html"), file("css/main.css")]);
+        let page = Content {
+            extensions: Selector::only(".html".into()),
+            mime_type: Some("text/html".into()),
+            ..Content::plain("page", Distr::Const(10.0), 1.0)
+        };
+        let image = Content { mime_type: Some("image/gif".into()), ..page.clone() };
+        let image = Content { name: "image".into(), extensions: Selector::default(), ..image };
+        let root = Content { size: None, source: Source::Root(Arc::new(files)), ..image.clone() };
+        let elsewhere = Content { name: "else".into(), mime_type: None, ..image.clone() };
+        let root = Content { name: "root".into(), mime_type: None, ..root };
+        let mut house = house(vec![page, image, root, elsewhere]);
+        house.farms[0].contents = Selector::even((0..3).map(Kind::of_index).collect());
+        house
+    }
+
+    const WORLD: &str = "/w12345678.00abcdef:0000002a";
+
+    #[test]
+    fn paths_by_example() {
+        let house = mixed();
+        let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
+        let oid = |index, name| Oid { world, kind: Kind::of_index(index), name };
+        let zero = |index, name| Oid { world: UniqId::default(), kind: Kind::of_index(index), name };
+        let name = "_00000000000001f4";
+        for (path, expected) in [
+            (format!("{WORLD}/t03/{name}.html"), Wanted::Object(oid(0, 500))),
+            (format!("{WORLD}/t03/{name}"), Wanted::Misdirected(oid(0, 500))),
+            (format!("{WORLD}/t03/{name}.html?x"), Wanted::Misdirected(oid(0, 500))),
+            (format!("{WORLD}/t04/{name}"), Wanted::Object(oid(1, 500))),
+            (format!("{WORLD}/t06/{name}"), Wanted::Misdirected(oid(3, 500))),
+            (format!("{WORLD}/tff/{name}"), Wanted::Misdirected(oid(252, 500))),
+            ("/index.html".into(), Wanted::Object(zero(2, 1))),
+            ("/css/main.css?v=2".into(), Wanted::Object(zero(2, 2))),
+            ("/css".into(), Wanted::Foreign),
+            ("/".into(), Wanted::Foreign),
+            ("*".into(), Wanted::Foreign),
+            ("/HealthCheck".into(), Wanted::Health(zero(0, 1))),
+            ("/pg/embed/imagination".into(), Wanted::UnknownEmbedded),
+            ("/pg/embed/".into(), Wanted::UnknownEmbedded),
+        ] {
+            assert_eq!(wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn embedded_objects_by_kind_or_type() {
+        let house = mixed();
+        let get =
+            |path: &str| wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()).oid().unwrap();
+        assert_eq!(get("/pg/embed/image").kind, Kind::of_index(1));
+        assert_eq!(get("/pg/embed/text/html").kind, Kind::of_index(0));
+        assert_eq!(get("/pg/embed/image?7"), get("/pg/embed/image?7"));
+        assert_ne!(get("/pg/embed/image?7"), get("/pg/embed/image?8"));
+    }
+
+    #[test]
+    fn strangers_get_anything_if_told_so() {
+        let foreign = House { accept_foreign_msgs: true, ..mixed() };
+        let ignorant = House { ignore_urls: true, ..mixed() };
+        let get =
+            |house: &House, path: &str| wanted(path.as_bytes(), house, &house.farms[0], &mut Vec::new());
+        assert_eq!(get(&foreign, "/x"), Wanted::Any);
+        assert_eq!(get(&ignorant, "/x"), Wanted::Any);
+        assert_eq!(get(&ignorant, &format!("{WORLD}/t06/_00000000000001f4")), Wanted::Any);
+        let altered = format!("/prefix{WORLD}/t03/_00000000000001f4");
+        assert!(matches!(get(&ignorant, &altered), Wanted::Object(_)));
+        assert!(matches!(get(&foreign, &altered), Wanted::Misdirected(_)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Classes of finished transactions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fold::{Fold, fold_fields};
+use crate::hist::Hist;
+
+/// The class of a transaction that ended well; each is counted in exactly one. Where several fit, the first in
+/// this order counts: abort, unsuccessful authentication, the three basic classes, reply with a redirect,
+/// redirected request, conditional request, reload, range, method.
+///
+/// Only the basic classes take part in hit ratios: plain GETs without any of the other properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Class {
+    /// Basic: answered by the device without asking the server for this request.
+    Hit,
+    /// Basic: answered first hand by the server, cachable (a *fill* of the cache).
+    Miss,
+    /// Basic: answered first hand by the server, not cachable.
+    Uncachable,
+    /// Ended on purpose before its end, by either side.
+    Abort,
+    /// Unsuccessful step of an authentication.
+    Authenticating,
+    /// The reply is a redirect.
+    RepToRedir,
+    /// Request for the target of a redirect.
+    RedirectedReq,
+    /// Conditional request, answered with the object.
+    Ims200,
+    /// Conditional request, answered with 304 (not modified).
+    Ims304,
+    /// Request that forbids the use of stored copies.
+    Reload,
+    /// Request for ranges of bytes.
+    Range,
+    /// HEAD.
+    Head,
+    /// POST.
+    Post,
+    /// PUT.
+    Put,
+}
+
+impl Class {
+    /// Number of classes.
+    pub const COUNT: usize = 14;
+    /// All classes.
+    pub const ALL: [Class; Class::COUNT] = [
+        Class::Hit,
+        Class::Miss,
+        Class::Uncachable,
+        Class::Abort,
+        Class::Authenticating,
+        Class::RepToRedir,
+        Class::RedirectedReq,
+        Class::Ims200,
+        Class::Ims304,
+        Class::Reload,
+        Class::Range,
+        Class::Head,
+        Class::Post,
+        Class::Put,
+    ];
+    /// The classes that take part in hit ratios.
+    pub const BASIC: [Class; 3] = [Class::Hit, Class::Miss, Class::Uncachable];
+
+    /// A name for tables and figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Hit => "hit",
+            Class::Miss => "miss",
+            Class::Uncachable => "uncachable",
+            Class::Abort => "abort",
+            Class::Authenticating => "auth.ing",
+            Class::RepToRedir => "rep_to_redir",
+            Class::RedirectedReq => "redired_req",
+            Class::Ims200 => "ims.sc200",
+            Class::Ims304 => "ims.sc304",
+            Class::Reload => "reload",
+            Class::Range => "range",
+            Class::Head => "head",
+            Class::Post => "post",
+            Class::Put => "put",
+        }
+    }
+
+    /// Whether the class takes part in hit ratios.
+    pub fn is_basic(self) -> bool {
+        Class::BASIC.contains(&self)
+    }
+}
+
+/// What is known of the finished transactions of one class. Unused ones take a few hundred bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassStats {
+    /// Response time in microseconds from the actual start (connect or first use) to the last byte.
+    pub rptm_us: Hist,
+    /// Response time in microseconds from the moment the request was due; servers know none.
+    pub due_rptm_us: Hist,
+    /// Size of the complete reply, head and body, in bytes.
+    pub size: Hist,
+}
+
+fold_fields! { ClassStats { rptm_us, due_rptm_us, size } }
+
+impl ClassStats {
+    /// Counts a transaction.
+    pub fn record(&mut self, rptm_us: u64, size: u64) {
+        self.rptm_us.record(rptm_us);
+        self.size.record(size);
+    }
+
+    /// Adds other transactions.
+    pub fn merge(&mut self, other: &ClassStats) {
+        self.fold(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_classes_are_listed_in_the_order_of_their_indices() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, index, "{class:?}");
+        }
+        assert_eq!(Class::Put as usize + 1, Class::COUNT);
+    }
+}

@@ -1,0 +1,72 @@
+//! Counts of all shapes add up and start anew in the same way.
+
+use crate::hist::Hist;
+
+/// Something that is counted: it can be added up and emptied.
+pub(crate) trait Fold {
+    /// Adds everything that `other` has counted.
+    fn fold(&mut self, other: &Self);
+    /// Forgets everything, but keeps memory for the next interval.
+    fn clear(&mut self);
+}
+
+impl Fold for u64 {
+    fn fold(&mut self, other: &u64) {
+        *self += other;
+    }
+
+    fn clear(&mut self) {
+        *self = 0;
+    }
+}
+
+impl Fold for Hist {
+    fn fold(&mut self, other: &Hist) {
+        self.merge(other);
+    }
+
+    fn clear(&mut self) {
+        self.reset();
+    }
+}
+
+impl<T: Fold, const N: usize> Fold for [T; N] {
+    fn fold(&mut self, other: &[T; N]) {
+        self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.fold(theirs));
+    }
+
+    fn clear(&mut self) {
+        self.iter_mut().for_each(T::clear);
+    }
+}
+
+/// Lists add up place by place; the longer one gives the length.
+impl<T: Fold + Default> Fold for Vec<T> {
+    fn fold(&mut self, other: &Vec<T>) {
+        self.resize_with(self.len().max(other.len()), T::default);
+        self.iter_mut().zip(other).for_each(|(mine, theirs)| mine.fold(theirs));
+    }
+
+    fn clear(&mut self) {
+        self.iter_mut().for_each(T::clear);
+    }
+}
+
+/// Folds structures field by field; those behind the semicolon are left alone. All fields must be named, or the
+/// compiler complains: none is silently not added up.
+macro_rules! fold_fields {
+    ($($name:ident { $($field:ident),+ $(,)? $(; $($other:ident),+)? })+) => {$(
+        impl $crate::fold::Fold for $name {
+            fn fold(&mut self, other: &$name) {
+                let $name { $($field,)+ $($($other: _,)+)? } = other;
+                $($crate::fold::Fold::fold(&mut self.$field, $field);)+
+            }
+
+            fn clear(&mut self) {
+                let $name { $($field,)+ $($($other: _,)+)? } = self;
+                $($crate::fold::Fold::clear($field);)+
+            }
+        }
+    )+};
+}
+pub(crate) use fold_fields;

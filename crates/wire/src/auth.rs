@@ -1,0 +1,11 @@
+//! Authentication (RFC 9110, section 11): challenges of servers and proxies, and what clients answer.
+//!
+//! * [`challenge`]: the common grammar: schemes with parameters.
+//! * [`basic`]: name and password as they are (RFC 7617).
+//! * [`digest`]: proof of the password by a hash (RFC 7616, also the form of RFC 2069).
+
+pub mod basic;
+pub mod challenge;
+pub mod digest;
+
+pub use challenge::{Challenge, challenges};

@@ -1,0 +1,494 @@
+//! Links in HTML-like text: values of chosen attributes of chosen tags, found while the text arrives.
+//!
+//! The scanner follows the tokens of HTML as far as links need it: quoted and unquoted values, comments, end tags,
+//! and the raw text of `script` and `style`. Text between tags, which is most of a body, is only searched for `<`.
+
+use crate::entities;
+
+/// A value longer than this is no link, in bytes.
+const MAX_VALUE: usize = 8 * 1024;
+/// A name of a tag or attribute longer than this is none.
+const MAX_NAME: usize = 256;
+/// Names longer than this cannot be chosen.
+const MAX_CHOSEN: usize = 24;
+
+/// Which attributes of which tags hold links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tags {
+    /// Tag and attribute, in lower case.
+    pairs: Vec<(Name, Name)>,
+}
+
+/// A choice of tags that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a tag with attributes, like <embed src>: {0}")]
+pub struct BadTag(pub String);
+
+impl Default for Tags {
+    /// `<embed src>`
+    fn default() -> Tags {
+        Tags { pairs: vec![(Name::of(b"embed"), Name::of(b"src"))] }
+    }
+}
+
+impl Tags {
+    /// Reads choices like `<embed src>` or `<a href>`; several attributes may follow a tag.
+    ///
+    /// # Errors
+    /// If one of them is anything else.
+    pub fn parse<S: AsRef<str>>(choices: &[S]) -> Result<Tags, BadTag> {
+        let mut pairs = Vec::new();
+        for choice in choices {
+            let text = choice.as_ref().trim();
+            let bad = || BadTag(text.to_owned());
+            let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).ok_or_else(bad)?;
+            let mut words = inner.split_ascii_whitespace();
+            let tag = words.next().and_then(chosen).ok_or_else(bad)?;
+            let before = pairs.len();
+            for attribute in words {
+                pairs.push((tag, chosen(attribute).ok_or_else(bad)?));
+            }
+            if pairs.len() == before {
+                return Err(bad());
+            }
+        }
+        Ok(Tags { pairs })
+    }
+
+    fn has(&self, tag: &Name, attribute: &Name) -> bool {
+        self.pairs.iter().any(|(t, a)| a == attribute && t == tag)
+    }
+}
+
+fn chosen(word: &str) -> Option<Name> {
+    let valid = word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(&b));
+    (valid && word.len() <= MAX_CHOSEN).then(|| Name::of(word.as_bytes()))
+}
+
+/// What is wrong with a text; scanning goes on. The numbers are those of the error catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MarkupError {
+    /// c51: nothing behind the `=` of an attribute, or a chosen attribute without `=`.
+    #[error("attribute without value")]
+    ValueExpected,
+    /// c52: the text ends inside quotes.
+    #[error("quoted value is not closed")]
+    ValueOpen,
+    /// c53: `<>`
+    #[error("tag without name and content")]
+    EmptyTag,
+    /// c54: `<` and an attribute.
+    #[error("attribute without tag name")]
+    NoTagName,
+    /// c55: the value of a chosen attribute is empty or has blanks or control characters inside.
+    #[error("bad URL in a tag")]
+    BadUrl,
+    /// c65: the text ends inside a tag, comment or script.
+    #[error("unfinished tag at the end")]
+    Rest,
+    /// c66: a name or a chosen value is too long.
+    #[error("tag or value is too long")]
+    Long,
+}
+
+/// What a [`Scanner`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// The value of a chosen attribute: a reference, to be resolved against the URL of the text.
+    Link(&'a [u8]),
+    /// Something is wrong.
+    Fault(MarkupError),
+}
+
+/// Follows a text through the pieces in which it arrives.
+#[derive(Clone, Debug, Default)]
+pub struct Scanner {
+    state: State,
+    /// Name of the tag at hand.
+    tag: Name,
+    /// Name of the attribute at hand.
+    attribute: Name,
+    /// The value at hand, if it is wanted.
+    value: Vec<u8>,
+    wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    /// Between tags.
+    #[default]
+    Text,
+    /// Behind `<`.
+    Open,
+    /// Behind `<` and blanks; true: in a word.
+    Nameless(bool),
+    TagName,
+    /// Between the attributes of a tag.
+    InTag,
+    AttributeName,
+    AfterAttributeName,
+    BeforeValue,
+    /// In a value that this quote closes.
+    Quoted(u8),
+    Unquoted,
+    /// In an end tag or declaration: up to `>`.
+    Skip,
+    /// Behind `<!`, or `<!-` if true.
+    Bang(bool),
+    /// In a comment: so many dashes (2 stands for more) are right before.
+    Comment(u8),
+    /// In a script or style, whose name is the tag at hand: so many bytes of `</name` are matched.
+    Raw(usize),
+}
+
+impl Scanner {
+    /// Makes the scanner as new, to be used for another text.
+    pub fn reset(&mut self) {
+        self.state = State::Text;
+    }
+
+    /// Takes the next piece of the text and hands what is in it to `sink`.
+    pub fn feed(&mut self, tags: &Tags, mut data: &[u8], mut sink: impl FnMut(Found<'_>)) {
+        while !data.is_empty() {
+            let taken = self.step(tags, data, &mut sink);
+            data = &data[taken..];
+        }
+    }
+
+    /// The text is complete. The scanner is as new afterwards.
+    pub fn finish(&mut self, mut sink: impl FnMut(Found<'_>)) {
+        let fault = match self.state {
+            State::Text | State::Nameless(_) => None,
+            State::Quoted(_) => Some(MarkupError::ValueOpen),
+            _ => Some(MarkupError::Rest),
+        };
+        if let Some(fault) = fault {
+            sink(Found::Fault(fault));
+        }
+        self.reset();
+    }
+
+    /// Takes the beginning of `data`, which is not empty; returns how many bytes, 0 only if the state changed.
+    fn step(&mut self, tags: &Tags, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> usize {
+        let byte = data[0];
+        let (state, taken) = match self.state {
+            State::Text => until(b'<', data, State::Open, State::Text),
+            State::Skip => until(b'>', data, State::Text, State::Skip),
+            State::Open => self.open(byte, sink),
+            State::Nameless(in_word) => match byte {
+                b'>' if !in_word => fault(MarkupError::EmptyTag, sink),
+                b'=' if in_word => fault(MarkupError::NoTagName, sink),
+                b'<' => (State::Open, 1),
+                b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => (State::Nameless(true), 1),
+                _ if byte.is_ascii_whitespace() && !in_word => (State::Nameless(false), 1),
+                _ => (State::Text, 1),
+            },
+            State::TagName => {
+                let end = data.iter().position(|&b| ends_name(b));
+                take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
+            }
+            State::InTag => match byte {
+                b'>' => (self.end_of_tag(), 1),
+                _ if ends_name(byte) => (State::InTag, 1),
+                _ => {
+                    self.attribute.clear();
+                    self.attribute.push(&data[..1]);
+                    (State::AttributeName, 1)
+                }
+            },
+            State::AttributeName => {
+                let end = data.iter().position(|&b| b == b'=' || ends_name(b));
+                let (here, next) = (State::AttributeName, State::AfterAttributeName);
+                take_name(&mut self.attribute, data, end, here, next, sink)
+            }
+            State::AfterAttributeName => match byte {
+                b'=' => (State::BeforeValue, 1),
+                _ if byte.is_ascii_whitespace() => (State::AfterAttributeName, 1),
+                _ => {
+                    if tags.has(&self.tag, &self.attribute) {
+                        sink(Found::Fault(MarkupError::ValueExpected));
+                    }
+                    (State::InTag, 0)
+                }
+            },
+            State::BeforeValue => match byte {
+                b'>' => {
+                    sink(Found::Fault(MarkupError::ValueExpected));
+                    (State::InTag, 0)
+                }
+                _ if byte.is_ascii_whitespace() => (State::BeforeValue, 1),
+                _ => {
+                    self.value.clear();
+                    self.wanted = tags.has(&self.tag, &self.attribute);
+                    if matches!(byte, b'"' | b'\'') { (State::Quoted(byte), 1) } else { (State::Unquoted, 0) }
+                }
+            },
+            State::Quoted(quote) => {
+                let end = memchr::memchr(quote, data);
+                self.take_value(data, end, 1, sink)
+            }
+            State::Unquoted => {
+                let end = data.iter().position(|&b| b == b'>' || b.is_ascii_whitespace());
+                self.take_value(data, end, 0, sink)
+            }
+            State::Bang(dash) => match (byte, dash) {
+                (b'-', false) => (State::Bang(true), 1),
+                (b'-', true) => (State::Comment(2), 1),
+                _ => (State::Skip, 0),
+            },
+            State::Comment(before) => match memchr::memchr(b'>', data) {
+                Some(at) if dashes(before, &data[..at]) == 2 => (State::Text, at + 1),
+                Some(at) => (State::Comment(0), at + 1),
+                None => (State::Comment(dashes(before, data)), data.len()),
+            },
+            State::Raw(matched) => self.raw(matched, data),
+        };
+        self.state = state;
+        taken
+    }
+
+    fn open(&mut self, byte: u8, sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+        match byte {
+            b'/' | b'?' => (State::Skip, 1),
+            b'!' => (State::Bang(false), 1),
+            b'>' => fault(MarkupError::EmptyTag, sink),
+            b'=' | b'"' | b'\'' => fault(MarkupError::NoTagName, sink),
+            b'<' => (State::Open, 1),
+            _ if byte.is_ascii_alphabetic() => {
+                self.tag.clear();
+                (State::TagName, 0)
+            }
+            _ if byte.is_ascii_whitespace() => (State::Nameless(false), 1),
+            _ => (State::Text, 1),
+        }
+    }
+
+    fn end_of_tag(&self) -> State {
+        if [b"script".as_slice(), b"style"].iter().any(|name| self.tag.is(name)) {
+            State::Raw(0)
+        } else {
+            State::Text
+        }
+    }
+
+    /// In raw text, which ends with `</name` and something that ends a name.
+    fn raw(&self, matched: usize, data: &[u8]) -> (State, usize) {
+        let byte = data[0];
+        match matched {
+            0 => until(b'<', data, State::Raw(1), State::Raw(0)),
+            1 if byte == b'/' => (State::Raw(2), 1),
+            1 => (State::Raw(0), 0),
+            _ => match self.tag.at(matched - 2) {
+                Some(expected) if expected == byte.to_ascii_lowercase() => (State::Raw(matched + 1), 1),
+                None if ends_name(byte) => (State::Skip, 0),
+                _ => (State::Raw(0), 0),
+            },
+        }
+    }
+
+    /// Takes the next part of a value up to `end`, if that is in sight, and `closing` bytes behind it.
+    fn take_value(
+        &mut self,
+        data: &[u8],
+        end: Option<usize>,
+        closing: usize,
+        sink: &mut impl FnMut(Found<'_>),
+    ) -> (State, usize) {
+        let part = &data[..end.unwrap_or(data.len())];
+        if self.wanted && self.value.len() + part.len() > MAX_VALUE {
+            sink(Found::Fault(MarkupError::Long));
+            self.wanted = false;
+        }
+        if self.wanted {
+            self.value.extend_from_slice(part);
+        }
+        let Some(end) = end else { return (self.state, data.len()) };
+        if self.wanted {
+            entities::decode(&mut self.value);
+            // Values may be broken over lines.
+            self.value.retain(|b| !matches!(b, b'\n' | b'\r' | b'\t'));
+            let url = self.value.trim_ascii();
+            let good = !url.is_empty() && url.iter().all(|&b| b > b' ' && b != 0x7f);
+            sink(if good { Found::Link(url) } else { Found::Fault(MarkupError::BadUrl) });
+        }
+        (State::InTag, end + closing)
+    }
+}
+
+/// Up to and with `byte` there is nothing to see: `found` behind it, `here` if it does not come.
+fn until(byte: u8, data: &[u8], found: State, here: State) -> (State, usize) {
+    memchr::memchr(byte, data).map_or((here, data.len()), |at| (found, at + 1))
+}
+
+fn fault(error: MarkupError, sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+    sink(Found::Fault(error));
+    (State::Text, 1)
+}
+
+fn take_name(
+    name: &mut Name,
+    data: &[u8],
+    end: Option<usize>,
+    here: State,
+    next: State,
+    sink: &mut impl FnMut(Found<'_>),
+) -> (State, usize) {
+    let taken = end.unwrap_or(data.len());
+    name.push(&data[..taken]);
+    if usize::from(name.len) > MAX_NAME {
+        sink(Found::Fault(MarkupError::Long));
+        return (State::Skip, taken);
+    }
+    (if end.is_some() { next } else { here }, taken)
+}
+
+fn ends_name(byte: u8) -> bool {
+    matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace()
+}
+
+/// How many dashes `text` ends with, at most 2, if `before` stand before it.
+fn dashes(before: u8, text: &[u8]) -> u8 {
+    match text {
+        [] => before,
+        [b'-'] => (before + 1).min(2),
+        [.., b'-', b'-'] => 2,
+        [.., b'-'] => 1,
+        _ => 0,
+    }
+}
+
+/// A name in lower case; of long ones only the beginning, which nobody asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Name {
+    text: [u8; MAX_CHOSEN],
+    len: u16,
+}
+
+impl Name {
+    fn of(text: &[u8]) -> Name {
+        let mut name = Name::default();
+        name.push(text);
+        name
+    }
+
+    fn clear(&mut self) {
+        *self = Name::default();
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        for (to, from) in self.text.iter_mut().skip(usize::from(self.len)).zip(part) {
+            *to = from.to_ascii_lowercase();
+        }
+        // Names are refused long before this saturates.
+        self.len = self.len.saturating_add(u16::try_from(part.len()).unwrap_or(u16::MAX));
+    }
+
+    fn is(&self, text: &[u8]) -> bool {
+        self.text.get(..usize::from(self.len)) == Some(text)
+    }
+
+    fn at(&self, index: usize) -> Option<u8> {
+        self.text.get(..usize::from(self.len))?.get(index).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scan(tags: &Tags, text: &[u8], step: usize) -> Vec<Result<String, MarkupError>> {
+        let mut scanner = Scanner::default();
+        let mut found = Vec::new();
+        let mut sink = |item: Found<'_>| {
+            found.push(match item {
+                Found::Link(url) => Ok(String::from_utf8_lossy(url).into_owned()),
+                Found::Fault(fault) => Err(fault),
+            });
+        };
+        for piece in text.chunks(step.max(1)) {
+            scanner.feed(tags, piece, &mut sink);
+        }
+        scanner.finish(&mut sink);
+        found
+    }
+
+    #[test]
+    fn texts_by_example() {
+        use MarkupError::{BadUrl, EmptyTag, Long, NoTagName, Rest, ValueExpected, ValueOpen};
+        #[track_caller]
+        fn check(text: &str, expected: &[Result<&str, MarkupError>]) {
+            let tags = Tags::parse(&["<embed src>", "<A HREF ping>"]).unwrap();
+            let expected: Vec<_> = expected.iter().map(|item| item.map(str::to_owned)).collect();
+            for step in [1, 2, 3, 7, text.len()] {
+                assert_eq!(scan(&tags, text.as_bytes(), step), expected, "{text} by {step}");
+            }
+        }
+        check("filler <embed src=\"/x\"> filler", &[Ok("/x")]);
+        check("<embed src=/x><embed src='/y'/><EMBED SRC = \"/z\" >", &[Ok("/x"), Ok("/y"), Ok("/z")]);
+        check("<a class=x ping=/p href=\n'/a' id=i>t</a>", &[Ok("/p"), Ok("/a")]);
+        check("<embed src=\"a>b\"><img src=/no><embedded src=/no><embed srcs=/no>", &[Ok("a>b")]);
+        check("<img alt=\"<embed src=/no>\"><embed src=/x/>", &[Ok("/x/")]);
+        check("<embed src=' /a\n/b?x=1&amp;y=2 '>", &[Ok("/a/b?x=1&y=2")]);
+        check("<!-- <embed src=/no> --><embed src=/x>", &[Ok("/x")]);
+        check("<!--><embed src=/x><!-- -> -- > --- ><embed src=/no>--->", &[Ok("/x")]);
+        check("<!doctype html><?xml a?></embed src=/no><embed src=/x>", &[Ok("/x")]);
+        check("<script>'<embed src=/no>' </scrip></scripts></SCRIPT\n><embed src=/x>", &[Ok("/x")]);
+        check("<style a=b><</</style><embed src=/x>", &[Ok("/x")]);
+        check("1 < 2, a<1, <<embed src=/x>", &[Ok("/x")]);
+        check("<embed src=><a id=>", &[Err(ValueExpected), Err(ValueExpected)]);
+        check("<embed src><img src>", &[Err(ValueExpected)]);
+        check("<embed src id=1><a href ping=/p>", &[Err(ValueExpected), Err(ValueExpected), Ok("/p")]);
+        check("<embed src=\"/x", &[Err(ValueOpen)]);
+        check("<><  >", &[Err(EmptyTag), Err(EmptyTag)]);
+        check("< src=x ><=x><'x'>", &[Err(NoTagName), Err(NoTagName), Err(NoTagName)]);
+        check("<embed src=''><embed src='a b'><embed src='\u{1}'>", &[Err(BadUrl), Err(BadUrl), Err(BadUrl)]);
+        for unfinished in ["<", "<a", "<a href", "<a href=", "<a href=x", "<!", "<!-- -", "<script>x", "</a"]
+        {
+            check(unfinished, &[Err(Rest)]);
+        }
+        let long = "x".repeat(MAX_VALUE + 1);
+        check(&format!("<embed src='{long}'><embed src=/x>"), &[Err(Long), Ok("/x")]);
+        check(&format!("<img src='{long}'><embed src=/x>"), &[Ok("/x")]);
+        check(&format!("<{long} src=/no><a {long}=/no><embed src=/x>"), &[Err(Long), Err(Long), Ok("/x")]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn choices_by_example() {
+        assert_eq!(Tags::parse(&["<embed src>"]), Ok(Tags::default()));
+        assert_eq!(Tags::parse(&[" < Embed  SRC > "]), Ok(Tags::default()));
+        for bad in ["", "embed src", "<embed>", "<>", "<embed src", "<em=bed src>", "<1 src>"] {
+            assert_eq!(Tags::parse(&[bad]), Err(BadTag(bad.into())));
+        }
+        assert!(Tags::parse(&[format!("<embed {}>", "x".repeat(MAX_CHOSEN + 1))]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn cutting_a_text_anywhere_changes_nothing(
+            words in prop::collection::vec(prop::sample::select(vec![
+                "<", ">", "=", "\"", "'", "-", "--", "!", "/", " ", "\n", "a", "embed", "src", "<embed src=", "<!--",
+                "-->", "<script>", "</script", "&amp;", "x", "<a ",
+            ]), 0..30),
+            step in 1usize..9,
+        ) {
+            let text = words.concat();
+            let tags = Tags::default();
+            prop_assert_eq!(scan(&tags, text.as_bytes(), step), scan(&tags, text.as_bytes(), text.len()));
+        }
+
+        #[test]
+        fn links_among_filler_are_found(links in prop::collection::vec("/[a-z0-9/._]{0,50}", 0..5), filler in "[ -;=-~]{0,99}") {
+            let text: String = links.iter().map(|link| format!("{filler}<embed src=\"{link}\">")).collect();
+            let expected: Vec<_> = links.iter().cloned().map(Ok).collect();
+            prop_assert_eq!(scan(&Tags::default(), text.as_bytes(), 1000), expected);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(data in prop::collection::vec(any::<u8>(), 0..200), step in 1usize..20) {
+            let _ = scan(&Tags::default(), &data, step);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The value of `X-Target`: the server that a client means, or the one that replied, as `host:port`.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Bytes of a longer value are not kept.
+const KEPT: usize = 61;
+
+/// A host and a port, small enough to be kept with every message without allocation.
+///
+/// Of values longer than 61 bytes only the beginning and the length are kept; no address is that long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    text: [u8; KEPT],
+    /// Length of the value as sent.
+    len: u16,
+}
+
+impl Target {
+    /// Reads `host:port`, where the host is any visible ASCII text and the port is 0 to 65535; `None` if the
+    /// value is anything else.
+    pub fn parse(value: &[u8]) -> Option<Target> {
+        let value = value.trim_ascii();
+        let colon = memchr::memrchr(b':', value)?;
+        let (host, port) = (&value[..colon], &value[colon + 1..]);
+        if host.is_empty() || !host.iter().all(u8::is_ascii_graphic) {
+            return None;
+        }
+        u16::try_from(crate::body::parse_decimal(port)?).ok()?;
+        let mut text = [0; KEPT];
+        let kept = value.len().min(KEPT);
+        text[..kept].copy_from_slice(&value[..kept]);
+        Some(Target { text, len: u16::try_from(value.len()).ok()? })
+    }
+
+    /// The value as sent, or its beginning if it was too long.
+    pub fn as_str(&self) -> &str {
+        let kept = usize::from(self.len).min(KEPT);
+        std::str::from_utf8(&self.text[..kept]).unwrap_or_default()
+    }
+
+    /// The address, if the host is a number: `10.0.0.1:80`, `[::1]:80`.
+    pub fn addr(&self) -> Option<SocketAddr> {
+        if usize::from(self.len) > KEPT {
+            return None;
+        }
+        self.as_str().parse().ok()
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Target({})", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn targets_by_example() {
+        #[track_caller]
+        fn check(value: &str, text: Option<&str>, addr: Option<&str>) {
+            let target = Target::parse(value.as_bytes());
+            assert_eq!(target.as_ref().map(Target::as_str), text, "{value}");
+            assert_eq!(target.and_then(|t| t.addr()), addr.map(|a| a.parse().unwrap()), "{value}");
+        }
+        check("10.0.0.1:80", Some("10.0.0.1:80"), Some("10.0.0.1:80"));
+        check(" [::1]:8080 ", Some("[::1]:8080"), Some("[::1]:8080"));
+        check("www.example.com:80", Some("www.example.com:80"), None);
+        for bad in ["", ":80", "host", "host:", "host:x", "host:65536", "ho st:80", "h\u{e9}:80"] {
+            check(bad, None, None);
+        }
+        let long = format!("{}.example.com:80", "x".repeat(60));
+        check(&long, Some(&long[..KEPT]), None);
+        assert_ne!(Target::parse(long.as_bytes()), Target::parse(format!("{long}80").as_bytes()));
+        assert_eq!(Target::parse(format!("{}:80", "x".repeat(70_000)).as_bytes()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn addresses_round_trip(addr: SocketAddr) {
+            // Flow and scope are not part of the text.
+            let addr = SocketAddr::new(addr.ip(), addr.port());
+            prop_assert_eq!(Target::parse(addr.to_string().as_bytes()).unwrap().addr(), Some(addr));
+        }
+
+        #[test]
+        fn random_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..80)) {
+            let _ = Target::parse(&value).map(|target| target.addr());
+        }
+    }
+}
