@@ -180,3 +180,52 @@ fn each_side_alone_can_have_workers() {
     let [client, server] = ["clt.log", "srv.log"].map(|log| sandbox.lx("", log).0["ok_xact.count"]);
     assert!((client - server).abs() <= 10.0 && client > 500.0, "client {client}, server {server}");
 }
+
+/// Runs `polygraph` where a process may have no more than `descriptors` file descriptors.
+fn limited(sandbox: &Sandbox, descriptors: u32, words: &str) -> Done {
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    sandbox.write("limited.sh", &format!("ulimit -n {descriptors}\nexec {program} {words}\n"));
+    sandbox.start_program("/bin/sh", "limited.sh").finish()
+}
+
+/// 200 servers and 100 robots.
+fn write_many(sandbox: &Sandbox) {
+    let text = "
+        Content C = { size = const(1KB); cachable = 80%; };
+        Server S = { contents = [ C ]; direct_access = contents; addresses = ['127.22.0.1-200:PORT']; };
+        Robot R = { origins = S.addresses; req_rate = 3/sec; addresses = ['127.23.0.1-100'];
+            pconn_use_lmt = const(4); };
+        Phase top = { name = \"top\"; goal.duration = 3sec; };
+        schedule(top);
+        use(S, R);
+    ";
+    sandbox.write("many.pg", &text.replace("PORT", &free_port().to_string()));
+}
+
+#[test]
+fn there_are_as_many_workers_as_the_descriptors_of_one_process_ask_for() {
+    let sandbox = Sandbox::new();
+    write_many(&sandbox);
+    // 256 descriptors are good for 219 connections, of which 175 are planned with: 200 connections of robots
+    // need two processes; the same and 200 addresses need three for the servers.
+    let done = limited(&sandbox, 256, "run --no-proxy --config many.pg --loops 2");
+    let result = sandbox.result();
+    for (log, workers) in [("client.log", 2), ("server.log", 3)] {
+        let text = sandbox.polygraph(&format!("lr {}", result.join(log).display())).out;
+        assert!(text.contains(&format!("worker processes: {workers}\n")), "{log}: {text}");
+    }
+    let (all, _) = sandbox.lx("", result.join("client.log"));
+    let expected = 900.0;
+    assert!((all["ok_xact.count"] - expected).abs() < 5.0 * f64::sqrt(expected), "{done:?}");
+}
+
+#[test]
+fn a_worker_that_cannot_start_says_why() {
+    let sandbox = Sandbox::new();
+    write_many(&sandbox);
+    let done = limited(&sandbox, 100, "server --config many.pg --workers 1");
+    assert_eq!(done.code(), Some(3), "{done:?}");
+    for part in ["worker process ", "of the server: cannot listen at 127.22.0.", "Too many open files"] {
+        assert!(done.err.contains(part), "{part}: {}", done.err);
+    }
+}
