@@ -28,6 +28,7 @@ use crate::names::Names;
 use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
 use crate::page::Page;
+use crate::pipeline::{Backlog, exchange_together};
 use crate::pool::Leased;
 use crate::request::{self, Context};
 use crate::session::{Change, Period};
@@ -76,6 +77,7 @@ struct Private {
     /// World of its request bodies.
     world: Option<polygraph_traffic::UniqId>,
     jar: Option<Jar>,
+    backlog: Backlog,
     wallet: Option<Box<Wallet>>,
 }
 
@@ -379,6 +381,12 @@ impl<L: Link> Crew<L> {
             let extra = &mut self.robots()[robot].extra;
             *extra = extra.saturating_sub(order.planned - embedded);
         }
+        self.end_one(robot);
+        failed
+    }
+
+    /// One of the robot's tasks is over; if it was the last, whoever waits for that is called.
+    fn end_one(&self, robot: usize) {
         let active = {
             let robot = &mut self.robots()[robot];
             robot.active -= 1;
@@ -390,7 +398,28 @@ impl<L: Link> Crew<L> {
                 gate.call();
             }
         }
-        failed
+    }
+
+    /// Transactions that share a connection: the first one that waits, and others that go the same way. Those
+    /// that are cut off by the failure of another one are tried again, each by itself.
+    async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+        // Another task may have taken it along already.
+        let Some(order) = self.backlog(robot).first() else { return };
+        self.robots()[robot].active += 1;
+        let outcomes = exchange_together(self, robot, order, hop).await;
+        for (order, outcome) in outcomes {
+            match outcome {
+                Some(outcome) => {
+                    account::settle(self, robot, &order, outcome);
+                }
+                None => {
+                    let outcome = exchange(self, robot, &order, &[]).await;
+                    self.count_retry();
+                    account::settle(self, robot, &order, outcome);
+                }
+            }
+        }
+        self.end_one(robot);
     }
 
     /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
@@ -501,15 +530,21 @@ impl<L: Link> Crew<L> {
             page.enter();
         }
         let crew = Rc::clone(self);
-        let task: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
-            crew.transact(robot, order).await;
-        });
+        let task: Pin<Box<dyn Future<Output = ()>>> = match order.hop {
+            Some(hop) if self.profile(robot).pipeline.is_some() => {
+                self.backlog(robot).push(order);
+                Box::pin(async move { crew.transact_together(robot, hop).await })
+            }
+            _ => Box::pin(async move {
+                crew.transact(robot, order).await;
+            }),
+        };
         // It counts as running from now on, not only from its first turn.
         self.robots()[robot].active += 1;
         let crew = Rc::clone(self);
         self.link.spawn(async move {
-            crew.robots()[robot].active -= 1;
             task.await;
+            crew.end_one(robot);
         });
     }
 
@@ -660,6 +695,18 @@ impl<L: Link> Crew<L> {
 
     fn private(&self, robot: usize) -> RefMut<'_, Private> {
         RefMut::map(self.robots(), |robots| &mut **robots[robot].private.get_or_insert_default())
+    }
+
+    /// The robot's embedded objects that wait for a connection.
+    pub fn backlog(&self, robot: usize) -> RefMut<'_, Backlog> {
+        RefMut::map(self.private(robot), |private| &mut private.backlog)
+    }
+
+    /// Requests in flight on a connection of the robot, at most; drawn anew each time.
+    pub fn pipeline_depth(&self, robot: usize) -> u32 {
+        let drawn =
+            self.profile(robot).pipeline.as_ref().map(|depth| depth.sample(&mut *self.connection_rng()));
+        drawn.unwrap_or(1.0).clamp(1.0, 1000.0) as u32
     }
 
     /// The loop.
@@ -851,6 +898,12 @@ impl<L: Link> Crew<L> {
     /// Counts bytes read from a connection.
     pub fn count_read(&self, bytes: usize) {
         self.recorder.with(|block| block.bytes_read += bytes as u64);
+    }
+
+    /// Counts transactions that begin now.
+    pub fn count_begun(&self, count: u64) {
+        let now = self.now();
+        self.recorder.with(|block| (0..count).for_each(|_| block.xacts.enter(now)));
     }
 
     /// Counts a retry.

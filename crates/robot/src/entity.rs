@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use flate2::write::MultiGzDecoder;
-use md5::{Digest, Md5};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{Body, Catalog, Method};
+use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::multipart::{self, MultipartError};
 use polygraph_wire::range::ContentRange;
 
@@ -122,7 +122,7 @@ pub struct Entity<'a> {
     way: Way,
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
-    digest: Option<(Md5, Vec<u8>)>,
+    digest: Option<(ContentMd5, Vec<u8>)>,
     problem: Option<(ErrorKind, String)>,
     /// Looks for links, if the robot follows any.
     pub links: Option<crate::links::Links>,
@@ -203,10 +203,11 @@ impl<'a> Entity<'a> {
         let wrong_size = |seen: u64, size: u64| {
             (seen != size).then(|| (ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}")))
         };
-        if let Some((digest, announced)) = self.digest {
+        if let Some((mut digest, announced)) = self.digest {
             verified.digest = true;
-            let found = crate::digest::base64(&digest.finalize());
-            if found.as_bytes() != announced {
+            let found = checksum::text(digest.finish());
+            if found[..] != announced[..] {
+                let found = String::from_utf8_lossy(&found).into_owned();
                 let announced = String::from_utf8_lossy(&announced).into_owned();
                 let text = format!("the digest of the body is {found}, Content-MD5 says {announced}");
                 note(&mut problem, Some((ErrorKind::AlteredBody, text)));
@@ -347,7 +348,7 @@ impl Content for Entity<'_> {
             return self.begin_ranges(facts);
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
-            self.digest = Some((Md5::new(), announced));
+            self.digest = Some((ContentMd5::default(), announced));
         }
         let url = match self.catalog.content(self.order.oid.kind) {
             Some(content) if content.injection.is_some() => (self.url)(),
