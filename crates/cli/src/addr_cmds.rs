@@ -1,6 +1,6 @@
 //! The address tools: `pmix2-ips`, `pmix3-ips`, `webaxe4-ips`, `pgl2ips`, `dns-cfg`.
 
-mod workload;
+pub mod workload;
 
 use std::error::Error;
 use std::io::{self, Write};

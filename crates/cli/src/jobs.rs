@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use polygraph_addr::{AddrRange, expand};
-use polygraph_engine::{ClientJob, Listeners, ServerJob, limits};
+use polygraph_engine::{ClientJob, Layout, Reserved, ServerJob, limits};
 use polygraph_link::nanos;
 use polygraph_plan::Test;
 use polygraph_plan::test::Rate;
@@ -36,12 +36,12 @@ pub fn client_job(
     test: &Test,
     common: &CommonOptions,
     limit: ClientLimits,
+    layout: Layout,
     log: Option<PathBuf>,
 ) -> Result<ClientJob, Failure> {
     let robots = &test.robots;
-    let loops = loops(common).min(robots.count);
     let descriptors = limits::raise_descriptor_limit();
-    let most = limits::connection_limit(descriptors);
+    let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
     let open_limit = limit.open_connections.map_or(most, |limit| limit as usize);
     if open_limit > most {
         return Err(Failure::setup(anyhow::anyhow!(
@@ -55,7 +55,8 @@ pub fn client_job(
         let address = proxy.map_or_else(|| resolve(authority), Ok)?;
         Ok(Origin { authority: authority.clone(), address })
     };
-    let mut ids: Vec<IdSource> = (0..loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
+    let mut ids: Vec<IdSource> =
+        (0..layout.loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
     let group = ids[0].fresh();
     let settings = polygraph_robot::Settings {
         first_robot: 0,
@@ -107,18 +108,19 @@ pub fn client_job(
     let mut header = header(Side::Client, test, common, facts);
     header.offered_rate = rate;
     header.offered_dhr = Some(offered_dhr);
-    Ok(ClientJob { settings, ports: limit.ports, loops, ids, header, log })
+    Ok(ClientJob { settings, ports: limit.ports, layout, ids, header, log })
 }
 
-/// The server side of a test as a job of the engine; all its addresses are bound already.
+/// The server side of a test as a job of the engine; all its addresses are reserved already.
 pub fn server_job(
     test: &Test,
     common: &CommonOptions,
-    listeners: Vec<Listeners>,
+    places: Vec<Reserved>,
+    layout: Layout,
     log: Option<PathBuf>,
 ) -> ServerJob {
     let servers = &test.servers;
-    let addresses: Vec<String> = listeners.iter().map(|bound| own_address(bound.address())).collect();
+    let addresses: Vec<String> = places.iter().map(|reserved| own_address(reserved.address())).collect();
     let group = unique_ids(common, "server ids", 0).fresh();
     let settings = |address: &String| polygraph_origin::Settings {
         index: 0,
@@ -140,7 +142,7 @@ pub fn server_job(
         ("idle connections close after".to_owned(), seconds_or_none(servers.idle_timeout)),
     ];
     let header = header(Side::Server, test, common, facts);
-    ServerJob { sites: addresses.iter().map(settings).zip(listeners).collect(), header, log }
+    ServerJob { sites: addresses.iter().map(settings).zip(places).collect(), layout, header, log }
 }
 
 fn properties(test: &Test, common: &CommonOptions) -> Properties {
@@ -148,21 +150,16 @@ fn properties(test: &Test, common: &CommonOptions) -> Properties {
     Properties { seed: Seed(common.global_rng_seed), size }
 }
 
-/// Listens at all addresses of the test's servers.
+/// Reserves all addresses of the test's servers.
 ///
 /// # Errors
 /// If an address cannot be used.
-pub fn listen_all(test: &Test, common: &CommonOptions) -> Result<Vec<Listeners>, Failure> {
-    let loops = loops(common);
-    test.servers.listen.iter().map(|&address| listen(address, loops)).collect()
+pub fn reserve_all(test: &Test) -> Result<Vec<Reserved>, Failure> {
+    test.servers.listen.iter().map(|&address| reserve(address)).collect()
 }
 
-/// Listens at `address` with as many loops as the options say.
-///
-/// # Errors
-/// If the address cannot be used.
-fn listen(address: SocketAddr, loops: usize) -> Result<Listeners, Failure> {
-    Listeners::bind(address, loops).map_err(|e| {
+fn reserve(address: SocketAddr) -> Result<Reserved, Failure> {
+    Reserved::new(address).map_err(|e| {
         let hint = match e.kind() {
             std::io::ErrorKind::PermissionDenied => "; ports below 1024 need root",
             std::io::ErrorKind::AddrInUse => "; another program uses it",
@@ -190,12 +187,6 @@ pub fn check_log(path: Option<&Path>) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(e) => Err(Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display()))),
     }
-}
-
-/// Number of event loops.
-pub fn loops(common: &CommonOptions) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    common.loops.map_or(processors, |loops| loops as usize)
 }
 
 /// Expands address ranges like `127.1.0-39.1-250`.

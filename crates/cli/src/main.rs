@@ -6,6 +6,7 @@ mod console;
 mod jobs;
 mod options;
 mod pgl_cmds;
+mod processes;
 mod repair;
 mod source;
 
@@ -54,6 +55,8 @@ enum Command {
     Server(cmd::server::Args),
     /// The built-in caching proxy
     Proxy(cmd::proxy::Args),
+    /// A name server for the names of a workload
+    Dns(cmd::dns::Args),
     /// Statistics of logs (classic name: lx)
     Lx(cmd::logs::LxArgs),
     /// A log as text (classic name: lr)
@@ -63,6 +66,9 @@ enum Command {
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
+    /// A part of a run whose sides need several processes; started by the others, not by people
+    #[command(hide = true, name = polygraph_engine::relay::WORKER)]
+    Worker,
     #[command(flatten)]
     Addresses(addr_cmds::AddrCommand),
     #[command(flatten)]
@@ -89,6 +95,7 @@ fn main() -> ExitCode {
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),
         Command::Proxy(args) => cmd::proxy::run(args),
+        Command::Dns(args) => cmd::dns::run(args),
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
@@ -96,6 +103,11 @@ fn main() -> ExitCode {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)
         }
+        Command::Worker => Ok(match polygraph_engine::process::work() {
+            Ok(()) => ExitCode::SUCCESS,
+            // The coordinator says why.
+            Err(_) => ExitCode::from(exit::FAILED),
+        }),
         Command::Addresses(command) => Ok(command.run()),
         Command::Workloads(command) => Ok(command.run()),
     };

@@ -195,6 +195,10 @@ pub struct CommonOptions {
     /// Number of event loops. Default: one per processor
     #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     pub loops: Option<u32>,
+    /// Worker processes of each side; 0: as many as the limit of file descriptors asks for, none if one process
+    /// can carry all
+    #[arg(long, value_name = "N", default_value = "0", value_parser = whole(0..=1024_u32))]
+    pub workers: u32,
     /// Seed of everything both sides must agree on; equal in all processes of a test
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub global_rng_seed: u64,

@@ -37,6 +37,8 @@ struct Pending {
     missing: usize,
     interval: Interval,
     samples: Vec<Sample>,
+    /// Resident memory of the processes that loops live in, by process id.
+    memory: BTreeMap<u32, u64>,
 }
 
 impl Ledger {
@@ -96,7 +98,7 @@ impl Ledger {
     /// # Errors
     /// If the log cannot be written.
     pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
-        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, .. } = from;
+        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, process, rss_bytes, .. } = from;
         let pending = self.open.entry(end).or_insert_with(|| Pending {
             missing: self.back.len(),
             interval: Interval {
@@ -110,8 +112,10 @@ impl Ledger {
                 block: Block::new(),
             },
             samples: Vec::new(),
+            memory: BTreeMap::new(),
         });
         pending.missing -= 1;
+        pending.memory.insert(process, rss_bytes);
         pending.interval.cpu_ns += cpu_ns;
         pending.interval.busiest_loop_ns = pending.interval.busiest_loop_ns.max(cpu_ns);
         pending.interval.block.merge(&block);
@@ -126,13 +130,14 @@ impl Ledger {
     }
 
     fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
-        let Some(Pending { mut interval, mut samples, .. }) = self.open.remove(&end) else {
+        let Some(Pending { mut interval, mut samples, mut memory, .. }) = self.open.remove(&end) else {
             return Ok(Vec::new());
         };
         let offset = clock_offset();
         interval.clock_step_ns = (offset - self.clock_offset) as i64;
         self.clock_offset = offset;
-        interval.rss_bytes = limits::resident_bytes();
+        memory.insert(std::process::id(), limits::resident_bytes());
+        interval.rss_bytes = memory.values().sum();
         self.unfinished = interval.block.xacts.last;
         self.delivered = interval.end_ns;
         keep_few(&mut samples);

@@ -1,28 +1,46 @@
 //! One event loop per core: sockets, timers, pacing, statistics hand-over.
 //!
-//! [`run`](run::run) is the outline of a test: it starts the loops, follows their counts, decides when phases
+//! The [`coordinator`] is the outline of a test: it starts the loops, follows their counts, decides when phases
 //! end, writes the logs and shows records to whoever watches. The loops share nothing on the way of a
-//! transaction; they meet the outside only at interval edges.
+//! transaction; they meet the outside only at interval edges, so it makes no difference whether they are threads
+//! or live in other processes.
 //!
+//! * [`run`](mod@run): tests, started and followed from outside.
 //! * [`net`]: the [`Link`](polygraph_link::Link) of real sockets.
 //! * [`socket`]: one connection.
+//! * [`datagram`]: one question and its reply over UDP.
 //! * [`timers`]: a clock finer than a millisecond.
 //! * [`watch`]: deadlines of connections.
 //! * [`poller`]: registration of descriptors with the loop.
 //! * [`ports`]: explicit local ports.
-//! * [`listen`]: listening sockets, one per loop.
+//! * [`listen`]: listening sockets.
+//! * [`layout`], [`roles`]: in which process loops live, and what each of them does.
+//! * [`relay`], [`process`], [`protocol`]: worker processes, seen from the coordinator and from inside.
+//! * [`gauge`]: what was counted so far, known to the coordinator.
+//! * [`pacing`]: what the factors of a phase mean for robots.
+//! * [`freeze`]: when the working set stops growing.
 //! * [`timeline`]: which phase it is, known to all loops.
 //! * [`worker`]: the life of one loop.
 //! * [`ledger`]: merges what the loops hand over and writes the log.
-//! * [`signals`]: Ctrl-C and SIGTERM.
+//! * [`signals`]: Ctrl-C, SIGTERM and panics.
 //! * [`limits`]: file descriptors and other limits of the host.
 
+pub mod coordinator;
+pub mod freeze;
+pub mod gauge;
+pub mod datagram;
+pub mod layout;
 pub mod ledger;
 pub mod limits;
 pub mod listen;
 pub mod net;
+pub mod pacing;
 pub mod poller;
 pub mod ports;
+pub mod process;
+pub mod protocol;
+pub mod relay;
+pub mod roles;
 pub mod run;
 pub mod signals;
 pub mod socket;
@@ -31,5 +49,6 @@ pub mod timers;
 pub mod watch;
 pub mod worker;
 
-pub use listen::Listeners;
-pub use run::{ClientJob, EngineError, Job, Outcome, ServerJob, StartRule, run};
+pub use layout::{Layout, Need, lay_out};
+pub use listen::Reserved;
+pub use run::{ClientJob, EngineError, Job, Outcome, Running, ServerJob, StartRule, run, start};

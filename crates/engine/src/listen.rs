@@ -1,4 +1,4 @@
-//! Listening sockets: one per loop on the same port, so that the kernel spreads connections over loops.
+//! Listening sockets: loops share a port with one socket each, so that the kernel spreads connections over them.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,50 +20,52 @@ const BACKLOG: i32 = 4096;
 /// Connections accepted in a row before others get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
 
-/// Listening sockets of all loops of a server.
+/// An address that a server will listen at: it is free, and if the system chose its port, nobody else gets it.
 #[derive(Debug)]
-pub struct Listeners {
-    sockets: Vec<OwnedFd>,
+pub struct Reserved {
     address: SocketAddr,
+    /// Bound but not listening, so that it gets no connections.
+    _hold: Option<Socket2>,
 }
 
-impl Listeners {
-    /// Listens at `address` with one socket for each of `loops` loops; port 0 lets the system choose.
+impl Reserved {
+    /// Finds out whether a server can listen at `address`; port 0 lets the system choose.
     ///
     /// # Errors
     /// If the address cannot be used.
-    pub fn bind(address: SocketAddr, loops: usize) -> io::Result<Listeners> {
-        let mut address = address;
-        let mut sockets = Vec::new();
-        // Sockets that share a port would share it with another server of ours, too, and each of the two would
-        // silently get a part of the traffic. A socket that does not share finds out.
-        if loops > 1 && address.port() != 0 {
+    pub fn new(address: SocketAddr) -> io::Result<Reserved> {
+        if address.port() != 0 {
+            // Sockets that share a port would share it with another server of ours, too, and each of the two
+            // would silently get a part of the traffic. A socket that does not share finds out.
             bind(address, false)?;
+            return Ok(Reserved { address, _hold: None });
         }
-        for _ in 0..loops.max(1) {
-            let socket = bind(address, loops > 1)?;
-            // Accepted connections inherit this on Linux.
-            socket.set_tcp_nodelay(true)?;
-            socket.set_nonblocking(true)?;
-            defer_accept(&socket);
-            socket.listen(BACKLOG)?;
-            if let Some(bound) = socket.local_addr()?.as_socket() {
-                address = bound;
-            }
-            sockets.push(socket.into());
-        }
-        Ok(Listeners { sockets, address })
+        let hold = bind(address, true)?;
+        let bound = hold.local_addr()?.as_socket();
+        Ok(Reserved { address: bound.unwrap_or(address), _hold: Some(hold) })
     }
 
     /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
 
-    /// The sockets, one for each loop.
-    pub fn into_sockets(self) -> Vec<OwnedFd> {
-        self.sockets
-    }
+/// A listening socket of one loop at `address`, which others may share.
+///
+/// # Errors
+/// If the address cannot be used; the message names it.
+pub fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
+    let listening = || {
+        let socket = bind(address, true)?;
+        // Accepted connections inherit this on Linux.
+        socket.set_tcp_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        defer_accept(&socket);
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    };
+    listening().map_err(|e: io::Error| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))
 }
 
 fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {

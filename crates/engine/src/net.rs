@@ -1,11 +1,13 @@
 //! The link of real sockets: what one event loop offers to the parties that live on it.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use polygraph_link::{ConnectError, Link, Nanos};
 use polygraph_wire::date;
@@ -13,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::datagram;
 use crate::ports::Ports;
 use crate::socket::{Eagerness, Socket};
 use crate::timers::{self, Timers};
@@ -115,6 +118,10 @@ impl Link for Net {
         date
     }
 
+    fn unix_seconds(&self) -> i64 {
+        clock_gettime(ClockId::RealtimeCoarse).tv_sec
+    }
+
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()> {
         self.0.timers.sleep_until(at)
     }
@@ -129,6 +136,24 @@ impl Link for Net {
             }
         }
         result
+    }
+
+    async fn ask<R>(
+        &self,
+        from: Option<IpAddr>,
+        server: SocketAddr,
+        datagram: &[u8],
+        until: Option<Nanos>,
+        accept: impl FnMut(&[u8]) -> Option<R>,
+    ) -> io::Result<R> {
+        let exchange = datagram::exchange(self, from, server, datagram, accept);
+        let Some(until) = until else { return exchange.await };
+        let (mut exchange, mut limit) = (pin!(exchange), pin!(self.sleep_until(until)));
+        poll_fn(|cx| match exchange.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => limit.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into())),
+        })
+        .await
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {

@@ -22,13 +22,6 @@ impl Ports {
         Ports { low, high, next: RefCell::default() }
     }
 
-    /// The part of the range that belongs to loop `index` of `count`.
-    pub fn share(low: u16, high: u16, index: usize, count: usize) -> Ports {
-        let length = usize::from(high - low) + 1;
-        let edge = |i: usize| usize::from(low) + length * i / count;
-        Ports::new(edge(index) as u16, (edge(index + 1).max(edge(index) + 1) - 1) as u16)
-    }
-
     /// Calls `bind` with one port after the other until it succeeds. `None`: nothing free was found.
     ///
     /// # Errors
@@ -82,15 +75,5 @@ mod tests {
         });
         assert_eq!((found, tried), (Ok(Some(())), vec![10, 11, 12]));
         assert_eq!(ports.bind(a, |_| Ok::<_, ()>(false)), Ok(None));
-    }
-
-    #[test]
-    fn shares_are_disjoint_and_complete() {
-        let mut all = Vec::new();
-        for index in 0..3 {
-            let share = Ports::share(1024, 30_000, index, 3);
-            all.extend(share.low..=share.high);
-        }
-        assert_eq!(all, (1024..=30_000).collect::<Vec<_>>());
     }
 }

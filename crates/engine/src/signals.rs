@@ -1,9 +1,12 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second kills.
+//! What breaks in on a process: Ctrl-C and SIGTERM, of which the first asks for an orderly end and the second kills,
+//! and panics.
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -48,14 +51,58 @@ impl StopSignals {
 /// # Errors
 /// If signals cannot be listened for.
 pub fn wait(limit: Option<Duration>) -> io::Result<()> {
+    wait_ticking(limit, Duration::MAX, || {})
+}
+
+/// As [`wait`], and calls `tick` at the end of every `period` that goes by.
+///
+/// # Errors
+/// If signals cannot be listened for.
+pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl FnMut()) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut signals = StopSignals::new()?;
-        match limit {
+        let begin = Instant::now();
+        loop {
+            let left = limit.map_or(Duration::MAX, |limit| limit.saturating_sub(begin.elapsed()));
             // A limit that was reached is as good an end as a signal.
-            Some(limit) => drop(tokio::time::timeout(limit, signals.recv()).await),
-            None => signals.recv().await,
+            if tokio::time::timeout(left.min(period), signals.recv()).await.is_ok() || left <= period {
+                return Ok(());
+            }
+            tick();
         }
-        Ok(())
     })
+}
+
+/// Leaves Ctrl-C and SIGTERM to others.
+pub fn ignore_stop_signals() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: ignoring a signal involves no handler of ours.
+        unsafe {
+            libc::signal(number, libc::SIG_IGN);
+        }
+    }
+}
+
+/// Set by the first panic of any thread: the runtime keeps those of tasks to itself.
+#[derive(Clone, Debug, Default)]
+pub struct Panicked(Arc<AtomicBool>);
+
+impl Panicked {
+    /// True if anything has panicked.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A flag that is set when anything panics from now on.
+pub fn watch_panics() -> Panicked {
+    let panicked = Panicked::default();
+    let seen = Arc::clone(&panicked.0);
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        seen.store(true, Ordering::Relaxed);
+        report(info);
+    }));
+    panicked
 }

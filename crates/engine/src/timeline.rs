@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use polygraph_link::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// Not decided yet.
 const UNKNOWN: u64 = u64::MAX;
@@ -13,7 +14,21 @@ const UNKNOWN: u64 = u64::MAX;
 pub struct Timeline {
     start: AtomicU64,
     ends: Vec<AtomicU64>,
+    /// Share of its goal that each phase has reached, as bits of an `f64`.
+    progress: Vec<AtomicU64>,
+    frozen: AtomicBool,
     servers_may_go: AtomicBool,
+}
+
+/// All that a timeline says at a moment, for loops in other processes. The clock is common to all processes of a
+/// machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decisions {
+    start: u64,
+    ends: Vec<u64>,
+    progress: Vec<u64>,
+    frozen: bool,
+    servers_may_go: bool,
 }
 
 impl Timeline {
@@ -22,8 +37,35 @@ impl Timeline {
         Timeline {
             start: AtomicU64::new(UNKNOWN),
             ends: (0..phases).map(|_| AtomicU64::new(UNKNOWN)).collect(),
+            progress: (0..phases).map(|_| AtomicU64::new(0)).collect(),
+            frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
         }
+    }
+
+    /// What is decided so far.
+    pub fn decisions(&self) -> Decisions {
+        let all = |cells: &[AtomicU64]| cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect();
+        Decisions {
+            start: self.start.load(Ordering::Acquire),
+            ends: all(&self.ends),
+            progress: all(&self.progress),
+            frozen: self.is_frozen(),
+            servers_may_go: self.servers_may_go(),
+        }
+    }
+
+    /// Takes over what was decided elsewhere. Ends come first: a loop that sees the start of a run that is cut
+    /// already must see that, too.
+    pub fn adopt(&self, decisions: &Decisions) {
+        let store = |cells: &[AtomicU64], values: &[u64]| {
+            cells.iter().zip(values).for_each(|(cell, &value)| cell.store(value, Ordering::Release));
+        };
+        store(&self.ends, &decisions.ends);
+        store(&self.progress, &decisions.progress);
+        self.start.store(decisions.start, Ordering::Release);
+        self.frozen.store(decisions.frozen, Ordering::Release);
+        self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
     }
 
     /// Number of phases.
@@ -51,6 +93,26 @@ impl Timeline {
         self.ends[phase].store(at, Ordering::Release);
     }
 
+    /// Share of the goal that `phase` has reached, 0 to 1: what its factors follow if it has no duration.
+    pub fn progress(&self, phase: usize) -> f64 {
+        f64::from_bits(self.progress[phase].load(Ordering::Acquire))
+    }
+
+    /// Publishes the progress of `phase`.
+    pub fn set_progress(&self, phase: usize, share: f64) {
+        self.progress[phase].store(share.to_bits(), Ordering::Release);
+    }
+
+    /// Whether the working set is frozen.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    /// Freezes the working set for the rest of the run.
+    pub fn freeze(&self) {
+        self.frozen.store(true, Ordering::Release);
+    }
+
     /// Whether servers may close their connections: while robots of this process are still counting, that
     /// would look to them like failures.
     pub fn servers_may_go(&self) -> bool {
@@ -75,4 +137,32 @@ impl Timeline {
 
 fn known(cell: &AtomicU64) -> Option<Nanos> {
     Some(cell.load(Ordering::Acquire)).filter(|&at| at != UNKNOWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_the_same_wherever_they_are_adopted() {
+        let (here, there) = (Timeline::new(3), Timeline::new(3));
+        let same = || {
+            there.adopt(&here.decisions());
+            assert_eq!(there.decisions(), here.decisions());
+        };
+        same();
+        assert_eq!((there.start(), there.end(0), there.is_frozen()), (None, None, false));
+        here.set_start(100);
+        here.set_end(0, 200);
+        here.set_progress(1, 0.25);
+        same();
+        assert_eq!((there.start(), there.end(0), there.end(1)), (Some(100), Some(200), None));
+        assert_eq!((there.progress(0), there.progress(1)), (0.0, 0.25));
+        here.freeze();
+        here.cut(1, 300);
+        here.let_servers_go();
+        same();
+        assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
+        assert!(there.is_frozen() && there.servers_may_go());
+    }
 }

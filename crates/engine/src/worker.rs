@@ -4,68 +4,35 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use polygraph_link::{Link, Nanos, SECOND};
-use polygraph_plan::{PhaseLoad, Schedule};
-use polygraph_robot::{Crew, Pace, Ramp};
-use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Totals};
-use polygraph_traffic::IdSource;
+use polygraph_origin::{Origin, Site};
+use polygraph_plan::Schedule;
+use polygraph_robot::{Crew, Pace};
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
-use crate::listen::accept_all;
+use crate::gauge::{Counts, Gauge};
+use crate::limits;
+use crate::listen::{accept_all, listen};
 use crate::net::Net;
+use crate::pacing::pace;
 use crate::ports::Ports;
+use crate::roles::Role;
 use crate::timeline::Timeline;
 use crate::watch;
 
 /// How often a loop publishes its counts and looks for decisions about phases.
 const GLANCE: Nanos = SECOND / 20;
-
-/// Counts that the coordinator may look at while the loop runs.
-#[derive(Debug, Default)]
-pub struct Gauge {
-    started: AtomicU64,
-    ok: AtomicU64,
-    failed: AtomicU64,
-    fills: AtomicU64,
-    fill_bytes: AtomicU64,
-    connections: AtomicU64,
-}
-
-impl Gauge {
-    /// Transactions so far.
-    pub fn totals(&self) -> Totals {
-        let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
-        Totals {
-            started: load(&self.started),
-            ok: load(&self.ok),
-            failed: load(&self.failed),
-            fills: load(&self.fills),
-            fill_bytes: load(&self.fill_bytes),
-        }
-    }
-
-    /// Connections opened or accepted so far.
-    pub fn connections(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    fn publish(&self, totals: Totals, connections: u64) {
-        let store = |cell: &AtomicU64, value| cell.store(value, Ordering::Relaxed);
-        store(&self.started, totals.started);
-        store(&self.ok, totals.ok);
-        store(&self.failed, totals.failed);
-        store(&self.fills, totals.fills);
-        store(&self.fill_bytes, totals.fill_bytes);
-        store(&self.connections, connections);
-    }
-}
+/// How often somebody who waits for loops to start makes sure that they are still there.
+const READY_CHECK: Duration = Duration::from_millis(100);
 
 /// What a loop hands over at an interval edge.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct HandOver {
     /// Which side the loop belongs to.
     pub side: Side,
@@ -83,6 +50,10 @@ pub struct HandOver {
     pub samples: Vec<Sample>,
     /// Processor time of the loop in the interval.
     pub cpu_ns: u64,
+    /// Id of the process that the loop lives in.
+    pub process: u32,
+    /// Resident memory of that process at the end of the interval, in bytes.
+    pub rss_bytes: u64,
 }
 
 /// Where a loop meets the coordinator.
@@ -96,35 +67,12 @@ pub struct Desk {
     pub filled: Sender<HandOver>,
     /// Used ones come back here to be filled again.
     pub used: Receiver<Box<Block>>,
+    /// Told once, when the loop can start, or why it cannot.
+    pub ready: Sender<Ready>,
 }
 
-/// What a loop does.
-#[derive(Debug)]
-pub enum Role {
-    /// Robots.
-    Robots {
-        /// Their settings.
-        settings: Box<polygraph_robot::Settings>,
-        /// The loop's share of the explicit local ports.
-        ports: Option<Ports>,
-        /// Source of world and transaction ids.
-        ids: IdSource,
-    },
-    /// Origin servers.
-    Origin {
-        /// Settings and this loop's listening socket of each server.
-        sites: Vec<(polygraph_origin::Settings, OwnedFd)>,
-    },
-}
-
-impl Role {
-    fn side(&self) -> Side {
-        match self {
-            Role::Robots { .. } => Side::Client,
-            Role::Origin { .. } => Side::Server,
-        }
-    }
-}
+/// Whether loops can start: nothing to be said, or why not.
+pub type Ready = io::Result<()>;
 
 /// What all loops of a run share.
 #[derive(Clone, Debug)]
@@ -143,7 +91,8 @@ pub struct Frame {
 ///
 /// # Errors
 /// If the thread cannot be started.
-pub fn start(name: String, role: Role, frame: Frame, desk: Desk) -> io::Result<JoinHandle<io::Result<()>>> {
+pub fn start(role: Role, frame: Frame, desk: Desk) -> io::Result<JoinHandle<io::Result<()>>> {
+    let name = format!("{}-{}", role.side().name(), desk.index);
     std::thread::Builder::new().name(name).spawn(move || {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
@@ -151,33 +100,89 @@ pub fn start(name: String, role: Role, frame: Frame, desk: Desk) -> io::Result<J
     })
 }
 
+/// Waits until each of the loops behind `threads`, or of the processes that they stand for, can start.
+///
+/// # Errors
+/// The first that cannot, or has ended without a word.
+pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>>]) -> io::Result<()> {
+    let mut missing = threads.len();
+    while missing > 0 {
+        match ready.recv_timeout(READY_CHECK) {
+            Ok(Ok(())) => missing -= 1,
+            Ok(Err(e)) => return Err(e),
+            Err(_) if threads.iter().any(JoinHandle::is_finished) => {
+                // It may have said why just before it ended.
+                let why = ready.try_iter().find_map(Result::err);
+                return Err(why.unwrap_or_else(|| io::Error::other("an event loop ended before the run")));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// How a thread of a loop, or of a process with loops, has ended; waits for that.
+///
+/// # Errors
+/// What it failed with, or that it panicked.
+pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    let name = thread.thread().name().unwrap_or("an event loop").to_owned();
+    thread.join().unwrap_or_else(|_| Err(io::Error::other(format!("panic in {name}"))))
+}
+
 /// The loop's main task: starts the parties, then keeps time until the last phase has ended.
 async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
     let side = role.side();
     let recorder = Recorder::new();
-    let (net, crew) = match role {
-        Role::Robots { settings, ports, ids } => {
-            let net = Net::new(frame.quantum, ports)?;
-            let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
-            (net, Some(crew))
-        }
-        Role::Origin { sites } => {
-            let net = Net::new(frame.quantum, None)?;
-            for (settings, listener) in sites {
-                serve_all(&net, settings, listener, &recorder);
-            }
-            (net, None)
+    let parties = start_parties(role, &frame, &recorder);
+    let (net, party) = match parties {
+        Ok(parties) => parties,
+        Err(e) => {
+            // Both the one who waits for the start and the one who joins the thread want to know.
+            let _ = desk.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
+            return Err(e);
         }
     };
-    net.spawn(sweep(net.clone(), crew.clone()));
-    let keeper = Keeper { side, net, frame, desk, recorder, crew, connections: 0 };
+    let crew = match &party {
+        Party::Robots(crew) => Some(Rc::clone(crew)),
+        Party::Servers(_) => None,
+    };
+    net.spawn(sweep(net.clone(), crew));
+    // If nobody waits any more, the run is over before it began, which the timeline will tell.
+    let _ = desk.ready.send(Ok(()));
+    let keeper = Keeper { side, net, frame, desk, recorder, party, connections: 0 };
     keeper.keep().await;
     Ok(())
 }
 
+/// Who lives on a loop.
+enum Party {
+    /// Robots that are ready to run.
+    Robots(Rc<Crew<Net>>),
+    /// Servers that listen.
+    Servers(Rc<Origin<Net>>),
+}
+
+fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Party)> {
+    match role {
+        Role::Robots { settings, ports, ids } => {
+            let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
+            let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
+            Ok((net, Party::Robots(crew)))
+        }
+        Role::Origin { house, sites, index } => {
+            let net = Net::new(frame.quantum, None)?;
+            let origin = Origin::new(net.clone(), house, index, recorder.clone());
+            for (server, address) in sites {
+                serve_all(&net, origin.site(server), listen(address)?, recorder);
+            }
+            Ok((net, Party::Servers(origin)))
+        }
+    }
+}
+
 /// Serves every connection that comes in.
-fn serve_all(net: &Net, settings: polygraph_origin::Settings, listener: OwnedFd, recorder: &Recorder) {
-    let site = polygraph_origin::Site::new(net.clone(), settings, recorder.clone());
+fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recorder) {
     let (clock, errors) = (net.clone(), recorder.clone());
     let serving = accept_all(
         net.clone(),
@@ -215,14 +220,15 @@ struct Keeper {
     frame: Frame,
     desk: Desk,
     recorder: Recorder,
-    crew: Option<Rc<Crew<Net>>>,
+    party: Party,
+    /// Connections in the intervals before the current one.
     connections: u64,
 }
 
 impl Keeper {
     async fn keep(mut self) {
         let start = self.wait_for_start().await;
-        if let Some(crew) = &self.crew {
+        if let Party::Robots(crew) = &self.party {
             self.net.spawn(Rc::clone(crew).run(start));
         }
         let mut phase_begin = start;
@@ -252,9 +258,9 @@ impl Keeper {
             };
             phase_begin = end_of_phase;
         }
-        match &self.crew {
-            Some(crew) => crew.set_pace(Pace::STOPPED),
-            None => {
+        match &self.party {
+            Party::Robots(crew) => crew.set_pace(Pace::STOPPED),
+            Party::Servers(_) => {
                 while !self.frame.timeline.servers_may_go() {
                     self.net.sleep_until(self.net.now() + GLANCE / 5).await;
                 }
@@ -276,18 +282,22 @@ impl Keeper {
     }
 
     fn set_pace(&self, phase: usize, begin: Nanos) {
-        let Some(crew) = &self.crew else { return };
-        crew.set_pace(match (self.frame.schedule.phases[phase].load, self.frame.timeline.end(phase)) {
-            (PhaseLoad::Falling, Some(end)) => {
-                Pace { load: Ramp { begin, end, from: 1.0, to: 0.0 }, ..Pace::FULL }
+        let progress = self.frame.timeline.progress(phase);
+        let pace = pace(&self.frame.schedule.phases[phase], begin, progress);
+        match &self.party {
+            Party::Robots(crew) => {
+                crew.set_pace(pace);
+                if self.frame.timeline.is_frozen() {
+                    crew.freeze_working_set();
+                }
             }
-            _ => Pace::FULL,
-        });
+            Party::Servers(origin) => origin.set_special(pace.special.at(self.net.now())),
+        }
     }
 
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
-        self.desk.gauge.publish(self.recorder.totals(), self.connections + opened);
+        self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
     }
 
     fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
@@ -305,6 +315,8 @@ impl Keeper {
             block,
             samples,
             cpu_ns,
+            process: std::process::id(),
+            rss_bytes: limits::resident_bytes(),
         });
     }
 }

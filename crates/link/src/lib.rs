@@ -1,4 +1,4 @@
-//! The seam between the simulated parties and the world: clock, timers, connections, tasks.
+//! The seam between the simulated parties and the world: clock, timers, connections, datagrams, tasks.
 //!
 //! Robots and origins are written against [`Link`] only. The engine implements it with real sockets, one link
 //! per event loop; a simulation implements it with a virtual clock and in-memory connections. Either way a
@@ -50,6 +50,9 @@ pub trait Link: Clone + 'static {
     /// The time of day as an HTTP date, to the second.
     fn http_date(&self) -> [u8; 29];
 
+    /// The time of day in seconds since 1970.
+    fn unix_seconds(&self) -> i64;
+
     /// Completes at `at` or, on a loaded machine, later, never earlier.
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()>;
 
@@ -60,6 +63,21 @@ pub trait Link: Clone + 'static {
     /// # Errors
     /// If the connection cannot be begun for want of a local resource, or is refused at once.
     fn connect(&self, from: Option<std::net::IpAddr>, to: SocketAddr) -> Result<Self::Conn, ConnectError>;
+
+    /// Sends `datagram` over UDP to `server`, from the address `from` if given (its port is chosen by the link), and
+    /// shows what comes back from there to `accept`, one datagram after the other, until that returns
+    /// something. The bytes are in a buffer that belongs to the loop.
+    ///
+    /// # Errors
+    /// `TimedOut` at `until`; otherwise what the system reports, for example that nobody listens there.
+    fn ask<R>(
+        &self,
+        from: Option<std::net::IpAddr>,
+        server: SocketAddr,
+        datagram: &[u8],
+        until: Option<Nanos>,
+        accept: impl FnMut(&[u8]) -> Option<R>,
+    ) -> impl Future<Output = io::Result<R>>;
 
     /// Runs `task` on this loop.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);

@@ -2,26 +2,55 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Error shares are judged only after so many transactions.
 pub const ERROR_RATIO_AFTER: u64 = 1000;
 
-/// What a phase aims at. Meeting one of the positive goals (duration, transactions) ends the phase; reaching
-/// the negative goal (errors) ends the whole test.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a phase aims at. Meeting one of the positive goals (duration, transactions, fill) ends the phase; reaching
+/// the negative goal (errors) ends the whole test (reference: models.md, section 17.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     /// Positive: seconds since the phase began.
     pub duration: Option<f64>,
     /// Positive: transactions ended in the phase, well or badly.
     pub xactions: Option<u64>,
+    /// Positive: bytes of replies that filled the device's cache in the phase: cachable basic misses.
+    pub fill_size: Option<u64>,
     /// Negative: below 1 a share of failed transactions, checked after [`ERROR_RATIO_AFTER`] of them; from 1
     /// on a number of failed transactions.
     pub errors: Option<f64>,
 }
 
+/// The positive goal along which the factors of a phase change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Along {
+    /// Seconds since the phase began.
+    Time(f64),
+    /// Transactions ended in the phase.
+    Xactions(u64),
+    /// Bytes filled in the phase.
+    Fill(u64),
+}
+
 impl Goal {
     /// True if nothing ends the phase but its negative goal or a signal.
     pub fn is_endless(&self) -> bool {
-        self.duration.is_none() && self.xactions.is_none()
+        self.along().is_none()
+    }
+
+    /// The goal that factors follow: the duration if there is one, else transactions, else the fill. `None` in an
+    /// endless phase.
+    pub fn along(&self) -> Option<Along> {
+        let others = || self.xactions.map(Along::Xactions).or(self.fill_size.map(Along::Fill));
+        self.duration.map(Along::Time).or_else(others)
+    }
+
+    /// Whether `xactions` ended transactions or `filled` bytes of the phase meet a positive goal. The duration is
+    /// not asked for: its end is known ahead.
+    pub fn is_met(&self, xactions: u64, filled: u64) -> bool {
+        self.xactions.is_some_and(|goal| xactions >= goal)
+            || self.fill_size.is_some_and(|goal| filled >= goal)
     }
 
     /// Whether `ok` and `failed` transactions of the phase reach the negative goal.
@@ -34,15 +63,22 @@ impl Goal {
         }
     }
 
-    /// The part of the goal that a phase with `share` of the whole gets; the negative goal is the same for all.
+    /// The goal with its positive parts multiplied by `share`, counts to at least 1; the negative goal is the same
+    /// for all.
     #[must_use]
     pub fn part(&self, share: f64) -> Goal {
         Goal {
             duration: self.duration.map(|duration| duration * share),
-            xactions: self.xactions.map(|xactions| ((xactions as f64 * share).round() as u64).max(1)),
+            xactions: self.xactions.map(|xactions| scaled(xactions, share)),
+            fill_size: self.fill_size.map(|bytes| scaled(bytes, share)),
             errors: self.errors,
         }
     }
+}
+
+/// A count multiplied by `factor`, at least 1.
+pub(crate) fn scaled(count: u64, factor: f64) -> u64 {
+    ((count as f64 * factor).round() as u64).max(1)
 }
 
 impl fmt::Display for Goal {
@@ -50,6 +86,7 @@ impl fmt::Display for Goal {
         let mut parts = Vec::new();
         parts.extend(self.xactions.map(|n| format!("{n} transactions")));
         parts.extend(self.duration.map(|s| format!("{s} s")));
+        parts.extend(self.fill_size.map(|bytes| format!("{bytes} bytes filled")));
         parts.extend(self.errors.map(|e| match e < 1.0 {
             true => format!("fail at {:.0} % errors", e * 100.0),
             false => format!("fail at {e} errors"),
@@ -61,6 +98,23 @@ impl fmt::Display for Goal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positive_goals() {
+        let goal = |duration, xactions, fill_size| Goal { duration, xactions, fill_size, errors: Some(0.5) };
+        for (goal, along) in [
+            (goal(None, None, None), None),
+            (goal(Some(2.0), Some(5), Some(7)), Some(Along::Time(2.0))),
+            (goal(None, Some(5), Some(7)), Some(Along::Xactions(5))),
+            (goal(None, None, Some(7)), Some(Along::Fill(7))),
+        ] {
+            assert_eq!((goal.along(), goal.is_endless()), (along, along.is_none()), "{goal}");
+        }
+        let both = goal(Some(2.0), Some(5), Some(7));
+        for (xactions, filled, met) in [(0, 0, false), (4, 6, false), (5, 0, true), (0, 7, true)] {
+            assert_eq!(both.is_met(xactions, filled), met, "{xactions} {filled}");
+        }
+    }
 
     #[test]
     fn negative_goals() {

@@ -2,19 +2,24 @@
 //!
 //! * [`values`]: the value grammar of the command lines (`80p`, `250/sec`, `norm:3s,1.5s`).
 //! * [`goal`]: when a phase has done its work, and when the test has failed.
+//! * [`factor`]: how much of the configured behaviour is in force in a phase.
+//! * [`offered`]: the hit ratio that robots offer.
 //! * [`phases`]: the phases of a test in order.
-//! * [`mod@adopt`]: from a workload to what the engine runs today.
+//! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
 
 pub mod adopt;
+pub mod factor;
 pub mod goal;
+pub mod offered;
 pub mod phases;
 pub mod predict;
 pub mod test;
 pub mod values;
 
-pub use adopt::{Unsupported, adopt};
-pub use goal::Goal;
-pub use phases::{Phase, PhaseLoad, Schedule};
-pub use test::Test;
+pub use adopt::{Obstacle, Outside, adopt};
+pub use factor::{Factor, Factors};
+pub use goal::{Along, Goal};
+pub use phases::{Phase, Schedule, WorkingSetLimit};
+pub use test::{Servers, Site, Test};

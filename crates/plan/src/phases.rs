@@ -1,20 +1,13 @@
 //! The phases of a test in order.
 
 use polygraph_stats::PhasePlan;
+use serde::{Deserialize, Serialize};
 
-use crate::goal::Goal;
-
-/// How much of the load is launched in a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PhaseLoad {
-    /// All of it.
-    Full,
-    /// Falling linearly to nothing over the duration of the phase.
-    Falling,
-}
+use crate::factor::{Factor, Factors};
+use crate::goal::{Goal, scaled};
 
 /// A stretch of the test with a goal of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Name in logs and reports.
     pub name: String,
@@ -24,16 +17,33 @@ pub struct Phase {
     pub log_stats: bool,
     /// When it ends.
     pub goal: Goal,
-    /// The load.
-    pub load: PhaseLoad,
+    /// How much of the configured behaviour is in force, inherited values filled in: a phase begins with what was
+    /// planned for the end of the one before it, even if that ended before its ramps did.
+    pub factors: Factors,
+    /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
+    pub wait_wss_freeze: bool,
+}
+
+/// When the working set stops growing (reference: models.md, section 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum WorkingSetLimit {
+    /// So many seconds after the start of the run.
+    After(f64),
+    /// With so many objects filled since the start of the run.
+    Fill(u64),
 }
 
 /// The phases of a test.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// In order, at least one.
     pub phases: Vec<Phase>,
+    /// When the working set freezes; `None`: it grows to the end.
+    pub working_set: Option<WorkingSetLimit>,
 }
+
+/// Loads that differ by less than this share count as equal when the primary phase is chosen.
+const EQUAL_LOADS: f64 = 0.01;
 
 /// Share of a 1.x run that only warms things up (reference: PolyMix-1).
 const WARM_SHARE: f64 = 0.1;
@@ -42,25 +52,53 @@ impl Schedule {
     /// The phases of a 1.x run with the given goal: `warm` for a tenth of it, `meas` for the rest, then
     /// `cool` for `cool` seconds, if any. Without a positive goal there is only an endless `meas`.
     pub fn classic(goal: Goal, cool: Option<f64>) -> Schedule {
-        let phase = |name: &str, primary, goal, load| Phase {
+        let phase = |name: &str, primary, goal| Phase {
             name: name.into(),
             primary,
             log_stats: true,
             goal,
-            load,
+            ..Phase::default()
         };
         let mut phases = Vec::new();
         if goal.is_endless() {
-            phases.push(phase("meas", true, goal, PhaseLoad::Full));
+            phases.push(phase("meas", true, goal));
         } else {
-            phases.push(phase("warm", false, goal.part(WARM_SHARE), PhaseLoad::Full));
-            phases.push(phase("meas", true, goal.part(1.0 - WARM_SHARE), PhaseLoad::Full));
+            phases.push(phase("warm", false, goal.part(WARM_SHARE)));
+            phases.push(phase("meas", true, goal.part(1.0 - WARM_SHARE)));
         }
         if let Some(seconds) = cool.filter(|&seconds| seconds > 0.0) {
             let goal = Goal { duration: Some(seconds), ..Goal::default() };
-            phases.push(phase("cool", false, goal, PhaseLoad::Falling));
+            let factors = Factors { load: Factor { beg: 1.0, end: 0.0 }, ..Factors::ONE };
+            phases.push(Phase { factors, ..phase("cool", false, goal) });
         }
-        Schedule { phases }
+        Schedule { phases, working_set: None }
+    }
+
+    /// Marks the phase that results are taken from, if none is marked: of the logged phases whose load is the
+    /// highest within 1 % the last one (reference: workloads.md, section 12.2).
+    pub fn choose_primary(&mut self) {
+        let logged = || self.phases.iter().filter(|phase| phase.log_stats);
+        let highest = logged().map(|phase| phase.factors.mean_load()).fold(0.0, f64::max);
+        if highest == 0.0 || self.phases.iter().any(|phase| phase.primary) {
+            return;
+        }
+        let is_top =
+            |phase: &Phase| phase.log_stats && phase.factors.mean_load() >= highest * (1.0 - EQUAL_LOADS);
+        if let Some(last) = self.phases.iter_mut().rfind(|phase| is_top(phase)) {
+            last.primary = true;
+        }
+    }
+
+    /// The schedule made shorter or longer: durations, transactions, fills and the limit of the working set are
+    /// multiplied by `factor` (positive), counts to at least 1. Error goals, factors and names stay.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Schedule {
+        let phases = self.phases.iter().map(|phase| Phase { goal: phase.goal.part(factor), ..phase.clone() });
+        let working_set = self.working_set.map(|limit| match limit {
+            WorkingSetLimit::After(seconds) => WorkingSetLimit::After(seconds * factor),
+            WorkingSetLimit::Fill(count) => WorkingSetLimit::Fill(scaled(count, factor)),
+        });
+        Schedule { phases: phases.collect(), working_set }
     }
 
     /// What a log says about the phases.
@@ -73,6 +111,7 @@ impl Schedule {
                 log_stats: phase.log_stats,
                 duration_s: phase.goal.duration,
                 xactions: phase.goal.xactions,
+                fill_bytes: phase.goal.fill_size,
             })
             .collect()
     }
@@ -89,11 +128,61 @@ mod tests {
 
     #[test]
     fn an_hour_is_six_minutes_of_warm_up_and_54_of_measurement() {
-        let goal = Goal { duration: Some(3600.0), xactions: None, errors: Some(0.3) };
+        let goal = Goal { duration: Some(3600.0), errors: Some(0.3), ..Goal::default() };
         let schedule = Schedule::classic(goal, Some(60.0));
         let names: Vec<_> = schedule.phases.iter().map(|p| (p.name.as_str(), p.goal.duration)).collect();
         assert_eq!(names, [("warm", Some(360.0)), ("meas", Some(3240.0)), ("cool", Some(60.0))]);
         assert_eq!(schedule.duration(), Some(3660.0));
         assert_eq!(Schedule::classic(Goal::default(), None).phases.len(), 1);
+    }
+
+    #[test]
+    fn without_a_mark_the_last_of_the_busiest_logged_phases_is_primary() {
+        // Load at both ends, logged, and the phase that is chosen.
+        type Row = (f64, f64, bool);
+        let rows: [(&[Row], Option<usize>); 6] = [
+            (
+                &[(0.0, 0.5, true), (0.5, 0.5, true), (1.0, 1.0, true), (1.0, 1.0, true), (1.0, 0.0, true)],
+                Some(3),
+            ),
+            (&[(1.0, 1.0, true), (0.995, 0.995, true), (0.98, 0.98, true)], Some(1)),
+            (&[(1.0, 1.0, false), (0.1, 0.1, true)], Some(1)),
+            (&[(0.1, 0.1, true), (0.1, 1.0, true)], Some(1)),
+            (&[(1.0, 1.0, false)], None),
+            (&[(0.0, 0.0, true)], None),
+        ];
+        for (phases, primary) in rows {
+            let phase = |&(beg, end, log_stats): &Row| Phase {
+                log_stats,
+                factors: Factors { load: Factor { beg, end }, ..Factors::ONE },
+                ..Phase::default()
+            };
+            let mut schedule = Schedule { phases: phases.iter().map(phase).collect(), working_set: None };
+            schedule.choose_primary();
+            let marked: Vec<usize> = (0..phases.len()).filter(|&at| schedule.phases[at].primary).collect();
+            assert_eq!(marked, Vec::from_iter(primary), "{phases:?}");
+        }
+        let marked = Phase { primary: true, ..Phase::default() };
+        let busy = Phase { log_stats: true, ..Phase::default() };
+        let mut schedule = Schedule { phases: vec![marked, busy], working_set: None };
+        schedule.choose_primary();
+        assert!(!schedule.phases[1].primary, "a mark is not overruled");
+    }
+
+    #[test]
+    fn scaling_changes_lengths_alone() {
+        let goal =
+            Goal { duration: Some(600.0), xactions: Some(30), fill_size: Some(1 << 30), errors: Some(0.3) };
+        let phase = Phase { name: "fill".into(), goal, wait_wss_freeze: true, ..Phase::default() };
+        let schedule = |working_set| Schedule { phases: vec![phase.clone()], working_set: Some(working_set) };
+        let short = schedule(WorkingSetLimit::Fill(5_000)).scaled(0.01);
+        let goal =
+            Goal { duration: Some(6.0), xactions: Some(1), fill_size: Some(10_737_418), errors: Some(0.3) };
+        assert_eq!(short.phases, [Phase { goal, ..phase.clone() }]);
+        assert_eq!(short.working_set, Some(WorkingSetLimit::Fill(50)));
+        let shorter = schedule(WorkingSetLimit::Fill(5)).scaled(0.01).working_set;
+        assert_eq!(shorter, Some(WorkingSetLimit::Fill(1)));
+        let time = schedule(WorkingSetLimit::After(4.0)).scaled(2.5).working_set;
+        assert_eq!(time, Some(WorkingSetLimit::After(10.0)));
     }
 }

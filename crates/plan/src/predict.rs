@@ -16,7 +16,9 @@ use polygraph_pgl::value::significant;
 use polygraph_pgl::{Code, Diagnostic, Workload};
 use serde::Serialize;
 
-pub use phases::{Factor, PhasePlan};
+pub use crate::factor::Factor;
+pub use phases::PhasePlan;
+pub(crate) use traffic::direct;
 pub use traffic::{Load, Mix};
 
 /// The plan of a workload as a reader wants it.

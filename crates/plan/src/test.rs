@@ -1,110 +1,111 @@
 //! A test as the engine runs it, whatever it was made from: options of the command line or a workload.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use polygraph_traffic::{Distr, Popularity};
+use polygraph_origin::settings::Farm;
+use polygraph_robot::{Field, Load, Profile};
+use polygraph_traffic::Distr;
 
 use crate::phases::Schedule;
 
 /// A test.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Test {
     /// Name of the workload, for example `PolyMix-1`.
     pub name: String,
-    /// The client side.
-    pub robots: Robots,
-    /// The server side.
-    pub servers: Servers,
-    /// What replies carry.
-    pub content: Content,
-    /// Version of HTTP messages: 0 for 1.0, 1 for 1.1.
-    pub http_minor: u8,
+    /// Kinds of robots; none if the client side is somebody else's business.
+    pub robots: Vec<Arc<Profile>>,
+    /// What all robots have in common: the visible servers, and the contents, which servers share.
+    pub field: Arc<Field>,
+    /// Kinds of servers.
+    pub servers: Vec<Servers>,
     /// The phases.
     pub schedule: Schedule,
-}
-
-/// When robots send.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rate {
-    /// A Poisson stream of all robots together, in requests per second.
-    Open(f64),
-    /// Each robot after its previous transaction and a pause in seconds.
-    BestEffort(Option<Distr>),
-}
-
-/// All robots; they differ in nothing but their addresses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Robots {
-    /// How many.
-    pub count: usize,
-    /// Their addresses in turn; empty: the system chooses.
-    pub addresses: Vec<IpAddr>,
-    /// When they send.
-    pub rate: Rate,
     /// The load rises over so many seconds.
     pub launch_window: f64,
-    /// Share of requests that ask for an object again.
-    pub recurrence: f64,
-    /// Which object is asked for again.
-    pub popularity: Popularity,
-    /// Age in seconds from which on an object may be asked for again.
-    pub settle: f64,
-    /// Requests per connection.
-    pub requests_per_connection: Distr,
-    /// Lifetime of transactions in seconds.
-    pub lifetime: Option<f64>,
-    /// The proxy, `host:port`.
-    pub proxy: Option<String>,
-    /// The servers that robots ask, `host:port` as in URLs.
-    pub origins: Vec<String>,
+    /// Names of visible servers with the addresses behind them, for a name server.
+    pub names: Vec<(String, Vec<IpAddr>)>,
+    /// What the user should know: parts of the workload that change nothing on the wire here.
+    pub notes: Vec<String>,
 }
 
-impl Robots {
-    /// The robots of a test whose client side is somebody else's business.
-    pub fn none() -> Robots {
-        Robots {
-            count: 0,
-            addresses: Vec::new(),
-            rate: Rate::BestEffort(None),
-            launch_window: 0.0,
-            recurrence: 0.0,
-            popularity: Popularity::Unif,
-            settle: 0.0,
-            requests_per_connection: Distr::Const(1.0),
-            lifetime: None,
-            proxy: None,
-            origins: Vec::new(),
+/// Servers of one kind.
+#[derive(Clone, Debug)]
+pub struct Servers {
+    /// What they do.
+    pub farm: Farm,
+    /// Where they are.
+    pub sites: Vec<Site>,
+}
+
+/// A place of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Where it listens; port 0 for a free one.
+    pub listen: SocketAddr,
+    /// The names, as `host:port`, by which robots know it; none: any name.
+    pub names: Vec<String>,
+}
+
+impl Test {
+    /// Number of robots.
+    pub fn robot_count(&self) -> usize {
+        self.robots.iter().map(|profile| profile.count).sum()
+    }
+
+    /// Requests per second of all robots at full load; `None` if some go as fast as replies let them.
+    pub fn full_rate(&self) -> Option<f64> {
+        self.robots.iter().map(|profile| rate(profile)).sum()
+    }
+
+    /// Requests per second at the busiest moment of the schedule; `None` if that depends on replies.
+    pub fn peak_rate(&self) -> Option<f64> {
+        let busiest = self.schedule.phases.iter().map(|phase| {
+            let factors = phase.factors;
+            (factors.populus.beg * factors.load.beg).max(factors.populus.end * factors.load.end)
+        });
+        Some(self.full_rate()? * busiest.fold(0.0, f64::max))
+    }
+
+    /// Sends all robots through proxies, one after another: requests carry absolute URLs.
+    pub fn through_proxies(&mut self, proxies: &[SocketAddr]) {
+        for profile in &mut self.robots {
+            Arc::make_mut(profile).proxies = proxies.to_vec();
+        }
+    }
+
+    /// Lets `device` pose as all visible servers: robots connect there, and requests name the visible servers in
+    /// `Host`. That is how surrogates and balancers are tested.
+    pub fn through_surrogate(&mut self, device: SocketAddr) {
+        for profile in &mut self.robots {
+            // The device's address is known; there is no name to look up.
+            Arc::make_mut(profile).dns = None;
+        }
+        for server in &mut Arc::make_mut(&mut self.field).servers {
+            server.addresses = vec![device];
         }
     }
 }
 
-/// All servers; they differ in nothing but their addresses.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Servers {
-    /// Where they listen.
-    pub listen: Vec<SocketAddr>,
-    /// Delay in seconds before the first byte of a reply.
-    pub think: Option<Distr>,
-    /// Requests per connection.
-    pub requests_per_connection: Distr,
-    /// An idle connection is closed after so many seconds.
-    pub idle_timeout: Option<f64>,
-}
-
-/// The one content type.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Content {
-    /// Reply sizes in bytes; `None` if this side does not know them.
-    pub size: Option<Distr>,
-    /// Share of cachable objects.
-    pub cachable: f64,
+/// Requests per second of all robots of a kind.
+pub(crate) fn rate(profile: &Profile) -> Option<f64> {
+    let each = match &profile.load {
+        Load::Open { rate } => *rate,
+        Load::Gaps(gaps) => Some(gaps.mean()).filter(|mean| *mean > 0.0).map(f64::recip)?,
+        Load::Closed { .. } => return None,
+        Load::Passive => 0.0,
+    };
+    Some(each * profile.count as f64)
 }
 
 /// A device gets so many seconds more than the servers think before it must have an object.
 const SETTLE_MARGIN: f64 = 0.25;
 
 /// The age in seconds from which on objects may be asked for again: what nearly all replies of servers with this
-/// think time need to arrive.
-pub fn settle_time(think: Option<&Distr>) -> f64 {
-    think.map_or(0.0, Distr::high) + SETTLE_MARGIN
+/// think time need to arrive. Objects inside containers are asked for after these, so with them it takes twice as
+/// long until everything has arrived.
+pub fn settle_time(think: Option<&Distr>, embedded: bool) -> f64 {
+    let replies = if embedded { 2.0 } else { 1.0 };
+    replies * think.map_or(0.0, Distr::high) + SETTLE_MARGIN
 }

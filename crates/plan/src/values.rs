@@ -204,6 +204,7 @@ pub fn goal(text: &str) -> Result<Goal, String> {
         [xactions, duration, errors] => {
             let absent = |text: &str| text == "-1" || is_none(text);
             Ok(Goal {
+                fill_size: None,
                 xactions: whole_or_none(xactions)
                     .ok_or_else(|| wrong(format!("`{xactions}` is not a number of transactions")))?,
                 duration: match absent(duration) {
@@ -349,11 +350,14 @@ mod tests {
 
     #[test]
     fn goals() {
-        let paper = Goal { xactions: None, duration: Some(3600.0), errors: Some(0.30) };
+        let paper = Goal { duration: Some(3600.0), errors: Some(0.30), ..Goal::default() };
         assert_eq!(goal("-1:1hr:0.30"), Ok(paper));
         assert_eq!(goal("1hr"), Ok(Goal { duration: Some(3600.0), ..Goal::default() }));
         assert_eq!(goal("5000"), Ok(Goal { xactions: Some(5000), ..Goal::default() }));
-        assert_eq!(goal("100:-1:10"), Ok(Goal { xactions: Some(100), duration: None, errors: Some(10.0) }));
+        assert_eq!(
+            goal("100:-1:10"),
+            Ok(Goal { xactions: Some(100), errors: Some(10.0), ..Goal::default() })
+        );
         for text in ["", "1hr:0.3", "a:1hr:0.3", "-1:soon:0.3", "-1:1hr:lots"] {
             assert!(goal(text).is_err(), "{text}");
         }

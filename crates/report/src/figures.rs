@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use polygraph_stats::{Block, Class, ErrorKind, Hist, Level};
+use polygraph_stats::{Block, Class, ErrorKind, Hist, Level, Tally};
 
 use crate::scope::Scope;
 
@@ -116,6 +116,11 @@ const FILL: &[Class] = &[Class::Miss];
 const UNCACHABLE: &[Class] = &[Class::Uncachable];
 const CACHABLE: &[Class] = &[Class::Hit, Class::Miss];
 
+mod wire;
+
+pub(crate) use wire::SPECIAL;
+pub use wire::of_contents;
+
 /// Collects the table.
 #[derive(Default)]
 struct Table(Vec<Figure>);
@@ -177,6 +182,14 @@ impl Table {
         }
     }
 
+    /// Response time from the due start of some classes.
+    fn due(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
+        let what = format!("response time from the due start, {what}");
+        self.hist(&format!("{prefix}.due_rptm"), &what, Unit::Ms, 1e-3, move |scope| {
+            scope.over(classes, |stats| &stats.due_rptm_us)
+        });
+    }
+
     /// Response time and size of some classes.
     fn class(&mut self, prefix: &str, what: &str, classes: &'static [Class]) {
         self.hist(
@@ -187,19 +200,28 @@ impl Table {
             move |scope| scope.over(classes, |stats| &stats.rptm_us),
         );
         self.hist(
-            &format!("{prefix}.due_rptm"),
-            &format!("response time from the due start, {what}"),
-            Unit::Ms,
-            1e-3,
-            move |scope| scope.over(classes, |stats| &stats.due_rptm_us),
-        );
-        self.hist(
             &format!("{prefix}.size"),
             &format!("reply size of {what}"),
             Unit::Bytes,
             1.0,
             move |scope| scope.over(classes, |stats| &stats.size),
         );
+    }
+
+    /// A count and its volume, under the names of an aggregate of sizes.
+    fn pair(
+        &mut self,
+        prefix: &str,
+        what: &str,
+        pick: impl Fn(&Scope) -> Tally + Send + Sync + Clone + 'static,
+    ) {
+        let count = pick.clone();
+        self.one(&format!("{prefix}.size.count"), Unit::Count, &format!("number of {what}"), move |s| {
+            Some(count(s).count as f64)
+        });
+        self.one(&format!("{prefix}.size.sum"), Unit::Bytes, &format!("reply bytes of {what}"), move |s| {
+            Some(pick(s).bytes as f64)
+        });
     }
 
     fn level(&mut self, started: &str, level: &str, what: &str, pick: fn(&Block) -> &Level) {
@@ -313,8 +335,12 @@ fn dotted(table: &mut Table) {
     t.hist("baseline.rptm", "response time of all transactions", Ms, 1e-3, |s| s.all.rptm_us.clone());
     t.hist("baseline.due_rptm", "response time from the due start", Ms, 1e-3, |s| s.all.due_rptm_us.clone());
     t.hist("baseline.rep.size", "reply size of all transactions", Bytes, 1.0, |s| s.all.size.clone());
-    t.hist("rep.rptm", "response time of all replies", Ms, 1e-3, |s| s.all.rptm_us.clone());
-    t.hist("rep.size", "size of all replies", Bytes, 1.0, |s| s.all.size.clone());
+    t.hist("rep.rptm", "response time of all replies, without aborted ones", Ms, 1e-3, |s| {
+        s.over(wire::REPLIES, |stats| &stats.rptm_us)
+    });
+    t.hist("rep.size", "size of all replies, without aborted ones", Bytes, 1.0, |s| {
+        s.over(wire::REPLIES, |stats| &stats.size)
+    });
     t.one("rep.bwidth", Mbps, "reply bytes of good transactions per second", |s| {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
@@ -323,7 +349,7 @@ fn dotted(table: &mut Table) {
     t.one(
         "offered.hit.size.count",
         Count,
-        "good transactions that a perfect cache would have answered",
+        "basic transactions that a perfect cache would have answered",
         |s| Some(s.block.offered_hits.count as f64),
     );
     t.one("offered.hit.size.sum", Bytes, "reply bytes of offered hits", |s| {
@@ -333,17 +359,27 @@ fn dotted(table: &mut Table) {
     t.alias("hit.ratio.byte", "rep_bhr");
     t.class("hit", "hits", HIT);
     t.class("miss", "replies that are no hits", NOT_HIT);
-    t.one("cachable.ratio.obj", Percent, "share of replies that are hits or cachable misses", |s| {
-        let cachable: u64 = CACHABLE.iter().map(|&class| s.block.class(class).size.count()).sum();
-        percent(cachable as f64, s.block.ok_count() as f64)
+    t.one("cachable.ratio.obj", Percent, "share of basic replies that are hits or cachable misses", |s| {
+        percent(s.block.count_of(CACHABLE) as f64, s.block.count_of(&Class::BASIC) as f64)
     });
-    t.one("cachable.ratio.byte", Percent, "share of reply bytes that are hits or cachable misses", |s| {
-        let cachable: f64 = CACHABLE.iter().map(|&class| s.block.class(class).size.sum()).sum();
-        percent(cachable, s.block.ok_bytes())
-    });
+    t.one(
+        "cachable.ratio.byte",
+        Percent,
+        "share of basic reply bytes that are hits or cachable misses",
+        |s| percent(s.block.bytes_of(CACHABLE), s.block.bytes_of(&Class::BASIC)),
+    );
     t.class("cachable", "hits and cachable misses", CACHABLE);
     t.class("uncachable", "uncachable replies", UNCACHABLE);
     t.class("fill", "cachable misses", FILL);
+    for (prefix, what, classes) in [
+        ("hit", "hits", HIT),
+        ("miss", "replies that are no hits", NOT_HIT),
+        ("fill", "cachable misses", FILL),
+    ] {
+        t.due(prefix, what, classes);
+    }
+    wire::misses(t);
+    wire::classes(t);
     t.level("xact", "xact", "transactions", |block| &block.xacts);
     t.one("ok_xact.count", Count, "transactions that ended well", |s| Some(s.block.ok_count() as f64));
     t.one("ok_xact.rate", PerSecond, "transactions that ended well per second", |s| {
@@ -358,6 +394,7 @@ fn dotted(table: &mut Table) {
     t.level("baseline", "baseline", "transactions", |block| &block.xacts);
     t.hist("conn.ttl", "lifetime of closed connections", Ms, 1e-3, |s| s.block.conn_ttl_us.clone());
     t.hist("conn.use", "transactions of closed connections", Things, 1.0, |s| s.block.conn_uses.clone());
+    wire::exchange(t);
     t.one("so_read.size.sum", Bytes, "bytes read from sockets", |s| Some(s.block.bytes_read as f64));
     t.one("so_write.size.sum", Bytes, "bytes written to sockets", |s| Some(s.block.bytes_written as f64));
     t.one("errors.count", Count, "errors, those that were only noted included", |s| {
@@ -366,6 +403,7 @@ fn dotted(table: &mut Table) {
     t.one("errors.noted.count", Count, "errors of transactions that ended well nevertheless", |s| {
         Some(s.block.noted_count() as f64)
     });
+    wire::verification(t);
     for kind in ErrorKind::all() {
         let text = format!("errors {}: {}", kind.number(), kind.text());
         t.one(&format!("errors.{}.count", kind.name()), Count, &text, move |s| {

@@ -118,8 +118,10 @@ pub struct Sample {
     pub at_s: f64,
     /// Its class.
     pub kind: ErrorKind,
-    /// What was seen.
+    /// What was seen, in one line.
     pub detail: String,
+    /// Facts of both sides by name.
+    pub facts: Vec<(String, String)>,
 }
 
 /// Examples kept of each class of errors.
@@ -336,8 +338,9 @@ fn samples(logs: &[&Log], start_unix_ns: u64) -> Vec<Sample> {
     for log in logs {
         let offset = offset_s(log, start_unix_ns);
         for record in &log.log.records {
-            if let Record::ErrorSample { at_ns, kind, detail, .. } = record {
-                all.push(Sample { at_s: offset + *at_ns as f64 * 1e-9, kind: *kind, detail: detail.clone() });
+            if let Record::ErrorSample { at_ns, kind, detail, facts } = record {
+                let at_s = offset + *at_ns as f64 * 1e-9;
+                all.push(Sample { at_s, kind: *kind, detail: detail.clone(), facts: facts.clone() });
             }
         }
     }

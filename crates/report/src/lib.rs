@@ -9,11 +9,13 @@
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
 pub mod console;
+pub mod correctness;
 pub mod figures;
 pub mod fold;
 pub mod html;
 pub mod lr;
 pub mod lx;
+pub mod misses;
 pub mod scope;
 pub mod series;
 pub mod summary;

@@ -80,6 +80,7 @@ fn header(out: &mut String, header: &Header) {
         let goals: Vec<String> = [
             plan.duration_s.map(duration),
             plan.xactions.map(|n| format!("{n} transactions")),
+            plan.fill_bytes.map(|n| format!("{n} bytes filled")),
             plan.primary.then(|| "primary".to_owned()),
         ]
         .into_iter()
@@ -126,8 +127,12 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
         Record::Comment { at_ns, level, text } => {
             (*level <= options.verbosity).then(|| stamp(*at_ns as f64 * 1e-9) + text)
         }
-        Record::ErrorSample { at_ns, kind, detail, .. } => {
-            said(*at_ns, format!("error: ({}) {}: {detail}", kind.number(), kind.text()))
+        Record::ErrorSample { at_ns, kind, detail, facts } => {
+            let mut text = format!("error: ({}) {}: {detail}", kind.number(), kind.text());
+            for (name, value) in facts {
+                let _ = write!(text, "\n        {name}: {value}");
+            }
+            said(*at_ns, text)
         }
         Record::End { at_ns, reason, unfinished } => {
             said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))

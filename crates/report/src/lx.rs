@@ -7,8 +7,9 @@ use polygraph_stats::Side;
 use serde_json::{Map, Value, json};
 
 use crate::figures::{self, Figure};
-use crate::fold::{FoldError, Log, fold_phases, of_side};
+use crate::fold::{FoldError, Log, fold, fold_phases, of_side};
 use crate::scope::Scope;
+use crate::{correctness, misses};
 
 /// Which logs to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,8 +112,9 @@ const PAPER: [&str; 9] = [
 /// If a side, phase or figure does not exist.
 pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     let (_, scope) = scope(logs, options)?;
+    let contents = contents(logs);
     let mut out = String::new();
-    for figure in select(&options.objects)? {
+    for figure in select(&options.objects, &contents)? {
         let value = figure.print(figure.of(&scope).unwrap_or(-1.0));
         if options.values_only {
             let _ = writeln!(out, "{value}");
@@ -123,15 +125,27 @@ pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     Ok(out)
 }
 
-/// The same as a JSON object: `{"phases": [...], "figures": {name: value}}`. Undefined values are null.
+/// The same as a JSON object: `{"phases": [...], "figures": {name: value}}`. Undefined values are null. If all
+/// figures are asked for, `correctness` holds findings with examples, and `missed_hits` why hits were missed.
 ///
 /// # Errors
 /// If a side, phase or figure does not exist.
 pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     let (phases, scope) = scope(logs, options)?;
-    let values: Map<String, Value> =
-        select(&options.objects)?.into_iter().map(|f| (f.name.clone(), json!(f.of(&scope)))).collect();
-    let text = serde_json::to_string_pretty(&json!({ "phases": phases, "figures": values }));
+    let contents = contents(logs);
+    let values: Map<String, Value> = select(&options.objects, &contents)?
+        .into_iter()
+        .map(|f| (f.name.clone(), json!(f.of(&scope))))
+        .collect();
+    let mut all = json!({ "phases": phases, "figures": values });
+    if wants_all(&options.objects) {
+        let facts = fold(logs)?;
+        all["correctness"] = correctness::of_run(&facts).json();
+        if let Some(story) = misses::explain(&facts) {
+            all["missed_hits"] = json!(story.sentences);
+        }
+    }
+    let text = serde_json::to_string_pretty(&all);
     Ok(text.expect("names are strings and values are numbers") + "\n")
 }
 
@@ -140,7 +154,7 @@ pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
 /// # Errors
 /// If a figure does not exist.
 pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
-    let figures = select(objects)?;
+    let figures = select(objects, &[])?;
     let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for figure in figures {
@@ -185,16 +199,25 @@ fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxEr
     Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
 }
 
+fn wants_all(objects: &[String]) -> bool {
+    objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"))
+}
+
+/// The figures of the kinds of content that the logs name.
+fn contents(logs: &[Log]) -> Vec<Figure> {
+    let names = logs.iter().map(|log| &log.log.header.contents).max_by_key(|names| names.len());
+    figures::of_contents(names.map_or(&[], Vec::as_slice))
+}
+
 /// The figures that are asked for, in the order of the table; if all are, the [`PAPER`]'s come last.
-fn select(objects: &[String]) -> Result<Vec<&'static Figure>, LxError> {
-    let all = objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"));
-    if let Some(unknown) =
-        objects.iter().find(|wanted| !all && !figures::all().iter().any(|f| matches(&f.name, wanted)))
-    {
+fn select<'a>(objects: &[String], contents: &'a [Figure]) -> Result<Vec<&'a Figure>, LxError> {
+    let all = wants_all(objects);
+    let known = || figures::all().iter().chain(contents);
+    if let Some(unknown) = objects.iter().find(|wanted| !all && !known().any(|f| matches(&f.name, wanted))) {
         return Err(LxError::NoSuchObject { wanted: unknown.clone(), near: near(unknown) });
     }
     let wanted = |name: &str| all || objects.iter().any(|object| matches(name, object));
-    let mut selected: Vec<_> = figures::all().iter().filter(|figure| wanted(&figure.name)).collect();
+    let mut selected: Vec<_> = known().filter(|figure| wanted(&figure.name)).collect();
     if all {
         selected.sort_by_key(|figure| PAPER.contains(&figure.name.as_str()));
     }

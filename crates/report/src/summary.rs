@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::figures::value;
 use crate::fold::RunFacts;
-use crate::text::{duration, ms, number};
+use crate::text::{duration, ms, number, times};
 use crate::verdict::Weight;
+use crate::{correctness, misses};
 
 /// Verdict with reasons, load, response time, hit ratio, errors, and where things are: `places` are pairs of
 /// what and where, for example `("report", path)`.
@@ -54,6 +55,22 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
                 ),
             );
         }
+        if let Some(story) = misses::explain(facts) {
+            story.sentences.into_iter().take(2).enumerate().for_each(|(i, sentence)| {
+                row(if i == 0 { "missed hits" } else { "" }, sentence);
+            });
+        }
+        if headline.scope.block.pages.parts.count() > 0 {
+            row(
+                "pages",
+                format!(
+                    "{}, {} replies each, mean {}",
+                    fixed("page.parts.count", 0),
+                    fixed("page.parts.mean", 1),
+                    ms(figure("page.rptm.mean"))
+                ),
+            );
+        }
         let ended = number(Some(headline.scope.ended_count() as f64), 0);
         let most = headline
             .scope
@@ -62,9 +79,17 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
             .iter()
             .filter(|(kind, _)| kind.fails())
             .max_by_key(|(_, count)| *count)
-            .map_or_else(String::new, |(kind, count)| format!("; {count} times: {}", kind.text()));
+            .map_or_else(String::new, |(kind, count)| format!("; {}: {}", times(count), kind.text()));
         let (count, percent) = (fixed("err_cnt", 0), fixed("err_pct", 2));
         row("errors", format!("{count} of {ended} transactions, {percent} %{most}"));
+    }
+    if facts.client.is_some() {
+        let found = correctness::of_run(facts);
+        row("correctness", found.conclusion());
+        for finding in found.findings.iter().take(3) {
+            let (kind, side) = (finding.kind, finding.side.name());
+            row("", format!("({}) {}: {} ({side})", kind.number(), kind.text(), times(finding.count)));
+        }
     }
     for (what, place) in places {
         row(what, place.display().to_string());

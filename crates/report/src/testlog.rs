@@ -1,7 +1,11 @@
 //! Plausible logs for tests: a small simulation of robots, a device and servers, written in the real format.
 
+use polygraph_stats::error::Sides;
 use polygraph_stats::record::{EndReason, Header, Interval, PhasePlan, Record, Side};
-use polygraph_stats::{Block, Class, ErrorKind, LogReader, LogWriter, ReadLog};
+use polygraph_stats::sample::fact;
+use polygraph_stats::{
+    Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogReader, LogWriter, MissCause, ReadLog,
+};
 
 use crate::fold::Log;
 
@@ -28,6 +32,13 @@ pub struct Run {
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
     pub error: Option<(usize, ErrorKind)>,
+    /// And every m-th this one.
+    pub second_error: Option<(usize, ErrorKind)>,
+    /// The robots compare bodies.
+    pub verify: bool,
+    /// Transactions of all classes, pages, kinds of content, look-ups and whatever else the models have; and a
+    /// cache that is too small.
+    pub rich: bool,
     /// Intervals that begin between these seconds are not written.
     pub lost: Option<(f64, f64)>,
     /// How the log ends; `None` is a killed process.
@@ -50,6 +61,9 @@ impl Default for Run {
             late_us: 150,
             clock_step_ns: 0,
             error: None,
+            second_error: None,
+            verify: true,
+            rich: false,
             lost: None,
             end: Some(EndReason::Finished),
             stop_at: None,
@@ -120,7 +134,8 @@ impl Run {
             let spread = (rng.unit() + rng.unit() + rng.unit() - 1.5) * 0.6 + 1.0;
             running.retain(|end| *end > now);
             let n = all.len() + 1;
-            let mut error = self.error.filter(|(every, _)| n.is_multiple_of(*every)).map(|(_, kind)| kind);
+            let due = |(every, kind): (usize, ErrorKind)| n.is_multiple_of(every).then_some(kind);
+            let mut error = self.error.and_then(due).or(self.second_error.and_then(due));
             served = f64::max(served, now) + 1.0 / self.capacity;
             let mut end = served + mean * spread;
             if running.len() >= self.open_limit {
@@ -136,8 +151,14 @@ impl Run {
 
     /// The log of one side as it would be on disk.
     pub fn bytes(&self, side: Side) -> Vec<u8> {
-        let xacts: Vec<Xact> =
-            self.xacts().into_iter().filter(|x| side == Side::Client || x.class != Class::Hit).collect();
+        let mut xacts = self.xacts();
+        if side == Side::Server {
+            xacts.retain(|x| x.class != Class::Hit);
+            // What only robots can see.
+            for x in &mut xacts {
+                x.error = x.error.filter(|kind| kind.sides() != Sides::Client);
+            }
+        }
         let mut events: Vec<(f64, usize, bool)> = xacts
             .iter()
             .enumerate()
@@ -152,7 +173,7 @@ impl Run {
         let mut write = |record: Record| log.write(&record).expect("memory");
         write(Record::Header(Box::new(self.header(side))));
         write(Record::Comment { at_ns: 0, level: 1, text: "phases: warm, meas, cool".into() });
-        let (mut begin, mut block, mut samples) = (0.0, Block::new(), 0);
+        let (mut begin, mut block, mut samples) = (0.0, Block::new(), Vec::new());
         let mut unfinished = 0;
         for (phase, seconds) in self.phases.iter().enumerate() {
             let phase_end = (begin + seconds).min(self.length());
@@ -164,14 +185,12 @@ impl Run {
                 let end = (begin + 1.0).min(phase_end);
                 while let Some((at, index, begins)) = events.next_if(|event| event.0 < end) {
                     let sample = self.count(&mut block, &xacts[index], at, begins);
-                    if let Some((kind, detail)) = sample.filter(|_| samples < 4) {
-                        samples += 1;
-                        write(Record::ErrorSample {
-                            at_ns: (at * SECOND) as u64,
-                            kind,
-                            detail,
-                            facts: Vec::new(),
-                        });
+                    if let Some((kind, Evidence { detail, facts })) = sample {
+                        samples.push(kind);
+                        if samples.iter().filter(|known| **known == kind).count() > 4 {
+                            continue;
+                        }
+                        write(Record::ErrorSample { at_ns: (at * SECOND) as u64, kind, detail, facts });
                     }
                 }
                 block.close((end * SECOND) as u64);
@@ -207,7 +226,7 @@ impl Run {
         bytes
     }
 
-    fn count(&self, block: &mut Block, x: &Xact, at: f64, begins: bool) -> Option<(ErrorKind, String)> {
+    fn count(&self, block: &mut Block, x: &Xact, at: f64, begins: bool) -> Option<(ErrorKind, Evidence)> {
         let at_ns = (at * SECOND) as u64;
         if begins {
             block.xacts.enter(at_ns);
@@ -218,21 +237,32 @@ impl Run {
         block.xacts.leave(at_ns);
         block.conns.leave(at_ns);
         let us = ((x.end - x.begin) * 1e6) as u64;
-        block.conn_ttl_us.record(us);
-        block.conn_uses.record(1);
+        block.close_connection(CloseKind::Busy, us, 1);
         let sample = x.error.map(|kind| {
             block.count_error(kind);
-            (kind, format!("http://127.0.0.1:8080/w06.1/t05/_{:08x} <b>&", at_ns))
+            (kind, evidence(at_ns))
         });
         if x.error.is_none_or(|kind| !kind.fails()) {
-            let stats = block.class_mut(x.class);
-            stats.rptm_us.record(us);
-            stats.due_rptm_us.record(us + self.late_us);
-            stats.size.record(x.size);
+            let done = Finished {
+                class: x.class,
+                rptm_us: us,
+                due_rptm_us: Some(us + self.late_us),
+                size: x.size,
+                offered_hit: x.offered_hit,
+                first: !x.offered_hit,
+                ..Finished::default()
+            };
+            if self.rich {
+                rich(block, done, at_ns);
+            } else {
+                block.finish(&done);
+            }
             block.bytes_read += x.size;
             block.bytes_written += 250;
-            if x.offered_hit {
-                block.offered_hits.add(x.size);
+            if self.verify {
+                block.verified.replies += 1;
+                block.verified.bytes += x.size - 250;
+                block.verified.digests += u64::from(x.class == Class::Miss);
             }
         }
         sample
@@ -246,6 +276,7 @@ impl Run {
             primary: i == 1,
             duration_s: Some(self.phases[i]),
             xactions: None,
+            fill_bytes: None,
         };
         Header {
             side,
@@ -275,9 +306,64 @@ impl Run {
             phases: ["warm", "meas", "cool"].into_iter().enumerate().map(plan).collect(),
             offered_rate: (side == Side::Client).then_some(self.rate),
             offered_dhr: Some(0.55),
-            contents: Vec::new(),
+            contents: if self.rich {
+                ["foreign", "bodiless", "unknown", "image", "html"].map(String::from).to_vec()
+            } else {
+                Vec::new()
+            },
         }
     }
+}
+
+fn evidence(at_ns: u64) -> Evidence {
+    Evidence::new(format!("http://127.0.0.1:8080/w06.1/t05/_{at_ns:08x} <b>&"))
+        .fact(fact::REQUEST, "GET basic")
+        .fact(fact::ROBOT, "17")
+        .fact(fact::SERVER, "10.0.0.1:80")
+        .expected("4096 bytes", "4095 bytes")
+        .fact(fact::HEADER, "Via: 1.1 <device>")
+}
+
+/// A transaction of a full workload: every eighth is of a special class, the third of the offered hits is lost.
+fn rich(block: &mut Block, done: Finished, at_ns: u64) {
+    let n = block.ok_count();
+    let special: Vec<Class> = Class::ALL.into_iter().filter(|class| !class.is_basic()).collect();
+    let class = if n % 8 == 7 { special[(n / 8) as usize % special.len()] } else { done.class };
+    let missed = class == Class::Hit && n.is_multiple_of(3);
+    let class = if missed { Class::Miss } else { class };
+    let done = Finished {
+        class,
+        request_size: 280,
+        kind: Some(3 + usize::from(n.is_multiple_of(5))),
+        embedded: !n.is_multiple_of(5),
+        first: class != Class::Hit && !missed,
+        ..done
+    };
+    block.finish(&done);
+    if missed {
+        let cause = if n.is_multiple_of(4) { MissCause::InFlight } else { MissCause::Evicted };
+        block.miss(cause, done.size);
+        block.repeat_age(false, 60_000 + n);
+    } else if class == Class::Hit {
+        block.repeat_age(true, 5_000 + n);
+    }
+    if n.is_multiple_of(5) {
+        block.page(9_000, 40_000, 5);
+        block.cookies.sent.record(2);
+        block.cookies.received.record(1);
+        block.cookies.updated += 1;
+        block.dns.lookups += 2;
+        block.dns.cache_hits += 1;
+        block.dns.rptm_us.record(700);
+        block.continue_us.record(1_500);
+        block.waiting.enter(at_ns);
+        block.waiting.leave(at_ns + 1);
+        block.pipeline_depth.record(3);
+        block.validations.useless.record(400, 200);
+        block.validations.useful.record(800, 9_000);
+    }
+    block.reused += u64::from(n.is_multiple_of(2));
+    block.close_connection(CloseKind::IdleForeign, 20_000, 4);
 }
 
 /// Reads a log from memory.

@@ -93,6 +93,53 @@ fn all_figures_of_the_primary_phase() {
 }
 
 #[test]
+fn figures_of_a_rich_workload() {
+    let run = Run { rich: true, ..Run::default() };
+    let objects = [
+        "missed",
+        "false_hit",
+        "hit.age.p50",
+        "url",
+        "ims.sc304.size",
+        "reload.rptm.mean",
+        "abort.size.count",
+        "auth.ing.size.count",
+        "rep.size.count",
+        "baseline.rep.size.count",
+        "embedded",
+        "page.parts",
+        "cont_type.html",
+        "cont_type.image.hit.ratio.obj",
+        "wait.level.mean",
+        "conn.reused",
+        "conn_close.idle_foreign",
+        "dns",
+        "cookies.sent.mean",
+        "cookies.updated",
+        "100_continue.mean",
+        "baseline.req.size.mean",
+        "verified",
+    ];
+    insta::assert_snapshot!(extract(&run, &["meas"], &objects));
+    let server = LxOptions { side: LxSide::Server, ..options(&[], &["proxy_validation.useless.rptm.mean"]) };
+    assert_eq!(lx(&run.logs(), &server).unwrap(), "proxy_validation.useless.rptm.mean: 0.40\n");
+}
+
+#[test]
+fn json_of_all_tells_of_correctness_and_missed_hits() {
+    let run = Run { rich: true, error: Some((100, ErrorKind::WrongObject)), ..short() };
+    let json: serde_json::Value =
+        serde_json::from_str(&lx_json(&run.logs(), &options(&[], &[])).unwrap()).unwrap();
+    let finding = &json["correctness"]["findings"][0];
+    assert_eq!((&finding["number"], &finding["side"]), (&"c201".into(), &"client".into()));
+    assert_eq!(finding["examples"][0]["facts"][2], serde_json::json!(["server", "10.0.0.1:80"]));
+    assert!(json["missed_hits"][1].as_str().unwrap().starts_with("The cache is too small"), "{json:#}");
+    assert!(json["figures"]["cont_type.html.size.count"].as_f64().unwrap() > 10.0);
+    let one = lx_json(&run.logs(), &options(&[], &["err_cnt"])).unwrap();
+    assert!(!one.contains("correctness"));
+}
+
+#[test]
 fn undefined_is_minus_one_in_text_and_null_in_json() {
     // The server knows no offered hits of a perfect cache, and in one second no transaction ends.
     let run = Run { rate: 1.0, phases: [0.1, 0.1, 0.1], ..Run::default() };
@@ -179,5 +226,7 @@ fn summaries() {
     let summary = |run: Run| summary_text(&fold(&run.logs()).unwrap(), &[("report", place)]);
     let overload = Run { capacity: 40.0, open_limit: 400, ..Run::default() };
     let killed = Run { end: Some(EndReason::Interrupted), stop_at: Some(2.0), ..Run::default() };
-    insta::assert_snapshot!([summary(Run::default()), summary(overload), summary(killed)].join("\n"));
+    let wrong = Run { rich: true, error: Some((300, ErrorKind::AlteredBody)), ..Run::default() };
+    let runs = [Run::default(), overload, killed, wrong];
+    insta::assert_snapshot!(runs.map(summary).join("\n"));
 }

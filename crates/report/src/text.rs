@@ -75,6 +75,11 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// How often something happened.
+pub fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", number(Some(count as f64), 0)) }
+}
+
 /// A time of day in UTC.
 pub fn time_of_day(unix_ns: u64) -> String {
     match Timestamp::from_second(i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX)) {

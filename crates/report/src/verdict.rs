@@ -15,7 +15,8 @@
 //! | `error goal` | the run ended because too many transactions failed | FAILED |
 //! | `following` | in the second half of the primary phase fewer transactions ended than began, by more than [`GAP_MAX`] | FAILED |
 //! | `growing` | concurrent transactions grew all through the primary phase | FAILED |
-//! | `correctness` | wrong, stale, foreign or uncachable replies, more than [`WRONG_MAX`]; fewer: warning | FAILED |
+//! | `content` | wrong, altered or leaked content, or a coding that was not accepted: a single reply in the whole run | FAILED |
+//! | `correctness` | stale, foreign, truncated, misdirected replies, hits against the rules of caching: more than [`WRONG_MAX`] of the transactions; fewer, and hits that were not offered: warning | FAILED |
 //! | `one side` | no client logs; no server logs: warning | INVALID |
 //!
 //! # Precedence
@@ -33,11 +34,13 @@
 //! grow all the time without harm.
 
 use polygraph_stats::error::Nature;
-use polygraph_stats::{EndReason, ErrorKind};
+use polygraph_stats::{EndReason, ErrorKind, Side};
 
+use crate::correctness;
 use crate::figures::error_count;
 use crate::fold::{Headline, PhaseEnd, RunFacts, SideFacts};
 use crate::scope::Scope;
+use crate::text;
 
 /// Share of the primary phase that the busiest event loop may be at work.
 pub const BUSY_MAX: f64 = 0.90;
@@ -158,6 +161,7 @@ pub fn judge(facts: &RunFacts) -> Verdict {
     let mut found = Findings::default();
     found.logs(facts);
     found.phase(facts);
+    found.content(facts);
     let side = facts.main_side();
     if let Some(headline) = &facts.headline {
         let scope = &headline.scope;
@@ -169,7 +173,7 @@ pub fn judge(facts: &RunFacts) -> Verdict {
         found.errors(headline);
         found.following(side, headline);
         found.growing(side, headline);
-        found.correctness(scope);
+        found.correctness(facts, headline);
     }
     found.clock(facts);
     found.error_goal(facts);
@@ -474,16 +478,37 @@ impl Findings {
         }
     }
 
-    fn correctness(&mut self, scope: &Scope) {
-        const WRONG: [ErrorKind; 4] =
-            [ErrorKind::WrongObject, ErrorKind::UncachableHit, ErrorKind::Stale, ErrorKind::ForeignReply];
-        for kind in WRONG {
-            let count = error_count(&scope.block, kind);
-            if count > 0.0 {
-                let ended = scope.ended_count() as f64;
-                let weight = if count > WRONG_MAX * ended { Weight::Failed } else { Weight::Warning };
-                let text = format!("{}: {count:.0} of {ended:.0} transactions", kind.text());
-                self.add("correctness", weight, text);
+    /// Content that is not what the server made for the request: once is too often, whenever it was.
+    fn content(&mut self, facts: &RunFacts) {
+        for finding in correctness::of_run(facts).findings {
+            if finding.kind.nature() == Nature::Content {
+                let whom = match finding.side {
+                    Side::Client => "robots",
+                    Side::Server => "servers",
+                };
+                let times = text::times(finding.count);
+                let text = format!("wrong content delivered to {whom} {times}: {}", finding.kind.text());
+                self.add("content", Weight::Failed, text);
+            }
+        }
+    }
+
+    fn correctness(&mut self, facts: &RunFacts, headline: &Headline) {
+        let server = facts.client.as_ref().and(facts.server.as_ref()).and_then(|side| side.total.as_ref());
+        for scope in std::iter::once(&headline.scope).chain(server) {
+            let ended = scope.ended_count() as f64;
+            let wrong = |kind: ErrorKind| correctness::concerns(kind) && kind.nature() != Nature::Content;
+            for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {
+                let text = format!("{}: {count} of {ended:.0} transactions", kind.text());
+                let few = count as f64 <= WRONG_MAX * ended;
+                match kind {
+                    _ if few => self.add("correctness", Weight::Warning, text),
+                    // Nobody can be blamed for a hit on what others had asked for.
+                    ErrorKind::FalseHit => self.add("correctness", Weight::Warning, text),
+                    // A bench that does not read may be why a message was cut.
+                    ErrorKind::BodyShort => self.add_slow_device("correctness", text),
+                    _ => self.add("correctness", Weight::Failed, text),
+                }
             }
         }
     }

@@ -1,91 +1,384 @@
-//! What a finished transaction counts as.
+//! What a finished transaction counts as (reference: models.md, sections 12 and 27).
 
-use polygraph_link::{Link, Nanos};
-use polygraph_stats::{Class, ErrorKind, Finished};
+use std::rc::Rc;
+
+use polygraph_link::Link;
+use polygraph_stats::sample::fact;
+use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause};
+use polygraph_traffic::{Kind, Method, RequestKind};
+use polygraph_wire::markup::MarkupError;
 
 use crate::crew::Crew;
-use crate::exchange::Fault;
-use crate::order::Order;
+use crate::exchange::{Done, Fault};
+use crate::order::{Cause, Order, ToldWorld};
 use crate::reply::Facts;
 
-/// Whether the reply was made for this very request, known from first hand: the server echoes the mutant of
-/// the request's transaction id, and a stored reply carries the mutant of an older one.
-///
-/// A reply without the mark is never a hit; it counts as a miss and as foreign.
-fn class_of(order: &Order, facts: &Facts) -> Class {
-    let first_hand = facts.marks.xact.is_some_and(|mark| mark.id == order.xact.mutant());
-    if facts.marks.xact.is_some() && !first_hand {
-        Class::Hit
-    } else if facts.cachable {
-        Class::Miss
-    } else {
-        Class::Uncachable
-    }
-}
+/// Clocks may differ by so many seconds.
+const CLOCK_TOLERANCE_S: i64 = 60;
+/// The date of a reply that took longer than this, in nanoseconds, says nothing about clocks.
+const SLOW: u64 = 30 * polygraph_link::SECOND;
+/// HTTP dates are whole seconds, and it takes time to pass a reply on.
+const EXPIRY_TOLERANCE_S: i64 = 2;
 
-/// Counts a transaction that began at `started` and has ended now.
-pub fn settle<L: Link>(crew: &Crew<L>, order: &Order, started: Nanos, outcome: Result<Facts, Fault>) {
+/// Counts a transaction that has ended now. Returns true if it failed.
+pub fn settle<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    order: &Order,
+    outcome: Result<Done, Fault>,
+) -> bool {
     let now = crew.now();
-    let outcome = outcome.and_then(|facts| check(crew, order, &facts).map(|()| facts));
-    let recorder = crew.recorder();
+    crew.recorder().with(|block| block.xacts.leave(now));
+    let outcome = outcome.and_then(|done| {
+        let verdict = match &done {
+            done if done.aborted => Ok(Class::Abort),
+            done if done.denied => Ok(Class::Authenticating),
+            done => judge(crew, robot, order, done),
+        };
+        verdict.map(|class| (done, class))
+    });
     match outcome {
+        Ok((done, class)) => {
+            finish(crew, robot, order, &done, class, now);
+            false
+        }
         Err(fault) => {
-            recorder.with(|block| block.xacts.leave(now));
-            recorder.error(fault.kind, now, || format!("{}: {}", crew.url(order), fault.detail));
-        }
-        Ok(facts) => {
-            let class = class_of(order, &facts);
-            recorder.with(|block| {
-                block.xacts.leave(now);
-                block.finish(&Finished {
-                    class,
-                    rptm_us: (now - started) / 1000,
-                    due_rptm_us: Some((now - order.due) / 1000),
-                    size: facts.size(),
-                    offered_hit: order.offers_hit(),
-                    first: !order.repeat,
-                    ..Finished::default()
-                });
-            });
-            note(crew, order, &facts, class, now);
+            fail(crew, robot, order, &fault, now);
+            true
         }
     }
 }
 
-/// What makes a complete reply a failure.
-fn check<L: Link>(crew: &Crew<L>, order: &Order, facts: &Facts) -> Result<(), Fault> {
-    if facts.status != 200 {
-        let detail = format!("status {} instead of 200", facts.status);
-        return Err(Fault { kind: ErrorKind::BadStatus, detail });
+fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault, now: u64) {
+    let facts = fault.facts.as_deref();
+    crew.recorder().error_with(fault.kind, now, || evidence(crew, robot, order, facts, fault.detail.clone()));
+    crew.history().cut(&order.oid);
+    crew.remember(robot, order.oid, false);
+    crew.count_session(robot, 0);
+    if let Some(page) = &order.page {
+        page.leave(None);
     }
-    // Worlds belong to one loop of one run, so nobody else can have asked for an object of them before.
-    if class_of(order, facts) == Class::Hit && !order.repeat {
+}
+
+fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
+    let field = &crew.settings().field;
+    let facts = &done.facts;
+    let cachable = field.catalog.cachable(&order.oid);
+    let offered = class.is_basic() && order.repeat && cachable;
+    let rptm_us = (now - done.started) / 1000;
+    let size = facts.size();
+    let kinds = field.marks_cachable.is_none();
+    crew.recorder().with(|block| {
+        block.finish(&Finished {
+            class,
+            rptm_us,
+            due_rptm_us: Some((now - order.due) / 1000),
+            size,
+            request_size: done.sent,
+            kind: kinds.then_some(usize::from(order.oid.kind.0)),
+            offered_hit: offered,
+            embedded: order.cause == Cause::Embedded,
+            first: !order.repeat,
+        });
+        block.verified.replies += u64::from(is_verified(done));
+        block.verified.bytes += done.verified.bytes;
+        block.verified.digests += u64::from(done.verified.digest);
+        if let Some(at) = done.continued {
+            block.continue_us.record((at - done.started) / 1000);
+        }
+    });
+    note(crew, robot, order, done, class, now);
+    remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable);
+    if let Some(page) = &order.page
+        && let Some(bytes) = page.leave(Some(size))
+    {
+        let parts = page.parts();
+        crew.recorder().with(|block| block.page((now - page.started) / 1000, bytes, parts));
+    }
+    if facts.is_redirect() && class == Class::RepToRedir {
+        match facts.rare.as_deref().and_then(|rare| rare.location.as_deref()) {
+            Some(location) => crew.follow_redirect(robot, order, location),
+            None => crew.recorder().error(ErrorKind::BadLocation, now, || crew.url(order)),
+        }
+    }
+}
+
+fn is_verified(done: &Done) -> bool {
+    done.verified.bytes > 0 || done.verified.digest
+}
+
+/// Keeps what later transactions want to know.
+fn remember<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    order: &Order,
+    done: &Done,
+    class: Class,
+    missed: bool,
+    cachable: bool,
+) {
+    let field = &crew.settings().field;
+    let (facts, size) = (&done.facts, done.facts.size());
+    crew.count_session(robot, if class == Class::Miss { size } else { 0 });
+    if order.foreign.is_some() {
+        return;
+    }
+    let mut history = crew.history();
+    if missed {
+        let lmt = field.catalog.times(&order.oid, crew.link().unix_seconds()).map(|times| times.lmt);
+        let modified = lmt.is_some_and(|lmt| lmt >= crew.started_unix());
+        let cause = if facts.marks.xact.is_none() {
+            MissCause::Unmarked
+        } else if !facts.cachable {
+            MissCause::Forbidden
+        } else {
+            history.miss_cause(&order.oid, modified)
+        };
+        crew.recorder().with(|block| block.miss(cause, size));
+    }
+    let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
+    if cachable && class == Class::Abort {
+        history.cut(&order.oid);
+    } else if cachable && whole {
+        history.delivered(&order.oid, order.kind, class == Class::Hit);
+    }
+    if !cachable && class.is_basic() {
+        history.asks(order.xact, robot);
+    }
+    drop(history);
+    crew.remember(robot, order.oid, whole && cachable && class.is_basic());
+    // Only the server itself knows what it says: stored headers are of yesterday.
+    if field.share_worlds
+        && is_first_hand(order, facts)
+        && let Some(mark) = facts.marks.remote_world
+    {
+        let facts = polygraph_traffic::WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
+        let told = ToldWorld { id: mark.id, kind: mark.kind, facts };
+        crew.chooser().learn(field, order.server, told);
+    }
+}
+
+/// The server echoes the mutant of the request's transaction id; a stored reply carries that of an older one.
+fn is_first_hand(order: &Order, facts: &Facts) -> bool {
+    facts.marks.xact.is_some_and(|mark| mark.id == order.xact.mutant())
+}
+
+/// A reply without the mark is never a hit; it counts as a miss and as foreign.
+fn is_second_hand(order: &Order, facts: &Facts) -> bool {
+    facts.marks.xact.is_some() && !is_first_hand(order, facts)
+}
+
+/// The class of a complete reply, or what makes it a failure.
+fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) -> Result<Class, Fault> {
+    let facts = &done.facts;
+    let fault = |kind, detail: String| Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) });
+    let bad_status =
+        |wanted: &str| fault(ErrorKind::BadStatus, format!("status {} instead of {wanted}", facts.status));
+    if let Some((kind, detail)) = &done.problem
+        && kind.fails()
+    {
+        return fault(*kind, detail.clone());
+    }
+    if done.allowed_wrongly {
+        return fault(ErrorKind::ProxyAuthIgnored, "access was granted with a wrong password".to_owned());
+    }
+    match facts.status {
+        200 => {}
+        203 | 204 if order.foreign.is_some() => {}
+        206 if order.kind == RequestKind::Range => {}
+        416 if order.kind == RequestKind::Range => {}
+        201 | 204 if order.method.has_body() => {}
+        304 if matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
+        417 if done.continued.is_none() && order.sends.is_some() => {}
+        _ if facts.is_redirect() => return Ok(Class::RepToRedir),
+        401 | 403 | 407 => return denied(facts, !crew.profile(robot).credentials.is_empty()),
+        _ if order.kind == RequestKind::Range => return bad_status("206"),
+        _ if order.kind == RequestKind::Ims304 => return bad_status("304"),
+        _ => return bad_status("200"),
+    }
+    let second_hand = is_second_hand(order, facts);
+    // Worlds belong to one loop of one run, so nobody else can have asked for a new object of them before.
+    if second_hand && order.is_basic() && !order.repeat && !done.retried && order.foreign.is_none() {
         let detail = "a stored reply to a request that was never made".to_owned();
-        return Err(Fault { kind: ErrorKind::WrongObject, detail });
+        return fault(ErrorKind::UnrequestedHit, detail);
     }
-    let settings = crew.settings();
-    if settings.verify_size && is_ours(facts) {
-        let expected = settings.properties.size(&order.oid);
-        if facts.body_bytes != expected {
-            let detail = format!("{} body bytes instead of {expected}", facts.body_bytes);
-            return Err(Fault { kind: ErrorKind::WrongObject, detail });
-        }
+    if second_hand
+        && order.foreign.is_none()
+        && !crew.settings().field.catalog.cachable(&order.oid)
+        && let Some(mark) = facts.marks.xact
+        && let Some(other) = crew.history().asker(mark.id.mutant())
+        && other != robot
+    {
+        let detail = format!("a reply that was made for robot {other} alone came to robot {robot}");
+        return fault(ErrorKind::PrivateLeak, detail);
     }
-    Ok(())
+    Ok(class_of(order, facts, second_hand))
 }
 
-fn is_ours(facts: &Facts) -> bool {
-    facts.marks.xact.is_some() || facts.marks.target.is_some()
+fn class_of(order: &Order, facts: &Facts, second_hand: bool) -> Class {
+    match (order.cause, order.kind, order.method) {
+        (Cause::Redirected, ..) => Class::RedirectedReq,
+        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) if facts.status == 304 => Class::Ims304,
+        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) => Class::Ims200,
+        (_, RequestKind::Reload, Method::Get) => Class::Reload,
+        (_, RequestKind::Range, Method::Get) => Class::Range,
+        (.., Method::Head) => Class::Head,
+        (.., Method::Post) => Class::Post,
+        (.., Method::Put) => Class::Put,
+        _ if second_hand => Class::Hit,
+        _ if facts.cachable => Class::Miss,
+        _ => Class::Uncachable,
+    }
+}
+
+/// Access was refused.
+fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
+    let challenged = facts.rare.as_deref().is_some_and(|rare| !rare.challenges.is_empty());
+    let kind = match (facts.status, has_credentials) {
+        (407, _) if !challenged => ErrorKind::NoProxyChallenge,
+        (401, _) if !challenged => ErrorKind::NoOriginChallenge,
+        (407, true) => ErrorKind::ProxyAuthAgain,
+        (401, true) => ErrorKind::OriginAuthAgain,
+        (407, false) => ErrorKind::ProxyCredentials,
+        (401, false) => ErrorKind::OriginCredentials,
+        (_, true) => ErrorKind::DeniedAfter,
+        (_, false) => ErrorKind::DeniedAnonymous,
+    };
+    let detail = format!("status {}", facts.status);
+    Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) })
 }
 
 /// What is wrong with a reply but lets the transaction succeed.
-fn note<L: Link>(crew: &Crew<L>, order: &Order, facts: &Facts, class: Class, now: Nanos) {
-    if !is_ours(facts) {
-        crew.recorder().error(ErrorKind::ForeignReply, now, || format!("{}: no X- headers", crew.url(order)));
+fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
+    let facts = &done.facts;
+    let report = |kind, detail: String| {
+        crew.recorder().error_with(kind, now, || evidence(crew, robot, order, Some(facts), detail));
+    };
+    if let Some((kind, detail)) = &done.problem {
+        report(*kind, detail.clone());
     }
-    if class == Class::Hit && !facts.cachable {
-        crew.recorder().error(ErrorKind::UncachableHit, now, || {
-            format!("{}: a stored reply to an earlier request", crew.url(order))
-        });
+    for fault in &done.faults {
+        report(markup_class(*fault), fault.to_string());
     }
+    if class == Class::Abort || order.foreign.is_some() {
+        return;
+    }
+    let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
+    if !marked && !facts.is_redirect() && facts.status != 304 {
+        report(ErrorKind::ForeignReply, "no X- headers".to_owned());
+    }
+    let field = &crew.settings().field;
+    let second_hand = is_second_hand(order, facts);
+    if class == Class::Hit && !(facts.cachable && field.catalog.cachable(&order.oid)) {
+        report(ErrorKind::UncachableHit, "a stored reply to an earlier request".to_owned());
+    }
+    if order.kind == RequestKind::Reload && second_hand {
+        report(ErrorKind::ReloadHit, "a stored reply to an earlier request".to_owned());
+    }
+    if order.kind == RequestKind::Ims200 && facts.status == 304 && field.catalog.cachable(&order.oid) {
+        report(ErrorKind::FalseNotModified, "304 although the object was modified since".to_owned());
+    }
+    let unix = crew.link().unix_seconds();
+    match facts.date {
+        _ if second_hand || !marked => {}
+        None => report(ErrorKind::NoDate, String::new()),
+        Some(date) if now - done.started < SLOW && (date - unix).abs() > CLOCK_TOLERANCE_S => {
+            report(ErrorKind::ClockSkew, format!("the server's clock differs by {} s", date - unix));
+        }
+        Some(_) => {}
+    }
+    if second_hand {
+        freshness(crew, order, facts, unix - ((now - done.started) / polygraph_link::SECOND) as i64, &report);
+    }
+}
+
+/// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
+/// request was made, in seconds since 1970.
+fn freshness<L: Link>(
+    crew: &Rc<Crew<L>>,
+    order: &Order,
+    facts: &Facts,
+    asked: i64,
+    report: &impl Fn(ErrorKind, String),
+) {
+    let Some(times) = crew.settings().field.catalog.times(&order.oid, asked) else { return };
+    if let Some(date) = facts.date
+        && asked > times.lmt + 1
+        && date < times.lmt
+    {
+        let detail = format!("the copy is {} s older than the last modification", times.lmt - date);
+        report(ErrorKind::Stale, detail);
+    } else if let Some(expires) = facts.expires
+        && facts.status == 200
+        && asked > expires + EXPIRY_TOLERANCE_S
+    {
+        let detail = format!("the copy expired {} s before the request", asked - expires);
+        report(ErrorKind::Expired, detail);
+    }
+}
+
+fn markup_class(fault: MarkupError) -> ErrorKind {
+    match fault {
+        MarkupError::ValueExpected => ErrorKind::TagValueExpected,
+        MarkupError::ValueOpen => ErrorKind::TagValueOpen,
+        MarkupError::EmptyTag => ErrorKind::TagEmpty,
+        MarkupError::NoTagName => ErrorKind::TagNameless,
+        MarkupError::BadUrl => ErrorKind::BadTagUrl,
+        MarkupError::Rest => ErrorKind::BodyRest,
+        MarkupError::Long => ErrorKind::LongToken,
+    }
+}
+
+/// What both sides know about a transaction.
+fn evidence<L: Link>(
+    crew: &Crew<L>,
+    robot: usize,
+    order: &Order,
+    facts: Option<&Facts>,
+    detail: String,
+) -> Evidence {
+    let field = &crew.settings().field;
+    let number = crew.settings().first_robot + robot;
+    let kind = if order.kind == RequestKind::Basic { "" } else { order.kind.word() };
+    let cause = match order.cause {
+        Cause::Direct => "",
+        Cause::Embedded => "embedded",
+        Cause::Redirected => "redirected",
+    };
+    let words = [order.method.word(), kind, cause, if order.repeat { "repeated" } else { "new" }];
+    let request: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let mut evidence = Evidence::new(detail)
+        .fact(fact::URL, crew.url(order))
+        .fact(fact::REQUEST, request.join(" "))
+        .fact(fact::XACT, order.xact.to_string())
+        .fact(fact::ROBOT, number.to_string());
+    if order.oid.kind != Kind::FOREIGN && field.marks_cachable.is_none() {
+        let name = field.catalog.content(order.oid.kind).map_or("unknown", |content| content.name.as_str());
+        let cachable = if field.catalog.cachable(&order.oid) { "cachable" } else { "not cachable" };
+        let size = field.catalog.size(&order.oid);
+        evidence = evidence.fact("object", format!("{name}, {size} bytes, {cachable}"));
+    }
+    let Some(facts) = facts else { return evidence };
+    evidence = evidence.fact("status", facts.status.to_string());
+    if let Some(mark) = &facts.marks.xact {
+        let hand = if mark.id == order.xact.mutant() { "first hand" } else { "of an earlier transaction" };
+        evidence = evidence.fact("reply's transaction", format!("{} ({hand})", mark.id.mutant()));
+    }
+    if let Some(target) = &facts.marks.target {
+        evidence = evidence.fact(fact::SERVER, target.as_str());
+    }
+    let time = |seconds: i64| polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0));
+    let times = [("Date", facts.date), ("Last-Modified", facts.last_modified), ("Expires", facts.expires)];
+    for (name, value) in times {
+        if let Some(value) = value {
+            evidence = evidence.fact(fact::HEADER, format!("{name}: {}", time(value)));
+        }
+    }
+    if let Some(age) = facts.age {
+        evidence = evidence.fact(fact::HEADER, format!("Age: {age}"));
+    }
+    if let Some(length) = facts.length {
+        evidence = evidence.fact(fact::HEADER, format!("Content-Length: {length}"));
+    }
+    evidence
 }

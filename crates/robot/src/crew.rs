@@ -1,45 +1,92 @@
-//! The robots of one event loop: when they launch requests, and which connections they hold.
+//! The robots of one event loop: when they launch requests, and what becomes of them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::net::IpAddr;
+use std::collections::{BinaryHeap, VecDeque};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, yield_now};
-use polygraph_stats::{ErrorKind, Recorder};
-use polygraph_traffic::{Arrivals, IdSource, LoadCurve, Random, Stream};
-use polygraph_wire::url;
+use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
+use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_traffic::{AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, Stream};
+use polygraph_wire::markup::Tags;
+use polygraph_wire::uri;
+use rustc_hash::FxHashMap;
 
 use crate::account;
-use crate::exchange::{Fault, exchange};
-use crate::order::{Chooser, Order, RequestWriter, connection_uses};
+use crate::auth::{Asker, Wallet};
+use crate::cookies::Jar;
+use crate::entity::Entity;
+use crate::exchange::{Done, Fault, exchange};
+use crate::gate::Gate;
+use crate::history::History;
+use crate::links::Links;
+use crate::names::Names;
+use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
-use crate::settings::{Load, Settings};
+use crate::page::Page;
+use crate::pipeline::{Backlog, exchange_together};
+use crate::pool::Leased;
+use crate::request::{self, Context};
+use crate::session::{Change, Period};
+use crate::settings::{Expect, Load, Profile, Settings};
 
 /// So many overdue requests are launched before replies and timers get their turn.
 const LAUNCHES_IN_A_ROW: u32 = 16;
+/// A transaction answers so many challenges, at most.
+const MAX_CHALLENGES: usize = 3;
+/// How often a robot that may not launch looks whether it may again.
+const PAUSE: Nanos = SECOND / 20;
 
-/// A connection in the hands of a transaction or waiting in a robot's pool.
+/// A robot.
 #[derive(Debug)]
-pub struct Leased<C> {
-    /// The connection.
-    pub conn: C,
-    /// Requests sent on it so far.
-    pub uses: u32,
-    /// It is closed after so many requests.
-    pub use_limit: u32,
-    opened: Nanos,
-    /// Number of the origin server it leads to; 0 for the proxy.
-    hop: usize,
+pub struct Robot<C> {
+    /// Decides everything that is this robot's own choice.
+    pub rng: Stream,
+    /// Its kind.
+    pub profile: u32,
+    /// Its number among its kind.
+    pub number: u32,
+    /// It is active while the populus factor is above this (0 to 1).
+    rank: f32,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    http_minor: u8,
+    /// Open connections, busy and idle.
+    pub open: u32,
+    /// Transactions that are running.
+    active: u32,
+    /// Launches to be left out because embedded objects and redirects took their place.
+    extra: u32,
+    /// Idle connections, the most recently used one last.
+    pub idle: Vec<Leased<C>>,
+    /// What only some robots have.
+    private: Option<Box<Private>>,
 }
 
+/// What only some robots have.
+#[derive(Debug, Default)]
+struct Private {
+    session: Option<Period>,
+    /// Embedded objects received lately, the oldest first.
+    received: VecDeque<Oid>,
+    /// Names of request bodies sent so far, by kind.
+    sent: Vec<(u8, u64)>,
+    /// World of its request bodies.
+    world: Option<polygraph_traffic::UniqId>,
+    jar: Option<Jar>,
+    backlog: Backlog,
+    wallet: Option<Box<Wallet>>,
+}
+
+/// What is prepared once for each kind of robots.
 #[derive(Debug)]
-struct Robot<C> {
-    /// Decides everything that is this robot's own choice.
-    rng: Stream,
-    /// Idle connections, the most recently used one last.
-    idle: Vec<Leased<C>>,
+struct Kit {
+    tags: Rc<Tags>,
+    raw: Option<Rc<str>>,
+    accepts_gzip: bool,
 }
 
 /// The robots of one event loop.
@@ -48,38 +95,52 @@ pub struct Crew<L: Link> {
     link: L,
     settings: Settings,
     recorder: Recorder,
-    writer: RequestWriter,
+    kits: Vec<Kit>,
     chooser: RefCell<Chooser>,
     robots: RefCell<Vec<Robot<L::Conn>>>,
-    /// Draws the length of connections, which depends on when they are opened and thus on replies; apart from
-    /// the robots' own streams so that the sequence of their requests does not.
+    /// Look-up of names.
+    names: Names<L>,
+    /// What was learned about objects.
+    history: RefCell<History>,
+    /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
+    /// streams so that the sequence of their requests does not.
     connection_rng: RefCell<Stream>,
     /// Head of the request that is being sent.
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
     pace: Cell<Pace>,
-    /// The working set is frozen: see [`Crew::freeze_working_set`].
     frozen: Cell<bool>,
+    /// Transactions that wait for a connection, by robot.
+    gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
+    /// Closed-loop robots that wait for the end of all their transactions.
+    quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
+    /// Time of day at the start, in seconds since 1970.
+    started_unix: i64,
 }
 
 impl<L: Link> Crew<L> {
     /// Robots that are ready to start.
     pub fn new(link: L, settings: Settings, recorder: Recorder, ids: IdSource) -> Rc<Crew<L>> {
-        let robots = (0..settings.robots)
-            .map(|i| Robot {
-                rng: settings.seed.stream("robot", (settings.first_robot + i) as u64),
-                idle: Vec::new(),
-            })
-            .collect();
+        let robots = (0..settings.robots).map(|i| new_robot(&settings, settings.first_robot + i)).collect();
+        let kit = |profile: &Arc<Profile>| Kit {
+            tags: Rc::new(Tags::parse(&profile.container_tags).unwrap_or_default()),
+            raw: profile.raw_uri_thrower.as_deref().map(Rc::from),
+            accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
+        };
         Rc::new(Crew {
+            kits: settings.profiles.iter().map(kit).collect(),
             chooser: RefCell::new(Chooser::new(&settings, ids)),
-            writer: RequestWriter::new(&settings),
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
+            history: RefCell::default(),
             request: RefCell::default(),
             open: Cell::new(0),
             pace: Cell::new(Pace::FULL),
             frozen: Cell::new(false),
+            gates: RefCell::default(),
+            quiet: RefCell::default(),
+            names: Names::new(link.clone(), recorder.clone(), &settings),
+            started_unix: link.unix_seconds(),
             link,
             settings,
             recorder,
@@ -94,32 +155,50 @@ impl<L: Link> Crew<L> {
     /// From now on repeats are drawn from as many of the newest objects as there are now (reference: models.md,
     /// section 3.3). Repeated calls do nothing.
     pub fn freeze_working_set(&self) {
-        self.frozen.set(true);
-    }
-
-    /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on
-    /// as tasks of the link.
-    pub async fn run(self: Rc<Self>, start: Nanos) {
-        match self.settings.load.clone() {
-            Load::Open { rate } => self.run_open(start, rate).await,
-            Load::Closed { think } => {
-                for robot in 0..self.settings.robots {
-                    self.link.spawn(Rc::clone(&self).run_closed(start, robot, think.clone()));
-                }
-            }
+        if !self.frozen.replace(true) {
+            self.chooser.borrow_mut().freeze();
         }
     }
 
+    /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
+    /// of the link.
+    pub async fn run(self: Rc<Self>, start: Nanos) {
+        for robot in 0..self.settings.robots {
+            if self.profile(robot).session.is_some() {
+                self.private(robot).session = Some(Period::new(start));
+            }
+            if let Load::Closed { think } = self.profile(robot).load.clone() {
+                self.link.spawn(Rc::clone(&self).run_closed(start, robot, think));
+            }
+        }
+        self.run_open(start).await;
+    }
+
     /// Launches requests when they are due, whatever became of earlier ones.
-    async fn run_open(self: Rc<Self>, start: Nanos, rate: f64) {
+    async fn run_open(self: Rc<Self>, start: Nanos) {
         let curve = LoadCurve { launch_window: self.settings.launch_window };
-        let mut arrivals = vec![Arrivals::new(rate); self.settings.robots];
-        let mut next = |robot: usize| {
-            let seconds = arrivals[robot].next(&curve, &mut self.robots.borrow_mut()[robot].rng);
-            start + nanos(seconds)
+        let mut streams: Vec<Arrivals> = (0..self.settings.robots)
+            .map(|robot| match self.profile(robot).load {
+                Load::Open { rate } => Arrivals::new(rate),
+                _ => Arrivals::new(1.0),
+            })
+            .collect();
+        let mut next = |robot: usize, last: Nanos| {
+            let profile = Arc::clone(self.profile(robot));
+            let rng = &mut self.robots()[robot].rng;
+            match &profile.load {
+                Load::Open { .. } => start + nanos(streams[robot].next(&curve, rng)),
+                Load::Gaps(gaps) => {
+                    let factor = self.pace.get().load.at(last).max(1e-6);
+                    last + nanos(gaps.sample(rng) / factor).max(1)
+                }
+                Load::Closed { .. } | Load::Passive => Nanos::MAX,
+            }
         };
         // Ties are broken by robot number, so the order of launches follows from the seed alone.
-        let mut agenda: BinaryHeap<_> = (0..self.settings.robots).map(|i| Reverse((next(i), i))).collect();
+        let open = |robot: &usize| matches!(self.profile(*robot).load, Load::Open { .. } | Load::Gaps(_));
+        let mut agenda: BinaryHeap<_> =
+            (0..self.settings.robots).filter(open).map(|i| Reverse((next(i, start), i))).collect();
         let mut launched_in_a_row = 0;
         while let Some(&Reverse((due, robot))) = agenda.peek() {
             if due > self.link.now() {
@@ -134,34 +213,41 @@ impl<L: Link> Crew<L> {
                 return;
             }
             agenda.pop();
-            agenda.push(Reverse((next(robot), robot)));
-            let order = self.order(robot, due);
-            if self.lets_through(due, robot) {
+            agenda.push(Reverse((next(robot, due), robot)));
+            if self.launches(robot, due) {
+                let order = self.order(robot, due);
                 let crew = Rc::clone(&self);
                 self.link.spawn(async move {
-                    let started = crew.link.now();
-                    crew.transact(robot, order, started).await;
+                    crew.transact(robot, order).await;
                 });
             }
         }
     }
 
-    /// Launches the next request when the previous one has ended.
-    async fn run_closed(self: Rc<Self>, start: Nanos, robot: usize, think: Option<polygraph_traffic::Distr>) {
+    /// Launches the next request when everything before has ended.
+    async fn run_closed(self: Rc<Self>, start: Nanos, robot: usize, think: Option<Distr>) {
         let number = (self.settings.first_robot + robot) as f64;
-        let wait = self.settings.launch_window * number / self.settings.all_robots as f64;
+        let wait = self.settings.launch_window * number / self.settings.all_robots() as f64;
         self.link.sleep_until(start + nanos(wait)).await;
         loop {
             if let Some(think) = &think {
-                let pause = think.sample(&mut self.robots.borrow_mut()[robot].rng);
+                let pause = think.sample(&mut self.robots()[robot].rng);
                 self.link.sleep_until(self.link.now() + nanos(pause)).await;
             }
             let now = self.link.now();
-            let order = self.order(robot, now);
-            if self.pace.get().stopped || !self.lets_through(now, robot) {
+            if self.pace.get().stopped {
                 return;
             }
-            let failed = self.transact(robot, order, now).await;
+            if !self.launches(robot, now) {
+                self.link.sleep_until(now + PAUSE).await;
+                continue;
+            }
+            let order = self.order(robot, now);
+            let failed = self.transact(robot, order).await;
+            while self.robots()[robot].active > 0 {
+                let gate = Rc::clone(self.quiet.borrow_mut().entry(robot).or_default());
+                gate.wait(std::future::pending()).await;
+            }
             if failed {
                 // A device that refuses at once must not turn a robot into a busy loop.
                 self.link.sleep_until(self.link.now() + SECOND / 100).await;
@@ -169,36 +255,422 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    /// One transaction from its start, now, to its end. Returns true if it failed.
-    async fn transact(&self, robot: usize, order: Order, started: Nanos) -> bool {
-        self.recorder.with(|block| {
-            block.xacts.enter(started);
-            block.late_us.record(started.saturating_sub(order.due) / 1000);
-        });
-        let outcome = exchange(self, robot, &order, started).await;
-        let failed = outcome.is_err();
-        account::settle(self, &order, started, outcome);
-        failed
+    /// Whether a robot launches a request that is due now.
+    fn launches(&self, robot: usize, due: Nanos) -> bool {
+        let pace = self.pace.get();
+        if pace.stopped || !self.is_active(robot, due) {
+            return false;
+        }
+        let profile = Arc::clone(self.profile(robot));
+        let load = pace.load.at(due);
+        let thinned = match profile.load {
+            // Leaving out arrivals with the complementary probability makes a Poisson stream a slower one.
+            Load::Open { .. } => load < 1.0 && !self.robots()[robot].rng.event(load),
+            Load::Closed { .. } => self.robots()[robot].rank as f64 >= load,
+            Load::Gaps(_) | Load::Passive => false,
+        };
+        if thinned || profile.session.is_some() && !self.is_busy(robot, &profile, due) {
+            return false;
+        }
+        let extra = &mut self.robots()[robot].extra;
+        let open = !matches!(profile.load, Load::Closed { .. });
+        if open && *extra > 0 {
+            *extra -= 1;
+            return false;
+        }
+        true
+    }
+
+    /// Whether the robot is among those that the populus factor lets live.
+    pub fn is_active(&self, robot: usize, at: Nanos) -> bool {
+        f64::from(self.robots()[robot].rank) < self.pace.get().populus.at(at)
+    }
+
+    /// Whether the robot's session is in a busy period.
+    fn is_busy(&self, robot: usize, profile: &Profile, now: Nanos) -> bool {
+        let Some(session) = &profile.session else { return true };
+        let change = {
+            let robot = &mut self.robots()[robot];
+            let Some(period) = robot.private.as_mut().and_then(|private| private.session.as_mut()) else {
+                return true;
+            };
+            period.advance(session, now, &mut robot.rng)
+        };
+        if let Change::BecameIdle(_) = change {
+            self.close_all_idle(robot);
+            let mut private = self.private(robot);
+            private.received.clear();
+            if let Some(jar) = &mut private.jar {
+                jar.end_session();
+            }
+        } else if change == Change::BecameBusy {
+            self.renew_credentials(robot);
+        }
+        matches!(change, Change::Busy | Change::BecameBusy)
+    }
+
+    /// Connections of a robot whose session is idle are not kept.
+    pub fn keeps_connections(&self, robot: usize) -> bool {
+        let private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        let Some(period) = private.as_ref().and_then(|private| private.session.as_ref()) else { return true };
+        !period.is_idle(self.now())
     }
 
     fn order(&self, robot: usize, due: Nanos) -> Order {
-        let rng = &mut self.robots.borrow_mut()[robot].rng;
-        self.chooser.borrow_mut().order(&self.settings, due, rng)
+        let pace = self.pace.get();
+        let factors = Factors { recur: pace.recur.at(due), special: pace.special.at(due) };
+        let mut order = {
+            let mut robots = self.robots.borrow_mut();
+            let robot = &mut robots[robot];
+            let profile = robot.profile as usize;
+            let order =
+                self.chooser.borrow_mut().order(&self.settings, profile, factors, due, &mut robot.rng);
+            robot.extra += order.planned;
+            order
+        };
+        if order.method.has_body() {
+            order.sends = self.request_body(robot, &order);
+        }
+        order
     }
 
-    /// While the load falls, an open-loop request goes out with the current share as probability, and of
-    /// closed-loop robots the current share stays active.
-    fn lets_through(&self, now: Nanos, robot: usize) -> bool {
-        let pace = self.pace.get();
-        let share = pace.load.at(now) * pace.populus.at(now);
-        if pace.stopped || share >= 1.0 {
-            return !pace.stopped;
+    /// The object that a request sends: an earlier one of the robot's own, or a new one (reference: models.md,
+    /// section 10.1).
+    fn request_body(&self, robot: usize, order: &Order) -> Option<Oid> {
+        let profile = Arc::clone(self.profile(robot));
+        let contents = match order.method {
+            polygraph_traffic::Method::Post => &profile.post,
+            _ => &profile.upload,
+        };
+        let fresh = self.private(robot).world.is_none().then(|| self.chooser.borrow_mut().fresh_id());
+        let mut robots = self.robots.borrow_mut();
+        let Robot { rng, private, .. } = &mut robots[robot];
+        let private = private.get_or_insert_default();
+        let kind = *contents.draw(rng)?;
+        let world = *private.world.get_or_insert(fresh.unwrap_or_default());
+        if !private.sent.iter().any(|(known, _)| *known == kind.0) {
+            private.sent.push((kind.0, 0));
         }
-        match self.settings.load {
-            Load::Open { .. } => self.connection_rng.borrow_mut().event(share),
-            Load::Closed { .. } => {
-                ((self.settings.first_robot + robot) as f64) < share * self.settings.all_robots as f64
+        let (_, last) = private.sent.iter_mut().find(|(known, _)| *known == kind.0)?;
+        let name = if *last > 0 && rng.event(profile.body_recurrence) {
+            1 + rng.below(*last)
+        } else {
+            *last += 1;
+            *last
+        };
+        Some(Oid { world, kind, name })
+    }
+
+    /// One transaction from its start, now, to its end. Returns true if it failed.
+    async fn transact(self: &Rc<Self>, robot: usize, mut order: Order) -> bool {
+        let entered = self.link.now();
+        self.robots()[robot].active += 1;
+        if order.cause == Cause::Direct && order.planned > 0 {
+            order.page = Some(Rc::new(Page::new(entered)));
+        }
+        self.recorder.with(|block| {
+            block.xacts.enter(entered);
+            if order.cause == Cause::Direct {
+                block.late_us.record(entered.saturating_sub(order.due) / 1000);
             }
+        });
+        let outcome = self.converse(robot, &order).await;
+        let embedded = outcome.as_ref().map_or(0, |done| done.embedded);
+        let failed = account::settle(self, robot, &order, outcome);
+        if order.planned > embedded {
+            let extra = &mut self.robots()[robot].extra;
+            *extra = extra.saturating_sub(order.planned - embedded);
+        }
+        self.end_one(robot);
+        failed
+    }
+
+    /// One of the robot's tasks is over; if it was the last, whoever waits for that is called.
+    fn end_one(&self, robot: usize) {
+        let active = {
+            let robot = &mut self.robots()[robot];
+            robot.active -= 1;
+            robot.active
+        };
+        if active == 0 {
+            let gate = self.quiet.borrow().get(&robot).cloned();
+            if let Some(gate) = gate {
+                gate.call();
+            }
+        }
+    }
+
+    /// Transactions that share a connection: the first one that waits, and others that go the same way. Those
+    /// that are cut off by the failure of another one are tried again, each by itself.
+    async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+        // Another task may have taken it along already.
+        let Some(order) = self.backlog(robot).first() else { return };
+        self.robots()[robot].active += 1;
+        let outcomes = exchange_together(self, robot, order, hop).await;
+        for (order, outcome) in outcomes {
+            match outcome {
+                Some(outcome) => {
+                    account::settle(self, robot, &order, outcome);
+                }
+                None => {
+                    let outcome = exchange(self, robot, &order, &[]).await;
+                    self.count_retry();
+                    account::settle(self, robot, &order, outcome);
+                }
+            }
+        }
+        self.end_one(robot);
+    }
+
+    /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
+    /// that is one transaction (reference: models.md, section 21).
+    async fn converse(self: &Rc<Self>, robot: usize, order: &Order) -> Result<Done, Fault> {
+        let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
+        loop {
+            lines.clear();
+            self.write_private_lines(robot, order, &mut lines);
+            let mut done = exchange(self, robot, order, &lines).await?;
+            done.started = *first.get_or_insert(done.started);
+            sent += done.sent;
+            done.sent = sent;
+            self.keep_cookies(robot, order, &done);
+            let asker = match done.facts.status {
+                407 => Asker::Proxy,
+                401 => Asker::Origin(order.server),
+                _ => {
+                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    done.allowed_wrongly = !asked.is_empty() && !done.denied && self.was_spoiled(robot);
+                    return Ok(done);
+                }
+            };
+            if self.profile(robot).credentials.is_empty() {
+                return Ok(done);
+            }
+            let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+            let answered = self.wallet(robot).learn(asker, fields);
+            if !answered || asked.len() > MAX_CHALLENGES {
+                // With a spoiled password that is how it has to be.
+                done.denied = self.was_spoiled(robot) && !asked.is_empty();
+                return Ok(done);
+            }
+            asked.push(asker);
+            let (now, size) = (self.now(), done.facts.size());
+            self.recorder.with(|block| {
+                let stats = block.class_mut(Class::Authenticating);
+                stats.record((now - done.started) / 1000, size);
+            });
+        }
+    }
+
+    /// Credentials and cookies.
+    fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) {
+        let profile = Arc::clone(self.profile(robot));
+        if !profile.credentials.is_empty() {
+            let url = self.url(order);
+            let via_proxy = !profile.proxies.is_empty();
+            let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
+            let target = if via_proxy { &url } else { path.unwrap_or("/") };
+            let mut wallet = self.wallet(robot);
+            wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
+            if via_proxy {
+                wallet.write(Asker::Proxy, order.method.word(), target, out);
+            }
+        }
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            jar.write(order.server, unix, out, &self.recorder);
+        }
+    }
+
+    fn keep_cookies(&self, robot: usize, order: &Order, done: &Done) {
+        let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
+        let profile = Arc::clone(self.profile(robot));
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
+        if !choices.event(profile.cookie_sender) {
+            return;
+        }
+        let room = profile.cookies_keep.sample(&mut choices).ceil().clamp(0.0, 1000.0) as usize;
+        let mut private = self.private(robot);
+        let jar = private.jar.get_or_insert_with(|| Jar::new(room));
+        jar.store(order.server, &rare.cookies, unix, &self.recorder);
+    }
+
+    /// The robot's credentials, taken from the list when it needs them first.
+    fn wallet(&self, robot: usize) -> RefMut<'_, Wallet> {
+        if self.private(robot).wallet.is_none() {
+            self.private(robot).wallet = Some(Box::default());
+            self.renew_credentials(robot);
+        }
+        RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
+    }
+
+    /// The next credentials of a random cycle (reference: models.md, section 21).
+    fn renew_credentials(&self, robot: usize) {
+        let profile = Arc::clone(self.profile(robot));
+        if profile.credentials.is_empty() {
+            return;
+        }
+        let (at, spoiled) = {
+            let rng = &mut self.robots()[robot].rng;
+            (rng.below(profile.credentials.len() as u64) as usize, rng.event(profile.auth_error))
+        };
+        let mut private = self.private(robot);
+        private.wallet.get_or_insert_default().renew(&profile.credentials[at], spoiled);
+    }
+
+    fn was_spoiled(&self, robot: usize) -> bool {
+        !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
+    }
+
+    /// Starts a transaction that follows from another one.
+    fn follow(self: &Rc<Self>, robot: usize, order: Order) {
+        if let Some(page) = &order.page {
+            page.enter();
+        }
+        let crew = Rc::clone(self);
+        let task: Pin<Box<dyn Future<Output = ()>>> = match order.hop {
+            Some(hop) if self.profile(robot).pipeline.is_some() => {
+                self.backlog(robot).push(order);
+                Box::pin(async move { crew.transact_together(robot, hop).await })
+            }
+            _ => Box::pin(async move {
+                crew.transact(robot, order).await;
+            }),
+        };
+        // It counts as running from now on, not only from its first turn.
+        self.robots()[robot].active += 1;
+        let crew = Rc::clone(self);
+        self.link.spawn(async move {
+            task.await;
+            crew.end_one(robot);
+        });
+    }
+
+    /// Asks for an embedded object that `link` in the reply to `container` refers to. Returns true if it was
+    /// among the planned ones.
+    pub fn follow_link(
+        self: &Rc<Self>,
+        robot: usize,
+        container: &Order,
+        hop: SocketAddr,
+        link: &[u8],
+    ) -> bool {
+        let profile = Arc::clone(self.profile(robot));
+        if container.foreign.is_some() {
+            return self.follow_foreign(robot, container, link, &profile);
+        }
+        let field = &self.settings.field;
+        let authority = field.servers[container.server].authority.as_bytes();
+        if let Some(parts) = uri::split(link)
+            && parts.authority != authority.strip_suffix(b":80").unwrap_or(authority)
+            && parts.authority != authority
+        {
+            self.note_link(ErrorKind::ForeignLink, container, link);
+            return false;
+        }
+        let Some(oid) = polygraph_wire::url::parse(link) else {
+            self.note_link(ErrorKind::ForeignTag, container, link);
+            return false;
+        };
+        if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
+            return false;
+        }
+        if profile.private_cache > 0 && self.private(robot).received.contains(&oid) {
+            return false;
+        }
+        let now = self.now();
+        let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
+        order.hop = Some(hop);
+        self.follow(robot, order);
+        true
+    }
+
+    fn follow_foreign(
+        self: &Rc<Self>,
+        robot: usize,
+        container: &Order,
+        link: &[u8],
+        profile: &Profile,
+    ) -> bool {
+        let base = container.foreign.as_deref().unwrap_or_default();
+        let mut url = Vec::new();
+        let now = self.now();
+        let wanted = self.connection_rng().event(profile.embed_recur);
+        if !wanted || !uri::resolve(base.as_bytes(), link, &mut url) {
+            return false;
+        }
+        let Ok(url) = String::from_utf8(url) else { return false };
+        let oid = Oid { name: container.oid.name << 8, ..container.oid };
+        let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
+        order.foreign = Some(Rc::from(url));
+        self.robots()[robot].extra += 1;
+        self.follow(robot, order);
+        true
+    }
+
+    fn note_link(&self, kind: ErrorKind, container: &Order, link: &[u8]) {
+        let now = self.now();
+        self.recorder
+            .error(kind, now, || format!("{} in {}", String::from_utf8_lossy(link), self.url(container)));
+    }
+
+    /// Goes where a redirect leads.
+    pub fn follow_redirect(self: &Rc<Self>, robot: usize, from: &Order, location: &[u8]) {
+        let now = self.now();
+        let base = self.url(from);
+        let mut url = Vec::new();
+        if !uri::resolve(base.as_bytes(), location, &mut url) {
+            return self.note_link(ErrorKind::BadLocation, from, location);
+        }
+        let oid = polygraph_wire::url::parse(&url);
+        let authority = self.settings.field.servers.get(from.server).map_or("", |server| &server.authority);
+        let same = uri::split(&url).is_some_and(|parts| {
+            parts.authority == authority.as_bytes()
+                || parts.authority == authority.strip_suffix(":80").unwrap_or(authority).as_bytes()
+        });
+        let mut order = match oid {
+            Some(oid) if same => {
+                let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
+                Order { repeat: true, kind: polygraph_traffic::RequestKind::Basic, ..order }
+            }
+            Some(_) => return self.note_link(ErrorKind::ForeignLink, from, location),
+            None => {
+                let Ok(url) = String::from_utf8(url) else {
+                    return self.note_link(ErrorKind::BadLocation, from, location);
+                };
+                let oid = Oid { kind: polygraph_traffic::Kind::FOREIGN, ..from.oid };
+                let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
+                Order { foreign: Some(Rc::from(url)), repeat: false, ..order }
+            }
+        };
+        order.page = None;
+        self.robots()[robot].extra += 1;
+        self.follow(robot, order);
+    }
+
+    /// A robot's private cache takes an object, or loses it.
+    pub fn remember(&self, robot: usize, oid: Oid, keep: bool) {
+        let cap = self.profile(robot).private_cache;
+        if cap == 0 {
+            return;
+        }
+        let mut private = self.private(robot);
+        private.received.retain(|other| *other != oid);
+        if keep {
+            if private.received.len() >= cap {
+                private.received.pop_front();
+            }
+            private.received.push_back(oid);
+        }
+    }
+
+    /// A transaction of the robot's session has ended.
+    pub fn count_session(&self, robot: usize, fill: u64) {
+        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        if let Some(period) = private.as_mut().and_then(|private| private.session.as_mut()) {
+            period.count(fill);
         }
     }
 }
@@ -210,9 +682,46 @@ impl<L: Link> Crew<L> {
         &self.settings
     }
 
+    /// The kind of a robot.
+    pub fn profile(&self, robot: usize) -> &Arc<Profile> {
+        let index = self.robots.borrow()[robot].profile as usize;
+        &self.settings.profiles[index]
+    }
+
+    /// The robots.
+    pub fn robots(&self) -> RefMut<'_, Vec<Robot<L::Conn>>> {
+        self.robots.borrow_mut()
+    }
+
+    fn private(&self, robot: usize) -> RefMut<'_, Private> {
+        RefMut::map(self.robots(), |robots| &mut **robots[robot].private.get_or_insert_default())
+    }
+
+    /// The robot's embedded objects that wait for a connection.
+    pub fn backlog(&self, robot: usize) -> RefMut<'_, Backlog> {
+        RefMut::map(self.private(robot), |private| &mut private.backlog)
+    }
+
+    /// Requests in flight on a connection of the robot, at most; drawn anew each time.
+    pub fn pipeline_depth(&self, robot: usize) -> u32 {
+        let drawn =
+            self.profile(robot).pipeline.as_ref().map(|depth| depth.sample(&mut *self.connection_rng()));
+        drawn.unwrap_or(1.0).clamp(1.0, 1000.0) as u32
+    }
+
+    /// The loop.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
     /// The time now.
     pub fn now(&self) -> Nanos {
         self.link.now()
+    }
+
+    /// Time of day at the start, in seconds since 1970.
+    pub fn started_unix(&self) -> i64 {
+        self.started_unix
     }
 
     /// Where to count.
@@ -220,17 +729,164 @@ impl<L: Link> Crew<L> {
         &self.recorder
     }
 
-    /// The URL of an order, for messages.
+    /// What was learned about objects.
+    pub fn history(&self) -> RefMut<'_, History> {
+        self.history.borrow_mut()
+    }
+
+    /// What decides orders.
+    pub fn chooser(&self) -> RefMut<'_, Chooser> {
+        self.chooser.borrow_mut()
+    }
+
+    /// Draws what depends on replies.
+    pub fn connection_rng(&self) -> RefMut<'_, Stream> {
+        self.connection_rng.borrow_mut()
+    }
+
+    /// Queues for connections, by robot.
+    pub fn gates(&self) -> RefMut<'_, FxHashMap<usize, Rc<Gate>>> {
+        self.gates.borrow_mut()
+    }
+
+    /// Open connections of all robots.
+    pub fn open_connections(&self) -> usize {
+        self.open.get()
+    }
+
+    /// Sets the number of open connections.
+    pub fn set_open_connections(&self, open: usize) {
+        self.open.set(open);
+    }
+
+    /// The URL of an order.
     pub fn url(&self, order: &Order) -> String {
-        let authority = &self.settings.origins[order.origin].authority;
-        format!("http://{authority}{}", String::from_utf8_lossy(&url::path(&order.oid)))
+        if let Some(url) = &order.foreign {
+            return url.to_string();
+        }
+        let field = &self.settings.field;
+        let authority = &field.servers[order.server].authority;
+        let mut path = Vec::new();
+        field.catalog.write_path(&order.oid, &mut path);
+        let host = authority.strip_suffix(":80").unwrap_or(authority);
+        format!("http://{host}{}", String::from_utf8_lossy(&path))
+    }
+
+    /// Until when a transaction that begins now must have ended.
+    pub fn deadline(&self, robot: usize) -> Option<Nanos> {
+        let profile = self.profile(robot);
+        let lifetime = profile.lifetime.as_ref()?.sample(&mut *self.connection_rng());
+        Some(self.now() + nanos(lifetime))
+    }
+
+    /// Where the request goes: the robot's proxy, where its container came from, or one of the addresses behind
+    /// the server's name.
+    ///
+    /// # Errors
+    /// If the name has no address.
+    pub async fn hop(&self, robot: usize, order: &Order) -> Result<SocketAddr, Fault> {
+        if let Some(proxy) = self.proxy(robot) {
+            return Ok(proxy);
+        }
+        if let Some(hop) = order.hop {
+            return Ok(hop);
+        }
+        if let Some(url) = &order.foreign {
+            let authority = match foreign_host(url)? {
+                Host::Address(address) => return Ok(address),
+                Host::Name(authority) => authority,
+            };
+            return self.resolve(robot, authority).await;
+        }
+        let server = &self.settings.field.servers[order.server];
+        match server.addresses[..] {
+            [] => self.resolve(robot, &server.authority).await,
+            [only] => Ok(only),
+            _ => {
+                let at = self.connection_rng().below(server.addresses.len() as u64) as usize;
+                Ok(server.addresses[at])
+            }
+        }
+    }
+
+    async fn resolve(&self, robot: usize, authority: &str) -> Result<SocketAddr, Fault> {
+        let profile = Arc::clone(self.profile(robot));
+        let Some(dns) = &profile.dns else {
+            let detail = format!("{authority} has no address, and the robots have no dns_resolver");
+            return Err(Fault::new(ErrorKind::UnknownHost, detail));
+        };
+        let kind = self.robots()[robot].profile as usize;
+        let from = self.address(robot);
+        self.names.resolve(dns, kind, robot, from, authority).await
+    }
+
+    fn proxy(&self, robot: usize) -> Option<SocketAddr> {
+        let proxies = &self.profile(robot).proxies;
+        let number = self.robots()[robot].number as usize;
+        (!proxies.is_empty()).then(|| proxies[number % proxies.len()])
+    }
+
+    /// Whether a request body of `size` bytes waits for 100 (continue).
+    pub fn expects_continue(&self, robot: usize, size: u64) -> bool {
+        let http_minor = self.robots()[robot].http_minor;
+        match self.profile(robot).expect {
+            Expect::Never => false,
+            Expect::Prob(prob) => http_minor > 0 && self.connection_rng().event(prob),
+            Expect::From(from) => http_minor > 0 && size >= from,
+        }
+    }
+
+    /// The abort coordinates of a request, the same whenever it is sent.
+    pub fn abort_coords(&self, robot: usize, order: &Order) -> AbortCoords {
+        let mut rng = Draw::new(u64::from(order.xact.counter) ^ self.settings.seed.0 << 32);
+        AbortCoords::draw(self.profile(robot).abort_prob, &mut rng)
+    }
+
+    /// What is to be done with the content of the reply to `order`.
+    pub fn entity<'a>(&'a self, robot: usize, order: &'a Order, url: &'a dyn Fn() -> String) -> Entity<'a> {
+        let field = &*self.settings.field;
+        let profile = self.profile(robot);
+        let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
+        let links = (profile.embed_recur > 0.0)
+            .then(|| Links::new(Rc::clone(&kit.tags), kit.raw.as_ref().map(Rc::clone)));
+        Entity::new(&field.catalog, order, url, field.verify, kit.accepts_gzip, links)
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.
-    pub fn with_request<R>(&self, order: &Order, last: bool, send: impl FnOnce(&[u8]) -> R) -> R {
+    #[expect(clippy::too_many_arguments, reason = "all that a head depends on")]
+    pub fn with_request<R>(
+        &self,
+        robot: usize,
+        order: &Order,
+        last: bool,
+        expects: bool,
+        body: Option<(u64, Option<&str>, AbortCoords)>,
+        lines: &[u8],
+        send: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        let field = &*self.settings.field;
+        let profile = self.profile(robot);
+        let told = match field.share_worlds && order.foreign.is_none() {
+            true => self.chooser.borrow_mut().told(field, order.server),
+            false => (None, None),
+        };
+        let http_minor = self.robots.borrow()[robot].http_minor;
+        let context = Context {
+            field,
+            profile,
+            http_minor,
+            via_proxy: !profile.proxies.is_empty(),
+            last,
+            unix_s: self.link.unix_seconds(),
+            group: self.settings.group,
+            told,
+            body,
+            expects,
+            lines,
+        };
         let mut request = self.request.borrow_mut();
         request.clear();
-        self.writer.write(order, last, &mut request);
+        request::write(order, &context, &mut request);
         send(&request)
     }
 
@@ -244,85 +900,82 @@ impl<L: Link> Crew<L> {
         self.recorder.with(|block| block.bytes_read += bytes as u64);
     }
 
+    /// Counts transactions that begin now.
+    pub fn count_begun(&self, count: u64) {
+        let now = self.now();
+        self.recorder.with(|block| (0..count).for_each(|_| block.xacts.enter(now)));
+    }
+
     /// Counts a retry.
     pub fn count_retry(&self) {
         self.recorder.with(|block| block.retried += 1);
     }
 
-    /// A connection for `robot` to the proxy, or to an origin server if there is none: the idle one it used last,
-    /// or a new one.
-    ///
-    /// # Errors
-    /// If no connection can be had.
-    pub fn lease(&self, robot: usize, origin: usize) -> Result<Leased<L::Conn>, Fault> {
-        let (hop, address) = match self.settings.proxy {
-            Some(proxy) => (0, proxy),
-            None => (origin, self.settings.origins[origin].address),
-        };
-        while let Some(mut leased) = self.pop_idle(robot, hop) {
-            if !leased.conn.is_disturbed() {
-                return Ok(leased);
+    /// Counts the use of a connection that had been used before.
+    pub fn count_reuse(&self) {
+        self.recorder.with(|block| block.reused += 1);
+    }
+}
+
+fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
+    let (profile, own) = settings.member(number);
+    let mut choices = settings.seed.stream("agent", number as u64);
+    Robot {
+        rng: settings.seed.stream("robot", number as u64),
+        profile: profile as u32,
+        number: own as u32,
+        rank: rank(number),
+        http_minor: settings.profiles[profile].http_minor.draw(&mut choices).copied().unwrap_or(1),
+        open: 0,
+        active: 0,
+        extra: 0,
+        idle: Vec::new(),
+        private: None,
+    }
+}
+
+/// The place of a robot in the order in which robots become active. Multiples of the golden ratio are spread so
+/// evenly that of `all` robots very nearly a share `x` has a rank below `x`, on every loop alike; the first
+/// robot is active whenever any is.
+fn rank(number: usize) -> f32 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    ((number as f64 * GOLDEN).fract() as f32).min(0.999_999)
+}
+
+/// Where a foreign URL leads.
+enum Host<'a> {
+    Address(SocketAddr),
+    /// Name and, maybe, port.
+    Name(&'a str),
+}
+
+fn foreign_host(url: &str) -> Result<Host<'_>, Fault> {
+    let fault = || Fault::new(ErrorKind::NoUrlHost, url);
+    let parts = uri::split(url.as_bytes()).ok_or_else(fault)?;
+    let authority = std::str::from_utf8(parts.authority).map_err(|_| fault())?;
+    let (host, port) = uri::host_port(parts.authority).ok_or_else(fault)?;
+    let port = port.or_else(|| uri::default_port(parts.scheme)).unwrap_or(80);
+    let ip = std::str::from_utf8(host).ok().and_then(|host| host.trim_matches(['[', ']']).parse().ok());
+    Ok(ip.map_or(Host::Name(authority), |ip| Host::Address(SocketAddr::new(ip, port))))
+}
+
+/// An `Accept-Encoding` that begins an entry with `gzip` or `*`.
+fn accepts_gzip(value: &str) -> bool {
+    value.split(',').any(|entry| entry.trim().starts_with("gzip") || entry.trim().starts_with('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_active_robots_is_as_asked() {
+        for all in [1usize, 26, 250, 2500] {
+            for share in [0.001, 0.09, 0.1, 0.5, 0.75, 1.0] {
+                let active = (0..all).filter(|&n| f64::from(rank(n)) < share).count();
+                let asked = (share * all as f64).max(1.0);
+                assert!((active as f64 - asked).abs() <= 2.0, "{active} of {all} for {share}");
             }
-            self.close(leased, true);
-        }
-        if self.open.get() >= self.settings.open_limit {
-            let detail = format!("{} connections are open", self.open.get());
-            return Err(Fault { kind: ErrorKind::TooManyOpen, detail });
-        }
-        let use_limit = connection_uses(&self.settings, &mut *self.connection_rng.borrow_mut());
-        let opened = self.link.now();
-        let conn = self.link.connect(self.address(robot), address)?;
-        self.open.set(self.open.get() + 1);
-        self.recorder.with(|block| block.conns.enter(opened));
-        Ok(Leased { conn, uses: 0, use_limit, opened, hop })
-    }
-
-    fn pop_idle(&self, robot: usize, hop: usize) -> Option<Leased<L::Conn>> {
-        let idle = &mut self.robots.borrow_mut()[robot].idle;
-        let at = idle.iter().rposition(|leased| leased.hop == hop)?;
-        Some(idle.remove(at))
-    }
-
-    fn address(&self, robot: usize) -> Option<IpAddr> {
-        let addresses = &self.settings.addresses;
-        (!addresses.is_empty()).then(|| addresses[(self.settings.first_robot + robot) % addresses.len()])
-    }
-
-    /// Keeps the connection for the robot's next request, or closes it if that is not possible.
-    pub fn give_back(&self, robot: usize, leased: Leased<L::Conn>, keep_alive: bool) {
-        if keep_alive && leased.uses < leased.use_limit {
-            self.robots.borrow_mut()[robot].idle.push(leased);
-        } else {
-            self.close(leased, true);
-        }
-    }
-
-    /// Closes a connection; only those that did nothing wrong count in the statistics of lifetimes and uses.
-    pub fn close(&self, leased: Leased<L::Conn>, good: bool) {
-        let now = self.link.now();
-        self.open.set(self.open.get() - 1);
-        self.recorder.with(|block| {
-            block.conns.leave(now);
-            if good {
-                block.conn_ttl_us.record((now - leased.opened) / 1000);
-                block.conn_uses.record(u64::from(leased.uses));
-            }
-        });
-    }
-
-    /// Closes idle connections that the peer has closed, which nobody would notice before their next use.
-    pub fn reap(&self) {
-        for robot in 0..self.settings.robots {
-            let mut kept = std::mem::take(&mut self.robots.borrow_mut()[robot].idle);
-            let mut at = 0;
-            while at < kept.len() {
-                if kept[at].conn.is_disturbed() {
-                    self.close(kept.remove(at), true);
-                } else {
-                    at += 1;
-                }
-            }
-            self.robots.borrow_mut()[robot].idle = kept;
         }
     }
 }

@@ -1,24 +1,40 @@
 //! One exchange: a connection is taken, the request sent, the reply read.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all, yield_now};
 use polygraph_stats::ErrorKind;
+use polygraph_traffic::{AbortCoords, Body, Method};
+use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::markup::MarkupError;
 
-use crate::crew::{Crew, Leased};
+use crate::crew::Crew;
+use crate::entity::{Entity, Verified};
 use crate::order::Order;
-use crate::reply::{Facts, ReplyReader};
+use crate::pool::Leased;
+use crate::reply::{Facts, Progress, ReplyReader};
 
 /// A request is tried on so many connections that the peer closed before it answered at all.
 const MAX_RETRIES: u32 = 10;
 
 /// Why an exchange failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fault {
     /// Its class.
     pub kind: ErrorKind,
     /// What was seen, for people.
     pub detail: String,
+    /// The reply as far as it has come.
+    pub facts: Option<Box<Facts>>,
+}
+
+impl Fault {
+    /// A fault without a reply.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
+        Fault { kind, detail: detail.into(), facts: None }
+    }
 }
 
 impl From<ConnectError> for Fault {
@@ -29,65 +45,246 @@ impl From<ConnectError> for Fault {
             ConnectError::Bind(_) => ErrorKind::System,
             ConnectError::Refused(_) => ErrorKind::ConnectFailed,
         };
-        Fault { kind, detail: error.to_string() }
+        Fault::new(kind, error.to_string())
     }
 }
 
-/// Carries out `order` for `robot`; its lifetime counts from `started`.
+/// What came of an exchange that did not fail.
+#[derive(Debug)]
+pub struct Done {
+    /// What the reply says.
+    pub facts: Facts,
+    /// Start: when a connection was taken.
+    pub started: Nanos,
+    /// Where the request went.
+    pub hop: SocketAddr,
+    /// Bytes of the request.
+    pub sent: u64,
+    /// One side ended the exchange on purpose.
+    pub aborted: bool,
+    /// What is wrong with the content.
+    pub problem: Option<(ErrorKind, String)>,
+    /// How much of the content was compared.
+    pub verified: Verified,
+    /// What is wrong with the markup.
+    pub faults: Vec<MarkupError>,
+    /// Embedded objects that were asked for.
+    pub embedded: u32,
+    /// When 100 (continue) came.
+    pub continued: Option<Nanos>,
+    /// The request was sent more than once.
+    pub retried: bool,
+    /// Access was refused, as it has to be with a spoiled password.
+    pub denied: bool,
+    /// Access was granted in spite of a spoiled password.
+    pub allowed_wrongly: bool,
+}
+
+/// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
 ///
 /// # Errors
 /// What made the transaction fail.
 pub async fn exchange<L: Link>(
-    crew: &Crew<L>,
+    crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
-    started: Nanos,
-) -> Result<Facts, Fault> {
-    let deadline = crew.settings().lifetime.map(|lifetime| started + lifetime);
-    for _ in 0..=MAX_RETRIES {
-        let mut leased = crew.lease(robot, order.origin)?;
+    lines: &[u8],
+) -> Result<Done, Fault> {
+    let deadline = crew.deadline(robot);
+    let hop = crew.hop(robot, order).await?;
+    for attempt in 0..=MAX_RETRIES {
+        let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
-        if !reused {
+        let mut talk = Talk::new(crew.now(), hop, attempt > 0);
+        if reused {
+            crew.count_reuse();
+        } else {
             // Connections first, requests then: when many transactions begin at once, a peer that is woken by the
             // first request finds the others already there, instead of being woken by each.
             yield_now().await;
         }
         leased.uses += 1;
-        let mut reader = ReplyReader::default();
-        match converse(crew, &mut leased, order, deadline, &mut reader).await {
-            Ok(()) => {
-                let facts = reader.facts();
-                crew.give_back(robot, leased, facts.keep_alive);
-                return Ok(facts);
+        let (result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        match result {
+            Ok(facts) => {
+                match talk.aborted {
+                    true => crew.close(robot, leased, false),
+                    false => crew.give_back(robot, leased, facts.keep_alive),
+                }
+                return Ok(talk.done(facts));
             }
             // The peer closed an idle connection just as we used it: nobody's fault (RFC 9112, section 9.5).
-            Err(fault) if reused && reader.is_silent() && fault.kind != ErrorKind::Timeout => {
-                crew.close(leased, false);
+            Err(fault) if reused && silent && fault.kind != ErrorKind::Timeout => {
+                crew.close(robot, leased, false);
                 crew.count_retry();
             }
             Err(fault) => {
-                crew.close(leased, false);
+                crew.close(robot, leased, false);
                 return Err(fault);
             }
         }
     }
-    Err(Fault { kind: ErrorKind::NoReply, detail: format!("closed {MAX_RETRIES} times before any reply") })
+    let detail = format!("closed {MAX_RETRIES} times before any reply");
+    Err(Fault::new(ErrorKind::TooManyRetries, detail))
 }
 
-/// Sends the request and reads the reply on one connection.
+/// What is noted while an exchange goes on.
+pub(crate) struct Talk {
+    started: Nanos,
+    pub(crate) hop: SocketAddr,
+    retried: bool,
+    sent: u64,
+    pub(crate) aborted: bool,
+    problem: Option<(ErrorKind, String)>,
+    verified: Verified,
+    faults: Vec<MarkupError>,
+    embedded: u32,
+    continued: Option<Nanos>,
+}
+
+impl Talk {
+    pub(crate) fn new(started: Nanos, hop: SocketAddr, retried: bool) -> Talk {
+        Talk {
+            started,
+            hop,
+            retried,
+            sent: 0,
+            aborted: false,
+            problem: None,
+            verified: Verified::default(),
+            faults: Vec::new(),
+            embedded: 0,
+            continued: None,
+        }
+    }
+
+    pub(crate) fn done(self, facts: Facts) -> Done {
+        Done {
+            facts,
+            started: self.started,
+            hop: self.hop,
+            sent: self.sent,
+            aborted: self.aborted,
+            problem: self.problem,
+            verified: self.verified,
+            faults: self.faults,
+            embedded: self.embedded,
+            continued: self.continued,
+            retried: self.retried,
+            denied: false,
+            allowed_wrongly: false,
+        }
+    }
+}
+
+/// Sends the request and reads the reply on one connection. Also tells whether nothing of a reply has come.
 async fn converse<L: Link>(
-    crew: &Crew<L>,
+    crew: &Rc<Crew<L>>,
+    robot: usize,
     leased: &mut Leased<L::Conn>,
     order: &Order,
+    lines: &[u8],
     deadline: Option<Nanos>,
-    reader: &mut ReplyReader,
-) -> Result<(), Fault> {
+    talk: &mut Talk,
+) -> (Result<Facts, Fault>, bool) {
     let last = leased.uses >= leased.use_limit;
     let conn = &mut leased.conn;
     conn.set_deadline(deadline);
+    let upload = order.sends.is_some().then(|| Upload::new(crew, robot, order));
+    let expects = upload.as_ref().is_some_and(|upload| crew.expects_continue(robot, upload.body.len()));
+    let mut reader = ReplyReader::new(order.method == Method::Head, expects);
+    let url = || crew.url(order);
+    let mut entity = crew.entity(robot, order, &url);
+    let mut carry = Vec::new();
 
+    if let Err(fault) = send_head(crew, robot, conn, order, last, expects, upload.as_ref(), lines, talk).await
+    {
+        return (Err(fault), true);
+    }
+    if let Some(mut upload) = upload {
+        if expects {
+            match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
+                Ok(Progress::Continue) => {
+                    talk.continued = Some(crew.now());
+                    reader.stop_awaiting();
+                }
+                // A final reply instead of 100: the body is not wanted.
+                Ok(_) => return conclude(reader, entity, leased, talk),
+                Err(fault) => return (Err(fault), reader.is_silent()),
+            }
+        }
+        if let Some(place) = upload.cut {
+            upload.body.truncate(place);
+            talk.aborted = true;
+        }
+        if let Err(e) = send_body(crew, conn, &mut upload.body, talk).await {
+            return (Err(sending(&e)), reader.is_silent());
+        }
+        if talk.aborted {
+            return (Ok(Facts::default()), false);
+        }
+    }
+    let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
+    match received.and_then(|_| check_end(&carry, &reader)) {
+        Ok(()) => conclude(reader, entity, leased, talk),
+        Err(fault) if is_intended(&fault, order, crew) => {
+            talk.aborted = true;
+            talk.verified = Verified::default();
+            (Ok(reader.into_facts()), false)
+        }
+        Err(fault) => (Err(fault), reader.is_silent()),
+    }
+}
+
+/// The body of a request.
+pub(crate) struct Upload {
+    body: Body,
+    digest: Option<String>,
+    coords: AbortCoords,
+    cut: Option<u64>,
+}
+
+impl Upload {
+    fn new<L: Link>(crew: &Crew<L>, robot: usize, order: &Order) -> Upload {
+        let catalog = &crew.settings().field.catalog;
+        let oid = order.sends.unwrap_or(order.oid);
+        let body = catalog.body(&oid, &[]);
+        let coords = crew.abort_coords(robot, order);
+        Upload {
+            digest: catalog.has_checksum(&oid).then(|| digest_of(&body)),
+            cut: coords.cut(body.len()),
+            coords,
+            body,
+        }
+    }
+}
+
+fn digest_of(body: &Body) -> String {
+    let (mut body, mut digest) = (body.clone(), ContentMd5::default());
+    while !body.is_empty() {
+        let n = body.chunk().len();
+        digest.update(body.chunk());
+        body.advance(n as u64);
+    }
+    String::from_utf8_lossy(&checksum::text(digest.finish())).into_owned()
+}
+
+#[expect(clippy::too_many_arguments, reason = "all that a head depends on")]
+pub(crate) async fn send_head<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    conn: &mut L::Conn,
+    order: &Order,
+    last: bool,
+    expects: bool,
+    upload: Option<&Upload>,
+    lines: &[u8],
+    talk: &mut Talk,
+) -> Result<(), Fault> {
+    let body = upload.map(|upload| (upload.body.len(), upload.digest.as_deref(), upload.coords));
     // Nearly always the socket takes the whole request at once and the loop's one buffer is enough.
-    let unsent = crew.with_request(order, last, |request| {
+    let unsent = crew.with_request(robot, order, last, expects, body, lines, |request| {
+        talk.sent += request.len() as u64;
         crew.count_written(request.len());
         match conn.try_send(&[IoSlice::new(request)]) {
             Ok(n) if n == request.len() => Ok(None),
@@ -100,23 +297,117 @@ async fn converse<L: Link>(
         conn.writable().await.map_err(|e| sending(&e))?;
         send_all(conn, &rest).await.map_err(|e| sending(&e))?;
     }
+    Ok(())
+}
 
-    loop {
-        let fed = conn
-            .recv(|data| {
-                crew.count_read(data.len());
-                reader.feed(data)
-            })
-            .await;
-        match fed {
-            Ok(Ok(true)) => break,
-            Ok(Ok(false)) => {}
-            Ok(Err(kind)) => return Err(Fault { kind, detail: describe(reader) }),
-            Err(e) => return Err(receiving(&e, reader)),
+async fn send_body<L: Link>(
+    crew: &Rc<Crew<L>>,
+    conn: &mut L::Conn,
+    body: &mut Body,
+    talk: &mut Talk,
+) -> io::Result<()> {
+    while !body.is_empty() {
+        let mut slices = [IoSlice::new(&[]); 16];
+        let used = body.slices(&mut slices);
+        match conn.try_send(&slices[..used]) {
+            Ok(n) => {
+                body.advance(n as u64);
+                talk.sent += n as u64;
+                crew.count_written(n);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => conn.writable().await?,
+            Err(e) => return Err(e),
         }
     }
-    conn.set_deadline(None);
     Ok(())
+}
+
+#[expect(clippy::too_many_arguments, reason = "all that belongs to one conversation")]
+/// Reads until the reply is complete or 100 (continue) has come; asks for embedded objects as they are seen.
+/// `carry` holds bytes that came behind the reply before, and takes those that come behind this one.
+pub(crate) async fn receive<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    conn: &mut L::Conn,
+    order: &Order,
+    reader: &mut ReplyReader,
+    entity: &mut Entity<'_>,
+    talk: &mut Talk,
+    carry: &mut Vec<u8>,
+) -> Result<Progress, Fault> {
+    loop {
+        let fed = if carry.is_empty() {
+            let mut behind = Vec::new();
+            let fed = conn
+                .recv(|data| {
+                    crew.count_read(data.len());
+                    let fed = reader.feed(data, entity);
+                    if let Ok(Progress::Complete { rest }) = fed {
+                        behind.extend_from_slice(&data[data.len() - rest..]);
+                    }
+                    fed
+                })
+                .await;
+            *carry = behind;
+            fed
+        } else {
+            let data = std::mem::take(carry);
+            let fed = reader.feed(&data, entity);
+            if let Ok(Progress::Complete { rest }) = fed {
+                carry.extend_from_slice(&data[data.len() - rest..]);
+            }
+            Ok(fed)
+        };
+        let progress = match fed {
+            Ok(Ok(progress)) => progress,
+            Ok(Err(kind)) => return Err(describe(kind, String::new(), reader)),
+            Err(e) => return Err(receiving(&e, reader)),
+        };
+        if let Some(links) = &mut entity.links {
+            if matches!(progress, Progress::Complete { .. }) {
+                links.finish();
+            }
+            for link in std::mem::take(&mut links.found) {
+                talk.embedded += u32::from(crew.follow_link(robot, order, talk.hop, &link));
+            }
+        }
+        if progress != Progress::Partial {
+            return Ok(progress);
+        }
+    }
+}
+
+/// Behind the last reply that was asked for nothing may follow.
+pub(crate) fn check_end(carry: &[u8], reader: &ReplyReader) -> Result<(), Fault> {
+    match carry.len() {
+        0 => Ok(()),
+        rest => Err(describe(ErrorKind::BodyLong, format!("{rest} bytes too many; "), reader)),
+    }
+}
+
+pub(crate) fn conclude<C: Conn>(
+    reader: ReplyReader,
+    mut entity: Entity<'_>,
+    leased: &mut Leased<C>,
+    talk: &mut Talk,
+) -> (Result<Facts, Fault>, bool) {
+    leased.conn.set_deadline(None);
+    let facts = reader.into_facts();
+    if let Some(links) = &mut entity.links {
+        talk.faults = std::mem::take(&mut links.faults);
+    }
+    (talk.problem, talk.verified) = entity.finish(&facts);
+    (Ok(facts), false)
+}
+
+/// The server said in the head that it would stop where it did (reference: models.md, section 13).
+pub(crate) fn is_intended<L: Link>(fault: &Fault, order: &Order, crew: &Crew<L>) -> bool {
+    let Some(facts) = fault.facts.as_deref() else { return false };
+    let Some(mark) = facts.marks.abort else { return false };
+    let cut_short = matches!(fault.kind, ErrorKind::BodyShort | ErrorKind::Reset);
+    let coords = AbortCoords { whether: mark.whether.get(), place: mark.place.get() };
+    let size = facts.length.unwrap_or_else(|| crew.settings().field.catalog.size(&order.oid));
+    cut_short && coords.cut(size).is_some_and(|place| facts.body_bytes <= place)
 }
 
 fn sending(error: &io::Error) -> Fault {
@@ -126,7 +417,7 @@ fn sending(error: &io::Error) -> Fault {
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
         _ => ErrorKind::ConnectFailed,
     };
-    Fault { kind, detail: format!("while sending the request: {error}") }
+    Fault::new(kind, format!("while sending the request: {error}"))
 }
 
 fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
@@ -138,16 +429,18 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
         | io::ErrorKind::NetworkUnreachable => ErrorKind::ConnectFailed,
         _ => ErrorKind::System,
     };
-    Fault { kind, detail: format!("while waiting for the reply: {error}; {}", describe(reader)) }
+    describe(kind, format!("while waiting for the reply: {error}; "), reader)
 }
 
-fn describe(reader: &ReplyReader) -> String {
+fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     let facts = reader.facts();
-    if reader.is_silent() {
+    let state = if reader.is_silent() {
         "nothing received".into()
     } else if facts.status == 0 {
-        format!("{} bytes of an incomplete head received", facts.size())
+        "an incomplete head received".into()
     } else {
         format!("status {}, {} body bytes received", facts.status, facts.body_bytes)
-    }
+    };
+    let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
+    Fault { kind, detail: format!("{what}{state}"), facts }
 }

@@ -3,19 +3,32 @@
 //! A [`Crew`] is the robots of one event loop. Read one transaction top-down:
 //!
 //! 1. [`crew`]: a request is due (open loop) or a robot is free (closed loop); it is launched.
-//! 2. [`order`]: which object it asks for, under which transaction id.
-//! 3. [`exchange`]: a connection is taken, the request sent, the reply read.
-//! 4. [`reply`]: what the reply says.
-//! 5. [`account`]: was it a hit? how long did it take? what went wrong?
+//! 2. [`order`]: which object it asks for, how, under which transaction id.
+//! 3. [`exchange`]: an address is found ([`names`]), a connection taken ([`pool`]), the request sent ([`request`]), the reply read.
+//! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
+//!    followed at once.
+//! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
 
 pub mod account;
+pub mod auth;
+pub mod cookies;
 pub mod crew;
+pub mod entity;
 pub mod exchange;
+pub mod gate;
+pub mod history;
+pub mod links;
+pub mod names;
 pub mod order;
 pub mod pace;
+pub mod page;
+pub mod pipeline;
+pub mod pool;
 pub mod reply;
+pub mod request;
+pub mod session;
 pub mod settings;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Load, Origin, Settings};
+pub use settings::{Field, Load, Profile, Server, Settings, Verify};

@@ -1,128 +1,428 @@
-//! Which object a request asks for, and under which transaction id.
+//! What a request asks for, and under which transaction id.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
-use polygraph_traffic::{IdSource, Kind, Oid, Random, Stream, UniqId, World};
-use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
-use polygraph_wire::url;
+use polygraph_traffic::ranges::RangeSpec;
+use polygraph_traffic::{
+    Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
+    UniqId, World, WorldFacts,
+};
 
-use crate::settings::{Origin, Settings};
+use crate::page::Page;
+use crate::settings::{Field, Profile, Settings};
+
+/// Why a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The robot wants the object.
+    Direct,
+    /// The object is part of another.
+    Embedded,
+    /// A reply led here.
+    Redirected,
+}
 
 /// A request that is decided but not yet sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Order {
-    /// Number of the origin server.
-    pub origin: usize,
+    /// Number of the visible server.
+    pub server: usize,
     /// The object.
     pub oid: Oid,
-    /// The object was asked for before: if it is cachable, a hit is offered.
+    /// The object was asked for before.
     pub repeat: bool,
+    /// It was chosen from the hot set.
+    pub hot: bool,
+    /// What is wanted.
+    pub kind: RequestKind,
+    /// How.
+    pub method: Method,
+    /// Why.
+    pub cause: Cause,
     /// Transaction id.
     pub xact: UniqId,
     /// When the request was due.
     pub due: Nanos,
+    /// Decides everything else about this request, repeatably.
+    pub seed: u64,
+    /// The object in the body of the request.
+    pub sends: Option<Oid>,
+    /// The ranges of a range request.
+    pub ranges: Option<Rc<[RangeSpec]>>,
+    /// The URL, if it is not ours.
+    pub foreign: Option<Rc<str>>,
+    /// Launches that were left out in advance for embedded objects.
+    pub planned: u32,
+    /// Where the request goes, if that is known: embedded objects come from where their container came from.
+    pub hop: Option<SocketAddr>,
+    /// The page that this request belongs to.
+    pub page: Option<Rc<Page>>,
 }
 
 impl Order {
-    /// A perfect cache would have a hit.
-    pub fn offers_hit(&self) -> bool {
-        self.repeat && self.oid.kind == Kind::CACHABLE
+    /// A GET for the object as it is. Only these take part in hit ratios (reference: models.md, section 2.2).
+    pub fn is_basic(&self) -> bool {
+        self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected
     }
+
+    /// A perfect cache would have a hit.
+    pub fn offers_hit(&self, catalog: &Catalog) -> bool {
+        self.repeat && self.is_basic() && catalog.cachable(&self.oid)
+    }
+
+    /// Whether embedded object number `index` of this container is wanted, if a share `embed_recur` of them is.
+    pub fn wants_embedded(&self, index: u64, embed_recur: f64) -> bool {
+        embed_recur >= 1.0 || Draw::new(self.seed ^ polygraph_traffic::rng::mix(index)).event(embed_recur)
+    }
+}
+
+/// All objects known at a visible server.
+#[derive(Debug)]
+struct Universe {
+    /// The galaxy in which this loop creates objects.
+    local: Galaxy,
+    /// Galaxies of others.
+    remote: Vec<Galaxy>,
+    /// Which world is told of next.
+    told: usize,
+}
+
+/// The factors of a phase that matter to decisions.
+#[derive(Clone, Copy, Debug)]
+pub struct Factors {
+    /// Multiplier of recurrence.
+    pub recur: f64,
+    /// Probability that kind and method are drawn at all.
+    pub special: f64,
 }
 
 /// Decides orders: the objects known to this loop and its source of ids.
 #[derive(Debug)]
 pub struct Chooser {
-    /// One for each origin server.
-    worlds: Vec<World>,
+    /// One for each visible server, made when it is first visited.
+    universes: Vec<Option<Box<Universe>>>,
     ids: IdSource,
+    /// For each profile the behaviour by kind of content.
+    behaviors: Vec<Vec<Behavior>>,
+    /// For each profile the origins that were not visited yet, in random order (reference: models.md, section 19).
+    unvisited: Vec<Vec<usize>>,
+    /// For each profile, the foreign URLs used so far.
+    foreign: Vec<World>,
+    frozen: bool,
 }
 
 impl Chooser {
     /// A chooser with empty worlds.
-    pub fn new(settings: &Settings, mut ids: IdSource) -> Chooser {
-        let worlds =
-            settings.origins.iter().map(|_| World::new(ids.fresh(), nanos(settings.settle))).collect();
-        Chooser { worlds, ids }
-    }
-
-    /// The order of a robot, whose stream is `rng`, for a request due at `due`.
-    pub fn order(&mut self, settings: &Settings, due: Nanos, rng: &mut Stream) -> Order {
-        let origin = match self.worlds.len() {
-            1 => 0,
-            n => rng.below(n as u64) as usize,
+    pub fn new(settings: &Settings, ids: IdSource) -> Chooser {
+        let field = &settings.field;
+        let contents = field.catalog.contents.len();
+        let behavior = |profile: &Profile, index: usize| match &field.catalog.contents[index].behavior {
+            Some(change) => profile.behavior.with(change),
+            None => profile.behavior.clone(),
         };
-        let choice = self.worlds[origin].choose(due, settings.recurrence, settings.popularity, rng);
-        let world = self.worlds[origin].id();
-        let kind = settings.properties.classic_kind(world, choice.name, settings.cachable);
-        let oid = Oid { world, kind, name: choice.name };
-        Order { origin, oid, repeat: choice.repeat, xact: self.ids.fresh(), due }
-    }
-}
-
-/// Number of requests on a new connection.
-pub fn connection_uses(settings: &Settings, rng: &mut impl Random) -> u32 {
-    settings.requests_per_connection.sample(rng).trunc().clamp(1.0, f64::from(u32::MAX)) as u32
-}
-
-/// Writes the request line and header fields, of which only path and transaction id change for an origin.
-#[derive(Clone, Debug)]
-pub struct RequestWriter {
-    /// The fixed parts, one set for each origin server.
-    fixed: Vec<Fixed>,
-    /// End of a head after which the connection is kept, and of one after which it is closed.
-    keeping: &'static [u8],
-    closing: &'static [u8],
-    group: UniqId,
-}
-
-#[derive(Clone, Debug)]
-struct Fixed {
-    before_path: Vec<u8>,
-    before_xact: Vec<u8>,
-    after_xact: Vec<u8>,
-}
-
-impl RequestWriter {
-    /// A writer for requests to `settings.origins`, through `settings.proxy` if there is one.
-    pub fn new(settings: &Settings) -> RequestWriter {
-        let via_proxy = settings.proxy.is_some();
-        let minor = settings.http_minor;
-        let fixed = |origin: &Origin| {
-            let authority = &origin.authority;
-            let host = authority.strip_suffix(":80").unwrap_or(authority);
-            let base = if via_proxy { format!("http://{host}") } else { String::new() };
-            Fixed {
-                before_path: format!("GET {base}").into_bytes(),
-                before_xact: format!(" HTTP/1.{minor}\r\nAccept: */*\r\nHost: {host}\r\n{X_XACT}: ")
-                    .into_bytes(),
-                after_xact: format!("\r\n{X_TARGET}: {authority}\r\n").into_bytes(),
+        let unvisited = |profile: &Profile| {
+            let mut rng = settings.seed.stream("warm-up", settings.first_robot as u64);
+            let mut order: Vec<usize> = profile.origins.items().to_vec();
+            if order.len() > 1 {
+                shuffle(&mut order, &mut rng);
+                order
+            } else {
+                Vec::new()
             }
         };
-        RequestWriter {
-            fixed: settings.origins.iter().map(fixed).collect(),
-            // HTTP/1.0 closes and HTTP/1.1 keeps connections unless told otherwise (RFC 9112, appendix C.2.2).
-            keeping: match (minor, via_proxy) {
-                (0, true) => b"Connection: keep-alive\r\nProxy-Connection: keep-alive\r\n\r\n",
-                (0, false) => b"Connection: keep-alive\r\n\r\n",
-                _ => b"\r\n",
-            },
-            closing: match (minor, via_proxy) {
-                (0, _) => b"\r\n",
-                (_, true) => b"Connection: close\r\nProxy-Connection: close\r\n\r\n",
-                (_, false) => b"Connection: close\r\n\r\n",
-            },
-            group: settings.group,
+        Chooser {
+            universes: (0..field.servers.len()).map(|_| None).collect(),
+            ids,
+            behaviors: settings
+                .profiles
+                .iter()
+                .map(|profile| (0..contents).map(|index| behavior(profile, index)).collect())
+                .collect(),
+            unvisited: settings.profiles.iter().map(|profile| unvisited(profile)).collect(),
+            foreign: settings.profiles.iter().map(|_| World::default()).collect(),
+            frozen: false,
         }
     }
 
-    /// Appends the head of the request for `order`; `last` asks the peer to close the connection afterwards.
-    pub fn write(&self, order: &Order, last: bool, out: &mut Vec<u8>) {
-        let fixed = &self.fixed[order.origin];
-        out.extend_from_slice(&fixed.before_path);
-        out.extend_from_slice(&url::path(&order.oid));
-        out.extend_from_slice(&fixed.before_xact);
-        Xact { group: self.group, id: order.xact, flags: 0 }.write(out);
-        out.extend_from_slice(&fixed.after_xact);
-        out.extend_from_slice(if last { self.closing } else { self.keeping });
+    /// Freezes the working sets.
+    pub fn freeze(&mut self) {
+        self.frozen = true;
+        for universe in self.universes.iter_mut().flatten() {
+            universe.local.worlds.iter_mut().for_each(World::freeze);
+        }
+    }
+
+    /// The next request of a robot of kind `profile`, whose stream is `rng`, due at `due`.
+    pub fn order(
+        &mut self,
+        settings: &Settings,
+        profile: usize,
+        factors: Factors,
+        due: Nanos,
+        rng: &mut Stream,
+    ) -> Order {
+        let field = &*settings.field;
+        let robot = &*settings.profiles[profile];
+        if robot.foreign > 0.0 && rng.event(robot.foreign) {
+            return self.foreign_order(robot, profile, factors, due, rng);
+        }
+        let server = match self.unvisited[profile].pop() {
+            Some(server) => server,
+            None => robot.origins.draw(rng).copied().unwrap_or(0),
+        };
+        let direct = &field.direct[field.servers[server].direct];
+        let wanted = if field.marks_cachable.is_some() { 0 } else { direct.draw_index(rng).unwrap_or(0) };
+        let content = direct.items().get(wanted).and_then(|kind| kind.index()).unwrap_or(0);
+        // Nothing of a behaviour is copied but what the decision needs.
+        let behavior = &self.behaviors[profile][content];
+        let (kind, method) = special(behavior, factors.special, rng);
+        // A client validates, or asks for parts of, what it knows; and a reply that fills no cache must not be
+        // the first one of an object whose repetition is then counted as an offered hit.
+        let known_only = !(kind.fills() && method == Method::Get);
+        let repeat = rng.event(behavior.recurrence * factors.recur) || known_only;
+        let (world, name, hot, repeat) =
+            self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
+        let kind_of_content = match field.marks_cachable {
+            Some(share) => field.catalog.classic_kind(world, name, share),
+            None => direct.items().get(wanted).copied().unwrap_or(Kind::UNKNOWN),
+        };
+        let mut oid = Oid { world, kind: kind_of_content, name };
+        if robot.unique_urls {
+            oid.world = self.ids.fresh();
+        }
+        let mut order = Order {
+            server,
+            oid,
+            repeat,
+            hot,
+            kind,
+            method,
+            cause: Cause::Direct,
+            xact: self.ids.fresh(),
+            due,
+            seed: 0,
+            sends: None,
+            ranges: None,
+            foreign: None,
+            planned: 0,
+            hop: None,
+            page: None,
+        };
+        if kind == RequestKind::Range {
+            let size = field.catalog.size(&oid);
+            let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
+            order.ranges = ranges.map(Rc::from);
+        }
+        if robot.embed_recur > 0.0 && method == Method::Get && kind.fills() {
+            order.seed = rng.bits();
+            let count = field.catalog.embedded_count(&oid);
+            order.planned =
+                (1..=count).filter(|&index| order.wants_embedded(index, robot.embed_recur)).count() as u32;
+        }
+        order
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the two steps of one decision")]
+    fn choose_object(
+        &mut self,
+        field: &Field,
+        server: usize,
+        content: usize,
+        profile: usize,
+        wanted: usize,
+        repeat: bool,
+        due: Nanos,
+        rng: &mut Stream,
+    ) -> (UniqId, u64, bool, bool) {
+        let popularity = self.behaviors[profile][content].popularity.clone();
+        let frozen = self.frozen;
+        let universe = universe(&mut self.universes[server], &mut self.ids, field, server, frozen);
+        universe.local.worlds[wanted].settle(due, rng);
+        let galaxies = 1 + universe.remote.len();
+        if repeat {
+            // From a random galaxy on, the first one that has something to offer.
+            let start = if galaxies > 1 { rng.below(galaxies as u64) as usize } else { 0 };
+            let found = (0..galaxies)
+                .map(|step| match (start + step) % galaxies {
+                    0 => &universe.local,
+                    at => &universe.remote[at - 1],
+                })
+                .find(|galaxy| galaxy.worlds[wanted].can_repeat());
+            if let Some(galaxy) = found {
+                let kind = |name| match field.marks_cachable {
+                    Some(share) => field.catalog.classic_kind(galaxy.id, name, share),
+                    None => Kind::of_index(content),
+                };
+                let size_if_cachable = |name| {
+                    let oid = Oid { world: galaxy.id, kind: kind(name), name };
+                    field.catalog.cachable(&oid).then(|| field.catalog.size(&oid))
+                };
+                let chosen = galaxy.worlds[wanted].repeat(&popularity, rng, size_if_cachable);
+                return (galaxy.id, chosen.name, chosen.hot, true);
+            }
+        }
+        let name = universe.local.worlds[wanted].produce(due + nanos(field.settle));
+        (universe.local.id, name, false, false)
+    }
+
+    /// A request for a URL of the robot's trace.
+    fn foreign_order(
+        &mut self,
+        robot: &Profile,
+        profile: usize,
+        factors: Factors,
+        due: Nanos,
+        rng: &mut Stream,
+    ) -> Order {
+        let world = &mut self.foreign[profile];
+        world.settle(due, rng);
+        let repeat = rng.event(robot.behavior.recurrence * factors.recur) && world.can_repeat();
+        let name = match repeat {
+            true => world.repeat(&robot.behavior.popularity, rng, |_| None).name,
+            false => world.produce(due),
+        };
+        let (kind, method) = special(&robot.behavior, factors.special, rng);
+        let url = robot.trace.get((name.wrapping_sub(1) % robot.trace.len().max(1) as u64) as usize);
+        let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
+        Order {
+            server: 0,
+            oid: Oid { world: UniqId::default(), kind: Kind::FOREIGN, name },
+            repeat,
+            hot: false,
+            // Whether it was modified, and how large it is, only its owner knows.
+            kind: if kind == RequestKind::Reload { kind } else { RequestKind::Basic },
+            method: if method == Method::Head { method } else { Method::Get },
+            cause: Cause::Direct,
+            xact: self.ids.fresh(),
+            due,
+            seed: rng.bits(),
+            sends: None,
+            ranges: None,
+            foreign: Some(Rc::from(url)),
+            planned: 0,
+            hop: None,
+            page: None,
+        }
+    }
+
+    /// The request for an object found inside `container`, or where a reply to it led: it inherits what the
+    /// robot wanted of it (reference: models.md, section 9.2).
+    pub fn follow_up(&mut self, container: &Order, cause: Cause, oid: Oid, now: Nanos) -> Order {
+        Order {
+            oid,
+            method: Method::Get,
+            cause,
+            xact: self.ids.fresh(),
+            due: now,
+            sends: None,
+            ranges: None,
+            foreign: None,
+            planned: 0,
+            seed: container.seed ^ oid.hash(),
+            ..container.clone()
+        }
+    }
+
+    /// A fresh id.
+    pub fn fresh_id(&mut self) -> UniqId {
+        self.ids.fresh()
+    }
+
+    /// What a request to `server` tells of worlds: one of this loop's own, and one that it knows.
+    pub fn told(&mut self, field: &Field, server: usize) -> (Option<ToldWorld>, Option<ToldWorld>) {
+        let Some(universe) = self.universes[server].as_deref_mut() else { return (None, None) };
+        let direct = &field.direct[field.servers[server].direct];
+        universe.told = universe.told.wrapping_add(1);
+        let at = universe.told;
+        let of = |galaxy: &Galaxy, at: usize| {
+            let index = at % galaxy.worlds.len().max(1);
+            let kind = *direct.items().get(index)?;
+            Some(ToldWorld { id: galaxy.id, kind, facts: galaxy.worlds.get(index)?.facts() })
+        };
+        let galaxies = 1 + universe.remote.len();
+        let known = match at % galaxies {
+            0 => of(&universe.local, at / galaxies),
+            n => of(&universe.remote[n - 1], at / galaxies),
+        };
+        (of(&universe.local, at), known)
+    }
+
+    /// Adopts what a first-hand reply of `server` tells of a world.
+    pub fn learn(&mut self, field: &Field, server: usize, told: ToldWorld) {
+        let direct = &field.direct[field.servers[server].direct];
+        let Some(universe) = self.universes[server].as_deref_mut() else { return };
+        let Some(index) = direct.items().iter().position(|kind| *kind == told.kind) else { return };
+        if told.id == universe.local.id {
+            return;
+        }
+        let at = match universe.remote.iter().position(|galaxy| galaxy.id == told.id) {
+            Some(at) => at,
+            None if universe.remote.len() >= MAX_REMOTE => return,
+            None => {
+                universe.remote.push(Galaxy::new(told.id, direct.items().len()));
+                universe.remote.len() - 1
+            }
+        };
+        universe.remote[at].worlds[index].learn(told.facts);
+    }
+}
+
+/// So many galaxies of others are followed for each server.
+const MAX_REMOTE: usize = 64;
+
+/// What is told of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToldWorld {
+    /// Its id.
+    pub id: UniqId,
+    /// Its content type.
+    pub kind: Kind,
+    /// Its sizes.
+    pub facts: WorldFacts,
+}
+
+fn universe<'a>(
+    slot: &'a mut Option<Box<Universe>>,
+    ids: &mut IdSource,
+    field: &Field,
+    server: usize,
+    frozen: bool,
+) -> &'a mut Universe {
+    slot.get_or_insert_with(|| {
+        let kinds = field.direct[field.servers[server].direct].items().len().max(1);
+        let mut local = Galaxy::new(ids.fresh(), if field.marks_cachable.is_some() { 1 } else { kinds });
+        if frozen {
+            // A server that is visited only now had no objects to be frozen: its set is empty.
+            local.worlds.iter_mut().for_each(World::freeze);
+        }
+        Box::new(Universe { local, remote: Vec::new(), told: 0 })
+    })
+}
+
+/// Kind and method of a request: basic GET, but with probability `factor` what the behaviour says.
+fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, Method) {
+    // Where there is no choice nothing is drawn, so simple workloads keep their sequences.
+    let kind = pick(&behavior.kinds, factor, rng);
+    if kind == RequestKind::Upload {
+        return (kind, Method::Put);
+    }
+    (kind, pick(&behavior.methods, factor, rng))
+}
+
+fn pick<T: Copy + Default + PartialEq>(choices: &Selector<T>, factor: f64, rng: &mut Stream) -> T {
+    match choices.items() {
+        [] => T::default(),
+        [only] if *only == T::default() => *only,
+        _ if rng.event(factor) => choices.draw(rng).copied().unwrap_or_default(),
+        _ => T::default(),
+    }
+}
+
+/// Fisher-Yates.
+fn shuffle<T>(items: &mut [T], rng: &mut Stream) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, rng.below(at as u64 + 1) as usize);
     }
 }

@@ -1,17 +1,55 @@
-//! What a reply says: reads head and body from a connection, piece by piece.
+//! What a reply says.
 
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::{self, BodyError, BodyReader, Framing};
-use polygraph_wire::head::{self, HeadError, has_token};
+use polygraph_wire::date;
+use polygraph_wire::head::{self, HeadError, Header, ReplyHead, has_token};
 use polygraph_wire::marks::Marks;
+use polygraph_wire::range::ContentRange;
 
 /// Heads larger than this are refused.
-const MAX_HEAD: usize = 32 * 1024;
+pub const MAX_HEAD: usize = 64 * 1024;
+
+/// A moment (January 2027) that tells the century of two-digit years.
+const CENTURY: u64 = 1_800_000_000;
+
+/// How content is coded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coding {
+    /// Not at all.
+    #[default]
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// Otherwise.
+    Other,
+}
+
+/// What only some replies say.
+#[derive(Clone, Debug, Default)]
+pub struct Rare {
+    /// `Location`.
+    pub location: Option<Vec<u8>>,
+    /// `Content-Range`.
+    pub range: Option<ContentRange>,
+    /// A `Content-Range` that is none.
+    pub bad_range: bool,
+    /// `Content-Type`.
+    pub content_type: Option<Vec<u8>>,
+    /// `Content-MD5`.
+    pub md5: Option<Vec<u8>>,
+    /// Values of `Set-Cookie`.
+    pub cookies: Vec<Vec<u8>>,
+    /// Values of `WWW-Authenticate` and `Proxy-Authenticate`.
+    pub challenges: Vec<Vec<u8>>,
+    /// `Server`.
+    pub server: Option<Vec<u8>>,
+}
 
 /// The facts of a reply that matter to a robot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Status code.
+    /// Status code; 0 before there is a head.
     pub status: u16,
     /// The benchmark's marks.
     pub marks: Marks,
@@ -23,6 +61,20 @@ pub struct Facts {
     pub overhead_bytes: u64,
     /// Bytes of content.
     pub body_bytes: u64,
+    /// Announced length of the content.
+    pub length: Option<u64>,
+    /// `Date`, in seconds since 1970.
+    pub date: Option<i64>,
+    /// `Last-Modified`, in seconds since 1970.
+    pub last_modified: Option<i64>,
+    /// `Expires`, in seconds since 1970.
+    pub expires: Option<i64>,
+    /// `Age` in seconds.
+    pub age: Option<u64>,
+    /// `Content-Encoding`.
+    pub coding: Coding,
+    /// The rest.
+    pub rare: Option<Box<Rare>>,
 }
 
 impl Facts {
@@ -30,37 +82,88 @@ impl Facts {
     pub fn size(&self) -> u64 {
         self.overhead_bytes + self.body_bytes
     }
+
+    /// The reply leads elsewhere (reference: models.md, section 10.3).
+    pub fn is_redirect(&self) -> bool {
+        matches!(self.status, 300..=303 | 307 | 308)
+    }
+
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+}
+
+/// What is done with the content of a reply while it arrives.
+pub trait Content {
+    /// The head is complete; the content follows.
+    fn begin(&mut self, facts: &Facts) -> Result<(), ErrorKind>;
+    /// The next bytes of the content, framing removed.
+    fn take(&mut self, bytes: &[u8]);
 }
 
 /// Reads one reply.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ReplyReader {
     /// The head so far, if it came in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
     facts: Facts,
     received: u64,
+    /// The request was a HEAD.
+    to_head: bool,
+    /// 100 (continue) is awaited: reading stops there.
+    awaits_continue: bool,
+    /// 100 (continue) has come.
+    continued: bool,
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Partial,
+    /// 100 (continue) has come as awaited; nothing else yet.
+    Continue,
+    /// The reply is complete; so many bytes of the input belong to what follows.
+    Complete {
+        /// Bytes that were not used.
+        rest: usize,
+    },
 }
 
 impl ReplyReader {
-    /// Takes bytes from the connection; `Ok(true)` once the reply is complete.
+    /// A reader of the reply to a HEAD request or another one. If the request awaits 100 (continue) before its
+    /// body, reading stops at that.
+    pub fn new(to_head: bool, awaits_continue: bool) -> ReplyReader {
+        ReplyReader {
+            stash: Vec::new(),
+            body: None,
+            facts: Facts::default(),
+            received: 0,
+            to_head,
+            awaits_continue,
+            continued: false,
+        }
+    }
+
+    /// Takes bytes from the connection; none means that the peer has closed it.
     ///
     /// # Errors
     /// The class of what is wrong with the reply.
-    pub fn feed(&mut self, data: &[u8]) -> Result<bool, ErrorKind> {
+    pub fn feed(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
         if data.is_empty() {
             return self.closed();
         }
         self.received += data.len() as u64;
         if self.body.is_some() {
-            return self.feed_body(data);
+            return self.feed_body(data, content);
         }
         if self.stash.is_empty() {
-            return self.feed_head(data);
+            return self.feed_head(data, content);
         }
         let mut head = std::mem::take(&mut self.stash);
         head.extend_from_slice(data);
-        self.feed_head(&head)
+        self.feed_head(&head, content)
     }
 
     /// True if nothing of the reply has arrived yet.
@@ -68,49 +171,84 @@ impl ReplyReader {
         self.received == 0
     }
 
-    /// The facts of a complete reply.
-    pub fn facts(&self) -> Facts {
-        let overhead_bytes = self.received - self.facts.body_bytes;
-        Facts { overhead_bytes, ..self.facts }
+    /// The facts so far.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
     }
 
-    fn feed_head(&mut self, data: &[u8]) -> Result<bool, ErrorKind> {
+    /// The facts of a complete reply.
+    pub fn into_facts(mut self) -> Facts {
+        self.facts.overhead_bytes = self.received - self.facts.body_bytes;
+        self.facts
+    }
+
+    /// The body of the request is on its way; whatever is read from now on is the reply.
+    pub fn stop_awaiting(&mut self) {
+        self.awaits_continue = false;
+    }
+
+    fn feed_head(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
         let mut rest = data;
         loop {
-            match read_head(rest) {
+            match read_head(rest, self.to_head) {
                 Err(_) => return Err(ErrorKind::BadHead),
                 Ok(None) if rest.len() > MAX_HEAD => return Err(ErrorKind::HeadTooLarge),
                 Ok(None) => {
                     self.stash.extend_from_slice(rest);
-                    return Ok(false);
+                    return Ok(Progress::Partial);
                 }
+                Ok(Some((_, Err(BodyError::Length), _))) => return Err(ErrorKind::NoLength),
                 Ok(Some((_, Err(_), _))) => return Err(ErrorKind::BadCoding),
                 // Interim replies (RFC 9110, section 15.2) announce the real one.
-                Ok(Some((facts, _, len))) if (100..200).contains(&facts.status) => rest = &rest[len..],
+                Ok(Some((facts, _, len))) if (100..200).contains(&facts.status) => {
+                    rest = &rest[len..];
+                    if facts.status == 100 && self.awaits_continue && !self.continued {
+                        self.continued = true;
+                        self.stash.extend_from_slice(rest);
+                        return Ok(Progress::Continue);
+                    }
+                    if facts.status == 100 && !self.continued {
+                        return Err(ErrorKind::UnexpectedContinue);
+                    }
+                }
                 Ok(Some((facts, Ok(framing), len))) => {
                     self.facts = facts;
+                    self.facts.length = match framing {
+                        Framing::Length(length) => Some(length),
+                        Framing::Chunked | Framing::UntilClose => None,
+                    };
                     self.body = Some(BodyReader::new(framing));
-                    return self.feed_body(&rest[len..]);
+                    content.begin(&self.facts)?;
+                    return self.feed_body(&rest[len..], content);
                 }
             }
         }
     }
 
-    fn feed_body(&mut self, data: &[u8]) -> Result<bool, ErrorKind> {
-        let Some(body) = &mut self.body else { return Ok(false) };
-        let mut content = 0;
-        let fed = body.feed(data, |bytes| content += bytes.len() as u64).map_err(|_| ErrorKind::BadCoding)?;
-        self.facts.body_bytes += content;
-        // Nothing was pipelined, so nothing may follow.
-        if fed.consumed < data.len() { Err(ErrorKind::BodyLong) } else { Ok(fed.done) }
+    fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
+        let Some(body) = &mut self.body else { return Ok(Progress::Partial) };
+        let mut bytes = 0;
+        let fed = body.feed(data, |piece| {
+            bytes += piece.len() as u64;
+            content.take(piece);
+        });
+        self.facts.body_bytes += bytes;
+        let fed = fed.map_err(|_| ErrorKind::BadCoding)?;
+        if fed.done {
+            // What belongs to the next reply is not this one's.
+            let rest = data.len() - fed.consumed;
+            self.received -= rest as u64;
+            return Ok(Progress::Complete { rest });
+        }
+        Ok(Progress::Partial)
     }
 
     /// The peer closed the connection.
-    fn closed(&mut self) -> Result<bool, ErrorKind> {
+    fn closed(&mut self) -> Result<Progress, ErrorKind> {
         match &self.body {
             Some(body) if body.ends_at_close() => {
                 self.facts.keep_alive = false;
-                Ok(true)
+                Ok(Progress::Complete { rest: 0 })
             }
             Some(_) => Err(ErrorKind::BodyShort),
             None if self.is_silent() => Err(ErrorKind::NoReply),
@@ -122,42 +260,94 @@ impl ReplyReader {
 /// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
 type Head = (Facts, Result<Framing, BodyError>, usize);
 
-fn read_head(data: &[u8]) -> Result<Option<Head>, HeadError> {
-    head::parse_reply(data, |reply| {
-        let mut facts = Facts {
-            status: reply.status,
-            cachable: true,
-            keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
-            ..Facts::default()
-        };
-        for header in reply.headers {
-            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-            let has = |token| has_token(header.value, token);
-            if facts.marks.see(header) {
-                continue;
-            }
-            let forbids = is("Cache-Control") && (has("no-cache") || has("private") || has("no-store"))
-                || is("Pragma") && has("no-cache");
-            facts.cachable &= !forbids;
+fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
+    head::parse_reply(data, |reply| (read_facts(reply), body::reply_framing(reply, to_head), reply.len))
+}
+
+fn read_facts(reply: &ReplyHead<'_, '_>) -> Facts {
+    let mut facts = Facts {
+        status: reply.status,
+        cachable: true,
+        keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
+        ..Facts::default()
+    };
+    for header in reply.headers {
+        if !facts.marks.see(header) {
+            read_field(&mut facts, header);
         }
-        (facts, body::reply_framing(reply, false), reply.len)
-    })
+    }
+    facts
+}
+
+fn read_field(facts: &mut Facts, header: &Header<'_>) {
+    let (name, value) = (header.name, header.value);
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let has = |token| has_token(value, token);
+    let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
+    // The length tells most names apart.
+    match name.len() {
+        3 if is("Age") => facts.age = body::parse_decimal(value),
+        4 if is("Date") => facts.date = time(),
+        6 if is("Pragma") => facts.cachable &= !has("no-cache"),
+        6 if is("Server") => facts.rare().server = Some(value.to_vec()),
+        7 if is("Expires") => facts.expires = time(),
+        8 if is("Location") => facts.rare().location = Some(value.to_vec()),
+        10 if is("Set-Cookie") => facts.rare().cookies.push(value.to_vec()),
+        11 if is("Content-MD5") => facts.rare().md5 = Some(value.trim_ascii().to_vec()),
+        12 if is("Content-Type") => facts.rare().content_type = Some(value.to_vec()),
+        13 if is("Last-Modified") => facts.last_modified = time(),
+        13 if is("Cache-Control") => {
+            facts.cachable &= !(has("no-cache") || has("private") || has("no-store"));
+        }
+        13 if is("Content-Range") => {
+            let range = ContentRange::parse(value);
+            facts.rare().bad_range = range.is_none();
+            facts.rare().range = range;
+        }
+        16 if is("Content-Encoding") => {
+            facts.coding = match value.trim_ascii() {
+                coding if coding.eq_ignore_ascii_case(b"identity") => Coding::Identity,
+                coding if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
+                    Coding::Gzip
+                }
+                _ => Coding::Other,
+            };
+        }
+        16 if is("WWW-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        18 if is("Proxy-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`.
-    fn read(text: &str, step: usize, close: bool) -> Result<Option<Facts>, ErrorKind> {
-        let mut reader = ReplyReader::default();
+    #[derive(Default)]
+    struct Count(u64);
+
+    impl Content for Count {
+        fn begin(&mut self, _: &Facts) -> Result<(), ErrorKind> {
+            Ok(())
+        }
+        fn take(&mut self, bytes: &[u8]) {
+            self.0 += bytes.len() as u64;
+        }
+    }
+
+    /// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the facts
+    /// of a complete reply and what was left over.
+    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Facts, usize)>, ErrorKind> {
+        let mut reader = ReplyReader::new(false, false);
+        let mut content = Count::default();
         for piece in text.as_bytes().chunks(step) {
-            if reader.feed(piece)? {
-                return Ok(Some(reader.facts()));
+            if let Progress::Complete { rest } = reader.feed(piece, &mut content)? {
+                assert_eq!(content.0, reader.facts().body_bytes);
+                return Ok(Some((reader.into_facts(), rest)));
             }
         }
-        if close && reader.feed(b"")? {
-            return Ok(Some(reader.facts()));
+        if close && let Progress::Complete { rest } = reader.feed(b"", &mut content)? {
+            return Ok(Some((reader.into_facts(), rest)));
         }
         Ok(None)
     }
@@ -167,30 +357,61 @@ mod tests {
     #[test]
     fn pieces_do_not_matter() {
         for step in 1..OK.len() + 1 {
-            let facts = read(OK, step, false).unwrap().unwrap();
+            let (facts, rest) = read(OK, step, false).unwrap().unwrap();
             assert_eq!((facts.status, facts.cachable, facts.keep_alive), (200, false, true));
-            assert_eq!((facts.body_bytes, facts.size()), (5, OK.len() as u64));
+            assert_eq!((facts.body_bytes, facts.size(), rest), (5, OK.len() as u64, 0));
         }
+        let two = OK.repeat(2);
+        let (facts, rest) = read(&two, two.len(), false).unwrap().unwrap();
+        assert_eq!((facts.size(), rest), (OK.len() as u64, OK.len()));
     }
 
     #[test]
     fn endings() {
         #[track_caller]
         fn check(text: &str, expected: Result<Option<u64>, ErrorKind>) {
-            assert_eq!(read(text, 7, true).map(|facts| facts.map(|f| f.body_bytes)), expected, "{text}");
+            let read = read(text, 7, true);
+            assert_eq!(read.map(|facts| facts.map(|(f, _)| f.body_bytes)), expected, "{text}");
         }
         check("", Err(ErrorKind::NoReply));
         check("HTTP/1.1 20", Err(ErrorKind::HeadShort));
         check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", Err(ErrorKind::BodyShort));
-        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", Err(ErrorKind::BodyLong));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Err(ErrorKind::BadCoding));
         check("SSH-2.0-OpenSSH\r\n\r\n", Err(ErrorKind::BadHead));
         check("HTTP/1.0 200 OK\r\n\r\nhello", Ok(Some(5)));
-        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", Ok(Some(0)));
+        check("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", Ok(Some(0)));
+        check("HTTP/1.1 100 Continue\r\n\r\n", Err(ErrorKind::UnexpectedContinue));
         let many = "HTTP/1.1 102 Processing\r\n\r\n".repeat(5_000) + "HTTP/1.1 204 No Content\r\n\r\n";
-        let mut reader = ReplyReader::default();
-        assert_eq!(reader.feed(many.as_bytes()), Ok(true));
+        check(&many, Ok(Some(0)));
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", Ok(Some(3)));
+    }
+
+    #[test]
+    fn reading_stops_at_an_awaited_continue() {
+        let mut reader = ReplyReader::new(false, true);
+        let mut content = Count::default();
+        let text = format!("HTTP/1.1 100 Continue\r\n\r\n{OK}");
+        assert_eq!(reader.feed(text.as_bytes(), &mut content), Ok(Progress::Continue));
+        reader.stop_awaiting();
+        // What came with it is not lost.
+        let mut refused = ReplyReader::new(false, true);
+        let text = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+        assert_eq!(refused.feed(text.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
+        assert_eq!(refused.into_facts().status, 417);
+    }
+
+    #[test]
+    fn fields_by_example() {
+        let head = "HTTP/1.1 206 Partial\r\nContent-Length: 2\r\nContent-Range: bytes 3-4/10\r\n\
+            Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nLast-Modified: Sun, 06 Nov 1994 08:49:00 GMT\r\nAge: 7\r\n\
+            Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nLocation: /x\r\n\r\nab";
+        let (facts, _) = read(head, 9, false).unwrap().unwrap();
+        assert_eq!((facts.status, facts.date, facts.age), (206, Some(784_111_777), Some(7)));
+        assert_eq!(facts.last_modified, Some(784_111_740));
+        assert_eq!(facts.coding, Coding::Gzip);
+        let rare = facts.rare.unwrap();
+        assert_eq!((rare.cookies.len(), rare.location.as_deref()), (2, Some(&b"/x"[..])));
+        assert!(rare.range.is_some() && !rare.bad_range);
     }
 
     #[test]

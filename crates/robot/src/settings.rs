@@ -1,77 +1,269 @@
 //! What the robots of one loop are told.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use polygraph_link::Nanos;
-use polygraph_traffic::{Distr, Popularity, Properties, Seed, UniqId};
+use polygraph_traffic::headers::HeaderRule;
+use polygraph_traffic::{Behavior, Catalog, Distr, Kind, Seed, Selector, UniqId};
+use serde::{Deserialize, Serialize};
 
-/// How the robots decide when to send.
-#[derive(Clone, Debug, PartialEq)]
+/// How a robot decides when to send.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Load {
-    /// Open loop: every robot is a Poisson stream with a constant mean rate, not slowed by replies.
+    /// Open loop: a Poisson stream with a constant mean rate, not slowed by replies.
     Open {
         /// Requests per second and robot.
         rate: f64,
     },
-    /// Closed loop ("best effort"): every robot sends its next request when the previous one has ended.
+    /// Open loop with gaps of any distribution, in seconds.
+    Gaps(Distr),
+    /// Closed loop ("best effort"): the next request follows when everything before has ended.
     Closed {
-        /// Pause between the end of a transaction and the next request, in seconds.
+        /// Pause before the next request, in seconds.
         think: Option<Distr>,
     },
+    /// The robot launches nothing by itself.
+    Passive,
 }
 
-/// An origin server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+/// A server as robots see it: a name in URLs, and where to find it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
     /// As it stands in URLs, `host:port`.
     pub authority: String,
-    /// Where it is; of no meaning through a proxy.
-    pub address: SocketAddr,
+    /// Where robots without a proxy connect to, one of these each time: the actual servers behind the name, or
+    /// the device that poses as them. Empty if the name must be resolved.
+    pub addresses: Vec<SocketAddr>,
+    /// Which of [`Field::direct`] tells what can be asked for.
+    pub direct: usize,
+}
+
+/// What a reply's body is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verify {
+    /// Size and every byte.
+    Full,
+    /// Every byte, but not the size, which this side was not told.
+    Bytes,
+}
+
+/// What the robots of a test have in common. Equal on all loops, and its catalog equal on both sides.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Field {
+    /// Visible servers.
+    pub servers: Vec<Server>,
+    /// What can be asked for at a server: content types, not counting those found only inside others.
+    pub direct: Vec<Selector<Kind>>,
+    /// Object properties as the servers have them.
+    pub catalog: Catalog,
+    /// Generation 1.x: the client marks this share of objects as cachable by their kind, see
+    /// [`Catalog::classic`]. Otherwise the content type is chosen first and says what is cachable.
+    pub marks_cachable: Option<f64>,
+    /// Age in seconds at which a new object may be asked for again, see [`polygraph_traffic::World`].
+    pub settle: f64,
+    /// How bodies are verified.
+    pub verify: Verify,
+    /// Tell servers about worlds and learn of others' worlds from them.
+    pub share_worlds: bool,
+    /// Groups of addresses that may stand in for each other.
+    pub substitutes: Vec<Vec<SocketAddr>>,
+}
+
+/// When a robot's request body waits for `100 Continue`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Expect {
+    /// Never.
+    Never,
+    /// With this probability.
+    Prob(f64),
+    /// From this body size on, in bytes.
+    From(u64),
+}
+
+/// Alternation of busy and idle periods.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// A busy period ends after so many seconds.
+    pub busy_s: Option<f64>,
+    /// A busy period ends after so many transactions.
+    pub busy_xacts: Option<u64>,
+    /// A busy period ends after so many bytes of cachable misses.
+    pub busy_fill: Option<u64>,
+    /// Length of idle periods in seconds.
+    pub idle: Distr,
+}
+
+/// Resolution of names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dns {
+    /// Name servers in order of preference.
+    pub servers: Vec<SocketAddr>,
+    /// How long each of them is waited for, in nanoseconds.
+    pub timeout: Nanos,
+    /// Ask for IPv6 addresses.
+    pub v6: bool,
+    /// Answers that are kept; 0 for none.
+    pub cache: usize,
+    /// Robots of the same group share their answers; `None`: each has its own.
+    pub sharing_group: Option<String>,
+}
+
+/// A kind of robots: what one `Robot` of a workload says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Profile {
+    /// Label.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Local addresses; robot `i` uses number `i` modulo their count. Empty: the system chooses.
+    pub addresses: Vec<IpAddr>,
+    /// When requests are sent.
+    pub load: Load,
+    /// What is asked for.
+    pub behavior: Behavior,
+    /// Visible servers by position in [`Field::servers`].
+    pub origins: Selector<usize>,
+    /// The proxies under test, dealt to robots in turn: all connections go there, and requests carry absolute
+    /// URLs. Empty: robots connect to the servers.
+    pub proxies: Vec<SocketAddr>,
+    /// Share of embedded objects that are requested (0 to 1).
+    pub embed_recur: f64,
+    /// Tags and attributes of links to embedded objects, for example `<embed src>`.
+    pub container_tags: Vec<String>,
+    /// Versions of HTTP, drawn once for each robot: 0 for 1.0, 1 for 1.1.
+    pub http_minor: Selector<u8>,
+    /// Requests per connection; draws are truncated, to at least 1.
+    pub requests_per_connection: Distr,
+    /// Idle connections are closed after so many nanoseconds.
+    pub idle_timeout: Option<Nanos>,
+    /// Open connections of a robot, at most.
+    pub open_limit: Option<usize>,
+    /// Transactions of a robot that wait for a connection, at most.
+    pub wait_limit: Option<usize>,
+    /// Requests in flight on a connection, at most; drawn for each connection.
+    pub pipeline: Option<Distr>,
+    /// Probability of using an idle connection to a substitute instead of a new one.
+    pub minimize_new_conn: f64,
+    /// Embedded objects that a robot remembers and does not ask for again.
+    pub private_cache: usize,
+    /// Every request uses a URL that was never used.
+    pub unique_urls: bool,
+    /// Transactions that take longer than so many seconds fail.
+    pub lifetime: Option<Distr>,
+    /// Probability of cutting a request body (0 to 1).
+    pub abort_prob: f64,
+    /// Contents of POST requests.
+    pub post: Selector<Kind>,
+    /// Contents of PUT requests.
+    pub upload: Selector<Kind>,
+    /// Probability of sending an earlier request body again (0 to 1).
+    pub body_recurrence: f64,
+    /// Which request bodies wait for `100 Continue`.
+    pub expect: Expect,
+    /// Further header fields of requests.
+    pub headers: Vec<HeaderRule>,
+    /// Value of `Accept-Encoding`; `None`: the field is not sent.
+    pub accept_encoding: Option<String>,
+    /// Busy and idle periods.
+    pub session: Option<Session>,
+    /// `user:password`, taken in turn.
+    pub credentials: Vec<String>,
+    /// Probability of a spoiled password (0 to 1).
+    pub auth_error: f64,
+    /// Probability that a robot keeps cookies (0 to 1).
+    pub cookie_sender: f64,
+    /// Cookies kept for each server; drawn once for each robot and rounded up.
+    pub cookies_keep: Distr,
+    /// Share of requests that go to URLs of [`Profile::trace`] (0 to 1).
+    pub foreign: f64,
+    /// Foreign URLs.
+    pub trace: Arc<Vec<String>>,
+    /// Markup from servers whose `Server` field begins so is searched for any URI; `*` stands for all.
+    pub raw_uri_thrower: Option<String>,
+    /// Resolution of names.
+    pub dns: Option<Dns>,
+}
+
+impl Profile {
+    /// Robots that do nothing special: basic requests on one-request connections.
+    pub fn plain(name: &str, count: usize, load: Load, behavior: Behavior) -> Profile {
+        Profile {
+            name: name.to_owned(),
+            count,
+            addresses: Vec::new(),
+            load,
+            behavior,
+            origins: Selector::default(),
+            proxies: Vec::new(),
+            embed_recur: 0.0,
+            container_tags: vec!["<embed src>".to_owned()],
+            http_minor: Selector::only(1),
+            requests_per_connection: Distr::Const(1.0),
+            idle_timeout: None,
+            open_limit: None,
+            wait_limit: None,
+            pipeline: None,
+            minimize_new_conn: 0.0,
+            private_cache: 0,
+            unique_urls: false,
+            lifetime: None,
+            abort_prob: 0.0,
+            post: Selector::default(),
+            upload: Selector::default(),
+            body_recurrence: 0.0,
+            expect: Expect::Never,
+            headers: Vec::new(),
+            accept_encoding: None,
+            session: None,
+            credentials: Vec::new(),
+            auth_error: 0.0,
+            cookie_sender: 1.0,
+            cookies_keep: Distr::Const(4.0),
+            foreign: 0.0,
+            trace: Arc::default(),
+            raw_uri_thrower: None,
+            dns: None,
+        }
+    }
 }
 
 /// The robots of one loop.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Number of this loop's first robot; together with the seed it decides a robot's choices.
     pub first_robot: usize,
-    /// Number of robots, at least 1.
+    /// Number of robots of this loop, at least 1.
     pub robots: usize,
-    /// Number of robots on all loops: the launch window is spread over them.
-    pub all_robots: usize,
-    /// Local addresses; robot `i` uses number `i` modulo their count. Empty: the system chooses.
-    pub addresses: Vec<IpAddr>,
-    /// The proxy under test: all connections go to it, and requests carry absolute URLs. `None`: robots connect
-    /// to the origin servers.
-    pub proxy: Option<SocketAddr>,
-    /// The origin servers, at least one; every request goes to one of them, all alike.
-    pub origins: Vec<Origin>,
-    /// Version of requests: 0 for HTTP/1.0, 1 for HTTP/1.1.
-    pub http_minor: u8,
-    /// When requests are sent.
-    pub load: Load,
+    /// Kinds of robots. Robots are numbered through all of them in order.
+    pub profiles: Vec<Arc<Profile>>,
+    /// What all robots have in common.
+    pub field: Arc<Field>,
     /// The load, or the number of active robots, rises linearly over so many seconds.
     pub launch_window: f64,
-    /// Share of requests that ask for an object again.
-    pub recurrence: f64,
-    /// Share of objects that are cachable.
-    pub cachable: f64,
-    /// Which known object is asked for again.
-    pub popularity: Popularity,
-    /// Age in seconds at which a new object may be asked for again, see [`polygraph_traffic::World`].
-    pub settle: f64,
-    /// Requests per connection; draws of the distribution are truncated, to at least 1.
-    pub requests_per_connection: Distr,
-    /// Transactions that take longer than so many nanoseconds fail.
-    pub lifetime: Option<Nanos>,
     /// Open connections of this loop; a request that would need more fails.
     pub open_limit: usize,
     /// Seed of the robots' own choices.
     pub seed: Seed,
-    /// Object properties as the servers have them.
-    pub properties: Properties,
-    /// Fail transactions whose reply has not the size that [`Settings::properties`] says. Off if the client
-    /// was not told the servers' sizes.
-    pub verify_size: bool,
     /// Id of the process, in every request.
     pub group: UniqId,
+}
+
+impl Settings {
+    /// Number of robots on all loops.
+    pub fn all_robots(&self) -> usize {
+        self.profiles.iter().map(|profile| profile.count).sum()
+    }
+
+    /// The kind of robot number `number` (counted over all loops), and its number among its kind.
+    pub fn member(&self, number: usize) -> (usize, usize) {
+        let mut rest = number;
+        for (index, profile) in self.profiles.iter().enumerate() {
+            if rest < profile.count {
+                return (index, rest);
+            }
+            rest -= profile.count;
+        }
+        (0, 0)
+    }
 }

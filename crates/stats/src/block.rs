@@ -59,6 +59,10 @@ pub struct Block {
     pub offered_hits: Tally,
     /// Offered hits that were misses, by [`MissCause`].
     pub missed: [Tally; MissCause::COUNT],
+    /// Milliseconds since the object's last transfer, for offered hits that were hits.
+    pub hit_age_ms: Hist,
+    /// The same for those that were misses although a whole copy could have been kept.
+    pub miss_age_ms: Hist,
     /// Hits that were not offered: nobody of this run had asked for the object before, or it is not cachable.
     pub false_hits: Tally,
     /// Finished transactions by kind of content, by number; empty if kinds are not told apart.
@@ -111,7 +115,7 @@ pub struct Block {
 
 fold_fields! {
     Block {
-        classes, offered_hits, missed, false_hits, kinds, embedded, unique, pages, req_size, errors, verified,
+        classes, offered_hits, missed, hit_age_ms, miss_age_ms, false_hits, kinds, embedded, unique, pages, req_size, errors, verified,
         retried, reused, late_us, conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us,
         validations, bytes_read, bytes_written;
         xacts, waiting, conns
@@ -177,6 +181,14 @@ impl Block {
     /// [`Block::finish`] as well.
     pub fn miss(&mut self, cause: MissCause, bytes: u64) {
         self.missed[cause as usize].add(bytes);
+    }
+
+    /// Counts how long ago, in milliseconds, the object of an offered hit was last transferred. Of misses only
+    /// those are of interest whose copy could have been kept ([`MissCause::is_of_storage`]); the two histograms
+    /// tell a store that forgets after a time from one that never keeps some objects.
+    pub fn repeat_age(&mut self, hit: bool, age_ms: u64) {
+        let ages = if hit { &mut self.hit_age_ms } else { &mut self.miss_age_ms };
+        ages.record(age_ms);
     }
 
     /// Counts a connection that was closed after `uses` good transactions. Bad ones are not to be counted.
@@ -430,9 +442,16 @@ mod tests {
         ErrorKind::all().for_each(|kind| block.count_error(kind));
         block.verified = Verified { replies: 1, bytes: 2, digests: 3 };
         (block.retried, block.reused, block.bytes_read, block.bytes_written) = (1, 2, 3, 4);
-        [&mut block.late_us, &mut block.pipeline_depth, &mut block.continue_us, &mut block.dns.rptm_us]
-            .into_iter()
-            .for_each(|hist| hist.record(4));
+        [
+            &mut block.hit_age_ms,
+            &mut block.miss_age_ms,
+            &mut block.late_us,
+            &mut block.pipeline_depth,
+            &mut block.continue_us,
+            &mut block.dns.rptm_us,
+        ]
+        .into_iter()
+        .for_each(|hist| hist.record(4));
         [&mut block.cookies.sent, &mut block.cookies.received].into_iter().for_each(|hist| hist.record(4));
         (block.cookies.purged_fresh, block.cookies.purged_stale, block.cookies.updated) = (1, 1, 1);
         (block.dns.lookups, block.dns.cache_hits) = (2, 1);

@@ -58,6 +58,11 @@ impl MissCause {
         }
     }
 
+    /// The device had a whole copy and may have lost it, or never kept it.
+    pub fn is_of_storage(self) -> bool {
+        matches!(self, MissCause::Evicted | MissCause::NeverStored)
+    }
+
     /// A text for people.
     pub fn text(self) -> &'static str {
         match self {

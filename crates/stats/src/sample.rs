@@ -1,5 +1,7 @@
 //! Examples of errors.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::ErrorKind;
 
 /// Names of facts in the order in which reports show them. Others may follow.
@@ -27,7 +29,7 @@ pub mod fact {
 }
 
 /// What is known about an error: a line, and facts of both sides by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// What was seen, in one line.
     pub detail: String,
@@ -77,7 +79,7 @@ impl From<String> for Evidence {
 }
 
 /// An example of an error, with the facts a person needs to understand it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Time in nanoseconds of the loop's clock.
     pub at_ns: u64,

@@ -1,10 +1,12 @@
 //! The bytes of bodies: both sides can make them, the server to send, the client to compare.
 
 use std::io::IoSlice;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use crate::content::{Catalog, Source};
-use crate::files::Files;
+use crate::content::{Catalog, Injected, Source};
+use crate::files::Reading;
+use crate::id::ID_TEXT_LEN;
+use crate::inject::Insertions;
 use crate::object::Oid;
 use crate::rng::{Random, Seed};
 
@@ -39,91 +41,172 @@ impl Filler {
     }
 }
 
+/// True if `sample`, of at least eight bytes, occurs in one of the fillers: it is text of some object.
+pub fn is_filler(sample: &[u8]) -> bool {
+    let occurs = |filler: Filler| {
+        let period = &filler.bytes()[..PERIOD + sample.len()];
+        period.windows(sample.len()).any(|window| window == sample)
+    };
+    sample.len() >= 8 && (occurs(Filler::Text) || occurs(Filler::Data))
+}
+
 fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
     let mut rng = Seed(0).stream(purpose, 0);
     let period: Vec<u8> = (0..PERIOD).map(|_| byte(rng.below(values))).collect();
     period.repeat(LENGTH / PERIOD)
 }
 
-/// A part of a body.
+/// A part of a body: where its next bytes are.
 #[derive(Clone, Debug)]
-enum Piece {
-    /// A stretch of filler.
+pub(crate) enum Piece {
+    /// A stretch of filler from an offset on.
     Filler(Filler, usize),
-    /// Bytes made for this body.
-    Bytes(Vec<u8>),
-    /// A file, from an offset on, again and again.
-    File(Arc<Files>, usize, usize),
+    /// Bytes made for this body, and how many of them are used.
+    Bytes(Vec<u8>, usize),
+    /// Real content.
+    Content(Reading),
 }
 
 impl Piece {
-    /// The piece without its first `n` bytes.
-    fn skip(self, n: u64) -> Piece {
-        let around = |offset: usize, period: usize| ((offset as u64 + n) % period as u64) as usize;
+    /// The next bytes, as many as lie together, at least one.
+    fn chunk(&self) -> &[u8] {
         match self {
-            Piece::Filler(filler, offset) => Piece::Filler(filler, around(offset, PERIOD)),
-            Piece::Bytes(mut bytes) => {
-                bytes.drain(..n as usize);
-                Piece::Bytes(bytes)
-            }
-            Piece::File(files, index, offset) => {
-                let period = files.0[index].bytes.len();
-                Piece::File(files, index, around(offset, period))
-            }
+            Piece::Filler(filler, offset) => &filler.bytes()[*offset..],
+            Piece::Bytes(bytes, used) => &bytes[*used..],
+            Piece::Content(reading) => reading.chunk(),
         }
     }
 
-    /// Bytes from `at` on, as many as lie together, at least one.
-    fn from(&self, at: u64) -> &[u8] {
+    /// Goes `n` bytes ahead.
+    fn skip(&mut self, n: u64) {
         match self {
-            Piece::Filler(filler, offset) => {
-                &filler.bytes()[(*offset + (at % PERIOD as u64) as usize) % PERIOD..]
-            }
-            Piece::Bytes(bytes) => &bytes[at as usize..],
-            Piece::File(files, index, offset) => {
-                let bytes = &files.0[*index].bytes;
-                &bytes[((*offset as u64 + at) % bytes.len() as u64) as usize..]
-            }
+            Piece::Filler(_, offset) => *offset = filler_place(*offset, n),
+            Piece::Bytes(_, used) => *used += n as usize,
+            Piece::Content(reading) => reading.skip(n),
         }
     }
+}
+
+/// The place in the filler `n` bytes after `offset`.
+fn filler_place(offset: usize, n: u64) -> usize {
+    (offset + (n % PERIOD as u64) as usize) % PERIOD
 }
 
 /// The body of an object, or what is left of it.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The piece that comes next, what of it is used already, and what is left of it.
-    current: (Piece, u64, u64),
+    /// The piece that comes next, and what is left of it.
+    current: (Piece, u64),
     /// Pieces after it with their lengths, the next one last.
     rest: Vec<(Piece, u64)>,
     left: u64,
 }
 
-/// Builds a body of a given size from front to back; what does not fit is cut.
-struct Builder {
-    pieces: Vec<(Piece, u64)>,
-    left: u64,
+/// What a body is made of where nothing else is put in.
+enum Material {
+    /// Filler: what is put in takes the place of some of it.
+    Filler(Filler, usize),
+    /// Real content: it makes room for what is put in and loses its end.
+    Content(Reading),
 }
 
-impl Builder {
+impl Material {
+    fn of(catalog: &Catalog, oid: &Oid, source: &Source) -> Material {
+        let start = || catalog.body_offset(oid, PERIOD);
+        let reading = match source {
+            Source::Text => return Material::Filler(Filler::Text, start()),
+            Source::Data => return Material::Filler(Filler::Data, start()),
+            Source::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
+            Source::Root(files) => catalog.entry(oid).and_then(|at| Reading::repeated(files, at)),
+        };
+        // Files without a byte cannot fill a body that has a size of its own.
+        reading.map_or_else(|| Material::Filler(Filler::Text, start()), Material::Content)
+    }
+}
+
+/// Builds a body of a given size from front to back; what does not fit is cut.
+struct Builder<'a> {
+    pieces: Vec<(Piece, u64)>,
+    /// Bytes so far.
+    at: u64,
+    /// Where the body ends.
+    end: u64,
+    material: Material,
+    insertions: Option<Insertions<'a>>,
+}
+
+impl Builder<'_> {
     fn add(&mut self, piece: Piece, len: u64) {
-        let len = len.min(self.left);
+        let len = len.min(self.end - self.at);
         if len > 0 {
-            self.left -= len;
+            self.at += len;
             self.pieces.push((piece, len));
         }
     }
 
     fn text(&mut self, bytes: Vec<u8>) {
         let len = bytes.len() as u64;
-        self.add(Piece::Bytes(bytes), len);
+        self.add(Piece::Bytes(bytes, 0), len);
     }
 
-    fn build(mut self) -> Body {
-        self.pieces.reverse();
-        let left = self.pieces.iter().map(|(_, len)| len).sum();
-        let (piece, len) = self.pieces.pop().unwrap_or((Piece::Bytes(Vec::new()), 0));
-        Body { current: (piece, 0, len), rest: self.pieces, left }
+    /// Adds material up to `until`.
+    fn fill(&mut self, until: u64) {
+        let len = until.min(self.end).saturating_sub(self.at);
+        match &mut self.material {
+            Material::Filler(filler, offset) => {
+                let piece = Piece::Filler(*filler, filler_place(*offset, self.at));
+                self.add(piece, len);
+            }
+            Material::Content(reading) => {
+                let piece = Piece::Content(reading.clone());
+                reading.skip(len);
+                self.add(piece, len);
+            }
+        }
     }
+
+    /// Adds material up to the last insertion before `until`.
+    fn insert(&mut self, until: u64) {
+        let until = until.min(self.end);
+        while let Some(insertions) = &mut self.insertions {
+            let start = self.at;
+            let between = |at: u64| match &self.material {
+                Material::Filler(..) => at,
+                Material::Content(reading) => start + reading.after_tag(at - start),
+            };
+            let Some((at, piece, len)) = insertions.next(start, until, between) else { break };
+            self.fill(at);
+            self.add(piece, len);
+        }
+    }
+
+    /// Adds material up to `until` with what is inserted there.
+    fn stretch(&mut self, until: u64) {
+        self.insert(until);
+        self.fill(until);
+    }
+
+    /// The same, but ends earlier if a tag would be open there.
+    fn stretch_between_tags(&mut self, until: u64) {
+        self.insert(until);
+        let until = until.min(self.end).max(self.at);
+        let open = match &self.material {
+            Material::Filler(..) => None,
+            Material::Content(reading) => reading.open_tag(until - self.at),
+        };
+        self.fill(open.map_or(until, |open| self.at + open));
+    }
+
+    fn build(self) -> Body {
+        from_pieces(self.pieces)
+    }
+}
+
+fn from_pieces(mut pieces: Vec<(Piece, u64)>) -> Body {
+    pieces.reverse();
+    let left = pieces.iter().map(|(_, len)| len).sum();
+    let current = pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
+    Body { current, rest: pieces, left }
 }
 
 /// Begin and end of containers, so that browsers take them for pages.
@@ -131,66 +214,61 @@ const PAGE_HEAD: &[u8] = b"<!DOCTYPE html><html><head><title>page</title></head>
 const PAGE_TAIL: &[u8] = b"\n</body></html>\n";
 
 impl Body {
-    /// The body of `oid` as `catalog` has it.
+    /// The body of `oid` as `catalog` has it. `url` is what injected text may quote.
     pub fn of(catalog: &Catalog, oid: &Oid, url: &[u8]) -> Body {
         let Some(content) = catalog.content(oid.kind) else { return Body::empty() };
         let size = catalog.size(oid);
-        let offset = catalog.body_offset(oid, PERIOD);
-        let plain = content.unique.is_none() && content.embeds.is_none() && content.injection.is_none();
-        let filler = match &content.source {
-            Source::Text => Filler::Text,
-            Source::Data => Filler::Data,
-            Source::Database(files) | Source::Root(files) => {
-                return Body::of_files(files, &content.source, oid, offset, size);
-            }
+        let material = Material::of(catalog, oid, &content.source);
+        let (insertions, quote) = match catalog.injection(oid) {
+            None => (None, &url[..0]),
+            Some((injection, rng)) => match &injection.what {
+                Injected::Texts { texts, gap } => (Insertions::new(texts, gap, rng), &url[..0]),
+                Injected::RequestUri => (None, url),
+            },
         };
-        if plain {
+        if content.unique.is_none() && content.embeds.is_none() && insertions.is_none() && quote.is_empty() {
             // Nearly all bodies: nothing to allocate.
-            return Body { current: (Piece::Filler(filler, offset), 0, size), rest: Vec::new(), left: size };
+            let piece = match material {
+                Material::Filler(filler, offset) => Piece::Filler(filler, offset),
+                Material::Content(reading) => Piece::Content(reading),
+            };
+            return Body { current: (piece, size), rest: Vec::new(), left: size };
         }
-        let mut builder = Builder { pieces: Vec::new(), left: size };
+        let quote = &quote[quote.len() - quote.len().min(usize::try_from(size).unwrap_or(usize::MAX))..];
+        let end = size - quote.len() as u64;
+        let mut builder = Builder { pieces: Vec::new(), at: 0, end, material, insertions };
         if content.unique.is_some() {
-            builder.text(mark(catalog, oid));
+            builder.text(mark(catalog.is_marked(oid, content), oid));
         }
         if content.embeds.is_some() {
-            container(&mut builder, catalog, oid, filler, offset);
+            container(&mut builder, catalog, oid);
         }
-        let at = size - builder.left;
-        builder.add(Piece::Filler(filler, (offset + at as usize) % PERIOD), u64::MAX);
-        crate::inject::inject(builder.build(), catalog, oid, url)
-    }
-
-    fn of_files(files: &Arc<Files>, source: &Source, oid: &Oid, offset: usize, size: u64) -> Body {
-        let count = files.0.len();
-        let index = match source {
-            Source::Root(_) => (oid.name.wrapping_sub(1) % count.max(1) as u64) as usize,
-            _ => offset % count.max(1),
-        };
-        if files.0.get(index).is_none_or(|file| file.bytes.is_empty()) {
-            return Body::empty();
+        if quote.is_empty() {
+            builder.stretch(end);
+        } else {
+            builder.stretch_between_tags(end);
+            builder.add(Piece::Filler(Filler::Text, 0), u64::MAX);
+            builder.end = size;
+            builder.text(quote.to_vec());
         }
-        Body { current: (Piece::File(Arc::clone(files), index, 0), 0, size), rest: Vec::new(), left: size }
+        builder.build()
     }
 
     /// A body of ready bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
-        Body { current: (Piece::Bytes(bytes), 0, left), rest: Vec::new(), left }
+        Body { current: (Piece::Bytes(bytes, 0), left), rest: Vec::new(), left }
     }
 
     /// What is left of several bodies, one after the other.
     pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
-        let mut builder = Builder { pieces: Vec::new(), left: u64::MAX };
+        let mut pieces: Vec<(Piece, u64)> = Vec::new();
         for body in bodies {
-            let (piece, at, left) = body.current;
-            if left > 0 {
-                builder.add(piece.skip(at), left);
-            }
-            for (piece, len) in body.rest.into_iter().rev() {
-                builder.add(piece, len);
-            }
+            let Body { current, rest, .. } = body;
+            let of_body = std::iter::once(current).chain(rest.into_iter().rev());
+            pieces.extend(of_body.filter(|(_, len)| *len > 0));
         }
-        builder.build()
+        from_pieces(pieces)
     }
 
     /// A message without a body.
@@ -210,32 +288,23 @@ impl Body {
 
     /// The next bytes, as many as lie together.
     pub fn chunk(&self) -> &[u8] {
-        let (piece, at, left) = &self.current;
-        if *left == 0 {
-            return &[];
-        }
-        let bytes = piece.from(*at);
-        &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
+        beginning(&self.current)
     }
 
     /// Fills `slices` with the next bytes and returns how many of them are used.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let first = self.chunk();
-        if first.is_empty() || slices.is_empty() {
-            return 0;
-        }
-        slices[0] = IoSlice::new(first);
-        let mut used = 1;
-        // What follows the first chunk is only known if that is all of its piece.
-        if first.len() as u64 == self.current.2 {
-            for (piece, len) in self.rest.iter().rev().take(slices.len() - 1) {
-                let bytes = piece.from(0);
-                let bytes = &bytes[..bytes.len().min(usize::try_from(*len).unwrap_or(usize::MAX))];
-                slices[used] = IoSlice::new(bytes);
-                used += 1;
-                if (bytes.len() as u64) < *len {
-                    break;
-                }
+        let pieces = std::iter::once(&self.current).chain(self.rest.iter().rev());
+        let mut used = 0;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            let bytes = beginning(piece);
+            if bytes.is_empty() {
+                break;
+            }
+            *slice = IoSlice::new(bytes);
+            used += 1;
+            // What follows is only known if that is all of its piece.
+            if (bytes.len() as u64) < piece.1 {
+                break;
             }
         }
         used
@@ -246,16 +315,16 @@ impl Body {
         let mut n = n.min(self.left);
         self.left -= n;
         loop {
-            let (_, at, left) = &mut self.current;
+            let (piece, left) = &mut self.current;
             let step = n.min(*left);
-            *at += step;
+            piece.skip(step);
             *left -= step;
             n -= step;
             if *left > 0 {
                 return;
             }
             match self.rest.pop() {
-                Some((piece, len)) => self.current = (piece, 0, len),
+                Some(next) => self.current = next,
                 None => return,
             }
         }
@@ -268,8 +337,8 @@ impl Body {
         }
         let mut room = n;
         self.left = n;
-        self.current.2 = self.current.2.min(room);
-        room -= self.current.2;
+        self.current.1 = self.current.1.min(room);
+        room -= self.current.1;
         let mut kept = self.rest.len();
         while kept > 0 && room > 0 {
             kept -= 1;
@@ -314,9 +383,26 @@ impl Body {
     }
 }
 
+/// The next bytes of a piece of which so much is left, as many as lie together.
+fn beginning((piece, left): &(Piece, u64)) -> &[u8] {
+    if *left == 0 {
+        return &[];
+    }
+    let bytes = piece.chunk();
+    &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
+}
+
+/// Lengths of the marks of unique and of common bodies.
+const UNIQUE_MARK: u64 = 7 + ID_TEXT_LEN as u64 + 1 + 2 + 1 + 16 + 1;
+const COMMON_MARK: u64 = 26;
+
+/// Length of the beginning that bodies of content with `unique` cannot do without.
+pub(crate) fn mark_len(unique: bool) -> u64 {
+    if unique { UNIQUE_MARK } else { COMMON_MARK }
+}
+
 /// The beginning of bodies of content with `unique`: a unique one names its object, a common one its type.
-fn mark(catalog: &Catalog, oid: &Oid) -> Vec<u8> {
-    let unique = catalog.content(oid.kind).is_some_and(|content| catalog.is_marked(oid, content));
+fn mark(unique: bool, oid: &Oid) -> Vec<u8> {
     match unique {
         true => format!("http:1:{}:{:02x}:{:016x}\n", oid.world, oid.kind.0, oid.name).into_bytes(),
         false => format!("common content of kind {:02x}\n", oid.kind.0).into_bytes(),
@@ -324,32 +410,28 @@ fn mark(catalog: &Catalog, oid: &Oid) -> Vec<u8> {
 }
 
 /// A page with its tags at even distances. A tag that no longer fits is left out.
-fn container(builder: &mut Builder, catalog: &Catalog, oid: &Oid, filler: Filler, offset: usize) {
-    let size = builder.left;
-    let count = catalog.embedded_count(oid);
-    let step = size / (count + 1);
-    let stretch = |builder: &mut Builder, until: u64| {
-        let at = size - builder.left;
-        let start = (offset + at as usize) % PERIOD;
-        builder.add(Piece::Filler(filler, start), until.saturating_sub(at));
-    };
-    let framed = size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
-    let end = size - if framed { PAGE_TAIL.len() as u64 } else { 0 };
+fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
+    let (start, size) = (builder.at, builder.end - builder.at);
+    let step = size / (catalog.embedded_count(oid) + 1);
+    // Real content is a page already, or none.
+    let framed = matches!(builder.material, Material::Filler(..))
+        && size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
+    let end = builder.end - if framed { PAGE_TAIL.len() as u64 } else { 0 };
     if framed {
         builder.text(PAGE_HEAD.to_vec());
     }
     for (index, embedded) in catalog.embedded(oid).enumerate() {
-        stretch(builder, step * (index as u64 + 1));
+        builder.stretch_between_tags((start + step * (index as u64 + 1)).min(end));
         let mut tag = b"<embed src=\"".to_vec();
         catalog.write_path(&embedded, &mut tag);
         tag.extend_from_slice(b"\">");
-        if size - builder.left + tag.len() as u64 > end {
+        if builder.at + tag.len() as u64 > end {
             break;
         }
         builder.text(tag);
     }
-    stretch(builder, end);
     if framed {
+        builder.stretch(end);
         builder.text(PAGE_TAIL.to_vec());
     }
 }

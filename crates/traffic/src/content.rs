@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::body::Body;
+use crate::body::{Body, mark_len};
 use crate::distr::Distr;
-use crate::files::Files;
+use crate::files::{File, Files};
 use crate::headers::HeaderRule;
 use crate::id::UniqId;
 use crate::life::{LifeCycle, Times};
@@ -21,9 +21,9 @@ pub enum Source {
     Text,
     /// Bytes that do not compress.
     Data,
-    /// Stretches of real content, from an entry that the object chooses.
+    /// Real content: entries one after the other, from one on that belongs to the object, again from the first.
     Database(Arc<Files>),
-    /// The files of a directory; the path of a URL is the name of the file.
+    /// The files of a directory, again and again if the size wants more; the path of a URL is the name of the file.
     Root(Arc<Files>),
 }
 
@@ -151,6 +151,7 @@ mod property {
     pub const EMBED_KIND: u64 = 10;
     pub const INJECT: u64 = 11;
     pub const COOKIES: u64 = 12;
+    pub const ENTRY: u64 = 13;
 }
 
 /// No body is larger: keeps sizes within what every HTTP implementation accepts.
@@ -217,21 +218,48 @@ impl Catalog {
         (place as f64) < share * (1u64 << 53) as f64
     }
 
-    /// Body size in bytes, at least 1; 0 if the kind is unknown.
+    /// Body size in bytes: at least 1, and no less than the mark of content with `unique`. 0 if the kind is
+    /// unknown or the file empty.
     pub fn size(&self, oid: &Oid) -> u64 {
         let Some(content) = self.content(oid.kind) else { return 0 };
-        match (&content.size, &content.source) {
-            (Some(size), _) => {
-                let hash = self.content_hash(oid, content);
-                let drawn = size.sample(&mut self.draw(hash, property::SIZE));
-                drawn.ceil().clamp(1.0, MAX_BODY) as u64
+        let Some(size) = &content.size else {
+            return self.file(oid).map_or(0, |file| file.bytes.len() as u64);
+        };
+        let (hash, index, least) = match content.unique {
+            None => (oid.hash(), Self::index(oid), 1),
+            Some(_) => {
+                let marked = self.is_marked(oid, content);
+                let index = if marked { Self::index(oid) } else { 0 };
+                (self.content_hash(oid, content), index, mark_len(marked))
             }
-            (None, Source::Root(files)) => files.of_name(oid.name).map_or(0, |file| file.bytes.len() as u64),
-            (None, Source::Database(files)) => {
-                let hash = self.content_hash(oid, content);
-                files.of_name(1 + hash).map_or(0, |file| file.bytes.len() as u64)
+        };
+        let drawn = size.sample_at(index, &mut self.draw(hash, property::SIZE));
+        (drawn.ceil().min(MAX_BODY) as u64).max(least)
+    }
+
+    /// Position of an object among all draws for objects of its type.
+    fn index(oid: &Oid) -> u64 {
+        oid.name.saturating_sub(1)
+    }
+
+    /// Position of the object's file in its directory, or of the first entry of its body in the database.
+    pub fn entry(&self, oid: &Oid) -> Option<usize> {
+        let content = self.content(oid.kind)?;
+        match &content.source {
+            Source::Text | Source::Data => None,
+            Source::Root(files) => files.index_of(oid.name),
+            Source::Database(files) if files.0.is_empty() => None,
+            Source::Database(files) => {
+                let mut rng = self.draw(self.content_hash(oid, content), property::ENTRY);
+                Some(rng.below(files.0.len() as u64) as usize)
             }
-            (None, _) => 0,
+        }
+    }
+
+    fn file(&self, oid: &Oid) -> Option<&File> {
+        match &self.content(oid.kind)?.source {
+            Source::Text | Source::Data => None,
+            Source::Root(files) | Source::Database(files) => files.0.get(self.entry(oid)?),
         }
     }
 
@@ -295,11 +323,13 @@ impl Catalog {
         let Some(content) = self.content(oid.kind) else { return 0 };
         let Some(embeds) = &content.embeds else { return 0 };
         let hash = self.content_hash(oid, content);
-        (embeds.count.sample(&mut self.draw(hash, property::EMBED_COUNT)) as u64).min(MAX_EMBEDDED)
+        let index = if hash == oid.hash() { Self::index(oid) } else { 0 };
+        let drawn = embeds.count.sample_at(index, &mut self.draw(hash, property::EMBED_COUNT));
+        (drawn as u64).min(MAX_EMBEDDED)
     }
 
     /// The objects embedded in a container, in their order.
-    pub fn embedded(&self, container: &Oid) -> impl Iterator<Item = Oid> {
+    pub fn embedded<'a>(&'a self, container: &Oid) -> impl Iterator<Item = Oid> + use<'a> {
         let world = container.world.mutant();
         let (name, container) = (container.name << 8, *container);
         (1..=self.embedded_count(&container)).filter_map(move |index| {

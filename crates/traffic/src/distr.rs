@@ -3,11 +3,13 @@
 use std::fmt;
 
 use crate::rng::Random;
+use crate::table::Table;
 
 /// A probability distribution of a non-negative quantity.
 ///
 /// Samples are drawn by methods with a fixed formula, not by a library's current algorithm, because results
-/// must repeat from a seed across releases.
+/// must repeat from a seed across releases. Parameters are checked where they are read; ones without a meaning
+/// (negative, not a number) give 0 here, never a panic.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Distr {
     /// Always the same value.
@@ -49,69 +51,96 @@ pub enum Distr {
         /// Number of values.
         period: u64,
     },
+    /// `first, first + 1, ...` in order of the draws' index (reference: the language's `seq(first)`).
+    ///
+    /// Such a sequence has a place for every draw only where draws are counted, see [`Distr::sample_at`]; a draw
+    /// without an index gives `first`.
+    Ascending {
+        /// First value.
+        first: f64,
+    },
+    /// As a table of the user says.
+    Table(Table),
 }
 
 impl Distr {
-    /// Draws a value.
+    /// Draws a value, never a negative one and always a number.
     ///
     /// All quantities in workloads (times, sizes, counts) are non-negative, so a negative draw of `Norm`
     /// becomes 0. For PolyMix-1's think time, normal with mean 3 s and deviation 1.5 s, that concerns 2.3 %
     /// of the draws and lifts the mean to 3.013 s.
     pub fn sample(&self, rng: &mut impl Random) -> f64 {
-        match *self {
+        non_negative(match *self {
             Distr::Const(value) => value,
             Distr::Unif { min, max } => min + (max - min) * rng.unit(),
             Distr::Exp { mean } => -mean * positive_unit(rng).ln(),
-            Distr::Norm { mean, sd } => (mean + sd * standard_normal(rng)).max(0.0),
+            Distr::Norm { mean, sd } => mean + sd * standard_normal(rng),
+            Distr::Logn { mean, .. } if mean <= 0.0 => 0.0,
             Distr::Logn { mean, sd } => {
-                if mean <= 0.0 {
-                    return 0.0;
-                }
-                let variance = (1.0 + (sd / mean).powi(2)).ln();
-                (mean.ln() - variance / 2.0 + variance.sqrt() * standard_normal(rng)).exp()
+                let (location, scale) = logn_parameters(mean, sd);
+                (location + scale * standard_normal(rng)).exp()
             }
             Distr::Zipf { n } => (n as f64 + 1.0).powf(rng.unit()).floor().clamp(1.0, n.max(1) as f64),
             Distr::Seq { period } => (1 + rng.below(period)) as f64,
+            Distr::Ascending { first } => first,
+            Distr::Table(ref table) => table.quantile(rng.unit()),
+        })
+    }
+
+    /// Draw number `index` (from 0) of a sequence of draws. Only `Seq` and `Ascending` look at the index.
+    ///
+    /// What counts the draws is up to the quantity: the gaps of a robot are counted by the robot, properties of
+    /// objects by the objects' names.
+    pub fn sample_at(&self, index: u64, rng: &mut impl Random) -> f64 {
+        match *self {
+            Distr::Seq { period } => (1 + index % period.max(1)) as f64,
+            Distr::Ascending { first } => non_negative(first + index as f64),
+            _ => self.sample(rng),
         }
     }
 
     /// The mean of the values that [`Distr::sample`] gives.
     pub fn mean(&self) -> f64 {
-        match *self {
+        non_negative(match *self {
             Distr::Const(value) => value,
-            Distr::Unif { min, max } => (min + max) / 2.0,
+            Distr::Unif { min, max } => mean_within(min, max),
             Distr::Exp { mean } | Distr::Logn { mean, .. } => mean,
-            Distr::Norm { mean, sd } if sd > 0.0 => {
+            Distr::Norm { mean, sd } if sd != 0.0 => {
                 // Mean of max(0, N(mean, sd)): mean * cdf(z) + sd * pdf(z) with z = mean / sd.
-                let z = mean / sd;
+                let z = mean / sd.abs();
                 let pdf = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-                mean * normal_cdf(z) + sd * pdf
+                mean * normal_cdf(z) + sd.abs() * pdf
             }
-            Distr::Norm { mean, .. } => mean.max(0.0),
+            Distr::Norm { mean, .. } => mean,
             Distr::Zipf { n } => {
                 // The sum of k * ln(1 + 1/k) telescopes to n * ln(n + 1) - ln(n!).
+                let n = n.max(1);
                 let log = (n as f64 + 1.0).ln();
                 (n as f64 * log - ln_factorial(n)) / log
             }
-            Distr::Seq { period } => (1.0 + period as f64) / 2.0,
-        }
+            Distr::Seq { period } => (1.0 + period.max(1) as f64) / 2.0,
+            Distr::Ascending { first } => first,
+            Distr::Table(ref table) => table.mean(),
+        })
     }
 
     /// A value that few draws exceed (about one in a thousand): used to bound waiting, never to measure.
     pub fn high(&self) -> f64 {
-        match *self {
+        non_negative(match *self {
             Distr::Const(value) => value,
-            Distr::Unif { max, .. } => max,
+            Distr::Unif { min, max } => min.max(max),
             Distr::Exp { mean } => mean * 1000f64.ln(),
-            Distr::Norm { mean, sd } => (mean + 3.0 * sd).max(0.0),
-            Distr::Logn { mean, sd } if mean > 0.0 => {
-                let variance = (1.0 + (sd / mean).powi(2)).ln();
-                (mean.ln() - variance / 2.0 + 3.0 * variance.sqrt()).exp()
+            Distr::Norm { mean, sd } => mean + 3.0 * sd.abs(),
+            Distr::Logn { mean, .. } if mean <= 0.0 => 0.0,
+            Distr::Logn { mean, sd } => {
+                let (location, scale) = logn_parameters(mean, sd);
+                (location + 3.0 * scale).exp()
             }
-            Distr::Logn { .. } => 0.0,
-            Distr::Zipf { n } => n as f64,
-            Distr::Seq { period } => period as f64,
-        }
+            Distr::Zipf { n } => n.max(1) as f64,
+            Distr::Seq { period } => period.max(1) as f64,
+            Distr::Ascending { first } => first,
+            Distr::Table(ref table) => table.quantile(0.999),
+        })
     }
 }
 
@@ -125,8 +154,31 @@ impl fmt::Display for Distr {
             Distr::Logn { mean, sd } => write!(f, "logn:{mean},{sd}"),
             Distr::Zipf { n } => write!(f, "zipf:{n}"),
             Distr::Seq { period } => write!(f, "seq:{period}"),
+            Distr::Ascending { first } => write!(f, "ascending:{first}"),
+            Distr::Table(table) => table.fmt(f),
         }
     }
+}
+
+/// The value, or 0 if it is negative or not a number.
+fn non_negative(value: f64) -> f64 {
+    if value > 0.0 { value } else { 0.0 }
+}
+
+/// Mean of the uniform distribution over `min..max` with negative draws set to 0.
+pub(crate) fn mean_within(min: f64, max: f64) -> f64 {
+    let (min, max) = (min.min(max), min.max(max));
+    match (min < 0.0, max > 0.0) {
+        (false, _) => (min + max) / 2.0,
+        (true, true) => max * max / (2.0 * (max - min)),
+        (true, false) => 0.0,
+    }
+}
+
+/// Mean and deviation of the logarithm of a lognormal distribution with a positive `mean`.
+fn logn_parameters(mean: f64, sd: f64) -> (f64, f64) {
+    let variance = (1.0 + (sd / mean).powi(2)).ln();
+    (mean.ln() - variance / 2.0, variance.sqrt())
 }
 
 /// A uniform real in `(0, 1]`, safe to take the logarithm of.
@@ -198,6 +250,53 @@ mod tests {
             check(Distr::Zipf { n }, (1..=n).map(|k| k as f64 * share(k)).sum());
         }
         check(Distr::Seq { period: 5 }, 3.0);
+        check(Distr::Ascending { first: 7.0 }, 7.0);
+        // Half of the draws of unif(-2, 2) are cut to 0, the others have a mean of 1.
+        check(Distr::Unif { min: -2.0, max: 2.0 }, 0.5);
+        let bin = |min, max, weight| crate::table::Bin { min, max, weight };
+        let bins = [bin(0.0, Some(10.0), 3.0), bin(20.0, None, 1.0), bin(100.0, Some(300.0), 1.0)];
+        check(Distr::Table(Table::new(bins).unwrap()), 0.6 * 5.0 + 0.2 * 20.0 + 0.2 * 200.0);
+    }
+
+    #[test]
+    fn sequences_follow_the_index() {
+        let mut rng = Seed(1).stream("distr", 1);
+        let mut first = |distr: Distr| -> Vec<f64> { (0..5).map(|i| distr.sample_at(i, &mut rng)).collect() };
+        assert_eq!(first(Distr::Seq { period: 3 }), [1.0, 2.0, 3.0, 1.0, 2.0]);
+        assert_eq!(first(Distr::Ascending { first: 7.0 }), [7.0, 8.0, 9.0, 10.0, 11.0]);
+        assert_eq!(first(Distr::Const(2.0)), [2.0; 5]);
+    }
+
+    #[test]
+    fn parameters_without_a_meaning_give_values_with_one() {
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, f64::MAX, f64::MIN_POSITIVE];
+        let mut rng = Seed(2).stream("distr", 2);
+        for a in odd {
+            for b in odd {
+                let bins = [crate::table::Bin { min: a, max: Some(b), weight: 1.0 }];
+                let table = Table::new(bins).map(Distr::Table);
+                let distrs = [
+                    Distr::Const(a),
+                    Distr::Unif { min: a, max: b },
+                    Distr::Exp { mean: a },
+                    Distr::Norm { mean: a, sd: b },
+                    Distr::Logn { mean: a, sd: b },
+                    Distr::Ascending { first: a },
+                ];
+                for distr in distrs.into_iter().chain(table) {
+                    for value in [distr.sample(&mut rng), distr.mean(), distr.high()] {
+                        assert!(value >= 0.0, "{distr}: {value}");
+                    }
+                }
+            }
+        }
+        for n in [0, 1, u64::MAX] {
+            for distr in [Distr::Zipf { n }, Distr::Seq { period: n }] {
+                for value in [distr.sample(&mut rng), distr.mean(), distr.high()] {
+                    assert!(value >= 1.0, "{distr}: {value}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,14 +4,15 @@
 //! real sockets, the simulation and the tests.
 //!
 //! * [`rng`]: seeded streams, one per purpose, and one-shot draws per object.
-//! * [`distr`], [`selector`]: the distributions and choices a workload may name.
+//! * [`distr`], [`table`], [`selector`]: the distributions and choices a workload may name.
 //! * [`id`]: unique ids of worlds and transactions and their *mutants*, the proof of a first-hand reply.
 //! * [`object`]: object ids, what URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
 //!   embedded objects); [`life`], [`body`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
-//! * [`arrivals`]: when the next request is due.
+//! * [`arrivals`], [`session`]: when the next request is due, and when a robot rests.
+//! * [`store`]: what a later test needs to go on with the objects of this one.
 
 pub mod abort;
 pub mod arrivals;
@@ -29,6 +30,9 @@ pub mod ranges;
 pub mod request;
 pub mod rng;
 pub mod selector;
+pub mod session;
+pub mod store;
+pub mod table;
 pub mod world;
 
 pub use abort::AbortCoords;
@@ -42,4 +46,5 @@ pub use popularity::{PopModel, Popularity};
 pub use request::{Behavior, Method, RequestKind};
 pub use rng::{Draw, Random, Seed, Stream};
 pub use selector::Selector;
+pub use table::Table;
 pub use world::{Galaxy, World, WorldFacts};

@@ -37,6 +37,9 @@ pub struct LifeCycle {
     pub expires: Selector<Expiry>,
 }
 
+/// No cycle is longer, in seconds (31,688 years): sums of times stay far from the ends of their range.
+const MAX_CYCLE: f64 = 1e12;
+
 /// The times of an object at a moment, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
@@ -51,22 +54,28 @@ pub struct Times {
 }
 
 impl LifeCycle {
-    /// The times at `now` (seconds since 1970) of the object whose draws begin with `seed`.
+    /// The times at `now` (seconds since 1970, within 10^12 of it) of the object whose draws begin with `seed`.
+    ///
+    /// Objects are there since 1970: one that has not been modified yet shows that moment.
     pub fn times(&self, seed: u64, now: i64) -> Times {
+        let now = now.clamp(-(MAX_CYCLE as i64), MAX_CYCLE as i64);
         let mut rng = Draw::new(seed);
         // The order of draws is fixed: rule, shown, cycle, birth, gap. Every object draws all of them.
         let rule = self.expires.draw_index(&mut rng).map(|index| &self.expires.items()[index]);
         let shows_lmt = rng.event(self.with_lmt);
-        let cycle = (self.length.sample(&mut rng) as i64).max(1);
+        let cycle = self.length.sample(&mut rng).clamp(1.0, MAX_CYCLE) as i64;
         let birth = rng.below(cycle as u64) as i64;
+        // More than one would let modifications overtake each other.
+        let variance = self.variance.clamp(0.0, 1.0);
         let modified = |n: i64| match n {
-            ..=0 => birth,
+            ..0 => now.min(0),
+            0 => birth,
             n => {
                 let off = Draw::new(seed ^ mix(n as u64)).unit() - 0.5;
-                birth + n * cycle + (self.variance * off * cycle as f64) as i64
+                birth + n * cycle + (variance * off * cycle as f64) as i64
             }
         };
-        let mut n = (now - birth - cycle / 2).div_euclid(cycle).max(0);
+        let mut n = (now - birth - cycle / 2).div_euclid(cycle).max(-1);
         while modified(n + 1) <= now {
             n += 1;
         }
@@ -77,7 +86,7 @@ impl LifeCycle {
                 ExpiryBase::Now => now,
                 ExpiryBase::Nmt => nmt,
             };
-            base + rule.gap.sample(&mut rng) as i64
+            base.saturating_add(rule.gap.sample(&mut rng) as i64)
         });
         Times { lmt, nmt, shows_lmt, expires }
     }
@@ -110,6 +119,17 @@ mod tests {
                 now = times.nmt;
             }
         }
+    }
+
+    #[test]
+    fn before_the_first_modification_objects_are_as_old_as_the_epoch() {
+        let life = cycle(1e12, 1.0, ExpiryBase::Lmt, f64::INFINITY);
+        for seed in 0..100 {
+            let times = life.times(seed, NOW);
+            assert!(times.lmt <= NOW && NOW < times.nmt, "{times:?}");
+            assert_eq!(times.expires, Some(i64::MAX));
+        }
+        assert_eq!(life.times(7, -5).lmt, -5);
     }
 
     #[test]

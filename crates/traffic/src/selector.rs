@@ -22,12 +22,12 @@ impl<T> Selector<T> {
         Selector { items, sums: Vec::new() }
     }
 
-    /// A selector of items with their weights, which need not add up to one. Items that weigh nothing are left
-    /// out; if nothing weighs anything the selector is empty.
+    /// A selector of items with their weights, which need not add up to one. Items that weigh nothing (or
+    /// nothing that could be added up) are left out; if nothing weighs anything the selector is empty.
     pub fn weighted(pairs: impl IntoIterator<Item = (T, f64)>) -> Selector<T> {
         let (mut items, mut sums, mut sum) = (Vec::new(), Vec::new(), 0.0);
         let mut weights = Vec::new();
-        for (item, weight) in pairs.into_iter().filter(|(_, weight)| *weight > 0.0) {
+        for (item, weight) in pairs.into_iter().filter(|(_, w)| *w > 0.0 && w.is_finite()) {
             sum += weight;
             items.push(item);
             sums.push(sum);

@@ -47,6 +47,11 @@ impl World {
         self.known
     }
 
+    /// What a later run may know of it: all objects have settled by then.
+    pub fn settled(&self) -> WorldFacts {
+        WorldFacts { size: self.size(), ..self.known }
+    }
+
     /// Adopts newer knowledge: all of it, or nothing if it is older. Returns true if it was newer.
     pub fn learn(&mut self, facts: WorldFacts) -> bool {
         let newer = facts.size > self.known.size || facts.window > self.known.window;
@@ -97,7 +102,8 @@ impl World {
     /// are now. New objects still come, so the window slides.
     pub fn freeze(&mut self) {
         if self.known.window.is_none() {
-            self.known.window = Some(self.size());
+            // An empty set would never be asked for anything again.
+            self.known.window = Some(self.size().max(1));
         }
     }
 }

@@ -67,6 +67,11 @@ impl Trace {
         self.urls.len()
     }
 
+    /// The URLs as they are written, nothing filled in.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.urls.iter().map(|url| &self.text[url.clone()])
+    }
+
     /// Lines that are neither comment nor blank but have no URL.
     pub fn skipped(&self) -> usize {
         self.skipped

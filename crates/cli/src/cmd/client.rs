@@ -6,6 +6,7 @@ use clap::Parser;
 use polygraph_engine::{Job, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
+use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::console::{Classic, Progress};
@@ -14,7 +15,7 @@ use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotOptions, host_port, optional_time, sizes, think,
 };
 use crate::source::{self, DEFAULT_SETTLE, Rest};
-use crate::{Done, cmd};
+use crate::{Done, cmd, processes};
 
 /// Options of the client.
 #[derive(Parser, Debug)]
@@ -78,7 +79,8 @@ pub fn run(args: Args) -> Done {
         )?,
     };
     let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
-    let client = client_job(&test, &args.common, limits, args.log.clone())?;
+    let [layout] = processes::layouts(&test, &args.common, args.robots.open_conn_lmt, [Side::Client]);
+    let client = client_job(&test, &args.common, limits, layout, args.log.clone())?;
     let job = Job {
         schedule: test.schedule,
         start: StartRule::Now,

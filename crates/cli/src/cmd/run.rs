@@ -10,7 +10,7 @@ use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
 use polygraph_report::{Log, summary_text, write_report};
-use polygraph_stats::EndReason;
+use polygraph_stats::{EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
@@ -20,7 +20,7 @@ use crate::options::{
     whole,
 };
 use crate::source::{self, Rest};
-use crate::{Done, Failure, exit};
+use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
 #[derive(Parser, Debug)]
@@ -108,7 +108,7 @@ pub fn run(args: Args) -> Done {
 /// The test that options describe.
 fn classic(args: &Args) -> std::result::Result<Test, Failure> {
     // A test that cannot end is no test, and errors must end it.
-    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), xactions: None, errors: None });
+    let goal = args.common.goal.unwrap_or(Goal { duration: Some(300.0), ..Goal::default() });
     let goal = Goal { errors: goal.errors.or(Some(0.3)), ..goal };
     source::classic(
         &args.robots.robots,
@@ -175,15 +175,21 @@ impl Bench<'_> {
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
         let mut test = self.test;
-        let listeners = jobs::listen_all(&test, self.common)?;
+        let places = jobs::reserve_all(&test)?;
         // Options leave the ports of servers to the system; a workload names its robots' servers itself.
         if test.robots.origins.is_empty() {
-            test.robots.origins = listeners.iter().map(|bound| bound.address().to_string()).collect();
+            test.robots.origins = places.iter().map(|place| place.address().to_string()).collect();
         }
         let directory = result_directory(self.runs, self.label)?;
         let log = |name: &str| Some(directory.join(name));
-        let server = server_job(&test, self.common, listeners, log("server.log"));
-        let client = client_job(&test, self.common, self.limits, log("client.log"))?;
+        let [on_client, on_server] = processes::layouts(
+            &test,
+            self.common,
+            self.limits.open_connections,
+            [Side::Client, Side::Server],
+        );
+        let server = server_job(&test, self.common, places, on_server, log("server.log"));
+        let client = client_job(&test, self.common, self.limits, on_client, log("client.log"))?;
         write_manifest(&directory, &client.header, &server.header)?;
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl);
@@ -198,7 +204,7 @@ impl Bench<'_> {
         };
         let verbose = self.common.verb_lvl > 0;
         let outcome = polygraph_engine::run(job, |header, record| match verbose {
-            true if header.side == polygraph_stats::Side::Client => classic.show(header, record),
+            true if header.side == Side::Client => classic.show(header, record),
             true => {}
             false => progress.show(header, record),
         })
@@ -291,6 +297,7 @@ fn write_manifest(
             "primary": phase.primary,
             "duration_s": phase.duration_s,
             "transactions": phase.xactions,
+            "fill_bytes": phase.fill_bytes,
         })).collect::<Vec<_>>(),
     });
     let path = directory.join("manifest.json");

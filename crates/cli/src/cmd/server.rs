@@ -4,17 +4,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Parser;
-use polygraph_engine::{Job, StartRule, limits};
+use polygraph_engine::{Job, Reserved, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_plan::test::{Content, Robots, Servers};
 use polygraph_plan::{Schedule, Test};
+use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
 use crate::jobs::{self, server_job};
 use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, think, whole};
 use crate::source;
-use crate::{Done, cmd};
+use crate::{Done, Failure, cmd, processes};
 
 /// Options of the server.
 #[derive(Parser, Debug)]
@@ -55,9 +56,10 @@ pub fn run(args: Args) -> Done {
         Some(test) => test,
         None => classic(&args),
     };
-    let listeners = jobs::listen_all(&test, &args.common)?;
-    listeners.iter().for_each(|bound| console::note(&format!("listening at {}", bound.address())));
-    let server = server_job(&test, &args.common, listeners, args.log.clone());
+    let places = jobs::reserve_all(&test)?;
+    let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+    let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
+    let server = server_job(&test, &args.common, places, layout, args.log.clone());
     let job = Job {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,
@@ -68,8 +70,21 @@ pub fn run(args: Args) -> Done {
         idle_timeout: args.common.idle_tout.0,
     };
     let mut console = Classic::new(args.common.verb_lvl);
-    let outcome = polygraph_engine::run(job, |header, record| console.show(header, record));
-    cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
+    let running = polygraph_engine::start(job).map_err(Failure::setup)?;
+    note_addresses(&addresses);
+    let outcome = running.follow(|header, record| console.show(header, record));
+    cmd::run::exit_code(&outcome.map_err(Failure::setup)?)
+}
+
+/// Says where the servers listen, all of them if they are few.
+fn note_addresses(addresses: &[SocketAddr]) {
+    const FEW: usize = 16;
+    match addresses {
+        [first, .., last] if addresses.len() > FEW => {
+            console::note(&format!("listening at {} addresses, {first} to {last}", addresses.len()));
+        }
+        few => few.iter().for_each(|address| console::note(&format!("listening at {address}"))),
+    }
 }
 
 /// The test that options describe, as far as servers need to know it: who asks them for what is the business

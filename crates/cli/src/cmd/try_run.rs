@@ -60,7 +60,7 @@ pub fn run(args: Args) -> Done {
         proxy.local_addr(),
         DURATION + COOL
     ));
-    let goal = Goal { duration: Some(DURATION), xactions: None, errors: Some(0.3) };
+    let goal = Goal { duration: Some(DURATION), errors: Some(0.3), ..Goal::default() };
     let address = proxy.local_addr().to_string();
     let test = source::classic(
         &robots,

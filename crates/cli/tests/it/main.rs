@@ -4,6 +4,7 @@
 mod addr_cmds;
 mod classic;
 mod determinism;
+mod dns;
 mod failure;
 mod pgl_cmds;
 mod sandbox;
@@ -11,3 +12,4 @@ mod squid;
 mod tidy;
 mod try_run;
 mod usage;
+mod workers;

@@ -158,7 +158,8 @@ impl Running {
         kill_process(self.pid(), signal).unwrap_or_else(|e| panic!("{}: {e}", self.what));
     }
 
-    fn pid(&self) -> Pid {
+    /// Its process id.
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 

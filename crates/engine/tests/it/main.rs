@@ -4,11 +4,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use polygraph_engine::{ClientJob, Job, Listeners, Outcome, ServerJob, StartRule, run};
+use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
 use polygraph_link::SECOND;
-use polygraph_plan::{Goal, Phase, PhaseLoad, Schedule};
+use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Origin};
-use polygraph_stats::{Block, Class, EndReason, ErrorKind, Header, ReadLog, Side};
+use polygraph_stats::{Block, Class, EndReason, ErrorKind, Header, ReadLog, Record, Side};
 use polygraph_traffic::{Distr, IdSource, Popularity, Properties, Seed};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -21,6 +21,8 @@ struct Case {
     per_connection: f64,
     think: Option<Distr>,
     goal: Goal,
+    /// Instead of one phase with that goal.
+    schedule: Option<Schedule>,
     ports: Option<(u16, u16)>,
     addresses: Vec<IpAddr>,
     open_limit: usize,
@@ -39,6 +41,7 @@ impl Default for Case {
             per_connection: 1.0,
             think: None,
             goal: Goal { xactions: Some(2000), ..Goal::default() },
+            schedule: None,
             ports: None,
             addresses: Vec::new(),
             open_limit: 1000,
@@ -79,18 +82,11 @@ fn header(side: Side, schedule: &Schedule) -> Header {
 fn test(case: Case) -> Result {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
-    let schedule = Schedule {
-        phases: vec![Phase {
-            name: "meas".into(),
-            primary: true,
-            log_stats: true,
-            goal: case.goal,
-            load: PhaseLoad::Full,
-        }],
-    };
-    let listeners = Listeners::bind(ANY_PORT, case.loops).unwrap();
-    let origin = listeners.address();
-    let unused = Listeners::bind(ANY_PORT, 1).unwrap().address();
+    let only = || vec![Phase { name: "meas".into(), log_stats: true, goal: case.goal, ..Phase::default() }];
+    let schedule = case.schedule.unwrap_or_else(|| Schedule { phases: only(), working_set: None });
+    let reserved = Reserved::new(ANY_PORT).unwrap();
+    let origin = reserved.address();
+    let nobody = Reserved::new(ANY_PORT).unwrap();
     let properties = Properties { seed: Seed(1), size: Distr::Exp { mean: 5000.0 } };
     let mut ids: Vec<IdSource> = (0..case.loops as u32).map(|i| IdSource::reproducible(1, i)).collect();
     let group = ids[0].fresh();
@@ -102,7 +98,7 @@ fn test(case: Case) -> Result {
         proxy: None,
         origins: vec![Origin {
             authority: origin.to_string(),
-            address: if case.nobody_home { unused } else { origin },
+            address: if case.nobody_home { nobody.address() } else { origin },
         }],
         http_minor: case.http_minor,
         load: case.load,
@@ -134,13 +130,14 @@ fn test(case: Case) -> Result {
         client: Some(ClientJob {
             settings: client,
             ports: case.ports,
-            loops: case.loops,
+            layout: Layout::threads(case.loops),
             ids,
             header: header(Side::Client, &schedule),
             log: Some(path("client.log")),
         }),
         server: Some(ServerJob {
-            sites: vec![(server, listeners)],
+            sites: vec![(server, reserved)],
+            layout: Layout::threads(case.loops),
             header: header(Side::Server, &schedule),
             log: Some(path("server.log")),
         }),
@@ -243,7 +240,7 @@ fn a_silent_server_means_timeouts_and_the_end() {
     let result = test(Case {
         think: Some(Distr::Const(60.0)),
         lifetime_s: 0.2,
-        goal: Goal { duration: Some(20.0), xactions: None, errors: Some(10.0) },
+        goal: Goal { duration: Some(20.0), errors: Some(10.0), ..Goal::default() },
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
@@ -255,7 +252,7 @@ fn a_silent_server_means_timeouts_and_the_end() {
 fn nobody_home() {
     let result = test(Case {
         nobody_home: true,
-        goal: Goal { duration: Some(20.0), xactions: None, errors: Some(0.3) },
+        goal: Goal { duration: Some(20.0), errors: Some(0.3), ..Goal::default() },
         ..Case::default()
     });
     assert_eq!(result.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
@@ -288,4 +285,97 @@ fn a_rate_beyond_the_machine_does_not_stop_the_books() {
     assert!(result.logs[0].intervals().count() >= 5, "{}", result.logs[0].intervals().count());
     assert!(result.client.ok_count() > 100, "{}", result.client.ok_count());
     assert!(result.client.late_us.quantile(0.5).unwrap() > 10_000);
+}
+
+/// When the named phase began and ended in a log, in seconds since the start.
+fn phase_times(log: &ReadLog, schedule: &Schedule, name: &str) -> (f64, f64) {
+    let index = schedule.phases.iter().position(|phase| phase.name == name).unwrap() as u32;
+    let seconds = |wanted: bool| {
+        let at = log.records.iter().find_map(|record| match *record {
+            Record::PhaseBegin { at_ns, phase } if phase == index && wanted => Some(at_ns),
+            Record::PhaseEnd { at_ns, phase, complete: true } if phase == index && !wanted => Some(at_ns),
+            _ => None,
+        });
+        at.unwrap() as f64 * 1e-9
+    };
+    (seconds(true), seconds(false))
+}
+
+#[test]
+fn a_phase_waits_for_the_working_set_and_another_for_its_fill() {
+    let phase = |name: &str, goal| Phase { name: name.into(), log_stats: true, goal, ..Phase::default() };
+    let short = Goal { duration: Some(0.2), ..Goal::default() };
+    let fill = Goal { fill_size: Some(500_000), ..Goal::default() };
+    let schedule = Schedule {
+        phases: vec![
+            phase("free", short),
+            Phase { wait_wss_freeze: true, ..phase("held", short) },
+            phase("fill", fill),
+        ],
+        working_set: Some(WorkingSetLimit::Fill(800)),
+    };
+    // 400/s, of which 80 % are cachable: 800 fills take 2.5 s.
+    let result =
+        test(Case { load: Load::Open { rate: 50.0 }, schedule: Some(schedule.clone()), ..Case::default() });
+    assert_eq!(result.outcome.reason, EndReason::Finished);
+    let [client, _] = &result.logs;
+    let comments: Vec<(f64, &str)> = client
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Comment { at_ns, text, .. } => Some((*at_ns as f64 * 1e-9, text.as_str())),
+            _ => None,
+        })
+        .collect();
+    let [(started, "working set: fill started"), (frozen, text)] = comments[..] else {
+        panic!("{comments:?}")
+    };
+    let counted: u64 = text.split(' ').find_map(|word| word.parse().ok()).unwrap();
+    assert!(text.starts_with("working set frozen: ") && (800..900).contains(&counted), "{text}");
+    assert!(started < 0.5 && (1.5..5.0).contains(&frozen), "{started} {frozen}");
+    let ends = ["free", "held", "fill"].map(|name| phase_times(client, &schedule, name).1);
+    assert!((ends[0] - 0.2).abs() < 1e-3, "{ends:?}");
+    assert!((frozen..frozen + 0.4).contains(&ends[1]), "{ends:?}, frozen {frozen}");
+    // The goal counts from the begin of the phase: some 100 replies of 5 kB, and what came in the notice.
+    let intervals = client.intervals().filter(|interval| interval.phase == 2);
+    let filled: f64 = intervals.map(|interval| interval.block.class(Class::Miss).size.sum()).sum();
+    assert!((500_000.0..1_200_000.0).contains(&filled), "{filled} bytes");
+}
+
+#[test]
+fn a_ramp_along_transactions_follows_their_count() {
+    let ramp = |beg, end, goal| Phase {
+        log_stats: true,
+        goal,
+        factors: Factors { load: Factor { beg, end }, ..Factors::ONE },
+        ..Phase::default()
+    };
+    let phase = |name: &str, phase: Phase| Phase { name: name.into(), ..phase };
+    let schedule = Schedule {
+        phases: vec![
+            phase("rise", ramp(0.0, 1.0, Goal { xactions: Some(300), ..Goal::default() })),
+            phase("fall", ramp(1.0, 0.0, Goal { duration: Some(1.0), ..Goal::default() })),
+        ],
+        working_set: None,
+    };
+    let result =
+        test(Case { load: Load::Open { rate: 100.0 }, schedule: Some(schedule.clone()), ..Case::default() });
+    // At 800/s the count n grows by 800 max(n/300, 1/100) a second: 0.375 s to 3, then 300/800 ln(100) = 1.73 s.
+    let (_, end) = phase_times(&result.logs[0], &schedule, "rise");
+    assert!((1.2..4.0).contains(&end), "{end} s");
+    // Down from 800/s in a second: 400, five standard deviations and the replies that came with the notice.
+    let last = result.logs[0].intervals().filter(|interval| interval.phase == 1);
+    let started: u64 = last.map(|interval| interval.block.xacts.entered).sum();
+    assert!((started as f64 - 400.0).abs() < 5.0 * 20.0, "{started} started while falling");
+}
+
+#[test]
+fn an_address_in_use_is_found_out_and_named() {
+    let taken = std::net::TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap();
+    assert_eq!(Reserved::new(taken).unwrap().address(), taken, "nobody is there any more");
+    let _taken = std::net::TcpListener::bind(taken).unwrap();
+    assert_eq!(Reserved::new(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    // A loop that comes too late finds out, too, and says where.
+    let error = polygraph_engine::listen::listen(taken).unwrap_err();
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
 }

@@ -181,7 +181,7 @@ impl<T, M> Selector<T, M> {
 impl<M> Selector<String, M> {
     /// The probability of a word; 0 if it is not listed.
     pub fn prob(&self, word: &str) -> f64 {
-        self.items.iter().filter(|(known, _)| known == word).map(|(_, prob)| prob).sum()
+        self.items.iter().filter(|(known, _)| known == word).fold(0.0, |sum, (_, prob)| sum + prob)
     }
 }
 

@@ -4,24 +4,7 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Goal, Phase};
 use serde::Serialize;
 
-/// A factor at both ends of a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Factor {
-    /// At the beginning (0..1).
-    pub beg: f64,
-    /// At the end (0..1).
-    pub end: f64,
-}
-
-impl Factor {
-    const ONE: Factor = Factor { beg: 1.0, end: 1.0 };
-
-    /// Missing ends take their value from the previous phase or the beginning.
-    fn follow(self, beg: Option<f64>, end: Option<f64>) -> Factor {
-        let beg = beg.unwrap_or(self.end);
-        Factor { beg, end: end.unwrap_or(beg) }
-    }
-}
+use crate::factor::Factor;
 
 /// A phase of the schedule.
 #[derive(Debug, Clone, Serialize)]
@@ -57,10 +40,10 @@ pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
     let mut start = Some(0.0);
     let mut plans = Vec::with_capacity(workload.phases.len());
     for phase in &workload.phases {
-        populus = populus.follow(phase.populus_factor_beg, phase.populus_factor_end);
-        load = load.follow(phase.load_factor_beg, phase.load_factor_end);
-        recur = recur.follow(phase.recur_factor_beg, phase.recur_factor_end);
-        special = special.follow(phase.special_msg_factor_beg, phase.special_msg_factor_end);
+        populus = populus.next(phase.populus_factor_beg, phase.populus_factor_end);
+        load = load.next(phase.load_factor_beg, phase.load_factor_end);
+        recur = recur.next(phase.recur_factor_beg, phase.recur_factor_end);
+        special = special.next(phase.special_msg_factor_beg, phase.special_msg_factor_end);
         let duration_secs = duration(phase);
         plans.push(PhasePlan {
             name: phase.name.clone().unwrap_or_default(),

@@ -86,7 +86,7 @@ pub fn mix(workload: &Workload) -> Mix {
 
 /// Shares of the types a server gives out as top-level objects: those of direct_access, in the proportions of
 /// contents unless they have their own.
-fn direct(server: &polygraph_pgl::types::Server) -> Vec<(ContentId, f64)> {
+pub fn direct(server: &polygraph_pgl::types::Server) -> Vec<(ContentId, f64)> {
     if server.direct_access.is_empty() {
         return server.contents.items.clone();
     }

@@ -6,17 +6,19 @@
 pub mod chart;
 mod charts;
 mod tables;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use askama::Template;
+use polygraph_stats::ErrorKind;
 use polygraph_stats::log::LogError;
 
 use crate::figures::{self, value};
-use crate::fold::{FoldError, Log, ProcessFacts, RunFacts, Sample, fold};
-use crate::text;
+use crate::fold::{FoldError, Log, ProcessFacts, RunFacts, Sample, SideFacts, fold};
 use crate::verdict::Weight;
+use crate::{correctness, misses, text};
 use chart::Drawn;
 use tables::Table;
 
@@ -70,8 +72,12 @@ struct Section {
     id: &'static str,
     title: &'static str,
     about: &'static str,
+    /// Conclusions, a paragraph each.
+    notes: Vec<String>,
     tables: Vec<Table>,
     charts: Vec<Drawn>,
+    /// What the classes of errors mean.
+    meanings: Vec<Term>,
     samples: Vec<Example>,
 }
 
@@ -80,6 +86,7 @@ struct Example {
     at: String,
     class: String,
     detail: String,
+    facts: Vec<(String, String)>,
 }
 
 /// A process: what was run, and how to run it again.
@@ -235,8 +242,10 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         id,
         title,
         about,
+        notes: Vec::new(),
         tables: tables.into_iter().flatten().collect(),
         charts: charts.into_iter().flatten().collect(),
+        meanings: Vec::new(),
         samples: Vec::new(),
     };
     let mut errors = section(
@@ -249,10 +258,43 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
     if errors.tables.is_empty() {
         errors.about = "None: no transaction failed, and no fault was noted.";
     }
-    errors.samples = facts
-        .sides()
-        .flat_map(|side| side.samples.iter().map(|sample| example(sample, side.side.name())))
+    let side_samples = |side: &'_ SideFacts| {
+        let others = side.samples.iter().filter(|sample| !correctness::concerns(sample.kind));
+        others.map(|sample| example(sample, side.side.name())).collect::<Vec<_>>()
+    };
+    errors.samples = facts.sides().flat_map(side_samples).collect();
+    errors.meanings = meanings(facts.sides().flat_map(|side| {
+        let errors = side.total.iter().flat_map(|total| total.block.errors.iter());
+        errors.map(|(kind, _)| kind).filter(|kind| !correctness::concerns(*kind))
+    }));
+    let found = correctness::of_run(facts);
+    let mut right = section(
+        "correctness",
+        "Correctness",
+        "Whether replies were what the servers had made for these requests, and whether the rules of caching were \
+         kept, over the whole run.",
+        vec![wire::findings(&found)],
+        Vec::new(),
+    );
+    right.notes.push(found.conclusion());
+    right.meanings = meanings(found.findings.iter().map(|finding| finding.kind));
+    right.samples = found
+        .findings
+        .iter()
+        .flat_map(|finding| finding.samples.iter().map(|sample| example(sample, finding.side.name())))
         .collect();
+    let mut hits = section(
+        "hits",
+        "Hit ratio",
+        "A hit is a reply that did not come first hand from our servers: known from marks in requests and \
+         replies, never from what the device says. Offered hits are repeats of cachable objects.",
+        vec![tables::hits(facts)],
+        vec![charts::hit_ratio(facts)],
+    );
+    if let Some(story) = misses::explain(facts) {
+        hits.tables.push(wire::missed(&story));
+        hits.notes = story.sentences;
+    }
     vec![
         section(
             "load",
@@ -275,19 +317,25 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
                 charts::percentiles(facts),
             ],
         ),
+        hits,
+        right,
         section(
-            "hits",
-            "Hit ratio",
-            "A hit is a reply that did not come first hand from our servers: known from marks in requests and \
-             replies, never from what the device says. Offered hits are repeats of cachable objects.",
-            vec![tables::hits(facts)],
-            vec![charts::hit_ratio(facts)],
+            "traffic",
+            "Kinds of requests and content",
+            "What was asked for, and how each kind fared. Only plain requests take part in hit ratios.",
+            vec![
+                wire::requests(facts),
+                wire::contents(facts),
+                wire::pages(facts),
+                wire::validations(facts),
+            ],
+            Vec::new(),
         ),
         section(
             "connections",
             "Connections and concurrent transactions",
             "How much was going on at a time. Transactions that pile up show a device that cannot follow.",
-            vec![tables::connections(facts)],
+            vec![tables::connections(facts), wire::closes(facts), wire::exchange(facts)],
             vec![charts::levels(facts)],
         ),
         errors,
@@ -307,8 +355,20 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         ),
     ]
     .into_iter()
-    .filter(|section| section.id == "errors" || !section.tables.is_empty() || !section.charts.is_empty())
+    .filter(|section| ["errors", "correctness"].contains(&section.id) || !section.tables.is_empty() || !section.charts.is_empty())
     .collect()
+}
+
+/// What classes of errors mean, each once.
+fn meanings(kinds: impl Iterator<Item = ErrorKind>) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
+    for kind in kinds {
+        let name = format!("{}: {}", kind.number(), kind.text());
+        if !terms.iter().any(|term| term.name == name) {
+            terms.push(Term { name, text: kind.hint().to_owned() });
+        }
+    }
+    terms
 }
 
 fn example(sample: &Sample, side: &str) -> Example {
@@ -316,6 +376,7 @@ fn example(sample: &Sample, side: &str) -> Example {
         at: format!("{:.3} s", sample.at_s),
         class: format!("{} {} ({side})", sample.kind.number(), sample.kind.text()),
         detail: sample.detail.clone(),
+        facts: sample.facts.clone(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The tables of the report. The first cell of each row is its heading.
 
-use polygraph_stats::ErrorKind;
+use std::borrow::Cow;
 
-use crate::figures::{error_count, value};
+use crate::figures::value;
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
@@ -12,16 +12,20 @@ pub struct Table {
     /// What it shows.
     pub caption: String,
     /// Names of the columns; the first is that of the headings.
-    pub head: Vec<&'static str>,
+    pub head: Vec<Cow<'static, str>>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
 }
 
-fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(super) fn columns(names: &[&'static str]) -> Vec<Cow<'static, str>> {
+    names.iter().map(|&name| name.into()).collect()
+}
+
+pub(super) fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
-fn caption(what: &str, facts: &RunFacts) -> String {
+pub(super) fn caption(what: &str, facts: &RunFacts) -> String {
     let phase = facts.headline.as_ref().map_or("none", |headline| &headline.phase);
     format!("{what}, phase {phase}")
 }
@@ -42,7 +46,7 @@ pub fn load(facts: &RunFacts) -> Option<Table> {
     ));
     Some(Table {
         caption: caption("Load", facts),
-        head: vec!["", "per second", "transactions", "Mbit/s of replies"],
+        head: columns(&["", "per second", "transactions", "Mbit/s of replies"]),
         rows,
     })
 }
@@ -64,7 +68,7 @@ pub fn response_times(facts: &RunFacts) -> Option<Table> {
     rows.retain(|row| row[1] != "0");
     Some(Table {
         caption: caption("Response time in ms", facts),
-        head: vec!["replies", "count", "mean", "p50", "p90", "p95", "p99", "max"],
+        head: columns(&["replies", "count", "mean", "p50", "p90", "p95", "p99", "max"]),
         rows,
     })
 }
@@ -92,7 +96,7 @@ pub fn hits(facts: &RunFacts) -> Option<Table> {
         rows.push(row("whole run, client minus server counts", [text(Some(documents)), text(Some(volume))]));
     }
     rows.push(row("cachable replies", [percent("cachable.ratio.obj"), percent("cachable.ratio.byte")]));
-    Some(Table { caption: caption("Hit ratio", facts), head: vec!["", "documents", "bytes"], rows })
+    Some(Table { caption: caption("Hit ratio", facts), head: columns(&["", "documents", "bytes"]), rows })
 }
 
 /// Hit ratios in percent from what the clients got and the servers gave. Only of complete runs.
@@ -125,7 +129,7 @@ pub fn connections(facts: &RunFacts) -> Option<Table> {
     let nothing = extra(ms(value("baseline.rptm.mean", scope)), UNDEFINED.into());
     Some(Table {
         caption: caption("Levels", facts),
-        head: vec![
+        head: columns(&[
             "",
             "begun",
             "ended",
@@ -134,7 +138,7 @@ pub fn connections(facts: &RunFacts) -> Option<Table> {
             "at the end",
             "mean lifetime",
             "transactions each",
-        ],
+        ]),
         rows: vec![
             row("connections", level("conn.open", "conn.open").into_iter().chain(connection)),
             row("transactions", level("xact", "xact").into_iter().chain(nothing)),
@@ -147,26 +151,23 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
     let mut rows = Vec::new();
     for side in facts.sides() {
         let Some(total) = &side.total else { continue };
-        for kind in ErrorKind::all() {
-            let count = error_count(&total.block, kind);
-            if count > 0.0 {
-                let share = 100.0 * count / total.ended_count().max(1) as f64;
-                let effect = if kind.fails() { "transaction failed" } else { "noted" };
-                rows.push(row(
-                    &format!("{}: {}", kind.number(), kind.text()),
-                    [
-                        side.side.name().into(),
-                        effect.into(),
-                        number(Some(count), 0),
-                        format!("{} %", number(Some(share), 3)),
-                    ],
-                ));
-            }
+        for (kind, count) in total.block.errors.iter() {
+            let share = 100.0 * count as f64 / total.ended_count().max(1) as f64;
+            let effect = if kind.fails() { "transaction failed" } else { "noted" };
+            rows.push(row(
+                &format!("{}: {}", kind.number(), kind.text()),
+                [
+                    side.side.name().into(),
+                    effect.into(),
+                    number(Some(count as f64), 0),
+                    format!("{} %", number(Some(share), 3)),
+                ],
+            ));
         }
     }
     (!rows.is_empty()).then(|| Table {
         caption: "Errors of the whole run".into(),
-        head: vec!["error", "side", "effect", "count", "of transactions"],
+        head: columns(&["error", "side", "effect", "count", "of transactions"]),
         rows,
     })
 }
@@ -202,7 +203,7 @@ pub fn phases(side: &SideFacts) -> Table {
     };
     let mut table = Table {
         caption: format!("Phases, {} side", side.side.name()),
-        head: vec![
+        head: columns(&[
             "phase",
             "goal",
             "from",
@@ -216,7 +217,7 @@ pub fn phases(side: &SideFacts) -> Table {
             "BHR %",
             "errors",
             "errors %",
-        ],
+        ]),
         rows: side.phases.iter().map(|phase| row(&name(phase), cells(phase))).collect(),
     };
     if side.side == polygraph_stats::Side::Server {
@@ -228,7 +229,7 @@ pub fn phases(side: &SideFacts) -> Table {
 
 impl Table {
     fn drop_columns(&mut self, names: &[&str]) {
-        let keep: Vec<bool> = self.head.iter().map(|name| !names.contains(name)).collect();
+        let keep: Vec<bool> = self.head.iter().map(|name| !names.contains(&name.as_ref())).collect();
         let mut flags = keep.iter();
         self.head.retain(|_| *flags.next().unwrap_or(&true));
         for row in &mut self.rows {
@@ -250,10 +251,10 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
         .collect();
     let mut table = Table {
         caption: caption("Health of the load generator", facts) + " (servers: whole run)",
-        head: vec!["", "client", "server"],
+        head: columns(&["", "client", "server"]),
         rows: Vec::new(),
     };
-    table.head = std::iter::once("").chain(scopes.iter().map(|(name, _)| *name)).collect();
+    table.head = std::iter::once("").chain(scopes.iter().map(|(name, _)| *name)).map(Cow::Borrowed).collect();
     let mut line = |name: &str, show: &dyn Fn(&Scope) -> String| {
         let cells: Vec<String> = scopes.iter().map(|(_, scope)| show(scope)).collect();
         if cells.iter().any(|cell| cell != UNDEFINED) {

@@ -5,6 +5,16 @@ use polygraph_stats::{EndReason, ErrorKind};
 use super::*;
 use crate::testlog::Run;
 
+/// A run with something in every table.
+fn rich_run() -> Run {
+    Run {
+        rich: true,
+        error: Some((150, ErrorKind::PrivateLeak)),
+        second_error: Some((90, ErrorKind::Stale)),
+        ..Run::default()
+    }
+}
+
 /// The kinds of runs whose pages are looked at.
 fn runs() -> Vec<(&'static str, Vec<Log>)> {
     let overload = Run { capacity: 40.0, open_limit: 600, ..Run::default() };
@@ -13,6 +23,7 @@ fn runs() -> Vec<(&'static str, Vec<Log>)> {
     let long = Run { rate: 3.0, phases: [60.0, 3000.0, 60.0], ..Run::default() };
     let errors =
         Run { error: Some((40, ErrorKind::BadStatus)), clock_step_ns: 200_000_000, ..Run::default() };
+    let rich = rich_run();
     vec![
         ("valid", Run::default().logs()),
         ("overload", overload.logs()),
@@ -20,6 +31,7 @@ fn runs() -> Vec<(&'static str, Vec<Log>)> {
         ("nothing", vec![early.client()]),
         ("server", vec![Run::default().server()]),
         ("long", long.logs()),
+        ("rich", rich.logs()),
         ("errors", errors.logs()),
     ]
 }
@@ -93,6 +105,7 @@ fn every_figure_is_there() {
         "load",
         "response-time",
         "hits",
+        "correctness",
         "connections",
         "errors",
         "phases",
@@ -110,6 +123,51 @@ fn what_was_not_measured_is_not_shown() {
     assert!(!server.contains("id=\"hits\"") && !server.contains("Document hit ratio<"));
     let nothing = page(&runs().remove(3).1);
     assert!(nothing.contains("INVALID") && !nothing.contains("<figure id=\"fig-rptm\""));
+}
+
+#[test]
+fn a_rich_workload_shows_its_kinds() {
+    let page = |run: Run| html(&fold(&run.logs()).unwrap());
+    let rich = page(Run { rich: true, ..Run::default() });
+    let plain = page(Run::default());
+    for shown in [
+        "Requests, phase meas",
+        "conditional requests answered with 304",
+        "Kinds of content, phase meas",
+        "Pages, phase meas",
+        "Validations by the device",
+        "Closed connections, phase meas",
+        "idle, by the peer",
+        "names looked up",
+        "replies with cookies",
+        "The cache is too small: ",
+        "it had been a hit before: evicted",
+    ] {
+        assert!(rich.contains(shown), "{shown}");
+        assert!(!plain.contains(shown) || shown.starts_with("Closed"), "{shown}");
+    }
+}
+
+#[test]
+fn correctness_is_a_section_of_its_own() {
+    let section = |run: Run| {
+        let page = html(&fold(&run.logs()).unwrap());
+        let (_, rest) = page.split_once("<section id=\"correctness\">").unwrap();
+        rest.split_once("</section>").unwrap().0.to_owned()
+    };
+    let clean = section(Run::default());
+    assert!(clean.contains("<li>No correctness error in ") && !clean.contains("<table"), "{clean}");
+    let wrong = section(rich_run());
+    for shown in [
+        "c202: private reply given to another robot",
+        "made for one user, was delivered to another one",
+        "<th scope=\"row\">expected</th><td>4096 bytes</td>",
+        "<th scope=\"row\">reply header</th><td>Via: 1.1 &#60;device&#62;</td>",
+    ] {
+        assert!(wrong.contains(shown), "{shown}\n{wrong}");
+    }
+    let (leak, stale) = (wrong.find("c202: ").unwrap(), wrong.find("c33: ").unwrap());
+    assert!(leak < stale, "wrong content comes first");
 }
 
 #[test]

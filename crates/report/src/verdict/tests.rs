@@ -1,7 +1,6 @@
 use super::*;
 use crate::fold::fold;
 use crate::testlog::{Run, read};
-use polygraph_stats::Side;
 
 /// Judges the logs of `run`; wants that outcome, and that the rules say so (warnings in brackets).
 fn check(run: &Run, outcome: Outcome, rules: &[&str]) {
@@ -160,16 +159,36 @@ fn a_device_that_cannot_follow() {
 
 #[test]
 fn wrong_replies() {
-    check(
-        &Run { error: Some((500, ErrorKind::WrongObject)), ..Run::default() },
-        Outcome::Failed,
-        &["correctness"],
-    );
+    check(&Run { error: Some((500, ErrorKind::Stale)), ..Run::default() }, Outcome::Failed, &["correctness"]);
     check(
         &Run { error: Some((1700, ErrorKind::UncachableHit)), ..Run::default() },
         Outcome::Valid,
         &["(correctness)"],
     );
+}
+
+#[test]
+fn wrong_content_is_not_allowed_at_all() {
+    use ErrorKind as K;
+    for kind in [K::WrongObject, K::AlteredBody, K::PrivateLeak, K::WrongSize, K::UnacceptableCoding] {
+        // A single transaction of the whole run.
+        let run = Run { error: Some((2500, kind)), ..Run::default() };
+        check_logs(&[run.client(), Run::default().server()], Outcome::Failed, &["content"]);
+    }
+}
+
+#[test]
+fn hits_that_were_not_offered_are_only_a_warning() {
+    let run = Run { error: Some((100, ErrorKind::FalseHit)), ..Run::default() };
+    check(&run, Outcome::Valid, &["(correctness)"]);
+}
+
+#[test]
+fn a_saturated_bench_may_be_why_replies_were_cut() {
+    let run = Run { error: Some((200, ErrorKind::BodyShort)), ..Run::default() };
+    check_logs(&[run.client(), Run::default().server()], Outcome::Failed, &["correctness"]);
+    let busy = Run { busy: 0.95, ..run };
+    check_logs(&[busy.client(), Run::default().server()], Outcome::Invalid, &["saturated", "(correctness)"]);
 }
 
 #[test]

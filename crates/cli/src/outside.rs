@@ -1,0 +1,40 @@
+//! What workloads refer to: files and hosts of this machine and its network.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+use polygraph_plan::Outside;
+use polygraph_traffic::files::Files;
+use polygraph_wire::foreign::Trace;
+
+use crate::content_files;
+
+/// This machine. Relative paths of files begin in the working directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl Outside for Machine {
+    fn content_db(&self, path: &str) -> Result<Files, String> {
+        content_files::content_database(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn document_root(&self, path: &str) -> Result<Files, String> {
+        content_files::document_root(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn text_db(&self, path: &str) -> Result<Files, String> {
+        content_files::texts(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn trace(&self, path: &str) -> Result<Vec<String>, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        let trace = Trace::parse(text).map_err(|e| format!("the trace {path}: {e}"))?;
+        Ok(trace.urls().map(str::to_owned).collect())
+    }
+
+    fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        let wrong = |why: String| format!("cannot resolve {host}: {why}");
+        let mut found = (host, port).to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
+        found.next().ok_or_else(|| wrong("it has no address".to_owned()))
+    }
+}

@@ -1,0 +1,180 @@
+//! What resolvers remember and share: answers, and queries under way.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use lru::LruCache;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::error::LookupError;
+use crate::name::DomainName;
+use crate::query::QueryType;
+
+/// The addresses of a name. Clones share the order of turns.
+#[derive(Clone, Debug)]
+pub struct Answer(Rc<Turns>);
+
+#[derive(Debug)]
+struct Turns {
+    addresses: Box<[IpAddr]>,
+    next: Cell<usize>,
+}
+
+impl Answer {
+    /// `None` without addresses.
+    pub(crate) fn new(addresses: Vec<IpAddr>) -> Option<Answer> {
+        let turns = Turns { addresses: addresses.into(), next: Cell::new(0) };
+        (!turns.addresses.is_empty()).then(|| Answer(Rc::new(turns)))
+    }
+
+    /// All addresses, in the order of the reply; at least one.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.0.addresses
+    }
+
+    /// The addresses in turn, each user of the cache included.
+    pub fn address(&self) -> IpAddr {
+        let turn = self.0.next.get() % self.0.addresses.len();
+        self.0.next.set(turn + 1);
+        self.0.addresses[turn]
+    }
+}
+
+/// What a lookup ended with.
+pub(crate) type Outcome = Result<Answer, LookupError>;
+pub(crate) type Key = (QueryType, DomainName);
+
+/// A bounded cache of answers: the least recently used one goes first, time to live is ignored, and what is not there
+/// is not remembered. It also knows the queries under way, so that lookups of one name share one. Clones are
+/// handles to the same cache.
+#[derive(Clone, Debug)]
+pub struct Cache(Rc<RefCell<Tables>>);
+
+#[derive(Debug)]
+struct Tables {
+    capacity: usize,
+    answers: LruCache<Key, Answer, FxBuildHasher>,
+    flights: FxHashMap<Key, Rc<Flight>>,
+}
+
+impl Cache {
+    /// A cache of at most `capacity` answers; with 0 only queries under way are shared.
+    pub fn new(capacity: usize) -> Cache {
+        // Bounded here, for the library would reserve memory for its bound at once.
+        let answers = LruCache::unbounded_with_hasher(FxBuildHasher);
+        Cache(Rc::new(RefCell::new(Tables { capacity, answers, flights: FxHashMap::default() })))
+    }
+
+    /// Number of answers.
+    pub fn len(&self) -> usize {
+        self.0.borrow().answers.len()
+    }
+
+    /// True without answers.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all answers.
+    pub fn clear(&self) {
+        self.0.borrow_mut().answers.clear();
+    }
+
+    /// What is known about a name; the caller that is told [`State::Ask`] has to ask.
+    pub(crate) fn enter(&self, key: &Key) -> State {
+        let mut tables = self.0.borrow_mut();
+        if let Some(answer) = tables.answers.get(key) {
+            return State::Known(answer.clone());
+        }
+        if let Some(flight) = tables.flights.get(key) {
+            return State::Asked(Rc::clone(flight));
+        }
+        let flight = Rc::new(Flight::default());
+        tables.flights.insert(key.clone(), Rc::clone(&flight));
+        State::Ask(Lead { cache: self.clone(), key: key.clone(), flight })
+    }
+}
+
+/// See [`Cache::enter`].
+pub(crate) enum State {
+    Known(Answer),
+    Asked(Rc<Flight>),
+    Ask(Lead),
+}
+
+/// A query under way.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    /// `Some(None)`: the one who asked has given up.
+    end: RefCell<Option<Option<Outcome>>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Flight {
+    /// Waits for the end; `None` if the one who asked has given up, so that somebody else has to ask.
+    pub async fn end(&self) -> Option<Outcome> {
+        poll_fn(|cx| match &*self.end.borrow() {
+            Some(end) => Poll::Ready(end.clone()),
+            None => {
+                let mut waiting = self.waiting.borrow_mut();
+                if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    waiting.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+/// The duty to ask. Dropping it hands the duty on to one of those who wait.
+#[derive(Debug)]
+pub(crate) struct Lead {
+    cache: Cache,
+    key: Key,
+    flight: Rc<Flight>,
+}
+
+impl Lead {
+    /// Tells everybody, and remembers an answer.
+    pub fn finish(self, outcome: Outcome) {
+        if let Ok(answer) = &outcome {
+            let mut tables = self.cache.0.borrow_mut();
+            if tables.capacity > 0 {
+                tables.answers.put(self.key.clone(), answer.clone());
+            }
+            while tables.answers.len() > tables.capacity {
+                tables.answers.pop_lru();
+            }
+        }
+        *self.flight.end.borrow_mut() = Some(Some(outcome));
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        self.cache.0.borrow_mut().flights.remove(&self.key);
+        self.flight.end.borrow_mut().get_or_insert(None);
+        self.flight.waiting.take().into_iter().for_each(Waker::wake);
+    }
+}
+
+/// The caches of the robots of one loop.
+#[derive(Debug, Default)]
+pub struct Caches(FxHashMap<String, Cache>);
+
+impl Caches {
+    /// The cache of a robot: its own one, or that of its sharing group. A group whose members want different
+    /// capacities has the largest of them.
+    pub fn cache(&mut self, capacity: usize, sharing_group: Option<&str>) -> Cache {
+        let Some(group) = sharing_group else { return Cache::new(capacity) };
+        let cache = self.0.entry(group.to_owned()).or_insert_with(|| Cache::new(capacity)).clone();
+        let mut tables = cache.0.borrow_mut();
+        tables.capacity = tables.capacity.max(capacity);
+        drop(tables);
+        cache
+    }
+}

@@ -1,0 +1,202 @@
+//! What can go wrong with a lookup, under the numbers of the benchmark's error catalogue.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Why a name has no address: classes c125 to c135 of the catalogue (`models.md` section 26), one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DnsError {
+    /// c125: until the timeout there were only replies with the ids of other queries.
+    #[error("DNS reply has the id of another query")]
+    Id,
+    /// c126: more than one server was asked, or one could not be reached, and none gave an answer.
+    #[error("all DNS servers failed")]
+    AllFailed,
+    /// c127: no reply in time.
+    #[error("DNS query timed out")]
+    Timeout,
+    /// c128: until the timeout there were only replies to other questions.
+    #[error("DNS reply answers another question")]
+    Mismatch,
+    /// c129: the reply is not a DNS message, or its records lead nowhere.
+    #[error("DNS reply is malformed")]
+    Format,
+    /// c130: the server found our query malformed (FORMERR, rcode 1).
+    #[error("DNS server cannot read the query")]
+    QueryFormat,
+    /// c131: the server failed (SERVFAIL, rcode 2).
+    #[error("DNS server failure")]
+    ServerFailure,
+    /// c132: there is no such name (NXDOMAIN, rcode 3), or it has no address of the type asked for.
+    #[error("no such name, or no address of the wanted type")]
+    NoName,
+    /// c133: the server does not do such queries (NOTIMP, rcode 4).
+    #[error("DNS server does not support the query")]
+    NotSupported,
+    /// c134: the server does not want to answer (REFUSED, rcode 5).
+    #[error("DNS server refused")]
+    Refused,
+    /// c135: any other response code.
+    #[error("DNS response code {0}")]
+    Other(u8),
+}
+
+impl DnsError {
+    /// Number of classes.
+    pub const COUNT: usize = 11;
+
+    /// The catalogue number: 125 to 135.
+    pub fn number(self) -> u8 {
+        match self {
+            DnsError::Id => 125,
+            DnsError::AllFailed => 126,
+            DnsError::Timeout => 127,
+            DnsError::Mismatch => 128,
+            DnsError::Format => 129,
+            DnsError::QueryFormat => 130,
+            DnsError::ServerFailure => 131,
+            DnsError::NoName => 132,
+            DnsError::NotSupported => 133,
+            DnsError::Refused => 134,
+            DnsError::Other(_) => 135,
+        }
+    }
+
+    /// Position in tables of counts.
+    pub fn index(self) -> usize {
+        usize::from(self.number() - 125)
+    }
+
+    /// The class of a response code (RFC 1035 section 4.1.1), `None` for success.
+    pub fn of_rcode(rcode: u8) -> Option<DnsError> {
+        Some(match rcode {
+            0 => return None,
+            1 => DnsError::QueryFormat,
+            2 => DnsError::ServerFailure,
+            3 => DnsError::NoName,
+            4 => DnsError::NotSupported,
+            5 => DnsError::Refused,
+            other => DnsError::Other(other),
+        })
+    }
+}
+
+/// Why one server gave no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// What it said, or that it said nothing.
+    Dns(DnsError),
+    /// It could not be asked: no such port, no route, no descriptor left.
+    Socket(io::ErrorKind),
+}
+
+/// One server that was asked in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The server.
+    pub server: SocketAddr,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+/// Why a lookup found nothing. Clones share the list of attempts, as do lookups that shared their query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookupError {
+    /// The class to count: that of the only server, of a server that knows better, or "all failed".
+    pub error: DnsError,
+    /// The servers in the order in which they were asked.
+    pub attempts: Rc<[Attempt]>,
+}
+
+impl LookupError {
+    /// The outcome after these attempts. A name that does not exist is an answer; other servers know no better.
+    pub fn new(attempts: Vec<Attempt>) -> LookupError {
+        let error = match attempts[..] {
+            [.., Attempt { failure: Failure::Dns(DnsError::NoName), .. }] => DnsError::NoName,
+            [Attempt { failure: Failure::Dns(error), .. }] => error,
+            _ => DnsError::AllFailed,
+        };
+        LookupError { error, attempts: attempts.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Dns(error) => error.fmt(f),
+            Failure::Socket(kind) => kind.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        for (i, attempt) in self.attempts.iter().enumerate() {
+            write!(f, "{}{}: {}", if i == 0 { " (" } else { ", " }, attempt.server, attempt.failure)?;
+        }
+        f.write_str(if self.attempts.is_empty() { "" } else { ")" })
+    }
+}
+
+impl std::error::Error for LookupError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_numbered_without_gaps() {
+        use DnsError::*;
+        let all = [
+            Id,
+            AllFailed,
+            Timeout,
+            Mismatch,
+            Format,
+            QueryFormat,
+            ServerFailure,
+            NoName,
+            NotSupported,
+            Refused,
+            Other(9),
+        ];
+        assert_eq!(all.len(), DnsError::COUNT);
+        for (index, error) in all.into_iter().enumerate() {
+            assert_eq!((error.index(), usize::from(error.number())), (index, 125 + index), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_class_of_a_lookup() {
+        use DnsError::*;
+        let refused = Failure::Socket(io::ErrorKind::ConnectionRefused);
+        #[track_caller]
+        fn check(failures: &[Failure], expected: DnsError) {
+            let server = SocketAddr::from(([127, 0, 0, 1], 53));
+            let attempts = failures.iter().map(|&failure| Attempt { server, failure }).collect();
+            assert_eq!(LookupError::new(attempts).error, expected, "{failures:?}");
+        }
+        check(&[], AllFailed);
+        check(&[Failure::Dns(Timeout)], Timeout);
+        check(&[Failure::Dns(Refused)], Refused);
+        check(&[refused], AllFailed);
+        check(&[Failure::Dns(Timeout), Failure::Dns(Timeout)], AllFailed);
+        check(&[Failure::Dns(Timeout), Failure::Dns(NoName)], NoName);
+        check(&[refused, Failure::Dns(ServerFailure)], AllFailed);
+    }
+
+    #[test]
+    fn the_text_names_every_server() {
+        let attempt = |port, failure| Attempt { server: SocketAddr::from(([10, 0, 0, 1], port)), failure };
+        let error = LookupError::new(vec![
+            attempt(53, Failure::Dns(DnsError::Timeout)),
+            attempt(54, Failure::Socket(io::ErrorKind::ConnectionRefused)),
+        ]);
+        let expected =
+            "all DNS servers failed (10.0.0.1:53: DNS query timed out, 10.0.0.1:54: connection refused)";
+        assert_eq!(error.to_string(), expected);
+    }
+}

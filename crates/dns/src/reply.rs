@@ -1,0 +1,235 @@
+//! The server's half of the protocol: any bytes in, a message out.
+
+use std::net::IpAddr;
+
+use domain::base::iana::{Class, Opcode, OptRcode, Rcode, Rtype};
+use domain::base::message_builder::{AdditionalBuilder, AnswerBuilder, PushError};
+use domain::base::opt::{Opt, OptRecord};
+use domain::base::wire::ParseError;
+use domain::base::{Message, MessageBuilder, Name, ParsedName, Question, Serial, StaticCompressor, Ttl};
+use domain::rdata::{A, Aaaa, Soa};
+
+use crate::name::DomainName;
+use crate::query::QueryType;
+use crate::zone::{Known, Zone};
+
+/// Octets of a datagram to a client that does not say how much it takes (RFC 1035 section 2.3.4).
+pub const PLAIN_LIMIT: usize = 512;
+/// Octets of a datagram to any other client: what passes without fragments (RFC 9715).
+pub const LARGEST_DATAGRAM: usize = 1232;
+/// Octets of a message over TCP (RFC 7766 section 8).
+pub const STREAM_LIMIT: usize = u16::MAX as usize;
+
+/// Octets of an OPT record without options (RFC 6891 section 6.1.2).
+const OPT_OCTETS: usize = 11;
+/// The only serial number of our zones.
+const SERIAL: u32 = 1;
+
+/// How a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// In a datagram.
+    Udp,
+    /// Over a connection.
+    Tcp,
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Addresses, or the record of the zone.
+    Answered,
+    /// The name exists, but not with what was asked for.
+    NoData,
+    /// NXDOMAIN.
+    NoName,
+    /// REFUSED: not our zone, not our class, or a zone transfer.
+    Refused,
+    /// FORMERR.
+    BadFormat,
+    /// NOTIMP, or BADVERS for an unknown version of EDNS.
+    NotImplemented,
+}
+
+/// A reply to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The message.
+    pub message: Vec<u8>,
+    /// What it says.
+    pub outcome: Outcome,
+    /// Some addresses did not fit (TC is set): the client may ask again over TCP.
+    pub truncated: bool,
+}
+
+/// Answers a request from the tables. `ttl` is in seconds, for addresses as well as for their absence.
+/// `None`: the bytes are no request, and answering them could go on for ever between two servers.
+pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Option<Reply> {
+    let request = Message::from_slice(request).ok().filter(|request| !request.header().qr())?;
+    let mut builder =
+        MessageBuilder::from_target(StaticCompressor::new(Vec::with_capacity(PLAIN_LIMIT))).ok()?;
+    let asked = request.header();
+    let header = builder.header_mut();
+    header.set_qr(true);
+    header.set_id(asked.id());
+    header.set_opcode(asked.opcode());
+    header.set_rd(asked.rd());
+    // Other operations have other sections, so nothing more is read of them.
+    if asked.opcode() != Opcode::QUERY {
+        return Some(short(builder, Rcode::NOTIMP, Outcome::NotImplemented));
+    }
+    let (Ok(question), Ok(edns)) = (request.sole_question(), edns(request)) else {
+        return Some(short(builder, Rcode::FORMERR, Outcome::BadFormat));
+    };
+    let limit = match (transport, &edns) {
+        (Transport::Tcp, _) => STREAM_LIMIT,
+        (Transport::Udp, None) => PLAIN_LIMIT,
+        (Transport::Udp, Some(edns)) => {
+            usize::from(edns.udp_payload_size()).clamp(PLAIN_LIMIT, LARGEST_DATAGRAM)
+        }
+    };
+    let reserved = edns.as_ref().map_or(0, |_| OPT_OCTETS);
+    // The library's limit is the first length that does not fit.
+    builder.set_push_limit(limit - reserved + 1);
+    let bad_version = edns.as_ref().is_some_and(|edns| edns.version() != 0);
+    let content = if bad_version { Content::BadVersion } else { content(zone, &question) };
+    let mut builder = builder.question();
+    builder.push(question).ok()?;
+    let (mut end, truncated) =
+        content.write(builder.answer(), *question.qname(), Ttl::from_secs(ttl)).ok()?;
+    if edns.is_some() {
+        end.set_push_limit(limit + 1);
+        end.opt(|opt| {
+            opt.set_udp_payload_size(LARGEST_DATAGRAM as u16);
+            if bad_version {
+                opt.set_rcode(OptRcode::BADVERS);
+            }
+            Ok(())
+        })
+        .ok()?;
+    }
+    Some(Reply { message: end.finish().into_target(), outcome: content.outcome(), truncated })
+}
+
+type Target = StaticCompressor<Vec<u8>>;
+type AskedName<'a> = ParsedName<&'a [u8]>;
+
+/// A reply that is a header and nothing else.
+fn short(mut builder: MessageBuilder<Target>, rcode: Rcode, outcome: Outcome) -> Reply {
+    builder.header_mut().set_rcode(rcode);
+    Reply { message: builder.finish().into_target(), outcome, truncated: false }
+}
+
+/// The one OPT record that a request may have (RFC 6891 section 6.1.1).
+fn edns(request: &Message<[u8]>) -> Result<Option<OptRecord<&[u8]>>, ParseError> {
+    let mut found = None;
+    for record in request.additional()? {
+        let Some(record) = record?.into_record::<Opt<_>>()? else { continue };
+        if found.replace(OptRecord::from(record)).is_some() {
+            return Err(ParseError::form_error("two OPT records"));
+        }
+    }
+    Ok(found)
+}
+
+/// What stands behind the question.
+enum Content {
+    Addresses(Vec<IpAddr>),
+    /// The record of the zone itself.
+    Soa(DomainName),
+    /// Nothing, and for how long that is known: the record of this zone (RFC 2308 section 3).
+    NoData(DomainName),
+    NoName(DomainName),
+    Refused,
+    BadVersion,
+}
+
+fn content(zone: &Zone, question: &Question<AskedName<'_>>) -> Content {
+    let rtype = question.qtype();
+    let transfer = matches!(rtype, Rtype::AXFR | Rtype::IXFR);
+    if transfer || !matches!(question.qclass(), Class::IN | Class::ANY) {
+        return Content::Refused;
+    }
+    let kinds: &[Option<QueryType>] = match rtype {
+        Rtype::A => &[Some(QueryType::A)],
+        Rtype::AAAA => &[Some(QueryType::Aaaa)],
+        Rtype::ANY => &[Some(QueryType::A), Some(QueryType::Aaaa)],
+        _ => &[None],
+    };
+    let name = DomainName::from_message(*question.qname());
+    let mut all = Vec::new();
+    let mut content = Content::Refused;
+    for &kind in kinds {
+        content = match zone.lookup(&name, kind) {
+            Known::Addresses(addresses) => {
+                all.extend(addresses);
+                continue;
+            }
+            Known::NoData(zone) if zone == name && matches!(rtype, Rtype::SOA | Rtype::ANY) => {
+                Content::Soa(zone)
+            }
+            Known::NoData(zone) => Content::NoData(zone),
+            Known::NoName(zone) => Content::NoName(zone),
+            Known::Foreign => Content::Refused,
+        };
+    }
+    if all.is_empty() { content } else { Content::Addresses(all) }
+}
+
+impl Content {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Content::Addresses(_) | Content::Soa(_) => Outcome::Answered,
+            Content::NoData(_) => Outcome::NoData,
+            Content::NoName(_) => Outcome::NoName,
+            Content::Refused => Outcome::Refused,
+            Content::BadVersion => Outcome::NotImplemented,
+        }
+    }
+
+    /// Writes the sections of answers and authority; true if not all addresses fit. An error means that not
+    /// even the record of the zone fits, which the limits on names rule out.
+    fn write(
+        &self,
+        mut answer: AnswerBuilder<Target>,
+        asked: AskedName<'_>,
+        ttl: Ttl,
+    ) -> Result<(AdditionalBuilder<Target>, bool), PushError> {
+        let mut truncated = false;
+        let header = answer.header_mut();
+        header.set_aa(!matches!(self, Content::Refused | Content::BadVersion));
+        match self {
+            Content::Addresses(addresses) => {
+                for address in addresses {
+                    let pushed = match *address {
+                        IpAddr::V4(address) => answer.push((asked, Class::IN, ttl, A::new(address))),
+                        IpAddr::V6(address) => answer.push((asked, Class::IN, ttl, Aaaa::new(address))),
+                    };
+                    if pushed.is_err() {
+                        truncated = true;
+                        break;
+                    }
+                }
+                answer.header_mut().set_tc(truncated);
+            }
+            Content::Soa(zone) => answer.push((zone.wire(), Class::IN, ttl, soa(zone, ttl)))?,
+            Content::NoData(zone) | Content::NoName(zone) => {
+                if matches!(self, Content::NoName(_)) {
+                    header.set_rcode(Rcode::NXDOMAIN);
+                }
+                let mut authority = answer.authority();
+                authority.push((zone.wire(), Class::IN, ttl, soa(zone, ttl)))?;
+                return Ok((authority.additional(), false));
+            }
+            Content::Refused => header.set_rcode(Rcode::REFUSED),
+            Content::BadVersion => {}
+        }
+        Ok((answer.additional(), truncated))
+    }
+}
+
+/// The record of a zone (RFC 1035 section 3.3.13). There is no second server to refresh anything, and nobody to
+/// write to, so names and times are the nearest that are valid.
+fn soa(zone: &DomainName, ttl: Ttl) -> Soa<&Name<[u8]>> {
+    Soa::new(zone.wire(), Name::root_slice(), Serial(SERIAL), ttl, ttl, ttl, ttl)
+}

@@ -1,0 +1,56 @@
+//! What resolvers count.
+
+use crate::error::{DnsError, Failure};
+
+/// Counts of the resolvers that share them, as a rule all of one event loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Lookups begun.
+    pub lookups: u64,
+    /// Lookups answered by the cache.
+    pub cache_hits: u64,
+    /// Lookups that waited for the query of another one.
+    pub joined: u64,
+    /// Queries sent, or tried to send, to servers.
+    pub queries: u64,
+    /// Queries that brought addresses.
+    pub answers: u64,
+    /// Time from such a query to its reply, summed up, in microseconds.
+    pub response_us: u64,
+    /// Lookups that found no address, those that had joined a query included.
+    pub failures: u64,
+    /// Queries that brought no address, by class ([`DnsError::index`]). The class of all servers together is
+    /// not among them.
+    pub errors: [u64; DnsError::COUNT],
+    /// Queries that could not be sent, or whose server is not there.
+    pub socket_errors: u64,
+}
+
+impl Stats {
+    /// Adds the counts of others.
+    pub fn add(&mut self, other: &Stats) {
+        self.lookups += other.lookups;
+        self.cache_hits += other.cache_hits;
+        self.joined += other.joined;
+        self.queries += other.queries;
+        self.answers += other.answers;
+        self.response_us += other.response_us;
+        self.failures += other.failures;
+        for (sum, one) in self.errors.iter_mut().zip(other.errors) {
+            *sum += one;
+        }
+        self.socket_errors += other.socket_errors;
+    }
+
+    /// Mean response time in microseconds of the queries that brought addresses.
+    pub fn mean_response_us(&self) -> Option<f64> {
+        (self.answers > 0).then(|| self.response_us as f64 / self.answers as f64)
+    }
+
+    pub(crate) fn failed(&mut self, failure: Failure) {
+        match failure {
+            Failure::Dns(error) => self.errors[error.index()] += 1,
+            Failure::Socket(_) => self.socket_errors += 1,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! When the working set stops growing (reference: models.md, section 3.3).
+
+use polygraph_link::{Nanos, nanos};
+use polygraph_plan::WorkingSetLimit;
+
+/// What the coordinator knows of the working set.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkingSet {
+    limit: Option<WorkingSetLimit>,
+    start: Nanos,
+    filling: bool,
+    frozen: bool,
+}
+
+/// Something that happened to the working set, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The first object was filled.
+    Started,
+    /// The limit is met: from now on the set does not grow.
+    Frozen,
+}
+
+impl WorkingSet {
+    /// The empty working set of a run that begins at `start`.
+    pub fn new(limit: Option<WorkingSetLimit>, start: Nanos) -> WorkingSet {
+        WorkingSet { limit, start, filling: false, frozen: false }
+    }
+
+    /// What has happened when `fills` objects were filled until `now`; every event is told once. Without a limit
+    /// nothing ever happens.
+    pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<Event> {
+        let Some(limit) = self.limit else { return Vec::new() };
+        let mut events = Vec::new();
+        if fills > 0 && !self.filling {
+            self.filling = true;
+            events.push(Event::Started);
+        }
+        let met = match limit {
+            WorkingSetLimit::After(seconds) => now >= self.start.saturating_add(nanos(seconds)),
+            WorkingSetLimit::Fill(count) => fills >= count,
+        };
+        if met && !self.frozen {
+            self.frozen = true;
+            events.push(Event::Frozen);
+        }
+        events
+    }
+
+    /// Phases that wait for the freeze must not end now.
+    pub fn holds_phases(&self) -> bool {
+        self.filling && !self.frozen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_link::SECOND;
+
+    #[test]
+    fn a_set_fills_and_freezes_once() {
+        use Event::{Frozen, Started};
+        let fill = Some(WorkingSetLimit::Fill(10));
+        let after = Some(WorkingSetLimit::After(2.0));
+        // Limit, and looks in a row: fills, seconds since the start, events, phases held afterwards.
+        type Look = (u64, u64, &'static [Event], bool);
+        let cases: [(Option<WorkingSetLimit>, &[Look]); 4] = [
+            (
+                fill,
+                &[
+                    (0, 0, &[], false),
+                    (3, 1, &[Started], true),
+                    (9, 9, &[], true),
+                    (12, 9, &[Frozen], false),
+                    (99, 10, &[], false),
+                ],
+            ),
+            (fill, &[(10, 1, &[Started, Frozen], false)]),
+            (
+                after,
+                &[
+                    (0, 1, &[], false),
+                    (3, 1, &[Started], true),
+                    (9, 2, &[Frozen], false),
+                    (10, 3, &[], false),
+                ],
+            ),
+            (None, &[(99, 9, &[], false)]),
+        ];
+        for (limit, looks) in cases {
+            let start = 50 * SECOND;
+            let mut set = WorkingSet::new(limit, start);
+            for &(fills, seconds, events, held) in looks {
+                let seen = set.look(fills, start + seconds * SECOND);
+                assert_eq!(
+                    (&seen[..], set.holds_phases()),
+                    (events, held),
+                    "{limit:?}: {fills} at {seconds} s"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Counts of a loop that the coordinator may look at while the loop runs.
+
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use polygraph_stats::Totals;
+use serde::{Deserialize, Serialize};
+
+/// What was counted since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Transactions begun.
+    pub started: u64,
+    /// Transactions ended well.
+    pub ok: u64,
+    /// Transactions failed.
+    pub failed: u64,
+    /// Connections opened or accepted.
+    pub connections: u64,
+    /// Replies that filled the device's cache.
+    pub fills: u64,
+    /// Their bytes.
+    pub fill_bytes: u64,
+}
+
+impl Counts {
+    /// The counts of a loop with these totals.
+    pub fn new(totals: Totals, connections: u64) -> Counts {
+        let Totals { started, ok, failed, fills, fill_bytes } = totals;
+        Counts { started, ok, failed, connections, fills, fill_bytes }
+    }
+
+    /// All but the connections.
+    pub fn totals(&self) -> Totals {
+        let Counts { started, ok, failed, fills, fill_bytes, .. } = *self;
+        Totals { started, ok, failed, fills, fill_bytes }
+    }
+
+    /// Transactions that have ended.
+    pub fn ended(&self) -> u64 {
+        self.ok + self.failed
+    }
+
+    fn values(self) -> [u64; 6] {
+        [self.started, self.ok, self.failed, self.connections, self.fills, self.fill_bytes]
+    }
+
+    fn of([started, ok, failed, connections, fills, fill_bytes]: [u64; 6]) -> Counts {
+        Counts { started, ok, failed, connections, fills, fill_bytes }
+    }
+}
+
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        let (mine, other) = (self.values(), other.values());
+        Counts::of(std::array::from_fn(|at| mine[at] + other[at]))
+    }
+}
+
+impl Sub for Counts {
+    type Output = Counts;
+
+    /// What was counted since `earlier`.
+    fn sub(self, earlier: Counts) -> Counts {
+        let (mine, earlier) = (self.values(), earlier.values());
+        Counts::of(std::array::from_fn(|at| mine[at].saturating_sub(earlier[at])))
+    }
+}
+
+/// Counts that one side writes and another reads, value by value: values of one moment may be a transaction apart.
+#[derive(Debug, Default)]
+pub struct Gauge([AtomicU64; 6]);
+
+impl Gauge {
+    /// The counts that were published last.
+    pub fn counts(&self) -> Counts {
+        Counts::of(std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed)))
+    }
+
+    /// Publishes counts.
+    pub fn publish(&self, counts: Counts) {
+        for (cell, value) in self.0.iter().zip(counts.values()) {
+            cell.store(value, Ordering::Relaxed);
+        }
+    }
+}

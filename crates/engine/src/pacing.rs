@@ -1,0 +1,70 @@
+//! From the factors of a phase to the pace of robots.
+
+use polygraph_link::{Nanos, nanos};
+use polygraph_plan::{Along, Factor, Phase};
+use polygraph_robot::{Pace, Ramp};
+
+/// Progress of counts is taken for at least this much: at a factor of zero nothing would be launched, nothing
+/// counted, and a ramp that rises from there would never begin.
+const LEAST_PROGRESS: f64 = 0.01;
+
+/// The pace in a phase that began at `begin` and has reached the share `progress` (0 to 1) of its goal of
+/// transactions or fill.
+///
+/// With a goal of time, factors follow the clock and the pace holds for the whole phase. With another goal they
+/// follow what was counted, and the pace is that of the moment: it is asked for again at every glance.
+pub fn pace(phase: &Phase, begin: Nanos, progress: f64) -> Pace {
+    let ramp = |factor: Factor| match phase.goal.along() {
+        Some(Along::Time(seconds)) if !factor.is_flat() => {
+            Ramp { begin, end: begin + nanos(seconds), from: factor.beg, to: factor.end }
+        }
+        Some(Along::Xactions(_) | Along::Fill(_)) => Ramp::flat(factor.at(progress.max(LEAST_PROGRESS))),
+        Some(Along::Time(_)) | None => Ramp::flat(factor.beg),
+    };
+    let factors = phase.factors;
+    Pace {
+        populus: ramp(factors.populus),
+        load: ramp(factors.load),
+        recur: ramp(factors.recur),
+        special: ramp(factors.special_msg),
+        stopped: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_link::SECOND;
+    use polygraph_plan::{Factors, Goal};
+
+    #[test]
+    fn factors_follow_the_clock_or_the_count() {
+        let factors = Factors {
+            populus: Factor { beg: 0.0, end: 1.0 },
+            load: Factor { beg: 1.0, end: 0.2 },
+            recur: Factor::flat(0.1),
+            special_msg: Factor { beg: 0.5, end: 1.0 },
+        };
+        let time = Goal { duration: Some(10.0), xactions: Some(5), ..Goal::default() };
+        let count = Goal { xactions: Some(5), ..Goal::default() };
+        let fill = Goal { fill_size: Some(5), ..Goal::default() };
+        let begin = 100 * SECOND;
+        // Goal, seconds since the begin, progress of counts, and the four factors then.
+        for (goal, seconds, progress, expected) in [
+            (time, 0, 0.9, [0.0, 1.0, 0.1, 0.5]),
+            (time, 5, 0.9, [0.5, 0.6, 0.1, 0.75]),
+            (time, 99, 0.9, [1.0, 0.2, 0.1, 1.0]),
+            (count, 99, 0.0, [0.01, 0.992, 0.1, 0.505]),
+            (count, 0, 0.5, [0.5, 0.6, 0.1, 0.75]),
+            (fill, 0, 0.25, [0.25, 0.8, 0.1, 0.625]),
+            (fill, 0, 7.0, [1.0, 0.2, 0.1, 1.0]),
+            (Goal::default(), 99, 0.5, [0.0, 1.0, 0.1, 0.5]),
+        ] {
+            let pace = pace(&Phase { goal, factors, ..Phase::default() }, begin, progress);
+            let now = begin + seconds * SECOND;
+            let values = [pace.populus, pace.load, pace.recur, pace.special].map(|ramp| ramp.at(now));
+            let near = values.iter().zip(expected).all(|(value, expected)| (value - expected).abs() < 1e-9);
+            assert!(near && !pace.stopped, "{goal} after {seconds} s at {progress}: {values:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A worker process: loops that a coordinator in another process has assigned to it.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::gauge::{Counts, Gauge};
+use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
+use crate::timeline::Timeline;
+use crate::worker::{self, Desk, Frame, HandOver, await_ready};
+use crate::{limits, signals};
+
+/// How often counts are told.
+const TELL: Duration = Duration::from_millis(20);
+
+/// Works for the coordinator at the other end of standard input and output; the process ends with the run. It dies
+/// with its coordinator, and leaves signals from the terminal to it.
+///
+/// # Errors
+/// If the coordinator is gone, or a loop could not start or broke off; the coordinator was told, if it still can
+/// be.
+pub fn work() -> io::Result<()> {
+    signals::ignore_stop_signals();
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    limits::raise_descriptor_limit();
+    // Frames go past the buffers of the standard library, of which the one for output looks for lines.
+    let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let Some(assignment) = read_frame::<Assignment>(&mut from)? else { return Ok(()) };
+    let Err(e) = carry_out(assignment, from, &mut to);
+    // If this cannot be told, the exit code must suffice.
+    let _ = write_frame(&mut to, &Report::Failed(e.to_string()));
+    Err(e)
+}
+
+fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<Infallible> {
+    let panicked = signals::watch_panics();
+    let timeline = Arc::new(Timeline::new(assignment.schedule.phases.len()));
+    let frame = Frame {
+        schedule: Arc::new(assignment.schedule),
+        timeline: Arc::clone(&timeline),
+        interval: assignment.interval,
+        quantum: assignment.quantum,
+    };
+    let (filled, inbox) = channel();
+    let (ready, all_ready) = channel();
+    let mut gauges = Vec::new();
+    let mut back = Vec::new();
+    let mut threads: Vec<JoinHandle<io::Result<()>>> = Vec::new();
+    for (index, role) in assignment.roles {
+        let gauge = Arc::new(Gauge::default());
+        let (again, used) = channel();
+        gauges.push(Arc::clone(&gauge));
+        back.push((index, again));
+        let desk = Desk { index, gauge, filled: filled.clone(), used, ready: ready.clone() };
+        threads.push(worker::start(role, frame.clone(), desk)?);
+    }
+    drop(filled);
+    await_ready(&all_ready, &threads)?;
+    write_frame(to, &Report::Ready)?;
+    std::thread::Builder::new().name("orders".into()).spawn(move || follow_orders(from, &timeline))?;
+
+    let mut told = Vec::new();
+    loop {
+        let counts: Vec<Counts> = gauges.iter().map(|gauge| gauge.counts()).collect();
+        if counts != told {
+            write_frame(to, &Report::Counts(counts.clone()))?;
+            told = counts;
+        }
+        let received = inbox.recv_timeout(TELL);
+        if panicked.is_set() {
+            return Err(io::Error::other("a panic, see the message on standard error"));
+        }
+        match received {
+            Ok(hand_over) => {
+                let report = Report::HandOver(Box::new(hand_over));
+                write_frame(to, &report)?;
+                if let Report::HandOver(hand_over) = report {
+                    give_back(*hand_over, &back);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // All loops have handed over their last and dropped their ends.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        // One that ended in order has nothing to say here, one that panicked has.
+        if let Some(at) = threads.iter().position(JoinHandle::is_finished) {
+            worker::join(threads.swap_remove(at))?;
+        }
+    }
+    write_frame(to, &Report::Counts(gauges.iter().map(|gauge| gauge.counts()).collect()))?;
+    write_frame(to, &Report::Done)?;
+    // Thousands of connections take their time to close, which the system does as well.
+    std::process::exit(0);
+}
+
+/// Gives a used block back to its loop.
+fn give_back(hand_over: HandOver, back: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)]) {
+    let HandOver { index, mut block, .. } = hand_over;
+    block.clear();
+    if let Some((_, again)) = back.iter().find(|(of, _)| *of == index) {
+        // A loop that has ended has no use for it.
+        let _ = again.send(block);
+    }
+}
+
+/// Takes over decisions for as long as there is a coordinator, and ends the process when there is none.
+fn follow_orders(mut from: impl Read, timeline: &Timeline) {
+    while let Ok(Some(order)) = read_frame::<Order>(&mut from) {
+        timeline.adopt(&order);
+    }
+    std::process::exit(1);
+}

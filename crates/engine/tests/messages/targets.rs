@@ -1,0 +1,267 @@
+//! What is fuzzed: every reader of foreign bytes, on any bytes. None may panic, and what a reader finds must not
+//! depend on the pieces in which the bytes arrive.
+
+use polygraph_origin::request;
+use polygraph_robot::reply::ReplyReader;
+use polygraph_wire::auth::{basic, challenges, digest};
+use polygraph_wire::cookie::{self, SetCookie};
+use polygraph_wire::head::Header;
+use polygraph_wire::marks::Marks;
+use polygraph_wire::markup::{Found, Scanner, Tags};
+use polygraph_wire::multipart::{self, Piece, Reader};
+use polygraph_wire::range::{ContentRange, RangeSet, write_range};
+use polygraph_wire::raw_uris::UriScanner;
+use polygraph_wire::worlds::{AbortMark, WorldMark};
+use polygraph_wire::{BodyReader, Framing, checksum, coding, date, foreign, uri, url};
+
+/// A target: its name, which is also that of its corpus, and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 11] = [
+    ("request", request),
+    ("reply", reply),
+    ("url", url),
+    ("marks", marks),
+    ("chunked", chunked),
+    ("multipart", multipart),
+    ("range", range),
+    ("cookie", cookie),
+    ("auth", auth),
+    ("markup", markup),
+    ("fields", fields),
+];
+
+/// Size of the pieces in which `data` is to arrive: 1 to 64, or all at once.
+fn step(data: &[u8]) -> usize {
+    data.last().map_or(1, |byte| usize::from(byte % 64) + 1)
+}
+
+/// The results of reading `data` whole and in pieces must be equal.
+fn whole_and_cut<R: PartialEq + std::fmt::Debug>(
+    data: &[u8],
+    read: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> R,
+) {
+    let whole = read(&mut std::iter::once(data));
+    let cut = read(&mut data.chunks(step(data)));
+    assert_eq!(whole, cut, "pieces of {}", step(data));
+}
+
+/// The two parts of `data` around the first line end.
+fn two(data: &[u8]) -> (&[u8], &[u8]) {
+    let at = data.iter().position(|&b| b == b'\n').unwrap_or(data.len());
+    (&data[..at], data.get(at + 1..).unwrap_or_default())
+}
+
+/// What an origin server reads.
+pub fn request(data: &[u8]) {
+    let mut rest = data;
+    // Requests may be pipelined.
+    while let Ok(Some((request, len))) = request::read(rest) {
+        assert!(len > 0 && len <= rest.len());
+        std::hint::black_box(request);
+        rest = &rest[len..];
+    }
+}
+
+/// What a robot reads.
+pub fn reply(data: &[u8]) {
+    for step in [data.len().max(1), step(data)] {
+        let mut reader = ReplyReader::default();
+        let mut pieces = data.chunks(step).chain(std::iter::once(&b""[..]));
+        while let Some(Ok(false)) = pieces.next().map(|piece| reader.feed(piece)) {}
+        assert!(reader.facts().body_bytes <= data.len() as u64);
+    }
+}
+
+/// URLs of requests, links and redirects.
+pub fn url(data: &[u8]) {
+    if let Some(oid) = url::parse(data) {
+        assert_eq!(url::parse(&url::path(&oid)), Some(oid));
+    }
+    let (base, reference) = two(data);
+    for reference in [reference, data] {
+        let mut out = Vec::new();
+        for base in [base, b"http://host:80/a/b?c"] {
+            out.clear();
+            if uri::resolve(base, reference, &mut out) {
+                assert!(out.iter().all(u8::is_ascii_graphic), "resolved URLs can be sent");
+                let mut again = Vec::new();
+                assert!(uri::resolve(b"http://x/", &out, &mut again), "resolved URLs are absolute");
+            } else {
+                assert!(out.is_empty());
+            }
+        }
+    }
+    if let Some(parts) = uri::split(base) {
+        assert_eq!(
+            parts.scheme.len() + 3 + parts.authority.len() + parts.path.len(),
+            base.split(|&b| b == b'#').next().unwrap_or_default().len()
+        );
+        std::hint::black_box((uri::host_port(parts.authority), uri::default_port(parts.scheme)));
+    }
+}
+
+/// The benchmark's own headers: lines `Name: value`, or values alone.
+pub fn marks(data: &[u8]) {
+    let mut marks = Marks::default();
+    for line in data.split(|&b| b == b'\n') {
+        let colon = line.iter().position(|&b| b == b':').unwrap_or(line.len());
+        let name = std::str::from_utf8(&line[..colon]).unwrap_or_default();
+        marks.see(&Header { name, value: line.get(colon + 1..).unwrap_or_default() });
+        std::hint::black_box((WorldMark::parse(line), AbortMark::parse(line)));
+    }
+    let mut text = Vec::new();
+    for world in [marks.local_world, marks.remote_world].into_iter().flatten() {
+        text.clear();
+        world.write(&mut text);
+        assert_eq!(WorldMark::parse(&text), Some(world));
+    }
+    if let Some(abort) = marks.abort {
+        text.clear();
+        abort.write(&mut text);
+        assert_eq!(AbortMark::parse(&text), Some(abort));
+    }
+    if let Some(target) = marks.target {
+        std::hint::black_box((target.as_str().len(), target.addr()));
+    }
+}
+
+/// Chunked bodies.
+pub fn chunked(data: &[u8]) {
+    whole_and_cut(data, |pieces| {
+        let mut reader = BodyReader::new(Framing::Chunked);
+        let (mut body, mut consumed) = (Vec::new(), 0);
+        for piece in pieces {
+            match reader.feed(piece, |bytes| body.extend_from_slice(bytes)) {
+                Ok(fed) => consumed += fed.consumed,
+                Err(error) => return (body, Err(error)),
+            }
+            if reader.is_done() {
+                break;
+            }
+        }
+        (body, Ok((consumed, reader.is_done())))
+    });
+}
+
+/// Multipart bodies: the type in the first line, the body behind it.
+pub fn multipart(data: &[u8]) {
+    let (content_type, body) = two(data);
+    let boundary = multipart::boundary(content_type).unwrap_or(b"THIS_STRING_SEPARATES");
+    whole_and_cut(body, |pieces| {
+        let mut reader = Reader::new(boundary)?;
+        let (mut parts, mut bytes) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            reader.feed(piece, |piece| match piece {
+                Piece::Part(range, size) => parts.push((range, size, bytes.len())),
+                Piece::Data(data) => bytes.extend_from_slice(data),
+            })?;
+        }
+        Ok::<_, multipart::MultipartError>((parts, bytes, reader.is_done()))
+    });
+}
+
+/// `Range` and `Content-Range`.
+pub fn range(data: &[u8]) {
+    let (first, second) = two(data);
+    if let Some(set) = RangeSet::parse(first) {
+        let mut text = Vec::new();
+        write_range(set.specs(), &mut text);
+        assert!(RangeSet::parse(&text).is_some_and(|again| again.specs().eq(set.specs())));
+        for size in [0, 1, 1000, u64::MAX] {
+            assert!(set.resolve(size).all(|range| range.last() < size && range.len() <= size));
+        }
+    }
+    for field in [first, second] {
+        if let Some(range) = ContentRange::parse(field) {
+            let mut text = Vec::new();
+            range.write(&mut text);
+            assert_eq!(ContentRange::parse(&text), Some(range));
+            assert_eq!(text.len(), range.text_len());
+        }
+    }
+}
+
+/// `Set-Cookie` and `Cookie`.
+pub fn cookie(data: &[u8]) {
+    const NOW: u64 = 1_800_000_000;
+    for line in data.split(|&b| b == b'\n') {
+        if let Some(cookie) = SetCookie::parse(line, NOW) {
+            let mut text = Vec::new();
+            if cookie.write(NOW, &mut text) {
+                let again = SetCookie::parse(&text, NOW).map(|again| (again.name, again.value));
+                assert_eq!(again, Some((cookie.name, cookie.value)));
+            }
+        }
+        let pairs: Vec<_> = cookie::pairs(line).collect();
+        cookie::write_line(pairs, &mut Vec::new());
+    }
+}
+
+/// Challenges and answers.
+pub fn auth(data: &[u8]) {
+    for line in data.split(|&b| b == b'\n') {
+        for challenge in challenges(line) {
+            std::hint::black_box(basic::read(&challenge));
+            let Some(digest) = digest::Digest::read(&challenge) else {
+                if let Some(answer) = digest::Answer::read(&challenge) {
+                    std::hint::black_box(answer.count());
+                }
+                continue;
+            };
+            let who = digest::Credentials { user: "us\"er", password: "pass" };
+            let request = digest::Request { method: "GET", uri: "/x" };
+            let mut field = Vec::new();
+            digest.write_answer(who, request, 3, "word", &mut field);
+            let parsed = challenges(&field);
+            let answer = parsed.first().and_then(digest::Answer::read);
+            let verdict = answer.map(|answer| digest.verify(&answer, "pass", "GET"));
+            assert_eq!(verdict, Some(Ok(())), "own answers are good");
+        }
+    }
+}
+
+/// Links in bodies.
+pub fn markup(data: &[u8]) {
+    let tags = Tags::parse(&["<embed src>", "<a href>"]).unwrap_or_default();
+    whole_and_cut(data, |pieces| {
+        let (mut scanner, mut found) = (Scanner::default(), Vec::new());
+        let mut sink = |item: Found<'_>| {
+            found.push(match item {
+                Found::Link(url) => Ok(url.to_vec()),
+                Found::Fault(fault) => Err(fault),
+            });
+        };
+        for piece in pieces {
+            scanner.feed(&tags, piece, &mut sink);
+        }
+        scanner.finish(&mut sink);
+        found
+    });
+    whole_and_cut(data, |pieces| {
+        let (mut scanner, mut found) = (UriScanner::default(), Vec::new());
+        for piece in pieces {
+            scanner.feed(piece, |url| found.push(url.to_vec()));
+        }
+        scanner.finish(|url| found.push(url.to_vec()));
+        found
+    });
+}
+
+/// Single fields and traces of URLs.
+pub fn fields(data: &[u8]) {
+    for line in data.split(|&b| b == b'\n') {
+        let offer = coding::Offer { identity: line.len().is_multiple_of(2), gzip: line.len() % 3 != 0 };
+        std::hint::black_box(coding::negotiate([line], offer));
+        std::hint::black_box((date::parse_any(line, 1_800_000_000), date::parse_cookie(line)));
+        if let Some(digest) = checksum::parse(line) {
+            assert_eq!(checksum::parse(&checksum::text(digest)), Some(digest));
+        }
+    }
+    if let Ok(trace) = foreign::Trace::parse(String::from_utf8_lossy(data).into_owned()) {
+        for number in [0, 1, u64::MAX] {
+            trace.write_url(number, 3, &mut Vec::new());
+        }
+    }
+}

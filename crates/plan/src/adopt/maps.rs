@@ -1,0 +1,179 @@
+//! What robots see of the servers: names, the addresses behind them, and what can be asked for there.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use polygraph_addr::{Addr, Host};
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{AddrMap, Name};
+use polygraph_robot::Server;
+use polygraph_traffic::{Kind, Selector};
+
+use super::contents::kind;
+use super::{Findings, sockets};
+use crate::predict;
+
+/// The port of URLs that name none.
+const HTTP_PORT: u16 = 80;
+
+/// Host and port as workloads write them.
+type Key = (Host, Option<u16>);
+
+/// The visible servers of a workload (reference: pgl.md, section 5.5), listed as robots ask for them.
+pub struct Visible<'a> {
+    workload: &'a Workload,
+    /// What is behind each name, and behind server addresses: these themselves.
+    behind: HashMap<Key, Vec<SocketAddr>>,
+    /// The kind of server at an address.
+    groups: HashMap<SocketAddr, usize>,
+    /// The names that lead to a server address.
+    names: HashMap<SocketAddr, Vec<String>>,
+    /// Visible servers by name, and whether robots resolve that name.
+    known: HashMap<(Key, bool), usize>,
+    servers: Vec<Server>,
+    direct: Vec<Selector<Kind>>,
+}
+
+impl<'a> Visible<'a> {
+    /// Reads the address maps and the servers of a workload.
+    pub fn new(workload: &'a Workload, found: &mut Findings<'_>) -> Visible<'a> {
+        let mut behind: HashMap<Key, Vec<SocketAddr>> = HashMap::new();
+        let mut groups = HashMap::new();
+        let mut names: HashMap<SocketAddr, Vec<String>> = HashMap::new();
+        for map in &workload.addr_maps {
+            for (name, addresses) in pairs(map) {
+                let addresses: Vec<SocketAddr> =
+                    addresses.iter().filter_map(|addr| socket(addr, &name.addr)).collect();
+                for address in &addresses {
+                    names.entry(*address).or_default().push(authority(&name.addr));
+                }
+                behind.insert(key(&name.addr), addresses);
+            }
+        }
+        for (group, server) in workload.servers.iter().enumerate() {
+            let addresses = &server.agent.addresses.0;
+            for (addr, socket) in addresses.iter().zip(sockets(addresses, "addresses", found)) {
+                groups.insert(socket, group);
+                behind.entry(key(addr)).or_insert_with(|| vec![socket]);
+            }
+        }
+        let (known, servers, direct) = (HashMap::new(), Vec::new(), Vec::new());
+        Visible { workload, behind, groups, names, known, servers, direct }
+    }
+
+    /// The position of a visible server; `resolves`: robots look its name up, if it has one.
+    pub fn position(&mut self, name: &Name, resolves: bool, found: &mut Findings<'_>) -> usize {
+        found.unless(name.new_prob.is_none(), "dynamic names (`dynamicName()`, `dynamize()`)");
+        let key = key(&name.addr);
+        let resolves = resolves && key.0.ip().is_none();
+        if let Some(position) = self.known.get(&(key.clone(), resolves)) {
+            return *position;
+        }
+        let behind = self.behind.get(&key).cloned().unwrap_or_default();
+        let groups: Option<Vec<usize>> =
+            behind.iter().map(|address| self.groups.get(address).copied()).collect();
+        let direct = match groups {
+            Some(groups) if !groups.is_empty() => self.direct(&groups),
+            _ if name.new_prob.is_some() => 0,
+            _ => {
+                found.wrong(format!("the origin {} leads to no server of the workload", name.addr));
+                0
+            }
+        };
+        let port = name.addr.port.unwrap_or(HTTP_PORT);
+        let addresses = match key.0.ip() {
+            // An address needs no map to be found: with a device that poses as the servers it is the device's.
+            Some(ip) => vec![SocketAddr::new(ip, port)],
+            None if resolves => Vec::new(),
+            None => behind,
+        };
+        let position = self.servers.len();
+        self.servers.push(Server { authority: authority(&name.addr), addresses, direct });
+        self.known.insert((key, resolves), position);
+        position
+    }
+
+    /// The position of what can be asked for where servers of these kinds are behind one name.
+    fn direct(&mut self, groups: &[usize]) -> usize {
+        let each = 1.0 / groups.len() as f64;
+        let mut shares: Vec<(Kind, f64)> = Vec::new();
+        let mut counts: Vec<f64> = vec![0.0; self.workload.servers.len()];
+        groups.iter().for_each(|group| counts[*group] += each);
+        for (server, part) in self.workload.servers.iter().zip(counts) {
+            for (content, share) in predict::direct(server) {
+                let kind = kind(content);
+                match shares.iter_mut().find(|(known, _)| *known == kind) {
+                    Some((_, sum)) => *sum += part * share,
+                    None => shares.push((kind, part * share)),
+                }
+            }
+        }
+        let direct = Selector::weighted(shares);
+        self.direct.iter().position(|known| *known == direct).unwrap_or_else(|| {
+            self.direct.push(direct);
+            self.direct.len() - 1
+        })
+    }
+
+    /// The names by which robots know the server at an address. A server that no map has is known by its address,
+    /// and so is one that robots ask for by its address.
+    pub fn names_of(&self, address: SocketAddr) -> Vec<String> {
+        let mut names = self.names.get(&address).cloned().unwrap_or_default();
+        let own = address.to_string();
+        let asked = self.known.contains_key(&((address.ip().into(), Some(address.port())), false));
+        if (asked || names.is_empty()) && !names.contains(&own) {
+            names.push(own);
+        }
+        names
+    }
+
+    /// The names of visible servers with the addresses behind them.
+    pub fn names(&self) -> Vec<(String, Vec<IpAddr>)> {
+        let mut positions: HashMap<String, usize> = HashMap::new();
+        let mut names: Vec<(String, Vec<IpAddr>)> = Vec::new();
+        let all = self.workload.addr_maps.iter().flat_map(pairs);
+        for (name, addresses) in all.filter(|(name, _)| name.addr.host.ip().is_none()) {
+            let host = name.addr.host.to_string();
+            let position = *positions.entry(host.clone()).or_insert_with(|| {
+                names.push((host, Vec::new()));
+                names.len() - 1
+            });
+            for ip in addresses.iter().filter_map(|addr| addr.host.ip()) {
+                if !names[position].1.contains(&ip) {
+                    names[position].1.push(ip);
+                }
+            }
+        }
+        names
+    }
+
+    /// The visible servers that robots ask, and what can be asked for there.
+    pub fn finish(self) -> (Vec<Server>, Vec<Selector<Kind>>) {
+        (self.servers, self.direct)
+    }
+}
+
+/// Names with the addresses behind them: all of them behind a single name, else one behind each, in turn. The
+/// `zone` of a map matters to name servers alone.
+pub fn pairs(map: &AddrMap) -> impl Iterator<Item = (&Name, &[Addr])> {
+    let count = map.addresses.len().max(1);
+    map.names.iter().enumerate().map(move |(index, name)| match map.names.len() {
+        1 => (name, &map.addresses[..]),
+        _ => (name, map.addresses.get(index % count).map_or(&[][..], std::slice::from_ref)),
+    })
+}
+
+/// An address behind a name; where it has no port it has that of the name.
+fn socket(addr: &Addr, name: &Addr) -> Option<SocketAddr> {
+    Some(SocketAddr::new(addr.host.ip()?, addr.port.or(name.port).unwrap_or(HTTP_PORT)))
+}
+
+/// A visible server as it stands in URLs.
+fn authority(name: &Addr) -> String {
+    format!("{}:{}", name.host, name.port.unwrap_or(HTTP_PORT))
+}
+
+/// Interface and subnet belong to machines and not to what robots see.
+fn key(addr: &Addr) -> Key {
+    (addr.host.clone(), addr.port)
+}

@@ -1,0 +1,311 @@
+//! From a workload to a test that the engine can run.
+//!
+//! Every field of every record of the language is decided on in here: it is read, or a value other than its
+//! default is an [`Obstacle`] that names it, or, where nothing on the wire depends on it, a note. Nothing is left
+//! out silently.
+//!
+//! * [`mod@self`]: the whole, and what the parts of it have in common.
+//! * [`contents`]: content types, and what robots do with them.
+//! * [`maps`]: what robots see of the servers: names, addresses, what can be asked for.
+//! * [`robots`], [`servers`]: agents.
+//! * [`ranges`]: what range requests ask for.
+//! * [`schedule`]: phases.
+
+mod contents;
+mod maps;
+mod ranges;
+mod robots;
+mod schedule;
+mod servers;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use polygraph_addr::Addr;
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{
+    Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
+};
+use polygraph_pgl::value::{Shape, TableBin};
+use polygraph_robot::{Field, Verify};
+use polygraph_traffic::files::Files;
+use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
+use polygraph_traffic::table::{Bin, Table};
+use polygraph_traffic::{Catalog, Distr, Seed, Selector};
+
+use crate::test::Test;
+
+/// Why a workload cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// Something that it asks for and the engine cannot do yet.
+    #[error("{0} cannot be run yet")]
+    Unsupported(String),
+    /// Something outside the workload that cannot be had.
+    #[error("{0}")]
+    Missing(String),
+    /// Something that does not fit together.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// What workloads refer to and do not contain. Plans do no I/O; whoever adopts a workload does it for them. All
+/// errors are texts that name what was asked for.
+pub trait Outside {
+    /// Entries of a content database.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is empty.
+    fn content_db(&self, path: &str) -> Result<Files, String>;
+
+    /// Files of a directory tree with their relative names.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is empty.
+    fn document_root(&self, path: &str) -> Result<Files, String>;
+
+    /// Entries of a database of texts.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is empty.
+    fn text_db(&self, path: &str) -> Result<Files, String>;
+
+    /// URLs of a trace as they are written.
+    ///
+    /// # Errors
+    /// If it cannot be read, or has no URLs.
+    fn trace(&self, path: &str) -> Result<Vec<String>, String>;
+
+    /// The address of a host that is no part of the test, a proxy for example.
+    ///
+    /// # Errors
+    /// If it has none.
+    fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String>;
+}
+
+/// What was found on the way.
+struct Findings<'a> {
+    obstacles: Vec<Obstacle>,
+    notes: Vec<String>,
+    outside: &'a dyn Outside,
+}
+
+impl Findings<'_> {
+    fn unsupported(&mut self, what: impl Into<String>) {
+        self.add(Obstacle::Unsupported(what.into()));
+    }
+
+    fn unless(&mut self, fine: bool, what: impl Into<String>) {
+        if !fine {
+            self.unsupported(what);
+        }
+    }
+
+    fn wrong(&mut self, text: impl Into<String>) {
+        self.add(Obstacle::Wrong(text.into()));
+    }
+
+    /// Adds an obstacle once: several agents of a workload are often copies of one.
+    fn add(&mut self, obstacle: Obstacle) {
+        if !self.obstacles.contains(&obstacle) {
+            self.obstacles.push(obstacle);
+        }
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    fn load<T>(&mut self, got: Result<T, String>) -> Option<T> {
+        got.map_err(|text| self.add(Obstacle::Missing(text))).ok()
+    }
+}
+
+/// Complains about each of the named fields that has another value than in a record nobody touched.
+macro_rules! only_defaults {
+    ($found:expr, $owner:literal, $record:expr, $default:expr, [$($field:ident)+]) => {
+        $( $found.unless($record.$field == $default.$field, format!("`{}` of a {}", stringify!($field), $owner)); )+
+    };
+}
+use only_defaults;
+
+/// Turns a workload into a test called `name`. `seed` is the one that all processes of the test share.
+///
+/// # Errors
+/// Everything in the workload that cannot be run.
+pub fn adopt(
+    workload: &Workload,
+    name: &str,
+    seed: Seed,
+    outside: &dyn Outside,
+) -> Result<Test, Vec<Obstacle>> {
+    let mut found = Findings { obstacles: Vec::new(), notes: Vec::new(), outside };
+    rest(workload, &mut found);
+    let contents = contents::contents(workload, &mut found);
+    let catalog = Catalog { seed, contents };
+    let mut visible = maps::Visible::new(workload, &mut found);
+    let robots: Vec<_> = workload
+        .robots
+        .iter()
+        .map(|robot| Arc::new(robots::profile(robot, &mut visible, &mut found)))
+        .collect();
+    let embeds = robots.iter().any(|profile| profile.embed_recur > 0.0)
+        && catalog.contents.iter().any(|content| content.embeds.is_some());
+    let servers = servers::servers(workload, &visible, &mut found);
+    let names = visible.names();
+    let settle = servers::settle(&servers, embeds);
+    let (visible, direct) = visible.finish();
+    let field = Field {
+        servers: visible,
+        direct,
+        catalog,
+        marks_cachable: None,
+        settle,
+        verify: Verify::Full,
+        share_worlds: true,
+        substitutes: workload
+            .substitutes
+            .iter()
+            .map(|group| sockets(group, "note_substitutes()", &mut found))
+            .collect(),
+    };
+    let schedule = schedule::schedule(workload, &mut found);
+    if found.obstacles.is_empty() {
+        let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
+        Ok(Test { name, robots, field, servers, schedule, launch_window: 0.0, names, notes })
+    } else {
+        Err(found.obstacles)
+    }
+}
+
+/// The parts of a workload besides agents, contents and phases.
+fn rest(workload: &Workload, found: &mut Findings<'_>) {
+    if workload.robots.is_empty() && workload.servers.is_empty() {
+        found.wrong("the workload has neither robots nor servers");
+    }
+    for proxy in &workload.proxies {
+        // The device under test answers at these addresses; robots are told of it by their own settings.
+        found.unless(proxy.agent.ssl_wraps.is_empty(), "TLS (`ssl_wraps` of a Proxy)");
+        found.note("the device under test stands in for the Proxy agents: none are started");
+    }
+    found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
+    found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
+    if !workload.stats_samples.is_empty() {
+        found.note("samples of single transactions (`StatsSample`) are not taken");
+    }
+    if !workload.net_pipes.is_empty() {
+        found.note("packets are not delayed or lost (`NetPipe`): that is up to the network");
+    }
+    let bench = workload.bench.as_ref();
+    let machines = bench.and_then(|bench| Some(bench.client_side.as_ref()?.hosts.len())).unwrap_or(0);
+    if machines > 1 {
+        found.note(format!("the bench has {machines} client machines: one process runs the robots of all"));
+    }
+}
+
+/// The part that all agents have, besides what robots and servers read.
+fn agent(agent: &Agent, found: &mut Findings<'_>) {
+    let default = Agent::default();
+    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world custom_stats_scope]);
+}
+
+/// Minor versions of HTTP.
+fn versions(agent: &Agent) -> Selector<u8> {
+    selector(&agent.http_versions, |word| u8::from(word != "1.0"))
+}
+
+/// Requests on a connection.
+fn requests_per_connection(agent: &Agent, found: &mut Findings<'_>) -> Distr {
+    let limit = agent.pconn_use_lmt.as_ref().and_then(|limit| distr(limit, "pconn_use_lmt", found));
+    limit.unwrap_or(Distr::Const(1.0))
+}
+
+/// The same choice among other things.
+fn selector<T, M, U>(choice: &PglSelector<T, M>, mut change: impl FnMut(&T) -> U) -> Selector<U> {
+    Selector::weighted(choice.items.iter().map(|(item, prob)| (change(item), *prob)))
+}
+
+/// Fields whose draws are counted, so that a sequence has a place for each.
+const COUNTED: [&str; 5] =
+    ["size", "embedded_obj_cnt", "inject_gap", "req_inter_arrival", "idle_period_duration"];
+
+/// A distribution in base units.
+fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Findings<'_>) -> Option<Distr> {
+    Some(match &distribution.shape {
+        Shape::None => return None,
+        &Shape::Const(value) => Distr::Const(value),
+        &Shape::Unif { lo, hi } => Distr::Unif { min: lo, max: hi },
+        &Shape::Exp { mean } => Distr::Exp { mean },
+        &Shape::Norm { mean, sd } => Distr::Norm { mean, sd },
+        &Shape::Logn { mean, sd } => Distr::Logn { mean, sd },
+        &Shape::Zipf { n } => Distr::Zipf { n: n as u64 },
+        &Shape::Seq { first } => {
+            found.unless(COUNTED.contains(&field), format!("the distribution seq() of `{field}`"));
+            Distr::Ascending { first }
+        }
+        Shape::Table(bins) => {
+            let bin = |bin: &TableBin| Bin { min: bin.min, max: bin.max, weight: bin.weight };
+            let table = Table::new(bins.iter().map(bin));
+            if table.is_none() {
+                found.wrong(format!("the table() of `{field}` has no bins with weights"));
+            }
+            Distr::Table(table?)
+        }
+    })
+}
+
+/// A distribution that need not be there.
+fn maybe<T: Drawn>(
+    distribution: &Option<Distribution<T>>,
+    field: &str,
+    found: &mut Findings<'_>,
+) -> Option<Distr> {
+    distribution.as_ref().and_then(|distribution| distr(distribution, field, found))
+}
+
+/// Header fields with probabilities.
+fn headers(rules: &[polygraph_pgl::types::HeaderRule]) -> Vec<HeaderRule> {
+    let rule = |rule: &polygraph_pgl::types::HeaderRule| HeaderRule {
+        prob: rule.prob,
+        what: match &rule.what {
+            PglHeaderChoice::One(header) => HeaderChoice::One {
+                name: header.name.clone().unwrap_or_default(),
+                value: header.value.clone().unwrap_or_default(),
+            },
+            PglHeaderChoice::Group(rules) => HeaderChoice::Group(headers(rules)),
+        },
+    };
+    rules.iter().map(rule).collect()
+}
+
+/// Addresses that are IPs with ports.
+fn sockets(addresses: &[Addr], field: &str, found: &mut Findings<'_>) -> Vec<SocketAddr> {
+    let socket = |addr: &Addr| Some(SocketAddr::new(addr.host.ip()?, addr.port?));
+    let sockets: Option<Vec<SocketAddr>> = addresses.iter().map(socket).collect();
+    if sockets.is_none() {
+        found.wrong(format!("`{field}` needs IP addresses with ports"));
+    }
+    sockets.unwrap_or_default()
+}
+
+/// Addresses of hosts outside the test, by name or IP. Without a port of their own they have `port`; `None`: they
+/// need one.
+fn hosts(addresses: &[Addr], field: &str, port: Option<u16>, found: &mut Findings<'_>) -> Vec<SocketAddr> {
+    let mut all = Vec::with_capacity(addresses.len());
+    for addr in addresses {
+        match (addr.host.ip(), addr.port.or(port)) {
+            (_, None) => found.wrong(format!("{addr} in `{field}` has no port")),
+            (Some(ip), Some(port)) => all.push(SocketAddr::new(ip, port)),
+            (None, Some(port)) => {
+                let got = found.outside.resolve(&addr.host.to_string(), port);
+                all.extend(found.load(got));
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,164 @@
+//! Robots.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use polygraph_link::nanos;
+use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
+use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
+use polygraph_wire::markup::Tags;
+
+use super::contents::{kinds, methods, popularity, request_kinds};
+use super::maps::Visible;
+use super::{
+    Findings, agent, distr, headers, hosts, maybe, only_defaults, ranges, requests_per_connection, versions,
+};
+
+/// The port of name servers.
+const DNS_PORT: u16 = 53;
+/// How long a name server is waited for, in seconds, if the workload does not say.
+const DNS_TIMEOUT: f64 = 5.0;
+
+/// Robots of all worker processes belong to one worker, as the calls of the language have it.
+const WORKER: &str = "0";
+
+/// A kind of robots.
+///
+/// `xact_think` means nothing to robots, and the old names `proxies` and `put_contents` are empty by now: the
+/// language sees to both. `passive_ftp` would matter to URLs of FTP, which no server here has.
+pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_>) -> Profile {
+    let default = Robot::default();
+    agent(&robot.agent, found);
+    only_defaults!(found, "Robot", robot, default, [
+        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp spnego_auth_ratio kerberos_wrap acl
+        icp_port peer_http peer_icp
+    ]);
+    if let Err(e) = Tags::parse(&robot.container_tags) {
+        found.wrong(format!("`container_tags` of a Robot: {e}"));
+    }
+    let target_ip = robot.credentials.iter().any(|user| user.contains("${target_ip}"));
+    found.unless(!target_ip, "`${target_ip}` in `credentials` of a Robot");
+    let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
+    let dns = robot.dns_resolver.as_deref().map(|resolver| dns(resolver, found));
+    // Behind a proxy names are the proxy's business.
+    let resolves = dns.is_some() && proxies.is_empty();
+    let origins: Vec<_> = robot
+        .origins
+        .items
+        .iter()
+        .map(|(name, prob)| (visible.position(name, resolves, found), *prob))
+        .collect();
+    let addresses: Vec<IpAddr> = robot.agent.addresses.0.iter().filter_map(|addr| addr.host.ip()).collect();
+    let foreign = robot.interests.prob("foreign");
+    Profile {
+        name: robot.agent.kind.clone().unwrap_or_else(|| "Robot".to_owned()),
+        count: addresses.len(),
+        addresses,
+        load: load(robot, found),
+        behavior: behavior(robot, found),
+        origins: Selector::weighted(origins),
+        proxies,
+        embed_recur: robot.embed_recur,
+        container_tags: robot.container_tags.clone(),
+        http_minor: versions(&robot.agent),
+        requests_per_connection: requests_per_connection(&robot.agent, found),
+        idle_timeout: robot.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
+        open_limit: robot.open_conn_lmt.map(count),
+        wait_limit: robot.wait_xact_lmt.map(count),
+        pipeline: maybe(&robot.pipeline_depth, "pipeline_depth", found)
+            .filter(|depth| *depth != Distr::Const(1.0)),
+        minimize_new_conn: robot.minimize_new_conn,
+        private_cache: count(robot.private_cache_cap),
+        unique_urls: robot.unique_urls,
+        lifetime: maybe(&robot.agent.xact_lifetime, "xact_lifetime", found),
+        abort_prob: robot.agent.abort_prob,
+        post: kinds(&robot.post_contents),
+        upload: kinds(&robot.upload_contents),
+        body_recurrence: robot.req_body_recurrence,
+        expect: expect(robot),
+        headers: headers(&robot.agent.http_headers),
+        accept_encoding: Some(robot.accept_content_encodings.join(", ")).filter(|value| !value.is_empty()),
+        session: robot.session.as_deref().and_then(|session| self::session(session, found)),
+        credentials: robot.credentials.iter().map(|user| user.replace("${worker}", WORKER)).collect(),
+        auth_error: robot.auth_error,
+        cookie_sender: robot.agent.cookie_sender.unwrap_or(1.0),
+        cookies_keep: maybe(&robot.cookies_keep_lmt, "cookies_keep_lmt", found).unwrap_or(Distr::Const(0.0)),
+        foreign,
+        trace: trace(robot, found),
+        raw_uri_thrower: robot.raw_uri_thrower.clone(),
+        dns,
+    }
+}
+
+/// A limit; the language takes negative ones for nothing.
+fn count(limit: i32) -> usize {
+    usize::try_from(limit).unwrap_or(0)
+}
+
+/// Foreign URLs, if the robot is interested in any.
+fn trace(robot: &Robot, found: &mut Findings<'_>) -> Arc<Vec<String>> {
+    let path = robot.foreign_trace.as_ref().filter(|_| robot.interests.prob("foreign") > 0.0);
+    let urls = path.and_then(|path| {
+        let urls = found.outside.trace(path);
+        found.load(urls)
+    });
+    let urls = urls.unwrap_or_default();
+    found.unless(!urls.iter().any(|url| url.contains("${url_number}")), "`${url_number}` in a foreign_trace");
+    Arc::new(urls.into_iter().map(|url| url.replace("${worker}", WORKER)).collect())
+}
+
+fn load(robot: &Robot, found: &mut Findings<'_>) -> Load {
+    let gaps = maybe(&robot.req_inter_arrival, "req_inter_arrival", found);
+    match (robot.req_rate, gaps) {
+        (Some(rate), _) if rate.0 > 0.0 => Load::Open { rate: rate.0 },
+        (Some(_), _) => Load::Passive,
+        (None, Some(gaps)) => Load::Gaps(gaps),
+        (None, None) => Load::Closed { think: None },
+    }
+}
+
+fn behavior(robot: &Robot, found: &mut Findings<'_>) -> Behavior {
+    // A choice of nothing but the usual is no choice, and need not be made.
+    let kinds = Some(request_kinds(&robot.req_types)).filter(|kinds| kinds.items() != [RequestKind::Basic]);
+    let methods = Some(methods(&robot.req_methods)).filter(|methods| methods.items() != [Method::Get]);
+    Behavior {
+        recurrence: robot.recurrence,
+        popularity: robot.agent.pop_model.as_deref().map(popularity).unwrap_or_default(),
+        kinds: kinds.unwrap_or_default(),
+        methods: methods.unwrap_or_default(),
+        ranges: ranges::rules(&robot.ranges, found),
+    }
+}
+
+fn expect(robot: &Robot) -> Expect {
+    match (robot.req_body_pause_prob, robot.req_body_pause_start) {
+        (Some(prob), _) if prob > 0.0 => Expect::Prob(prob),
+        (None, Some(size)) => Expect::From(u64::try_from(size.0).unwrap_or(0)),
+        _ => Expect::Never,
+    }
+}
+
+fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
+    found.unless(session.heartbeat_notif_rate.is_none(), "`heartbeat_notif_rate` of a Session");
+    let busy = session.busy_period.as_deref()?;
+    let idle = distr(session.idle_period_duration.as_ref()?, "idle_period_duration", found)?;
+    let positive = |count: i64| u64::try_from(count).ok().filter(|count| *count > 0);
+    Some(Session {
+        busy_s: busy.duration.map(|time| time.secs()),
+        busy_xacts: busy.xactions.and_then(|count| positive(count.into())),
+        busy_fill: busy.fill_size.and_then(|size| positive(size.0)),
+        idle,
+    })
+}
+
+fn dns(resolver: &DnsResolver, found: &mut Findings<'_>) -> Dns {
+    let cache = resolver.cache.as_deref();
+    Dns {
+        servers: hosts(&resolver.servers, "servers", Some(DNS_PORT), found),
+        timeout: nanos(resolver.timeout.map_or(DNS_TIMEOUT, |time| time.secs())),
+        v6: resolver.query_type.as_deref() == Some("AAAA"),
+        cache: cache.and_then(|cache| cache.capacity).map_or(0, count),
+        sharing_group: cache.and_then(|cache| cache.sharing_group.clone()),
+    }
+}

@@ -1,0 +1,51 @@
+//! Phases and the limit of the working set.
+
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::Phase as PglPhase;
+
+use super::{Findings, only_defaults};
+use crate::factor::Factors;
+use crate::goal::Goal;
+use crate::phases::{Phase, Schedule, WorkingSetLimit};
+use crate::predict;
+
+/// The schedule of a workload.
+pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
+    let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
+        let default = PglPhase::default();
+        only_defaults!(found, "Phase", phase, default, [rptmstat script]);
+        if !phase.stats_samples.is_empty() {
+            found.note("samples of single transactions (`StatsSample`) are not taken");
+        }
+        Phase {
+            name: plan.name,
+            primary: phase.primary,
+            log_stats: phase.log_stats,
+            goal: goal(phase),
+            factors: Factors {
+                populus: plan.populus,
+                load: plan.load,
+                recur: plan.recur,
+                special_msg: plan.special_msg,
+            },
+            wait_wss_freeze: phase.wait_wss_freeze,
+        }
+    });
+    let phases = phases.collect();
+    let after = workload.working_set_length.map(|time| WorkingSetLimit::After(time.secs()));
+    let fill = workload.working_set_cap.map(|count| WorkingSetLimit::Fill(u64::from(count)));
+    let mut schedule = Schedule { phases, working_set: after.or(fill) };
+    schedule.choose_primary();
+    schedule
+}
+
+fn goal(phase: &PglPhase) -> Goal {
+    let Some(goal) = &phase.goal else { return Goal::default() };
+    let positive = |count: i64| u64::try_from(count).ok().filter(|&count| count > 0);
+    Goal {
+        duration: goal.duration.map(|time| time.secs()),
+        xactions: goal.xactions.and_then(|count| positive(count.into())),
+        fill_size: goal.fill_size.and_then(|size| positive(size.0)),
+        errors: goal.errors,
+    }
+}

@@ -1,0 +1,63 @@
+//! Servers.
+
+use polygraph_link::nanos;
+use polygraph_origin::settings::{Cookies, Farm, Redirects};
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{Agent, Server};
+
+use super::contents::{kinds, popularity};
+use super::maps::Visible;
+use super::{Findings, agent, headers, maybe, only_defaults, requests_per_connection, sockets, versions};
+use crate::test::{Servers, Site, settle_time};
+
+/// All kinds of servers with their addresses.
+pub fn servers(workload: &Workload, visible: &Visible<'_>, found: &mut Findings<'_>) -> Vec<Servers> {
+    let servers = |server: &Server| {
+        let addresses = sockets(&server.agent.addresses.0, "addresses", found);
+        let site = |listen| Site { listen, names: visible.names_of(listen) };
+        Servers { farm: farm(server, found), sites: addresses.into_iter().map(site).collect() }
+    };
+    workload.servers.iter().map(servers).collect()
+}
+
+/// When objects may be asked for again: the slowest servers decide.
+pub fn settle(servers: &[Servers], embedded: bool) -> f64 {
+    servers.iter().map(|servers| settle_time(servers.farm.think.as_ref(), embedded)).fold(0.0, f64::max)
+}
+
+/// A kind of servers. What can be asked for directly is the robots' business.
+fn farm(server: &Server, found: &mut Findings<'_>) -> Farm {
+    let default = Server::default();
+    agent(&server.agent, found);
+    only_defaults!(found, "Server", server, default, [accept_lmt]);
+    found.unless(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
+    Farm {
+        name: server.agent.kind.clone().unwrap_or_else(|| "Server".to_owned()),
+        contents: kinds(&server.contents),
+        think: maybe(&server.agent.xact_think, "xact_think", found),
+        http_minors: versions(&server.agent),
+        requests_per_connection: requests_per_connection(&server.agent, found),
+        idle_timeout: server.agent.idle_pconn_tout.map(|time| nanos(time.secs())),
+        lifetime: maybe(&server.agent.xact_lifetime, "xact_lifetime", found),
+        abort_prob: server.agent.abort_prob,
+        redirects: redirects(server),
+        cookies: cookies(server, found),
+        continue_prob: server.req_body_allowed,
+        headers: headers(&server.agent.http_headers),
+    }
+}
+
+/// Without redirections the popularity model of a server means nothing.
+fn redirects(server: &Server) -> Option<Redirects> {
+    let share = server.rep_types.prob("302 Found");
+    let popularity = server.agent.pop_model.as_deref().map(popularity).unwrap_or_default();
+    (share > 0.0).then_some(Redirects { share, popularity })
+}
+
+fn cookies(server: &Server, found: &mut Findings<'_>) -> Option<Cookies> {
+    let Agent { cookie_sender, .. } = server.agent;
+    let count = maybe(&server.cookie_set_count, "cookie_set_count", found)?;
+    let size = maybe(&server.cookie_value_size, "cookie_value_size", found)?;
+    let prob = server.cookie_set_prob;
+    (prob > 0.0).then_some(Cookies { senders: cookie_sender.unwrap_or(1.0), prob, count, size })
+}

@@ -1,0 +1,761 @@
+//! Pieces of programs and what they become.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use polygraph_link::SECOND;
+use polygraph_origin::settings::{Cookies, Redirects};
+use polygraph_pgl::render::Style;
+use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
+use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
+use polygraph_traffic::files::{File, Files};
+use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
+use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
+use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
+use polygraph_traffic::request::BehaviorChange;
+use polygraph_traffic::table::{Bin, Table};
+use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Seed, Selector};
+
+use super::{Obstacle, Outside, adopt};
+use crate::offered::offered_dhr;
+use crate::test::Test;
+
+/// Files whose only entry is their own path; a trace of one URL; one host with an address.
+struct Fake;
+
+fn files(path: &str) -> Files {
+    Files(vec![File { name: path.to_owned(), bytes: b"x".to_vec() }])
+}
+
+impl Outside for Fake {
+    fn content_db(&self, path: &str) -> Result<Files, String> {
+        Ok(files(path))
+    }
+
+    fn document_root(&self, path: &str) -> Result<Files, String> {
+        Ok(files(path))
+    }
+
+    fn text_db(&self, path: &str) -> Result<Files, String> {
+        Ok(files(path))
+    }
+
+    fn trace(&self, path: &str) -> Result<Vec<String>, String> {
+        match path {
+            "gone" => Err("gone is gone".to_owned()),
+            _ => Ok(vec![format!("http://{path}/")]),
+        }
+    }
+
+    fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        match host {
+            "known.tst" => Ok(SocketAddr::from(([10, 9, 9, 9], port))),
+            _ => Err(format!("{host} has no address")),
+        }
+    }
+}
+
+/// The smallest test, followed by more statements; `R`, `S` and `C` are its robot, server and content.
+fn program(more: &str) -> String {
+    format!(
+        "Content C = {{ kind = \"c\"; size = const(13KB); cachable = 80%; }};\n\
+         Server S = {{ kind = \"s\"; contents = [ C ]; addresses = [ '10.0.1.1-2:80' ]; }};\n\
+         Robot R = {{ kind = \"r\"; origins = S.addresses; addresses = [ '10.0.0.1-3' ]; }};\n\
+         {more}\n\
+         Phase P = {{ name = \"p\"; goal.duration = 1min; }};\n\
+         schedule(P); use(S, R);\n"
+    )
+}
+
+#[track_caller]
+fn workload(text: &str) -> Workload {
+    let loader = MemoryLoader::default().with("test.pg", text);
+    let compilation = compile("test.pg", &loader, &Options::default());
+    let findings = compilation.render(Style::Plain);
+    compilation.workload.unwrap_or_else(|| panic!("{findings}\n{text}"))
+}
+
+#[track_caller]
+fn adopted(more: &str) -> Test {
+    adopt(&workload(&program(more)), "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{more}: {all:?}"))
+}
+
+#[track_caller]
+fn robot(more: &str) -> Profile {
+    (*adopted(more).robots[0]).clone()
+}
+
+#[track_caller]
+fn content(more: &str) -> Content {
+    adopted(&format!("{more} S.contents = [ C ];")).field.catalog.contents[0].clone()
+}
+
+fn socket(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn hot(law: Popularity) -> PopModel {
+    PopModel { law, hot_frac: 0.01, hot_prob: 0.1, bhr_discrimination: 0.9 }
+}
+
+fn word(prob: f64, name: &str) -> HeaderRule {
+    HeaderRule { prob, what: HeaderChoice::One { name: name.to_owned(), value: "v".to_owned() } }
+}
+
+/// Robots and contents have no equality worth having; their settings are compared as text.
+#[track_caller]
+fn same<T: std::fmt::Debug>(what: &str, got: &T, wanted: &T) {
+    assert_eq!(format!("{got:#?}"), format!("{wanted:#?}"), "{what}");
+}
+
+#[test]
+fn what_is_left_alone_has_its_default() {
+    let test = adopted("");
+    let mut plain = Profile::plain("r", 3, Load::Closed { think: None }, Default::default());
+    plain.addresses = (1..=3).map(|n| [10, 0, 0, n].into()).collect();
+    plain.origins = Selector::even(vec![0, 1]);
+    same("robot", &*test.robots[0], &plain);
+    let mut farm = polygraph_origin::settings::Farm::plain("s", vec![Kind::FIRST]);
+    farm.http_minors = Selector::only(1);
+    same("server", &test.servers[0].farm, &farm);
+    same("content", &test.field.catalog.contents[0], &Content::plain("c", Distr::Const(13.0 * 1024.0), 0.8));
+    let servers: Vec<_> =
+        test.field.servers.iter().map(|s| (&s.authority[..], &s.addresses[..], s.direct)).collect();
+    let (a, b) = (socket("10.0.1.1:80"), socket("10.0.1.2:80"));
+    assert_eq!(servers, [("10.0.1.1:80", &[a][..], 0), ("10.0.1.2:80", &[b][..], 0)]);
+    assert_eq!(test.field.direct, [Selector::only(Kind::FIRST)]);
+    let sites: Vec<_> = test.servers[0].sites.iter().map(|site| (site.listen, &site.names[..])).collect();
+    assert_eq!(sites, [(a, &["10.0.1.1:80".to_owned()][..]), (b, &["10.0.1.2:80".to_owned()][..])]);
+    assert!(test.notes.is_empty() && test.names.is_empty(), "{:?}", test.notes);
+}
+
+#[test]
+fn settings_of_robots() {
+    type Change = fn(&mut Profile);
+    let cases: &[(&str, Change)] = &[
+        ("R.req_rate = 5/sec;", |r| r.load = Load::Open { rate: 5.0 }),
+        ("R.req_rate = 0/sec;", |r| r.load = Load::Passive),
+        ("R.req_inter_arrival = unif(1sec, 3sec);", |r| {
+            r.load = Load::Gaps(Distr::Unif { min: 1.0, max: 3.0 });
+        }),
+        ("R.addresses = [ '10.0.0.1-2' ] ** 2;", |r| {
+            r.count = 4;
+            r.addresses = [1, 2, 1, 2].map(|n| [10, 0, 0, n].into()).to_vec();
+        }),
+        ("R.origins = [ '10.0.1.2:80': 25%, '10.0.1.1:80' ];", |r| {
+            r.origins = Selector::weighted([(0, 0.25), (1, 0.75)]);
+        }),
+        (
+            "R.recurrence = 50%; R.pop_model = { pop_distr = popZipf(0.5); hot_set_frac = 1%; hot_set_prob = 10%; bhr_discrimination = 90%; };",
+            |r| {
+                r.behavior.recurrence = 0.5;
+                r.behavior.popularity = hot(Popularity::Zipf { skew: 0.5 });
+            },
+        ),
+        ("R.req_types = [ \"Ims200\": 5%, \"Ims304\": 10%, \"Reload\": 5%, \"Basic\" ];", |r| {
+            r.behavior.kinds = Selector::weighted([
+                (RequestKind::Ims200, 0.05),
+                (RequestKind::Ims304, 0.1),
+                (RequestKind::Reload, 0.05),
+                (RequestKind::Basic, 0.8),
+            ]);
+        }),
+        (
+            "R.req_methods = [ \"GET\", \"POST\": 10%, \"PUT\": 10% ]; R.post_contents = [ C ]; R.put_contents = [ C ]; R.req_body_recurrence = 20%;",
+            |r| {
+                r.behavior.methods =
+                    Selector::weighted([(Method::Get, 0.8), (Method::Post, 0.1), (Method::Put, 0.1)]);
+                r.post = Selector::only(Kind::FIRST);
+                r.upload = Selector::only(Kind::FIRST);
+                r.body_recurrence = 0.2;
+            },
+        ),
+        (
+            "SingleRange A = { first_byte_pos_absolute = 1KB; last_byte_pos_relative = 0.5; }; SingleRange B = { suffix_length_absolute = 9Byte; }; \
+          MultiRange D = { range_count = const(3); range_length_relative = const(0.1); first_range_start_absolute = exp(5Byte); }; \
+          R.ranges = [ A: 50%, B: 25%, D ]; R.req_types = [ \"Range\" ];",
+            |r| {
+                r.behavior.kinds = Selector::only(RequestKind::Range);
+                r.behavior.ranges = Selector::weighted([
+                    (
+                        RangeRule::From { first: Extent::Absolute(1024), last: Some(Extent::Relative(0.5)) },
+                        0.5,
+                    ),
+                    (RangeRule::Suffix(Extent::Absolute(9)), 0.25),
+                    (
+                        RangeRule::Many {
+                            count: Distr::Const(3.0),
+                            length: DrawnExtent::Relative(Distr::Const(0.1)),
+                            first: Some(DrawnExtent::Absolute(Distr::Exp { mean: 5.0 })),
+                        },
+                        0.25,
+                    ),
+                ]);
+            },
+        ),
+        ("R.req_body_pause_prob = 30%;", |r| r.expect = Expect::Prob(0.3)),
+        ("R.req_body_pause_start = 2KB;", |r| r.expect = Expect::From(2048)),
+        ("R.http_versions = [ \"1.0\": 25%, \"1.1\" ];", |r| {
+            r.http_minor = Selector::weighted([(0, 0.25), (1, 0.75)]);
+        }),
+        (
+            "R.pconn_use_lmt = zipf(64); R.idle_pconn_tout = 15sec; R.open_conn_lmt = 4; R.wait_xact_lmt = 7;",
+            |r| {
+                r.requests_per_connection = Distr::Zipf { n: 64 };
+                r.idle_timeout = Some(15 * SECOND);
+                r.open_limit = Some(4);
+                r.wait_limit = Some(7);
+            },
+        ),
+        ("R.pipeline_depth = const(5.0); R.minimize_new_conn = 40%; note_substitutes(S.addresses);", |r| {
+            r.pipeline = Some(Distr::Const(5.0));
+            r.minimize_new_conn = 0.4;
+        }),
+        ("R.private_cache_cap = 12; R.unique_urls = true; R.embed_recur = 60%;", |r| {
+            r.private_cache = 12;
+            r.unique_urls = true;
+            r.embed_recur = 0.6;
+        }),
+        ("R.xact_lifetime = exp(10sec); R.abort_prob = 1%;", |r| {
+            r.lifetime = Some(Distr::Exp { mean: 10.0 });
+            r.abort_prob = 0.01;
+        }),
+        ("R.http_headers = [ 'X-A: v', 'X-B: v': 20%, [ 'X-C: v', 'X-D: v': 10% ]: 50% ];", |r| {
+            let group = HeaderChoice::Group(vec![word(1.0, "X-C"), word(0.1, "X-D")]);
+            r.headers = vec![word(1.0, "X-A"), word(0.2, "X-B"), HeaderRule { prob: 0.5, what: group }];
+        }),
+        (
+            "R.accept_content_encodings = [ \"gzip\", \"*;q=0\" ]; R.container_tags = [ \"<IMG SRC>\", \"<a href>\" ];",
+            |r| {
+                r.accept_encoding = Some("gzip, *;q=0".to_owned());
+                r.container_tags = ["<IMG SRC>", "<a href>"].map(str::to_owned).to_vec();
+            },
+        ),
+        (
+            "R.session = { busy_period = { duration = 1min; xactions = 5; fill_size = 1KB; }; idle_period_duration = exp(2min); };",
+            |r| {
+                r.session = Some(Session {
+                    busy_s: Some(60.0),
+                    busy_xacts: Some(5),
+                    busy_fill: Some(1024),
+                    idle: Distr::Exp { mean: 120.0 },
+                });
+            },
+        ),
+        ("R.credentials = [ \"u[1-2]:p${worker}\" ]; R.auth_error = 3%;", |r| {
+            r.credentials = vec!["u1:p0".to_owned(), "u2:p0".to_owned()];
+            r.auth_error = 0.03;
+        }),
+        ("R.cookie_sender = 50%; R.cookies_keep_lmt = const(9.0);", |r| {
+            r.cookie_sender = 0.5;
+            r.cookies_keep = Distr::Const(9.0);
+        }),
+        (
+            "R.interests = [ \"foreign\": 30%, \"public\" ]; R.foreign_trace = \"trace\"; R.raw_uri_thrower = \"*\";",
+            |r| {
+                r.foreign = 0.3;
+                r.trace = Arc::new(vec!["http://trace/".to_owned()]);
+                r.raw_uri_thrower = Some("*".to_owned());
+            },
+        ),
+        ("R.http_proxies = [ '10.5.0.1-2:3128', 'known.tst:8080' ];", |r| {
+            r.proxies = ["10.5.0.1:3128", "10.5.0.2:3128", "10.9.9.9:8080"].map(socket).to_vec();
+        }),
+        (
+            "R.dns_resolver = { servers = [ '10.6.0.1', '10.6.0.2:5353' ]; timeout = 2sec; query_type = \"AAAA\"; cache = { capacity = 10; sharing_group = \"g\"; }; };",
+            |r| {
+                r.dns = Some(Dns {
+                    servers: ["10.6.0.1:53", "10.6.0.2:5353"].map(socket).to_vec(),
+                    timeout: 2 * SECOND,
+                    v6: true,
+                    cache: 10,
+                    sharing_group: Some("g".to_owned()),
+                });
+            },
+        ),
+    ];
+    for (more, change) in cases {
+        let mut wanted = robot("");
+        change(&mut wanted);
+        same(more, &robot(more), &wanted);
+    }
+}
+
+#[test]
+fn settings_of_contents() {
+    type Change = fn(&mut Content);
+    let cases: &[(&str, Change)] = &[
+        ("C = { size = logn(9KB, 2KB); cachable = 5%; checksum = 10%; unique = 20%; };", |c| {
+            c.size = Some(Distr::Logn { mean: 9216.0, sd: 2048.0 });
+            c.cachable = 0.05;
+            c.checksum = 0.1;
+            c.unique = Some(0.2);
+        }),
+        ("C.generator = \"random_data\";", |c| c.source = Source::Data),
+        ("C = { size = undef(); content_db = \"a.cdb\"; };", |c| {
+            c.size = None;
+            c.source = Source::Database(Arc::new(files("a.cdb")));
+        }),
+        ("C.document_root = \"site\";", |c| c.source = Source::Root(Arc::new(files("site")))),
+        (
+            "C.obj_life_cycle = { length = const(2day); variance = 33%; with_lmt = 50%; expires = [ nmt + 0: 80%, now + const(1hour) ]; };",
+            |c| {
+                let rule = |base, gap| Expiry { base, gap: Distr::Const(gap) };
+                c.life = Some(LifeCycle {
+                    length: Distr::Const(172_800.0),
+                    variance: 0.33,
+                    with_lmt: 0.5,
+                    expires: Selector::weighted([
+                        (rule(ExpiryBase::Nmt, 0.0), 0.8),
+                        (rule(ExpiryBase::Now, 3600.0), 0.2),
+                    ]),
+                });
+            },
+        ),
+        ("C.obj_life_cycle = { with_lmt = 50%; };", |_| {}),
+        (
+            "Content I = { kind = \"i\"; size = const(1KB); }; Content J = I; J.kind = \"j\"; C.may_contain = [ I, J ]; C.embedded_obj_cnt = zipf(13);",
+            |c| {
+                c.embeds = Some(Embeds {
+                    kinds: Selector::even(vec![Kind(4), Kind(5)]),
+                    count: Distr::Zipf { n: 13 },
+                });
+            },
+        ),
+        (
+            "C.mime = { type = \"text/html\"; extensions = [ \".html\": 60%, \".htm\" ]; prefixes = [ \"p/\" ]; };",
+            |c| {
+                c.mime_type = Some("text/html".to_owned());
+                c.extensions = Selector::weighted([(".html".to_owned(), 0.6), (".htm".to_owned(), 0.4)]);
+                c.prefixes = Selector::only("p/".to_owned());
+            },
+        ),
+        ("C.encodings = [ \"identity\", \"gzip\" ];", |c| {
+            c.encodings = Encodings { identity: true, gzip: true }
+        }),
+        ("C.encodings = [ \"gzip\" ];", |c| c.encodings = Encodings { identity: false, gzip: true }),
+        ("C = { infect_prob = 10%; inject_db = \"t\"; inject_gap = exp(1KB); };", |c| {
+            let what = Injected::Texts { texts: Arc::new(files("t")), gap: Distr::Exp { mean: 1024.0 } };
+            c.injection = Some(Injection { prob: 0.1, what });
+        }),
+        ("C = { infect_prob = 10%; inject_object = \"request_uri\"; };", |c| {
+            c.injection = Some(Injection { prob: 0.1, what: Injected::RequestUri });
+        }),
+        ("C.mime_headers = [ 'X-A: v' ];", |c| c.headers = vec![word(1.0, "X-A")]),
+        (
+            "C.client_behavior = { recurrence = 10%; req_types = [ \"Reload\" ]; req_methods = [ \"GET\" ]; pop_model = { pop_distr = popUnif(); }; };",
+            |c| {
+                c.behavior = Some(BehaviorChange {
+                    recurrence: Some(0.1),
+                    popularity: Some(PopModel::default()),
+                    kinds: Selector::only(RequestKind::Reload),
+                    methods: Selector::only(Method::Get),
+                    ranges: Selector::default(),
+                });
+            },
+        ),
+    ];
+    for (more, change) in cases {
+        let mut wanted = content("");
+        change(&mut wanted);
+        same(more, &content(more), &wanted);
+    }
+}
+
+#[test]
+fn settings_of_servers() {
+    type Change = fn(&mut polygraph_origin::settings::Farm);
+    let cases: &[(&str, Change)] = &[
+        ("S.xact_think = norm(3sec, 1.5sec); S.xact_lifetime = const(9sec);", |s| {
+            s.think = Some(Distr::Norm { mean: 3.0, sd: 1.5 });
+            s.lifetime = Some(Distr::Const(9.0));
+        }),
+        ("S.http_versions = [ \"1.0\" ];", |s| s.http_minors = Selector::only(0)),
+        ("S.pconn_use_lmt = zipf(16); S.idle_pconn_tout = 15sec; S.abort_prob = 0.1%;", |s| {
+            s.requests_per_connection = Distr::Zipf { n: 16 };
+            s.idle_timeout = Some(15 * SECOND);
+            s.abort_prob = 0.001;
+        }),
+        (
+            "S.rep_types = [ \"302 Found\": 10%, \"Basic\" ]; S.pop_model = { pop_distr = popZipf(1); };",
+            |s| {
+                s.redirects = Some(Redirects {
+                    share: 0.1,
+                    popularity: PopModel::plain(Popularity::Zipf { skew: 1.0 }),
+                });
+            },
+        ),
+        (
+            "S = { cookie_set_prob = 40%; cookie_set_count = unif(1.0, 3.0); cookie_value_size = const(9Byte); cookie_sender = 50%; };",
+            |s| {
+                s.cookies = Some(Cookies {
+                    senders: 0.5,
+                    prob: 0.4,
+                    count: Distr::Unif { min: 1.0, max: 3.0 },
+                    size: Distr::Const(9.0),
+                });
+            },
+        ),
+        ("S.req_body_allowed = 70%; S.http_headers = [ 'X-A: v': 30% ];", |s| {
+            s.continue_prob = 0.7;
+            s.headers = vec![word(0.3, "X-A")];
+        }),
+        ("Content D = C; D.kind = \"d\"; S.contents = [ C: 10%, D ];", |s| {
+            s.contents = Selector::weighted([(Kind(3), 0.1), (Kind(4), 0.9)]);
+        }),
+    ];
+    for (more, change) in cases {
+        let mut wanted = adopted("").servers[0].farm.clone();
+        change(&mut wanted);
+        same(more, &adopted(more).servers[0].farm, &wanted);
+    }
+}
+
+/// Names that robots see: what stands in URLs, where they connect to, what they can ask for (number, kinds, shares).
+#[test]
+fn visible_servers() {
+    let other = "Content D = C; D.kind = \"d\"; Server T = S; T = { contents = [ D ]; addresses = [ '10.0.2.1:80' ]; };";
+    // More of the program, and authority, addresses and kinds of each visible server.
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [(u8, f64)]);
+    let one = &[(3, 1.0)][..];
+    let cases: &[(String, &[Row<'_>])] = &[
+        // One name for all addresses, and no resolver: any of them.
+        (
+            "AddrMap M = { names = [ 'w.tst:80' ]; addresses = S.addresses; }; use(M); R.origins = M.names;".into(),
+            &[("w.tst:80", &["10.0.1.1:80", "10.0.1.2:80"], one)],
+        ),
+        // A name for each address, in turn; without ports URLs have that of HTTP.
+        (
+            "AddrMap M = { names = [ 'w[1-3].tst' ]; addresses = S.addresses; }; use(M); R.origins = M.names;".into(),
+            &[
+                ("w1.tst:80", &["10.0.1.1:80"], one),
+                ("w2.tst:80", &["10.0.1.2:80"], one),
+                ("w3.tst:80", &["10.0.1.1:80"], one),
+            ],
+        ),
+        // Names to be looked up.
+        (
+            "AddrMap M = { names = [ 'w.tst:80' ]; addresses = S.addresses; }; use(M); R.origins = M.names; \
+             R.dns_resolver = { servers = [ '10.6.0.1' ]; timeout = 1sec; };"
+                .into(),
+            &[("w.tst:80", &[], one)],
+        ),
+        // A device that has an address of its own and poses as the servers.
+        (
+            "AddrMap M = { names = [ '10.3.0.1:8080' ]; addresses = S.addresses; }; use(M); R.origins = M.names;"
+                .into(),
+            &[("10.3.0.1:8080", &["10.3.0.1:8080"], one)],
+        ),
+        // Different servers behind one name: what can be asked for is the mix.
+        (
+            format!(
+                "{other} use(T); AddrMap M = {{ names = [ 'w.tst:80' ]; addresses = [ S.addresses, T.addresses ]; }}; \
+                 use(M); R.origins = M.names;"
+            ),
+            &[(
+                "w.tst:80",
+                &["10.0.1.1:80", "10.0.1.2:80", "10.0.2.1:80"],
+                // The server that is used first has the first content.
+                &[(3, 1.0 / 3.0), (4, 2.0 / 3.0)],
+            )],
+        ),
+        // Different servers, each with its contents; only those that are asked for are listed.
+        (
+            format!("{other} use(T); R.origins = [ T.addresses, '10.0.1.2:80' ];"),
+            &[("10.0.2.1:80", &["10.0.2.1:80"], one), ("10.0.1.2:80", &["10.0.1.2:80"], &[(4, 1.0)])],
+        ),
+        // What is not asked for directly.
+        (
+            "Content I = { kind = \"i\"; size = const(1KB); }; C.may_contain = [ I ]; C.embedded_obj_cnt = const(2); \
+             Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 15%, I: 65%, O ]; \
+             S.direct_access = [ C, O ]; R.origins = [ '10.0.1.1:80' ];"
+                .into(),
+            &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 15.0 / 35.0), (5, 20.0 / 35.0)])],
+        ),
+    ];
+    for (more, wanted) in cases {
+        let test = adopted(more);
+        let got: Vec<_> = test
+            .field
+            .servers
+            .iter()
+            .map(|server| {
+                let direct = &test.field.direct[server.direct];
+                let shares =
+                    direct.items().iter().enumerate().map(|(at, kind)| (kind.0, direct.probability(at)));
+                (server.authority.as_str(), server.addresses.clone(), shares.collect::<Vec<_>>())
+            })
+            .collect();
+        assert_eq!(got.len(), wanted.len(), "{more}: {got:?}");
+        for (got, (authority, addresses, shares)) in got.iter().zip(*wanted) {
+            assert_eq!(got.0, *authority, "{more}");
+            assert_eq!(got.1, addresses.iter().map(|text| socket(text)).collect::<Vec<_>>(), "{more}");
+            assert_eq!(got.2.len(), shares.len(), "{more}: {:?}", got.2);
+            for (a, b) in got.2.iter().zip(*shares) {
+                assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-9, "{more}: {:?}", got.2);
+            }
+        }
+    }
+}
+
+#[test]
+fn servers_know_their_names() {
+    let test = adopted(
+        "AddrMap M = { names = [ 'a.tst:80', 'b.tst:8080' ]; addresses = [ '10.0.1.1:80' ]; }; use(M); \
+         R.origins = [ M.names, '10.0.1.2:80' ];",
+    );
+    let names: Vec<_> = test.servers[0].sites.iter().map(|site| site.names.join(" ")).collect();
+    assert_eq!(names, ["a.tst:80 b.tst:8080", "10.0.1.2:80"]);
+    let ip = |n| std::net::IpAddr::from([10, 0, 1, n]);
+    assert_eq!(test.names, [("a.tst".to_owned(), vec![ip(1)]), ("b.tst".to_owned(), vec![ip(1)])]);
+}
+
+#[test]
+fn a_device_takes_the_place_of_servers() {
+    let mut test = adopted("R.dns_resolver = { servers = [ '10.6.0.1' ]; timeout = 1sec; };");
+    let device = socket("10.3.0.1:8080");
+    test.through_surrogate(device);
+    assert!(test.field.servers.iter().all(|server| server.addresses == [device]));
+    assert!(test.robots[0].dns.is_none() && test.robots[0].proxies.is_empty());
+    test.through_proxies(&[device]);
+    assert_eq!(test.robots[0].proxies, [device]);
+}
+
+#[test]
+fn the_slowest_servers_decide_when_objects_are_asked_for_again() {
+    let think = "S.xact_think = const(2sec);";
+    let images = "Content I = C; I.kind = \"i\"; C.may_contain = [ I ]; C.embedded_obj_cnt = const(2); S.contents = [ C, I ];";
+    for (more, settle) in [
+        (String::new(), 0.25),
+        (think.to_owned(), 2.25),
+        (
+            format!(
+                "{think} Server T = S; T = {{ addresses = [ '10.0.2.1:80' ]; xact_think = const(3sec); }}; use(T);"
+            ),
+            3.25,
+        ),
+        (format!("{think} {images}"), 2.25),
+        (format!("{think} {images} R.embed_recur = 10%;"), 4.25),
+    ] {
+        assert_eq!(adopted(&more).field.settle, settle, "{more}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_named() {
+    let cases = [
+        ("SslWrap W = { ciphers = [ \"ALL\" ]; }; S.ssl_wraps = [ W ];", "`ssl_wraps`"),
+        ("R.socket.nagle = true;", "`socket`"),
+        ("R.custom_stats_scope = [ \"all\" ];", "`custom_stats_scope`"),
+        ("R.socks_proxies = [ '10.0.0.9:1080' ];", "`socks_proxies`"),
+        ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
+        ("R.passive_ftp = 50%;", "`passive_ftp`"),
+        ("R.spnego_auth_ratio = 50%;", "`spnego_auth_ratio`"),
+        ("R.acl.allow = url =~/x/;", "`acl`"),
+        (
+            "KerberosWrap K = { realm = \"r\"; servers = [ '10.0.0.9:88' ]; timeout = 1sec; }; R.kerberos_wrap = K;",
+            "`kerberos_wrap`",
+        ),
+        ("R.credentials = [ \"${target_ip}:p\" ];", "${target_ip}"),
+        ("S.protocol = [ \"FTP\" ];", "FTP"),
+        ("S.accept_lmt = 5;", "`accept_lmt`"),
+        (
+            "MembershipMap M = { group_space = [ \"g\" ]; member_space = [ \"m\" ]; groups_per_member = const(1); }; use(M);",
+            "MembershipMap",
+        ),
+        (
+            "AddrMap M = { names = dynamize([ 'w.tst:80' ], 10%); addresses = S.addresses; }; use(M); R.origins = M.names;",
+            "dynamic names",
+        ),
+        ("S.xact_think = seq(1sec);", "seq()"),
+        (
+            "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
+            "`heartbeat_notif_rate`",
+        ),
+        (
+            "Phase Q = { goal.duration = 1min; rptmstat = { sample_dur = 1sec; load_delta = 1%; rptm_max = 1sec; }; }; schedule(Q);",
+            "`rptmstat`",
+        ),
+        ("Phase Q = { goal.duration = 1min; script = { print(1); }; }; schedule(Q);", "`script`"),
+        (
+            "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
+            "Proxy",
+        ),
+    ];
+    for (more, words) in cases {
+        let workload = workload(&program(more));
+        let all = adopt(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+        let named = |obstacle: &Obstacle| {
+            matches!(obstacle, Obstacle::Unsupported(_)) && obstacle.to_string().contains(words)
+        };
+        assert!(all.iter().any(named), "{more}: {all:?}");
+        assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
+    }
+}
+
+#[test]
+fn distributions() {
+    let bin = |min, max, weight| Bin { min, max, weight };
+    let table = Table::new([bin(1024.0, None, 1.0), bin(2048.0, Some(4096.0), 3.0)]).unwrap();
+    for (size, wanted) in [
+        ("const(1KB)", Distr::Const(1024.0)),
+        ("unif(1KB, 2KB)", Distr::Unif { min: 1024.0, max: 2048.0 }),
+        ("exp(1KB)", Distr::Exp { mean: 1024.0 }),
+        ("norm(2KB, 1KB)", Distr::Norm { mean: 2048.0, sd: 1024.0 }),
+        ("logn(2KB, 1KB)", Distr::Logn { mean: 2048.0, sd: 1024.0 }),
+        ("seq(1KB)", Distr::Ascending { first: 1024.0 }),
+        ("table(\"sizes\")", Distr::Table(table)),
+    ] {
+        let sizes = "size_distr sizes = {\n1024 1\n2048:4096 3\n}\n";
+        let text = program(&format!("C.size = {size}; S.contents = [ C ];"));
+        let loader = MemoryLoader::default().with("test.pg", text).with("sizes", sizes);
+        let compilation = compile("test.pg", &loader, &Options::default());
+        let workload =
+            compilation.workload.unwrap_or_else(|| panic!("{size}: {:?}", compilation.diagnostics));
+        let test = adopt(&workload, "test", Seed(1), &Fake).unwrap();
+        assert_eq!(test.field.catalog.contents[0].size, Some(wanted), "{size}");
+    }
+}
+
+#[test]
+fn what_is_missing_outside_is_named() {
+    for (more, words) in [
+        ("R.interests = [ \"foreign\" ]; R.foreign_trace = \"gone\";", "gone is gone"),
+        ("R.http_proxies = [ 'nobody.tst:3128' ];", "nobody.tst has no address"),
+    ] {
+        let all = adopt(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        assert_eq!(all, [Obstacle::Missing(words.to_owned())], "{more}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_on_the_wire_is_noted() {
+    for (more, words) in [
+        ("Proxy X = { addresses = [ '10.0.0.9:80' ]; }; use(X);", "stands in for the Proxy"),
+        ("StatsSample T = { name = \"t\"; start = 1sec; capacity = 10; }; schedule(T);", "samples"),
+        ("NetPipe N = { addresses = S.addresses; packet_loss = 1%; }; use(N);", "NetPipe"),
+        ("Bench B; B.client_side.hosts = [ '10.0.9.1-2' ]; use(B);", "2 client machines"),
+    ] {
+        let notes = adopted(more).notes;
+        assert!(notes.len() == 1 && notes[0].contains(words), "{more}: {notes:?}");
+    }
+}
+
+#[test]
+fn offered_hit_ratios() {
+    let repeat = "R.recurrence = 50%; R.pop_model.pop_distr = popUnif();";
+    let page = "Content I = C; I = { kind = \"i\"; cachable = 40%; }; C = { may_contain = [ I ]; embedded_obj_cnt = const(3); }; \
+                S.contents = [ C, I ]; S.direct_access = [ C ];";
+    let cases = [
+        (repeat.to_owned(), Some(0.5 * 0.8)),
+        // One page and three images.
+        (format!("{repeat} {page} R.embed_recur = 100%;"), Some(0.5 * (0.8 + 3.0 * 0.4) / 4.0)),
+        (format!("{repeat} {page}"), Some(0.5 * 0.8)),
+        (format!("{repeat} C.client_behavior.recurrence = 10%; S.contents = [ C ];"), Some(0.1 * 0.8)),
+        // Two kinds of robots, weighted by their rates.
+        (
+            format!(
+                "{repeat} R.req_rate = 1/sec; Robot Q = R; Q = {{ recurrence = 0.0; req_rate = 3/sec; }}; use(Q);"
+            ),
+            Some(0.25 * 0.5 * 0.8),
+        ),
+        (format!("{repeat} Robot Q = R; Q.recurrence = 0.0; use(Q);"), None),
+        (format!("{repeat} R.private_cache_cap = 5;"), None),
+        (
+            format!(
+                "{repeat} Phase Q = {{ goal.duration = 1min; recur_factor_beg = 50%; primary = true; }}; schedule(Q);"
+            ),
+            Some(0.5 * 0.5 * 0.8),
+        ),
+        (
+            format!(
+                "{repeat} Phase Q = {{ goal.duration = 1min; recur_factor_end = 50%; primary = true; }}; schedule(Q);"
+            ),
+            None,
+        ),
+    ];
+    for (more, wanted) in cases {
+        let got = offered_dhr(&adopted(&more));
+        let same = match (got, wanted) {
+            (Some(got), Some(wanted)) => (got - wanted).abs() < 1e-9,
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(same, "{more}: {got:?}, not {wanted:?}");
+    }
+}
+
+/// What each standard workload needs on one machine, as `docs/workloads.md` tells it.
+fn standard() -> Vec<(String, Vec<(String, String)>)> {
+    let text =
+        std::fs::read_to_string(format!("{}/../../docs/workloads.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mut all = Vec::new();
+    for command in text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()) {
+        let command = command.replace("\\\n", " ");
+        let words = words(&command);
+        let after = |option: &str| {
+            let places = words.iter().enumerate().filter(move |(_, word)| *word == option);
+            places.map(|(at, _)| words[at + 1].clone()).collect::<Vec<_>>()
+        };
+        let Some(file) = after("--config").pop() else { continue };
+        let settings = after("--set");
+        let split = |text: &String| {
+            let (name, value) = text.split_once('=').unwrap();
+            (name.to_owned(), value.to_owned())
+        };
+        all.push((file, settings.iter().map(split).collect()));
+    }
+    all
+}
+
+/// Splits a command line at blanks outside double quotes.
+fn words(command: &str) -> Vec<String> {
+    let mut quoted = false;
+    let mut all = vec![String::new()];
+    for c in command.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            c if c.is_whitespace() && !quoted => all.push(String::new()),
+            c => all.last_mut().unwrap().push(c),
+        }
+    }
+    all.retain(|word| !word.is_empty());
+    all
+}
+
+#[test]
+fn the_standard_workloads_can_be_run_on_one_machine() {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let all = standard();
+    for (file, settings) in &all {
+        let path = directory.join(file);
+        let options = Options { settings: settings.clone(), ..Options::default() };
+        let compilation = compile(path.to_str().unwrap(), &DiskLoader, &options);
+        assert_eq!(compilation.render(Style::Plain), "", "{file}");
+        let workload = compilation.workload.unwrap();
+        let test = adopt(&workload, file, Seed(1), &Fake).unwrap_or_else(|all| panic!("{file}: {all:?}"));
+        assert!(test.robot_count() > 0 && !test.field.servers.is_empty(), "{file}");
+        let mut machine = test.servers.iter().flat_map(|servers| &servers.sites).map(|site| site.listen.ip());
+        assert!(machine.all(|ip| ip.is_loopback()), "{file}");
+        assert!(test.robots.iter().flat_map(|robot| &robot.addresses).all(|ip| ip.is_loopback()), "{file}");
+        assert!(
+            test.field.servers.iter().flat_map(|s| &s.addresses).all(|addr| addr.ip().is_loopback()),
+            "{file}"
+        );
+        let dhr = offered_dhr(&test).unwrap_or_else(|| panic!("{file} offers an unknown hit ratio"));
+        assert!((0.03..0.95).contains(&dhr), "{file}: {dhr}");
+    }
+    // All of `workloads/` but the one that needs phase scripts.
+    let mut files: Vec<_> = std::fs::read_dir(directory.join("workloads"))
+        .unwrap()
+        .map(|entry| format!("workloads/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|name| name.ends_with(".pg") && name != "workloads/rptmstat.pg")
+        .collect();
+    files.sort();
+    let mut told: Vec<_> = all.into_iter().map(|(file, _)| file).collect();
+    told.sort();
+    told.dedup();
+    assert_eq!(told, files);
+}

@@ -1,0 +1,138 @@
+//! The factors of a phase: how much of the configured behaviour is in force, from its beginning to its end.
+
+use serde::{Deserialize, Serialize};
+
+/// A factor at both ends of a phase; in between it changes linearly along the phase's goal.
+///
+/// The original lifts rising ramps and lowers falling ones by a square root term, so that robots with a rate of
+/// nothing wake up again (reference: models.md, section 17.3). Ramps here are plain lines: robots thin out a
+/// stream that flows at the full rate, which cannot get stuck at zero while time goes by. Only a ramp along a
+/// count has to begin a little above zero, or nothing would ever be counted; the engine sees to that.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// At the beginning (0..1).
+    pub beg: f64,
+    /// At the end (0..1).
+    pub end: f64,
+}
+
+impl Factor {
+    /// All of it, all the time.
+    pub const ONE: Factor = Factor { beg: 1.0, end: 1.0 };
+
+    /// A factor that does not change.
+    pub const fn flat(value: f64) -> Factor {
+        Factor { beg: value, end: value }
+    }
+
+    /// The factor of the next phase: a beginning that is not given takes its value from the end of this one, an
+    /// end that is not given from the beginning.
+    #[must_use]
+    pub fn next(self, beg: Option<f64>, end: Option<f64>) -> Factor {
+        let beg = beg.unwrap_or(self.end);
+        Factor { beg, end: end.unwrap_or(beg) }
+    }
+
+    /// True if it does not change.
+    pub fn is_flat(&self) -> bool {
+        self.beg == self.end
+    }
+
+    /// The value when the share `progress` (0 to 1, beyond is cut off) of the phase's goal is reached.
+    pub fn at(&self, progress: f64) -> f64 {
+        self.beg + (self.end - self.beg) * progress.clamp(0.0, 1.0)
+    }
+}
+
+/// The four factors of a phase (reference: models.md, section 17.1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Factors {
+    /// Share of robots that are active.
+    pub populus: Factor,
+    /// Share of its request rate that each robot launches.
+    pub load: Factor,
+    /// Multiplier of recurrence.
+    pub recur: Factor,
+    /// Probability that a request's kind and method are drawn from `req_types` and `req_methods`.
+    pub special_msg: Factor,
+}
+
+impl Factors {
+    /// Everything as configured.
+    pub const ONE: Factors =
+        Factors { populus: Factor::ONE, load: Factor::ONE, recur: Factor::ONE, special_msg: Factor::ONE };
+
+    /// True if none of them changes.
+    pub fn are_flat(&self) -> bool {
+        [self.populus, self.load, self.recur, self.special_msg].iter().all(Factor::is_flat)
+    }
+
+    /// Share of the full request rate that the phase launches on average: the mean of the product of two lines.
+    pub fn mean_load(&self) -> f64 {
+        let (a, b) = (self.populus, self.load);
+        (a.beg * b.beg + a.end * b.end) / 3.0 + (a.beg * b.end + a.end * b.beg) / 6.0
+    }
+}
+
+impl Default for Factors {
+    fn default() -> Factors {
+        Factors::ONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_given_is_inherited() {
+        // (beg, end) as given in phases in a row, and what becomes of them.
+        let rows = [
+            ((None, None), (1.0, 1.0)),
+            ((Some(0.0), Some(0.5)), (0.0, 0.5)),
+            ((None, None), (0.5, 0.5)),
+            ((None, Some(1.0)), (0.5, 1.0)),
+            ((Some(0.2), None), (0.2, 0.2)),
+            ((None, Some(0.0)), (0.2, 0.0)),
+            ((None, None), (0.0, 0.0)),
+        ];
+        let mut factor = Factor::ONE;
+        for ((beg, end), (resolved_beg, resolved_end)) in rows {
+            factor = factor.next(beg, end);
+            assert_eq!(factor, Factor { beg: resolved_beg, end: resolved_end }, "{beg:?} {end:?}");
+        }
+    }
+
+    #[test]
+    fn ramps_are_lines_within_their_ends() {
+        let rising = Factor { beg: 0.0, end: 0.5 };
+        let falling = Factor { beg: 1.0, end: 0.2 };
+        for (factor, progress, value) in [
+            (rising, -1.0, 0.0),
+            (rising, 0.0, 0.0),
+            (rising, 0.5, 0.25),
+            (rising, 1.0, 0.5),
+            (rising, 7.0, 0.5),
+            (falling, 0.25, 0.8),
+            (falling, 1.0, 0.2),
+            (Factor::flat(0.3), 0.7, 0.3),
+        ] {
+            assert!((factor.at(progress) - value).abs() < 1e-12, "{factor:?} at {progress}");
+        }
+    }
+
+    #[test]
+    fn the_mean_load_is_that_of_both_factors_together() {
+        let factors = |populus: Factor, load: Factor| Factors { populus, load, ..Factors::ONE };
+        let (ramp, half) = (Factor { beg: 0.0, end: 1.0 }, Factor::flat(0.5));
+        for (factors, mean) in [
+            (factors(Factor::ONE, Factor::ONE), 1.0),
+            (factors(half, half), 0.25),
+            (factors(ramp, half), 0.25),
+            (factors(ramp, ramp), 1.0 / 3.0),
+            (factors(ramp, Factor { beg: 1.0, end: 0.0 }), 1.0 / 6.0),
+        ] {
+            assert!((factors.mean_load() - mean).abs() < 1e-12, "{factors:?}: {}", factors.mean_load());
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Was what the device delivered right? Findings by class of error, with evidence of both sides.
+
+use std::fmt::Write as _;
+
+use polygraph_stats::error::Nature;
+use polygraph_stats::{ErrorKind, Side, Verified};
+use serde_json::{Value, json};
+
+use crate::fold::{RunFacts, Sample, SideFacts};
+use crate::text::{bytes, number};
+
+/// Whether a class of errors is about the correctness of replies: wrong content, rules of caching, and faults of
+/// messages that leave a user with something else than the object.
+pub fn concerns(kind: ErrorKind) -> bool {
+    use ErrorKind as K;
+    match kind.nature() {
+        Nature::Content | Nature::Caching => true,
+        Nature::Message => matches!(
+            kind,
+            K::Misdirected
+                | K::BodyShort
+                | K::BodyLong
+                | K::UnexpectedRange
+                | K::BadRange
+                | K::BadInstanceLength
+                | K::TooMuchRange
+                | K::ForeignLink
+                | K::ForeignTag
+                | K::TagValueExpected
+                | K::TagValueOpen
+                | K::TagEmpty
+                | K::TagNameless
+                | K::BadTagUrl
+        ),
+        Nature::Access => matches!(kind, K::ProxyAuthIgnored | K::OriginAuthIgnored),
+        Nature::Slow | Nature::Bench => false,
+    }
+}
+
+/// A class of errors that occurred on one side.
+#[derive(Clone, Debug)]
+pub struct Finding<'a> {
+    /// The class.
+    pub kind: ErrorKind,
+    /// The side that counted it.
+    pub side: Side,
+    /// How often.
+    pub count: u64,
+    /// Share of the transactions of that side (0 to 1).
+    pub share: f64,
+    /// The first examples.
+    pub samples: Vec<&'a Sample>,
+}
+
+/// What is known about the correctness of replies, over the whole run.
+#[derive(Clone, Debug)]
+pub struct Correctness<'a> {
+    /// The worst first: wrong content, then by count.
+    pub findings: Vec<Finding<'a>>,
+    /// What the robots compared.
+    pub verified: Verified,
+}
+
+/// Collects the findings of a run.
+pub fn of_run(facts: &RunFacts) -> Correctness<'_> {
+    let mut findings: Vec<_> = facts.sides().flat_map(of_side).collect();
+    findings
+        .sort_by_key(|finding| (finding.kind.nature() != Nature::Content, std::cmp::Reverse(finding.count)));
+    let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
+    Correctness { findings, verified: total.map(|total| total.block.verified).unwrap_or_default() }
+}
+
+fn of_side(side: &SideFacts) -> Vec<Finding<'_>> {
+    let Some(total) = &side.total else { return Vec::new() };
+    let ended = total.ended_count().max(1) as f64;
+    let finding = |(kind, count): (ErrorKind, u64)| Finding {
+        kind,
+        side: side.side,
+        count,
+        share: count as f64 / ended,
+        samples: side.samples.iter().filter(|sample| sample.kind == kind).collect(),
+    };
+    total.block.errors.iter().filter(|(kind, _)| concerns(*kind)).map(finding).collect()
+}
+
+impl Correctness<'_> {
+    /// The result in a sentence or two.
+    pub fn conclusion(&self) -> String {
+        let checked = self.checked();
+        if self.findings.is_empty() {
+            return match self.verified.replies {
+                0 => "No correctness error was seen, but no reply was verified either.".to_owned(),
+                _ => format!("No correctness error in {checked}."),
+            };
+        }
+        let wrong: u64 = self.findings.iter().map(|finding| finding.count).sum();
+        let mut text = format!("{} correctness error{}", number(Some(wrong as f64), 0), plural(wrong));
+        if self.verified.replies > 0 {
+            let _ = write!(text, "; the robots checked {checked}");
+        }
+        text + "."
+    }
+
+    fn checked(&self) -> String {
+        let Verified { replies, bytes: volume, digests } = self.verified;
+        let count = |n: u64| number(Some(n as f64), 0);
+        let mut details = Vec::new();
+        if volume > 0 {
+            details.push(format!("{} compared", bytes(Some(volume as f64))));
+        }
+        if digests > 0 {
+            details.push(format!("{} digest{} checked", count(digests), plural(digests)));
+        }
+        let replies = format!("{} verified repl{}", count(replies), if replies == 1 { "y" } else { "ies" });
+        if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) }
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let sample = |sample: &&Sample| {
+            let facts: Vec<_> = sample.facts.iter().map(|(name, value)| json!([name, value])).collect();
+            json!({ "at": sample.at_s, "detail": sample.detail, "facts": facts })
+        };
+        let finding = |finding: &Finding<'_>| {
+            json!({
+                "number": finding.kind.number(),
+                "name": finding.kind.name(),
+                "text": finding.kind.text(),
+                "meaning": finding.kind.hint(),
+                "side": finding.side.name(),
+                "count": finding.count,
+                "share": finding.share,
+                "examples": finding.samples.iter().map(sample).collect::<Vec<_>>(),
+            })
+        };
+        let Verified { replies, bytes, digests } = self.verified;
+        json!({
+            "conclusion": self.conclusion(),
+            "verified": { "replies": replies, "bytes": bytes, "digests": digests },
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn plural(n: u64) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::fold;
+    use crate::testlog::Run;
+
+    #[test]
+    fn a_clean_run_says_what_was_compared() {
+        let facts = fold(&Run::default().logs()).unwrap();
+        let found = of_run(&facts);
+        assert!(found.findings.is_empty());
+        let total = &facts.client.as_ref().unwrap().total.as_ref().unwrap();
+        let replies = number(Some(total.block.ok_count() as f64), 0);
+        let text = found.conclusion();
+        assert!(text.starts_with(&format!("No correctness error in {replies} verified replies (")), "{text}");
+        assert!(text.contains(" MB compared, "), "{text}");
+    }
+
+    #[test]
+    fn nothing_verified_is_not_called_clean() {
+        let run = Run { verify: false, ..Run::default() };
+        let text = of_run(&fold(&run.logs()).unwrap()).conclusion();
+        assert_eq!(text, "No correctness error was seen, but no reply was verified either.");
+    }
+
+    #[test]
+    fn wrong_content_comes_first_with_its_evidence() {
+        let run = Run {
+            error: Some((20, ErrorKind::Stale)),
+            second_error: Some((301, ErrorKind::PrivateLeak)),
+            ..Run::default()
+        };
+        let facts = fold(&[run.client()]).unwrap();
+        let found = of_run(&facts);
+        let kinds: Vec<_> = found.findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [ErrorKind::PrivateLeak, ErrorKind::Stale]);
+        let sample = found.findings[0].samples[0];
+        assert!(sample.facts.iter().any(|(name, _)| name == "expected"), "{sample:?}");
+        let json = found.json();
+        assert_eq!(json["findings"][0]["name"], "private_leak");
+        assert!(json["findings"][0]["examples"][0]["facts"].as_array().is_some_and(|facts| facts.len() > 3));
+    }
+
+    #[test]
+    fn slow_answers_and_the_benchs_own_faults_are_no_question_of_correctness() {
+        for kind in [ErrorKind::Timeout, ErrorKind::NoPort, ErrorKind::BadStatus, ErrorKind::ClockSkew] {
+            assert!(!concerns(kind), "{kind:?}");
+        }
+        for kind in [ErrorKind::WrongObject, ErrorKind::Stale, ErrorKind::BodyShort, ErrorKind::UncachableHit]
+        {
+            assert!(concerns(kind), "{kind:?}");
+        }
+    }
+}

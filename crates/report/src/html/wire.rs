@@ -1,0 +1,279 @@
+//! Tables of what is on the wire beside plain requests; each is left out if there was nothing of its kind.
+
+use polygraph_stats::{Class, CloseKind};
+
+use super::tables::{Table, caption, columns, row};
+use crate::correctness::Correctness;
+use crate::figures::{SPECIAL, value};
+use crate::fold::RunFacts;
+use crate::misses::Story;
+use crate::scope::Scope;
+use crate::text::{UNDEFINED, bytes, ms, number};
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
+}
+
+/// A part of a whole in percent; a dash if there is no whole.
+fn share(part: f64, whole: f64) -> String {
+    percent((whole > 0.0).then(|| 100.0 * part / whole))
+}
+
+/// Plain requests and all others.
+pub fn requests(facts: &RunFacts) -> Option<Table> {
+    let scope = &facts.headline.as_ref()?.scope;
+    let all = scope.block.ok_count() as f64;
+    if scope.block.count_of(&Class::BASIC) == scope.block.ok_count() {
+        return None;
+    }
+    let kinds = std::iter::once(("basic", "plain requests", &Class::BASIC[..]))
+        .chain(SPECIAL.into_iter().filter(|(name, _, _)| *name != "ims"));
+    let rows =
+        kinds.filter(|(_, _, classes)| scope.block.count_of(classes) > 0).map(|(name, text, classes)| {
+            let figure = |leaf: &str| value(&format!("{name}.{leaf}"), scope);
+            let count = scope.block.count_of(classes) as f64;
+            row(
+                text,
+                [
+                    number(Some(count), 0),
+                    share(count, all),
+                    share(scope.block.bytes_of(classes), scope.block.ok_bytes()),
+                    ms(figure("rptm.mean")),
+                    ms(figure("rptm.p95")),
+                    bytes(figure("size.mean")),
+                ],
+            )
+        });
+    Some(Table {
+        caption: caption("Requests", facts),
+        head: columns(&["", "count", "of all", "of all bytes", "mean response time", "p95", "mean reply"]),
+        rows: rows.collect(),
+    })
+}
+
+/// Kinds of content.
+pub fn contents(facts: &RunFacts) -> Option<Table> {
+    let scope = &facts.headline.as_ref()?.scope;
+    let names = &facts.main_side().header().contents;
+    let all = scope.block.ok_count() as f64;
+    let hits = facts.client.is_some();
+    let rows: Vec<_> = scope
+        .block
+        .kinds
+        .iter()
+        .enumerate()
+        .filter(|(_, kind)| kind.all.count > 0)
+        .map(|(n, kind)| {
+            let name = names.get(n).cloned().unwrap_or_else(|| format!("kind {n}"));
+            let count = kind.all.count as f64;
+            let mut cells = vec![
+                number(Some(count), 0),
+                share(count, all),
+                bytes(Some(kind.all.bytes as f64 / count)),
+                ms(Some(kind.rptm_us as f64 * 1e-3 / count)),
+            ];
+            if hits {
+                let (of, volume) = (kind.basic.count as f64, kind.basic.bytes as f64);
+                cells.extend([
+                    share(kind.offered_hits.count as f64, of),
+                    share(kind.hits.count as f64, of),
+                    share(kind.offered_hits.bytes as f64, volume),
+                    share(kind.hits.bytes as f64, volume),
+                ]);
+            }
+            row(&name, cells)
+        })
+        .collect();
+    let mut head = columns(&["content", "replies", "of all", "mean size", "mean response time"]);
+    if hits {
+        head.extend(columns(&["DHR offered", "measured", "BHR offered", "measured"]));
+    }
+    (!rows.is_empty()).then(|| Table { caption: caption("Kinds of content", facts), head, rows })
+}
+
+/// Pages with their embedded objects.
+pub fn pages(facts: &RunFacts) -> Option<Table> {
+    let scope = &facts.headline.as_ref()?.scope;
+    let block = &scope.block;
+    if block.pages.parts.count() == 0 && block.embedded.count == 0 {
+        return None;
+    }
+    let figure = |name| value(name, scope);
+    Some(Table {
+        caption: caption("Pages", facts),
+        head: columns(&[
+            "",
+            "pages",
+            "replies each",
+            "mean time",
+            "p95",
+            "mean size",
+            "embedded, of all replies",
+        ]),
+        rows: vec![row(
+            "complete",
+            [
+                number(figure("page.parts.count"), 0),
+                number(figure("page.parts.mean"), 2),
+                ms(figure("page.rptm.mean")),
+                ms(figure("page.rptm.p95")),
+                bytes(figure("page.size.mean")),
+                share(block.embedded.count as f64, block.ok_count() as f64),
+            ],
+        )],
+    })
+}
+
+/// How connections ended, and how they were used.
+pub fn closes(facts: &RunFacts) -> Option<Table> {
+    let scope = &facts.headline.as_ref()?.scope;
+    let closed: u64 = scope.block.closes.iter().map(|closes| closes.count).sum();
+    let line = |kind: CloseKind| {
+        let closes = &scope.block.closes[kind as usize];
+        let figure = |leaf: &str| value(&format!("conn_close.{}.{leaf}", kind.name()), scope);
+        (closes.count > 0).then(|| {
+            row(
+                kind.text(),
+                [
+                    number(Some(closes.count as f64), 0),
+                    share(closes.count as f64, closed as f64),
+                    number(figure("use.mean"), 2),
+                    ms(figure("ttl.mean")),
+                ],
+            )
+        })
+    };
+    (closed > 0).then(|| Table {
+        caption: caption("Closed connections", facts),
+        head: columns(&["closed", "connections", "of all", "transactions each", "mean lifetime"]),
+        rows: CloseKind::ALL.into_iter().filter_map(line).collect(),
+    })
+}
+
+/// Further facts of the exchange: reuse, pipelining, look-ups, cookies, 100 (continue).
+pub fn exchange(facts: &RunFacts) -> Option<Table> {
+    let scope = &facts.headline.as_ref()?.scope;
+    let block = &scope.block;
+    let figure = |name| value(name, scope);
+    let mut rows = Vec::new();
+    let mut line = |name: &str, count: u64, text: String| {
+        if count > 0 {
+            rows.push(row(name, [number(Some(count as f64), 0), text]));
+        }
+    };
+    line(
+        "transactions on used connections",
+        block.reused,
+        share(block.reused as f64, block.xacts.entered as f64) + " of those begun",
+    );
+    line(
+        "pipelined connections",
+        block.pipeline_depth.count(),
+        format!("mean depth {}", number(figure("conn.pipeline.depth.mean"), 2)),
+    );
+    line(
+        "transactions that waited for a connection",
+        block.waiting.entered,
+        format!("{} at a time", number(figure("wait.level.mean"), 2)),
+    );
+    line(
+        "names looked up",
+        block.dns.lookups,
+        format!(
+            "{} from the cache, else mean {}, p95 {}",
+            percent(figure("dns.cache.hit.ratio")),
+            ms(figure("dns.rptm.mean")),
+            ms(figure("dns.rptm.p95"))
+        ),
+    );
+    line(
+        "requests with cookies",
+        block.cookies.sent.count(),
+        format!("{} each", number(figure("cookies.sent.mean"), 2)),
+    );
+    line(
+        "replies with cookies",
+        block.cookies.received.count(),
+        format!(
+            "{} each; {} replaced, {} expired, {} dropped for room",
+            number(figure("cookies.recv.mean"), 2),
+            number(figure("cookies.updated"), 0),
+            number(figure("cookies.purged.stale"), 0),
+            number(figure("cookies.purged.fresh"), 0)
+        ),
+    );
+    line(
+        "waits for 100 (continue)",
+        block.continue_us.count(),
+        format!("mean {}, p95 {}", ms(figure("100_continue.mean")), ms(figure("100_continue.p95"))),
+    );
+    (!rows.is_empty()).then(|| Table {
+        caption: caption("Exchange", facts),
+        head: columns(&["", "count", ""]),
+        rows,
+    })
+}
+
+/// Validations that the device made on its own account, over the whole run.
+pub fn validations(facts: &RunFacts) -> Option<Table> {
+    let scope: &Scope = facts.server.as_ref()?.total.as_ref()?;
+    let all = scope.block.validations.useful.size.count() + scope.block.validations.useless.size.count();
+    let line = |text: &str, name: &str| {
+        let figure = |leaf: &str| value(&format!("proxy_validation.{name}.{leaf}"), scope);
+        let count = figure("size.count");
+        row(
+            text,
+            [
+                number(count, 0),
+                share(count.unwrap_or(0.0), all as f64),
+                ms(figure("rptm.mean")),
+                bytes(figure("size.mean")),
+            ],
+        )
+    };
+    (all > 0).then(|| Table {
+        caption: "Validations by the device, as the servers saw them, whole run".to_owned(),
+        head: columns(&["answer", "count", "of all", "mean response time", "mean reply"]),
+        rows: vec![line("a new copy (200)", "useful"), line("copy still good (304)", "useless")],
+    })
+}
+
+/// Causes of missed hits in the measured phases.
+pub fn missed(story: &Story) -> Table {
+    let total =
+        |phase: usize| story.causes.iter().map(|(_, tallies)| tallies[phase].count).sum::<u64>() as f64;
+    let rows = story.causes.iter().map(|(cause, tallies)| {
+        let cells = tallies.iter().enumerate().map(|(phase, tally)| {
+            let count = tally.count as f64;
+            format!("{} ({})", number(Some(count), 0), share(count, total(phase)))
+        });
+        row(cause.text(), cells)
+    });
+    Table {
+        caption: "Offered hits that were misses, by what had happened to the object".to_owned(),
+        head: std::iter::once("cause".into())
+            .chain(story.phases.iter().map(|phase| format!("phase {phase}").into()))
+            .collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// Findings about the correctness of replies; `None` if there are none.
+pub fn findings(found: &Correctness<'_>) -> Option<Table> {
+    let line = |finding: &crate::correctness::Finding<'_>| {
+        let kind = finding.kind;
+        row(
+            &format!("{}: {}", kind.number(), kind.text()),
+            [
+                finding.side.name().to_owned(),
+                number(Some(finding.count as f64), 0),
+                format!("{} %", number(Some(100.0 * finding.share), 3)),
+            ],
+        )
+    };
+    (!found.findings.is_empty()).then(|| Table {
+        caption: "Correctness errors of the whole run".to_owned(),
+        head: columns(&["error", "side", "count", "of transactions"]),
+        rows: found.findings.iter().map(line).collect(),
+    })
+}

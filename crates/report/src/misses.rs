@@ -1,0 +1,287 @@
+//! Why is the measured hit ratio below the offered one?
+//!
+//! Robots know of every offered hit that was a miss what had happened to its object before
+//! ([`MissCause`]); here that becomes sentences. An object that had been a hit and then was not is the mark of a
+//! cache that is too small. One that never was a hit may never have been stored, or was evicted before its first
+//! repeat; it counts as a want of capacity only if something else shows that the cache does forget: evictions, or
+//! missed repeats that came much later than those that were hits.
+
+use polygraph_stats::{MissCause, Tally};
+
+use crate::fold::{PhaseFacts, RunFacts};
+use crate::scope::Scope;
+use crate::text::{ms, number};
+
+/// A share of the offered hits below which a loss needs no explanation.
+const NEGLIGIBLE: f64 = 0.02;
+/// Causes below this share of the missed hits are left to the table.
+const WORTH_A_SENTENCE: f64 = 0.10;
+/// So large a share of evictions shows that the cache forgets.
+const FORGETS: f64 = 0.05;
+/// Or so much later came the missed repeats, in the median.
+const LATER: f64 = 2.0;
+/// Fewer values have no median worth a word.
+const FEW: u64 = 20;
+/// Phases with fewer offered hits are not compared.
+const LEAST_OFFERED: u64 = 50;
+
+/// The explanation of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Story {
+    /// Sentences, the most important first.
+    pub sentences: Vec<String>,
+    /// Names of the phases that are compared.
+    pub phases: Vec<String>,
+    /// For each cause that occurred, how many offered hits it cost in each of these phases.
+    pub causes: Vec<(MissCause, Vec<Tally>)>,
+}
+
+/// Explains the missed hits of a run; `None` if none has a known cause.
+pub fn explain(facts: &RunFacts) -> Option<Story> {
+    let client = facts.client.as_ref()?;
+    let headline = facts.headline.as_ref()?;
+    if headline.scope.block.missed_total().count == 0 {
+        return None;
+    }
+    let measured: Vec<(&PhaseFacts, &Scope)> = client
+        .phases
+        .iter()
+        .filter(|phase| phase.primary == headline.primary)
+        .filter_map(|phase| Some((phase, phase.scope.as_ref()?)))
+        .filter(|(_, scope)| scope.block.offered_hits.count >= LEAST_OFFERED)
+        .collect();
+    let mut sentences = sentences(&headline.scope);
+    sentences.extend(comparison(&measured));
+    let causes = MissCause::ALL
+        .into_iter()
+        .map(|cause| {
+            let of = |(_, scope): &(&PhaseFacts, &Scope)| scope.block.missed[cause as usize];
+            (cause, measured.iter().map(of).collect::<Vec<_>>())
+        })
+        .filter(|(_, tallies)| tallies.iter().any(|tally| tally.count > 0))
+        .collect();
+    let phases = measured.iter().map(|(phase, _)| phase.name.clone()).collect();
+    Some(Story { sentences, phases, causes })
+}
+
+/// Percent without decimals, of a share from 0 to 1.
+fn percent(share: f64) -> String {
+    format!("{} %", number(Some(100.0 * share), 0))
+}
+
+fn lost_share(scope: &Scope) -> f64 {
+    scope.block.missed_total().count as f64 / scope.block.offered_hits.count.max(1) as f64
+}
+
+fn sentences(scope: &Scope) -> Vec<String> {
+    let block = &scope.block;
+    let missed = block.missed_total().count;
+    let share = |cause: MissCause| block.missed[cause as usize].count as f64 / missed as f64;
+    let lost = lost_share(scope);
+    let count = |n: u64| number(Some(n as f64), 0);
+    let mut out = vec![format!(
+        "{} of {} offered hits ({}) were misses.",
+        count(missed),
+        count(block.offered_hits.count),
+        percent(lost)
+    )];
+    if lost < NEGLIGIBLE {
+        out.push("The device delivered nearly all hits that were offered.".to_owned());
+        return out;
+    }
+    let mut causes = vec![storage(scope, share(MissCause::Evicted), share(MissCause::NeverStored))];
+    causes.extend(MissCause::ALL.into_iter().filter(|cause| !cause.is_of_storage()).map(|cause| {
+        let share = share(cause);
+        (share, of_cause(cause, &percent(share)))
+    }));
+    causes.retain(|(share, _)| *share >= WORTH_A_SENTENCE);
+    causes.sort_by(|a, b| b.0.total_cmp(&a.0));
+    out.extend(causes.into_iter().map(|(_, text)| text));
+    out.extend(ages(scope));
+    out
+}
+
+/// The part of objects that a device could have kept.
+fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
+    let both = evicted + never;
+    let forgets = evicted >= FORGETS || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit);
+    let text = if !forgets {
+        format!(
+            "The device does not keep what it may: {} of the missed hits were objects that it had delivered whole, \
+             but never from its store. Look at its limits of object size and its rules of admission.",
+            percent(both)
+        )
+    } else if never >= FORGETS {
+        format!(
+            "The cache is too small: {} of the missed hits were objects that had been hits before ({}) or that were \
+             gone before their first repeat ({}).",
+            percent(both),
+            percent(evicted),
+            percent(never)
+        )
+    } else {
+        format!(
+            "The cache is too small: {} of the missed hits were objects that had been hits before.",
+            percent(evicted)
+        )
+    };
+    (both, text)
+}
+
+fn of_cause(cause: MissCause, share: &str) -> String {
+    match cause {
+        MissCause::Unmarked => format!(
+            "{share} of the missed hits were replies without the marks of our servers, of which nobody can say where \
+             they are from: the device removes X- headers, or answers itself."
+        ),
+        MissCause::Forbidden => format!(
+            "{share} of the missed hits were replies that forbid caching although their objects are cachable: the \
+             device changes Cache-Control or Pragma."
+        ),
+        MissCause::AfterAbort => format!(
+            "{share} of the missed hits followed a transfer that was aborted or failed: the device had no whole copy."
+        ),
+        MissCause::InFlight => format!(
+            "{share} of the missed hits were asked for while the first copy was still under way; a device that joins \
+             such requests would have answered them."
+        ),
+        MissCause::Expired => format!(
+            "{share} of the missed hits were repeats of copies that had expired: the workload's lifetimes are shorter \
+             than its repeats."
+        ),
+        MissCause::AfterReload => {
+            format!("{share} of the missed hits followed a reload, whose reply the device did not store.")
+        }
+        MissCause::Elsewhere => format!(
+            "{share} of the missed hits were objects that only other robots had asked for; what became of those \
+             transfers is unknown."
+        ),
+        MissCause::Evicted | MissCause::NeverStored => String::new(),
+    }
+}
+
+/// Median milliseconds since the last transfer: of hits, of misses.
+fn median_ages(scope: &Scope) -> Option<(f64, f64)> {
+    let (hits, misses) = (&scope.block.hit_age_ms, &scope.block.miss_age_ms);
+    if hits.count().min(misses.count()) < FEW {
+        return None;
+    }
+    Some((hits.quantile(0.5)? as f64, misses.quantile(0.5)? as f64))
+}
+
+fn ages(scope: &Scope) -> Option<String> {
+    let (hit, miss) = median_ages(scope)?;
+    Some(format!(
+        "In the median, hits came {} after the last transfer of their object, and repeats of objects that were not \
+         kept {} after it.",
+        ms(Some(hit)),
+        ms(Some(miss))
+    ))
+}
+
+/// The first and the last of several measured phases.
+fn comparison(measured: &[(&PhaseFacts, &Scope)]) -> Option<String> {
+    let [(first, early), .., (last, late)] = measured else { return None };
+    let evicted = |scope: &Scope| {
+        let missed = scope.block.missed_total().count.max(1) as f64;
+        scope.block.missed[MissCause::Evicted as usize].count as f64 / missed
+    };
+    Some(format!(
+        "From phase {} to phase {}, the share of offered hits that were missed went from {} to {}, and that of \
+         evicted objects among them from {} to {}.",
+        first.name,
+        last.name,
+        percent(lost_share(early)),
+        percent(lost_share(late)),
+        percent(evicted(early)),
+        percent(evicted(late))
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_stats::Block;
+
+    use super::*;
+
+    /// A scope with 1000 offered hits and these causes of missed ones.
+    fn scope(causes: &[(MissCause, u64)]) -> Scope {
+        let mut block = Block::new();
+        (0..1000).for_each(|_| block.offered_hits.add(10));
+        for &(cause, n) in causes {
+            (0..n).for_each(|_| block.miss(cause, 10));
+        }
+        Scope { block, seconds: 10.0, ..Scope::default() }
+    }
+
+    fn told(scope: &Scope) -> String {
+        sentences(scope).join("\n")
+    }
+
+    #[test]
+    fn two_measured_phases_are_compared() {
+        let phase = |name: &str, causes: &[(MissCause, u64)]| PhaseFacts {
+            name: name.into(),
+            primary: true,
+            goal_duration_s: None,
+            goal_xactions: None,
+            begin_s: Some(0.0),
+            end_s: Some(10.0),
+            lost_s: 0.0,
+            end: crate::fold::PhaseEnd::Complete,
+            scope: Some(scope(causes)),
+        };
+        let top1 = phase("top1", &[(MissCause::InFlight, 80), (MissCause::Evicted, 20)]);
+        let top2 = phase("top2", &[(MissCause::InFlight, 50), (MissCause::Evicted, 350)]);
+        let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
+        let headline = facts.headline.as_mut().unwrap();
+        headline.scope = Scope::sequential([&top1, &top2].map(|p| p.scope.as_ref().unwrap())).unwrap();
+        facts.client.as_mut().unwrap().phases = vec![top1, top2];
+        let story = explain(&facts).unwrap();
+        assert_eq!(story.sentences[0], "500 of 2,000 offered hits (25 %) were misses.");
+        assert_eq!(
+            story.sentences.last().unwrap(),
+            "From phase top1 to phase top2, the share of offered hits that were missed went from 10 % to 40 %, and \
+             that of evicted objects among them from 20 % to 88 %."
+        );
+        let counts: Vec<_> = story.causes.iter().map(|(c, t)| (*c, t[0].count, t[1].count)).collect();
+        assert_eq!(counts, [(MissCause::InFlight, 80, 50), (MissCause::Evicted, 20, 350)]);
+    }
+
+    #[test]
+    fn evictions_mean_a_small_cache() {
+        let text = told(&scope(&[(MissCause::Evicted, 415), (MissCause::InFlight, 85)]));
+        let wanted =
+            "The cache is too small: 83 % of the missed hits were objects that had been hits before.";
+        assert!(text.contains(wanted), "{text}");
+        assert!(
+            text.starts_with("500 of 1,000 offered hits (50 %) were misses.") && text.contains("17 % of")
+        );
+    }
+
+    #[test]
+    fn what_is_never_a_hit_is_a_matter_of_capacity_only_with_evidence() {
+        let causes = [(MissCause::NeverStored, 400), (MissCause::Evicted, 4)];
+        let mut scope = scope(&causes);
+        assert!(told(&scope).contains("does not keep what it may: 100 %"), "{}", told(&scope));
+        for i in 0..100 {
+            scope.block.repeat_age(true, 5_000 + i);
+            scope.block.repeat_age(false, 60_000 + i);
+        }
+        let text = told(&scope);
+        assert!(text.contains("too small: 100 %") && text.contains("first repeat (99 %)"), "{text}");
+        assert!(text.contains("hits came 5,051 ms after") && text.contains("60.1 s after"), "{text}");
+    }
+
+    #[test]
+    fn small_losses_are_not_explained() {
+        let text = told(&scope(&[(MissCause::Evicted, 10)]));
+        assert!(text.ends_with("The device delivered nearly all hits that were offered."), "{text}");
+    }
+
+    #[test]
+    fn rare_causes_are_left_to_the_table() {
+        let text = told(&scope(&[(MissCause::Expired, 95), (MissCause::Forbidden, 5)]));
+        assert!(text.contains("expired") && !text.contains("forbid"), "{text}");
+    }
+}

@@ -1,0 +1,69 @@
+//! Waiting for something that only another task of the same loop can bring about.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// A place in a queue.
+#[derive(Debug, Default)]
+struct Ticket {
+    called: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// A queue of tasks that wait to be called, first come, first served.
+#[derive(Debug, Default)]
+pub struct Gate(RefCell<VecDeque<Rc<Ticket>>>);
+
+/// How waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The task was called.
+    Called,
+    /// Time was over.
+    TimedOut,
+}
+
+impl Gate {
+    /// Number of tasks that wait.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// True if nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// Calls the first task that waits.
+    pub fn call(&self) {
+        if let Some(ticket) = self.0.borrow_mut().pop_front() {
+            ticket.called.set(true);
+            if let Some(waker) = ticket.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Waits to be called, or until `timeout` completes.
+    pub async fn wait(&self, timeout: impl Future<Output = ()>) -> Waited {
+        let ticket = Rc::new(Ticket::default());
+        self.0.borrow_mut().push_back(Rc::clone(&ticket));
+        let mut timeout = pin!(timeout);
+        let waited = poll_fn(|cx| {
+            if ticket.called.get() {
+                return Poll::Ready(Waited::Called);
+            }
+            ticket.waker.replace(Some(cx.waker().clone()));
+            timeout.as_mut().poll(cx).map(|()| Waited::TimedOut)
+        })
+        .await;
+        if waited == Waited::TimedOut {
+            self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, &ticket));
+        }
+        waited
+    }
+}

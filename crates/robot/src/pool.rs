@@ -1,0 +1,223 @@
+//! Connections of robots: taken, given back, closed (reference: models.md, section 15).
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use polygraph_link::{Conn, Link, Nanos};
+use polygraph_stats::{CloseKind, ErrorKind};
+use polygraph_traffic::Random;
+
+use crate::crew::Crew;
+use crate::exchange::Fault;
+use crate::gate::{Gate, Waited};
+
+/// A connection in the hands of a transaction or waiting in a robot's pool.
+#[derive(Debug)]
+pub struct Leased<C> {
+    /// The connection.
+    pub conn: C,
+    /// Requests sent on it so far.
+    pub uses: u32,
+    /// It is closed after so many requests.
+    pub use_limit: u32,
+    opened: Nanos,
+    /// When it became idle.
+    idle_since: Nanos,
+    /// Where it leads.
+    hop: SocketAddr,
+}
+
+impl<L: Link> Crew<L> {
+    /// A connection for `robot` to `hop`: the idle one it used last, or a new one. Waits if the robot has as many
+    /// as it may have.
+    ///
+    /// # Errors
+    /// If no connection can be had before `deadline`.
+    pub async fn lease(
+        &self,
+        robot: usize,
+        hop: SocketAddr,
+        deadline: Option<Nanos>,
+    ) -> Result<Leased<L::Conn>, Fault> {
+        loop {
+            if let Some(leased) = self.take_idle(robot, hop) {
+                return Ok(leased);
+            }
+            if self.has_room(robot) {
+                return self.open_new(robot, hop);
+            }
+            let gate = self.gate(robot)?;
+            let now = self.now();
+            self.recorder().with(|block| block.waiting.enter(now));
+            let waited = match deadline {
+                Some(at) => gate.wait(self.link().sleep_until(at)).await,
+                None => gate.wait(std::future::pending()).await,
+            };
+            let now = self.now();
+            self.recorder().with(|block| block.waiting.leave(now));
+            if waited == Waited::TimedOut {
+                return Err(Fault::new(ErrorKind::Timeout, "while waiting for a connection"));
+            }
+        }
+    }
+
+    fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Leased<L::Conn>> {
+        while let Some(mut leased) = self.pop_idle(robot, |other| other == hop) {
+            if !leased.conn.is_disturbed() {
+                return Some(leased);
+            }
+            self.close_idle(robot, leased, CloseKind::IdleForeign);
+        }
+        let profile = self.profile(robot);
+        if profile.minimize_new_conn > 0.0
+            && self.connection_rng().event(profile.minimize_new_conn)
+            && let Some(group) = self.settings().field.substitutes.iter().find(|group| group.contains(&hop))
+        {
+            while let Some(mut leased) = self.pop_idle(robot, |other| group.contains(&other)) {
+                if !leased.conn.is_disturbed() {
+                    return Some(leased);
+                }
+                self.close_idle(robot, leased, CloseKind::IdleForeign);
+            }
+        }
+        None
+    }
+
+    /// True if the robot may open a connection; an idle one is closed if that makes room.
+    fn has_room(&self, robot: usize) -> bool {
+        let Some(limit) = self.profile(robot).open_limit else { return true };
+        if self.robots()[robot].open < limit as u32 {
+            return true;
+        }
+        let oldest = {
+            let idle = &mut self.robots()[robot].idle;
+            (!idle.is_empty()).then(|| idle.remove(0))
+        };
+        match oldest {
+            Some(leased) => {
+                self.close_idle(robot, leased, CloseKind::Other);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The queue of the robot's transactions that wait for a connection.
+    fn gate(&self, robot: usize) -> Result<Rc<Gate>, Fault> {
+        let gate = Rc::clone(self.gates().entry(robot).or_default());
+        match self.profile(robot).wait_limit {
+            Some(limit) if gate.len() >= limit => {
+                let detail = format!("{} transactions of the robot wait for a connection", gate.len());
+                Err(Fault::new(ErrorKind::TooManyOpen, detail))
+            }
+            _ => Ok(gate),
+        }
+    }
+
+    fn open_new(&self, robot: usize, hop: SocketAddr) -> Result<Leased<L::Conn>, Fault> {
+        if self.open_connections() >= self.settings().open_limit {
+            let detail = format!("{} connections are open", self.open_connections());
+            return Err(Fault::new(ErrorKind::TooManyOpen, detail));
+        }
+        let drawn = self.profile(robot).requests_per_connection.sample(&mut *self.connection_rng());
+        let opened = self.now();
+        let conn = self.link().connect(self.address(robot), hop)?;
+        self.robots()[robot].open += 1;
+        self.set_open_connections(self.open_connections() + 1);
+        self.recorder().with(|block| block.conns.enter(opened));
+        let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
+        Ok(Leased { conn, uses: 0, use_limit, opened, idle_since: opened, hop })
+    }
+
+    fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
+        let idle = &mut self.robots()[robot].idle;
+        let at = idle.iter().rposition(|leased| fits(leased.hop))?;
+        Some(idle.remove(at))
+    }
+
+    /// The robot's own address, if it has one.
+    pub fn address(&self, robot: usize) -> Option<IpAddr> {
+        let addresses = &self.profile(robot).addresses;
+        let number = self.robots()[robot].number as usize;
+        (!addresses.is_empty()).then(|| addresses[number % addresses.len()])
+    }
+
+    /// Keeps the connection for the robot's next request, or closes it if that is not possible.
+    pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool) {
+        if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
+            leased.idle_since = self.now();
+            self.robots()[robot].idle.push(leased);
+            self.call_waiting(robot);
+        } else {
+            self.close(robot, leased, true);
+        }
+    }
+
+    /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
+    /// uses.
+    pub fn close(&self, robot: usize, leased: Leased<L::Conn>, good: bool) {
+        self.forget(robot, &leased, good.then_some(CloseKind::Busy));
+    }
+
+    fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
+        self.forget(robot, &leased, Some(kind));
+    }
+
+    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>) {
+        let now = self.now();
+        self.set_open_connections(self.open_connections() - 1);
+        self.robots()[robot].open -= 1;
+        self.recorder().with(|block| {
+            block.conns.leave(now);
+            if let Some(kind) = kind {
+                block.close_connection(kind, (now - leased.opened) / 1000, u64::from(leased.uses));
+            }
+        });
+        self.call_waiting(robot);
+    }
+
+    fn call_waiting(&self, robot: usize) {
+        let gate = self.gates().get(&robot).cloned();
+        if let Some(gate) = gate {
+            gate.call();
+        }
+    }
+
+    /// Closes all idle connections of a robot.
+    pub fn close_all_idle(&self, robot: usize) {
+        let idle = std::mem::take(&mut self.robots()[robot].idle);
+        idle.into_iter().for_each(|leased| self.close_idle(robot, leased, CloseKind::Other));
+    }
+
+    /// Closes idle connections that nobody would notice before their next use: those that the peer has closed,
+    /// those that have been idle for too long, and those of robots that are not active any more.
+    pub fn reap(&self) {
+        let now = self.now();
+        for robot in 0..self.settings().robots {
+            if self.robots()[robot].idle.is_empty() {
+                continue;
+            }
+            if !self.is_active(robot, now) {
+                self.close_all_idle(robot);
+                continue;
+            }
+            let timeout = self.profile(robot).idle_timeout;
+            let mut kept = std::mem::take(&mut self.robots()[robot].idle);
+            let mut at = 0;
+            while at < kept.len() {
+                let leased = &mut kept[at];
+                let kind = if leased.conn.is_disturbed() {
+                    CloseKind::IdleForeign
+                } else if timeout.is_some_and(|timeout| now > leased.idle_since + timeout) {
+                    CloseKind::IdleLocal
+                } else {
+                    at += 1;
+                    continue;
+                };
+                let leased = kept.remove(at);
+                self.close_idle(robot, leased, kind);
+            }
+            self.robots()[robot].idle = kept;
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! `Set-Cookie` and `Cookie`: `cargo +nightly fuzz run cookie`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/engine/tests/messages/targets.rs"]
+#[expect(dead_code, reason = "one target of several")]
+mod targets;
+
+fuzz_target!(|data: &[u8]| targets::cookie(data));

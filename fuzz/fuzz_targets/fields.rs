@@ -1,0 +1,10 @@
+//! Single fields and traces of URLs: `cargo +nightly fuzz run fields`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/engine/tests/messages/targets.rs"]
+#[expect(dead_code, reason = "one target of several")]
+mod targets;
+
+fuzz_target!(|data: &[u8]| targets::fields(data));
