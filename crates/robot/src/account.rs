@@ -124,23 +124,31 @@ fn remember<L: Link>(
         return;
     }
     let mut history = crew.history();
+    let mut cause = None;
     if missed {
         let lmt = field.catalog.times(&order.oid, crew.link().unix_seconds()).map(|times| times.lmt);
         let modified = lmt.is_some_and(|lmt| lmt >= crew.started_unix());
-        let cause = if facts.marks.xact.is_none() {
+        let known = if facts.marks.xact.is_none() {
             MissCause::Unmarked
         } else if !facts.cachable {
             MissCause::Forbidden
         } else {
             history.miss_cause(&order.oid, modified)
         };
-        crew.recorder().with(|block| block.miss(cause, size));
+        crew.recorder().with(|block| block.miss(known, size));
+        cause = Some(known);
     }
     let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
     if cachable && class == Class::Abort {
         history.cut(&order.oid);
     } else if cachable && whole {
-        history.delivered(&order.oid, order.kind, class == Class::Hit);
+        let hit = class == Class::Hit;
+        let age = history.delivered(&order.oid, order.kind, hit, crew.now() / 1_000_000);
+        if let Some(age) = age
+            && (hit && order.repeat || cause.is_some_and(MissCause::is_of_storage))
+        {
+            crew.recorder().with(|block| block.repeat_age(hit, age));
+        }
     }
     if !cachable && class.is_basic() {
         history.asks(order.xact, robot);
