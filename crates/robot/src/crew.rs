@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_traffic::store::{Fill, Share};
 use polygraph_traffic::{AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, Stream};
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
@@ -158,6 +159,19 @@ impl<L: Link> Crew<L> {
         if !self.frozen.replace(true) {
             self.chooser.borrow_mut().freeze();
         }
+    }
+
+    /// What a later test needs to go on with the objects of this one.
+    pub fn working_set(&self) -> Share {
+        let totals = self.recorder.totals();
+        let (ids, galaxies) = self.chooser.borrow().own_galaxies(&self.settings.field);
+        let fill = Fill { count: totals.fills, bytes: totals.fill_bytes };
+        Share { ids, galaxies, fill }
+    }
+
+    /// Goes on with the objects of an earlier test. Returns the number of servers that this test has not.
+    pub fn go_on_with(&self, share: Share) -> usize {
+        self.chooser.borrow_mut().go_on_with(&self.settings.field, share.galaxies)
     }
 
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks

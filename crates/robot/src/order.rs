@@ -325,6 +325,31 @@ impl Chooser {
         }
     }
 
+    /// The galaxies of this loop by visible server, and the source of its ids: what a later test needs to go on
+    /// with the same objects (reference: models.md, section 3.5).
+    pub fn own_galaxies(&self, field: &Field) -> (IdSource, Vec<(String, Galaxy)>) {
+        let own = |(universe, server): (&Option<Box<Universe>>, &crate::settings::Server)| {
+            universe.as_ref().map(|universe| (server.authority.clone(), universe.local.clone()))
+        };
+        (self.ids.clone(), self.universes.iter().zip(&field.servers).filter_map(own).collect())
+    }
+
+    /// Goes on with the galaxies of an earlier test. Servers that this test has not are left out; returns their
+    /// number.
+    pub fn go_on_with(&mut self, field: &Field, galaxies: Vec<(String, Galaxy)>) -> usize {
+        let mut left_out = 0;
+        for (name, local) in galaxies {
+            match field.servers.iter().position(|server| server.authority == name) {
+                Some(at) => {
+                    self.universes[at] = Some(Box::new(Universe { local, remote: Vec::new(), told: 0 }));
+                    self.unvisited.iter_mut().for_each(|servers| servers.retain(|&server| server != at));
+                }
+                None => left_out += 1,
+            }
+        }
+        left_out
+    }
+
     /// A fresh id.
     pub fn fresh_id(&mut self) -> UniqId {
         self.ids.fresh()
