@@ -333,7 +333,7 @@ impl<L: Link> Site<L> {
     async fn reply(&self, conn: &mut L::Conn, request: &Request, running: &Running) -> io::Result<Sent> {
         conn.set_deadline(self.patience(running.deadline));
         let origin = &self.origin;
-        let (date, now) = origin.time_of_day();
+        let date = origin.link.http_date();
         let writer = Writer {
             house: &origin.house,
             farm: self.farm(),
@@ -341,7 +341,7 @@ impl<L: Link> Site<L> {
             request,
             about: Circumstances {
                 date: &date,
-                now,
+                now: origin.link.unix_seconds(),
                 last: running.last,
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),

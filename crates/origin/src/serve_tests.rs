@@ -6,6 +6,7 @@ use std::sync::Arc;
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Recorder};
 use polygraph_traffic::content::Content;
+use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::{AbortCoords, Distr, PopModel, Seed, Selector};
 use polygraph_wire::{checksum, date};
@@ -672,6 +673,35 @@ fn cookies_belong_to_objects() {
     assert_eq!(bench.block().cookies.sent.count(), 2 * setting as u64);
     house.farms[0].cookies = Some(Cookies { senders: 0.0, prob: 1.0, ..cookies });
     assert!(!Bench::new(house).ask(get("")).contains("Set-Cookie"));
+}
+
+#[test]
+fn configured_fields_win() {
+    let rule = |prob, name: &str, value: &str| HeaderRule {
+        prob,
+        what: HeaderChoice::One { name: name.into(), value: value.into() },
+    };
+    let mut house = living();
+    house.farms[0].headers = vec![rule(1.0, "Expires", "0"), rule(0.5, "X-Half", "yes")];
+    let bench = Bench::new(house);
+    let (mut halves, runs) = (0, 1_000);
+    for _ in 0..runs {
+        let reply = bench.ask(get(""));
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\nExpires: 0\r\n"), "{reply}");
+        assert_eq!(reply.matches("\r\nExpires: ").count(), 1);
+        halves += u32::from(field(&reply, "X-Half") == Some("yes"));
+    }
+    // Five standard deviations.
+    assert!((f64::from(halves) - 500.0).abs() < 5.0 * (f64::from(runs) * 0.25).sqrt(), "{halves}");
+}
+
+#[test]
+fn settings_travel_to_other_processes() {
+    let mut house = living();
+    house.farms[0].redirects = Some(Redirects { share: 0.1, popularity: PopModel::default() });
+    house.farms[0].http_minors = Selector::weighted([(0, 0.3), (1, 0.7)]);
+    let bytes = postcard::to_stdvec(&house).unwrap();
+    assert_eq!(postcard::from_bytes::<House>(&bytes).unwrap(), house);
 }
 
 #[test]

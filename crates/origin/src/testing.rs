@@ -85,7 +85,11 @@ impl Link for TestLink {
     }
 
     fn http_date(&self) -> [u8; 29] {
-        date::text(EPOCH + self.now() / SECOND)
+        date::text(self.unix_seconds() as u64)
+    }
+
+    fn unix_seconds(&self) -> i64 {
+        (EPOCH + self.now() / SECOND) as i64
     }
 
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()> {
@@ -100,6 +104,17 @@ impl Link for TestLink {
 
     fn connect(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<TestConn, ConnectError> {
         Err(ConnectError::Refused(io::ErrorKind::ConnectionRefused))
+    }
+
+    async fn ask<R>(
+        &self,
+        _: Option<IpAddr>,
+        _: SocketAddr,
+        _: &[u8],
+        _: Option<Nanos>,
+        _: impl FnMut(&[u8]) -> Option<R>,
+    ) -> io::Result<R> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + 'static) {

@@ -56,12 +56,27 @@ impl Link for Looking {
         *b"Sat, 21 Nov 2026 00:00:00 GMT"
     }
 
+    fn unix_seconds(&self) -> i64 {
+        1_795_219_200
+    }
+
     fn sleep_until(&self, _: Nanos) -> impl Future<Output = ()> {
         ready(())
     }
 
     fn connect(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<Endless, ConnectError> {
         Err(ConnectError::NoPort)
+    }
+
+    async fn ask<R>(
+        &self,
+        _: Option<IpAddr>,
+        _: SocketAddr,
+        _: &[u8],
+        _: Option<Nanos>,
+        _: impl FnMut(&[u8]) -> Option<R>,
+    ) -> io::Result<R> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn spawn(&self, _: impl Future<Output = ()> + 'static) {}
