@@ -322,7 +322,12 @@ impl Content for Entity<'_> {
             self.links = None;
             return Ok(());
         }
-        if facts.coding == Coding::Other || facts.coding == Coding::Gzip && !self.accepts_gzip {
+        // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
+        // the plain body sends that; who gets the other one got a reply to somebody else's request.
+        let content = self.catalog.content(self.order.oid.kind);
+        let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
+        let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
+        if facts.coding == Coding::Other || unwanted {
             let text = format!("{:?} content although the request does not accept it", facts.coding);
             self.problem = Some((ErrorKind::UnacceptableCoding, text));
             return Ok(());

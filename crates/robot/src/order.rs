@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
+use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{
     Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
@@ -191,6 +192,14 @@ impl Chooser {
         let mut oid = Oid { world, kind: kind_of_content, name };
         if robot.unique_urls {
             oid.world = self.ids.fresh();
+        }
+        if let Some(Source::Root(files)) = field.catalog.content(oid.kind).map(|content| &content.source) {
+            // The URLs of files carry no world: every file is one object.
+            oid = Oid {
+                world: UniqId::default(),
+                name: (oid.name - 1) % files.0.len().max(1) as u64 + 1,
+                ..oid
+            };
         }
         let mut order = Order {
             server,
