@@ -410,7 +410,8 @@ impl Coordinator {
             std::thread::sleep(Duration::from_millis(5));
         }
         if !self.threads.is_empty() {
-            let stuck: Vec<&str> = self.threads.iter().filter_map(|(_, thread)| thread.thread().name()).collect();
+            let stuck: Vec<&str> =
+                self.threads.iter().filter_map(|(_, thread)| thread.thread().name()).collect();
             failure = failure.or(Some(format!("{} did not end with the run", stuck.join(", "))));
         }
         self.collect(watch)?;
@@ -446,7 +447,6 @@ impl Coordinator {
         tokio::time::timeout(TICK, self.signals.recv()).await.is_ok()
     }
 }
-
 
 /// Starts loops wherever they are to live.
 struct Starter {

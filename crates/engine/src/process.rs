@@ -1,5 +1,6 @@
 //! A worker process: loops that a coordinator in another process has assigned to it.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -19,8 +20,8 @@ use crate::{limits, signals};
 /// How often counts are told.
 const TELL: Duration = Duration::from_millis(20);
 
-/// Works for the coordinator at the other end of standard input and output, until the run has ended. The process
-/// dies with its coordinator, and leaves signals from the terminal to it.
+/// Works for the coordinator at the other end of standard input and output; the process ends with the run. It dies
+/// with its coordinator, and leaves signals from the terminal to it.
 ///
 /// # Errors
 /// If the coordinator is gone, or a loop could not start or broke off; the coordinator was told, if it still can
@@ -33,15 +34,13 @@ pub fn work() -> io::Result<()> {
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let Some(assignment) = read_frame::<Assignment>(&mut from)? else { return Ok(()) };
-    let worked = carry_out(assignment, from, &mut to);
-    if let Err(e) = &worked {
-        // If this cannot be told, the exit code must suffice.
-        let _ = write_frame(&mut to, &Report::Failed(e.to_string()));
-    }
-    worked
+    let Err(e) = carry_out(assignment, from, &mut to);
+    // If this cannot be told, the exit code must suffice.
+    let _ = write_frame(&mut to, &Report::Failed(e.to_string()));
+    Err(e)
 }
 
-fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<()> {
+fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<Infallible> {
     let panicked = signals::watch_panics();
     let timeline = Arc::new(Timeline::new(assignment.schedule.phases.len()));
     let frame = Frame {
@@ -75,10 +74,11 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<()
             write_frame(to, &Report::Counts(counts.clone()))?;
             told = counts;
         }
+        let received = inbox.recv_timeout(TELL);
         if panicked.is_set() {
             return Err(io::Error::other("a panic, see the message on standard error"));
         }
-        match inbox.recv_timeout(TELL) {
+        match received {
             Ok(hand_over) => {
                 let report = Report::HandOver(Box::new(hand_over));
                 write_frame(to, &report)?;
@@ -87,15 +87,18 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<()
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // All loops have ended and dropped their ends.
+            // All loops have handed over their last and dropped their ends.
             Err(RecvTimeoutError::Disconnected) => break,
         }
+        // One that ended in order has nothing to say here, one that panicked has.
         if let Some(at) = threads.iter().position(JoinHandle::is_finished) {
             worker::join(threads.swap_remove(at))?;
         }
     }
-    threads.into_iter().try_for_each(worker::join)?;
-    write_frame(to, &Report::Counts(gauges.iter().map(|gauge| gauge.counts()).collect()))
+    write_frame(to, &Report::Counts(gauges.iter().map(|gauge| gauge.counts()).collect()))?;
+    write_frame(to, &Report::Done)?;
+    // Thousands of connections take their time to close, which the system does as well.
+    std::process::exit(0);
 }
 
 /// Gives a used block back to its loop.

@@ -38,6 +38,8 @@ pub enum Report {
     Counts(Vec<Counts>),
     /// A loop has ended an interval.
     HandOver(Box<HandOver>),
+    /// The run is over, everything was told; what is left is to close connections. Nothing follows.
+    Done,
     /// A loop could not start or go on; nothing follows.
     Failed(String),
 }

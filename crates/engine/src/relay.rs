@@ -39,7 +39,8 @@ pub struct Ends {
     pub ready: Sender<Ready>,
 }
 
-/// Starts this program once more as a worker process with an assignment. The thread ends with the process.
+/// Starts this program once more as a worker process with an assignment. The thread ends when the
+/// process has told everything.
 ///
 /// Must be called on a thread that outlives the process: the kernel ends the process with its parent thread.
 ///
@@ -58,7 +59,7 @@ pub fn start(assignment: Assignment, ends: Ends) -> io::Result<JoinHandle<io::Re
         let name = format!("worker process {} of the {}", child.id(), ends.side.name());
         let ready = ends.ready.clone();
         let relayed = relay(&assignment, to, from, ends);
-        let ended = conclude(&name, relayed, &mut child);
+        let ended = conclude(&name, relayed, child);
         if let Err(e) = &ended {
             // Whoever waits for it waits in vain; if nobody does, nobody needs to know.
             let _ = ready.send(Err(io::Error::new(e.kind(), e.to_string())));
@@ -67,13 +68,20 @@ pub fn start(assignment: Assignment, ends: Ends) -> io::Result<JoinHandle<io::Re
     })
 }
 
-/// Relays until the worker closes its end. `Some` is what it failed with, in its own words.
+/// What a worker said last.
+enum LastWord {
+    None,
+    Done,
+    Failed(String),
+}
+
+/// Relays until the worker has told everything or closes its end.
 fn relay(
     assignment: &Assignment,
     mut to: ChildStdin,
     mut from: ChildStdout,
     ends: Ends,
-) -> io::Result<Option<String>> {
+) -> io::Result<LastWord> {
     write_frame(&mut to, assignment)?;
     let mut told = Order::default();
     loop {
@@ -89,8 +97,9 @@ fn relay(
             Err(e) => return Err(e.into()),
         }
         match read_frame(&mut from)? {
-            None => return Ok(None),
-            Some(Report::Failed(why)) => return Ok(Some(why)),
+            None => return Ok(LastWord::None),
+            Some(Report::Done) => return Ok(LastWord::Done),
+            Some(Report::Failed(why)) => return Ok(LastWord::Failed(why)),
             Some(Report::Counts(counts)) => {
                 ends.gauges.iter().zip(counts).for_each(|(gauge, counts)| gauge.publish(counts));
             }
@@ -101,11 +110,16 @@ fn relay(
     }
 }
 
-/// How the process ended. It is on its way out, or has to be shown it: it closed its end, or broke the protocol.
-fn conclude(name: &str, relayed: io::Result<Option<String>>, child: &mut Child) -> io::Result<()> {
+/// How the work of the process ended.
+fn conclude(name: &str, relayed: io::Result<LastWord>, mut child: Child) -> io::Result<()> {
     let broken = match relayed {
-        Ok(None) => None,
-        Ok(Some(why)) => Some(why),
+        Ok(LastWord::Done) => {
+            // It closes its connections, which nobody needs to wait for.
+            std::thread::Builder::new().name("reaper".into()).spawn(move || child.wait())?;
+            return Ok(());
+        }
+        Ok(LastWord::Failed(why)) => Some(why),
+        Ok(LastWord::None) => None,
         // A pipe breaks when the process dies; how it died is the better explanation.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe || e.kind() == io::ErrorKind::UnexpectedEof => None,
         Err(e) => {
@@ -114,11 +128,8 @@ fn conclude(name: &str, relayed: io::Result<Option<String>>, child: &mut Child) 
         }
     };
     let status = child.wait()?;
-    match broken {
-        Some(why) => Err(io::Error::other(format!("{name}: {why}"))),
-        None if status.success() => Ok(()),
-        None => Err(io::Error::other(format!("{name} {}", death(status)))),
-    }
+    let how = broken.map_or_else(|| format!(" {}", death(status)), |why| format!(": {why}"));
+    Err(io::Error::other(format!("{name}{how}")))
 }
 
 fn death(status: ExitStatus) -> String {

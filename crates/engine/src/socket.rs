@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Poll, ready};
 
 use polygraph_link::{Conn, Nanos};
 use rustix::io::Errno;
@@ -193,22 +193,13 @@ impl Conn for Socket {
     }
 
     fn is_disturbed(&mut self) -> bool {
-        let (Registration::Reading(fd) | Registration::Both(fd)) = &mut self.fd else { return false };
-        let mut cx = Context::from_waker(Waker::noop());
-        match fd.poll_read_ready(&mut cx) {
-            Poll::Pending => false,
-            Poll::Ready(Err(_)) => true,
-            Poll::Ready(Ok(mut guard)) => {
-                let mut byte = [0; 1];
-                match recv(guard.get_inner(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-                    Err(Errno::AGAIN) => {
-                        guard.clear_ready();
-                        false
-                    }
-                    _ => true,
-                }
-            }
-        }
+        let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return false };
+        // Not by `poll_read_ready`, which counts against what a task may do in a row: beyond that it calls every
+        // socket undisturbed, and whoever looks through thousands of idle ones would keep most of the closed ones.
+        let peeked = fd.try_io(Interest::READABLE, |fd| {
+            Ok(recv(fd, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?)
+        });
+        !peeked.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
     fn set_deadline(&mut self, at: Option<Nanos>) {
@@ -219,5 +210,54 @@ impl Conn for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.net.watch().leave(self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timers::DEFAULT_QUANTUM;
+    use polygraph_link::Link;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[test]
+    fn of_many_idle_connections_all_that_the_peer_closed_are_noticed() {
+        const MANY: usize = 500;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build_local(Default::default())
+            .unwrap();
+        runtime.block_on(async {
+            let net = Net::new(DEFAULT_QUANTUM, None).unwrap();
+            let (mut sockets, mut peers) = (Vec::new(), Vec::new());
+            for _ in 0..MANY {
+                let mut socket = net.connect(None, address).unwrap();
+                let (mut peer, _) = listener.accept().unwrap();
+                assert_eq!(socket.try_send(&[IoSlice::new(b"?")]).unwrap(), 1);
+                peer.read_exact(&mut [0]).unwrap();
+                peer.write_all(b"!").unwrap();
+                socket.recv(|data| assert_eq!(data, b"!")).await.unwrap();
+                sockets.push(socket);
+                peers.push(peer);
+            }
+            assert!(!sockets.iter_mut().any(Conn::is_disturbed), "nothing has happened yet");
+            // Every other one is closed; the first of the rest says something that nobody asked for.
+            peers[1].write_all(b"boo").unwrap();
+            let kept: Vec<_> = peers.into_iter().enumerate().filter(|(at, _)| at % 2 == 1).collect();
+            let deadline = net.now() + 10 * polygraph_link::SECOND;
+            loop {
+                net.sleep_until(net.now() + 1_000_000).await;
+                // All in a row, as an event loop does it that looks through its pool.
+                let disturbed: Vec<bool> = sockets.iter_mut().map(Conn::is_disturbed).collect();
+                if disturbed.iter().enumerate().all(|(at, &is)| is == (at % 2 == 0 || at == 1)) {
+                    break;
+                }
+                assert!(net.now() < deadline, "{} noticed", disturbed.iter().filter(|&&is| is).count());
+            }
+            drop(kept);
+        });
     }
 }

@@ -138,3 +138,31 @@ impl Timeline {
 fn known(cell: &AtomicU64) -> Option<Nanos> {
     Some(cell.load(Ordering::Acquire)).filter(|&at| at != UNKNOWN)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_the_same_wherever_they_are_adopted() {
+        let (here, there) = (Timeline::new(3), Timeline::new(3));
+        let same = || {
+            there.adopt(&here.decisions());
+            assert_eq!(there.decisions(), here.decisions());
+        };
+        same();
+        assert_eq!((there.start(), there.end(0), there.is_frozen()), (None, None, false));
+        here.set_start(100);
+        here.set_end(0, 200);
+        here.set_progress(1, 0.25);
+        same();
+        assert_eq!((there.start(), there.end(0), there.end(1)), (Some(100), Some(200), None));
+        assert_eq!((there.progress(0), there.progress(1)), (0.0, 0.25));
+        here.freeze();
+        here.cut(1, 300);
+        here.let_servers_go();
+        same();
+        assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
+        assert!(there.is_frozen() && there.servers_may_go());
+    }
+}

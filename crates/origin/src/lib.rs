@@ -17,6 +17,8 @@ pub mod origin;
 pub mod reply;
 pub mod request;
 pub mod serve;
+#[cfg(test)]
+mod serve_tests;
 pub mod settings;
 #[cfg(test)]
 mod testing;

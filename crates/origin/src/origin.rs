@@ -7,7 +7,6 @@ use std::sync::Arc;
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
 use polygraph_traffic::{Kind, Oid, Random, Stream, UniqId};
-use polygraph_wire::date;
 
 use crate::serve::Site;
 use crate::settings::{Farm, House, Server};
@@ -26,8 +25,6 @@ pub struct Origin<L: Link> {
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
     health_checks: Cell<u64>,
-    /// The date that was understood last, and what it means.
-    clock: Cell<([u8; 29], i64)>,
 }
 
 impl<L: Link> Origin<L> {
@@ -39,7 +36,6 @@ impl<L: Link> Origin<L> {
             scratch: RefCell::default(),
             special: Cell::new(1.0),
             health_checks: Cell::new(0),
-            clock: Cell::new(([0; 29], 0)),
             link,
             house,
             recorder,
@@ -70,18 +66,6 @@ impl<L: Link> Origin<L> {
 
     pub(crate) fn note_health_check(&self) {
         self.health_checks.set(self.health_checks.get() + 1);
-    }
-
-    /// The time of day as text and in seconds since 1970.
-    pub(crate) fn time_of_day(&self) -> ([u8; 29], i64) {
-        let date = self.link.http_date();
-        let (known, seconds) = self.clock.get();
-        if known == date {
-            return (date, seconds);
-        }
-        let seconds = date::parse(&date).map_or(0, |seconds| seconds as i64);
-        self.clock.set((date, seconds));
-        (date, seconds)
     }
 
     /// An object for a request that does not say which one: in a world of its own.

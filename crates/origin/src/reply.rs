@@ -21,6 +21,7 @@ pub const CLASSIC_LAST_MODIFIED: i64 = 887_824_438;
 
 /// Objects of generation 1.x are fresh for a year.
 const CLASSIC_CACHABLE: &[u8] = b"Cache-Control: public,max-age=31536000\r\n";
+const CLASSIC_MODIFIED: &[u8] = b"Last-Modified: Wed, 18 Feb 1998 17:53:58 GMT\r\n";
 const CACHABLE: &[u8] = b"Cache-Control: public\r\n";
 const UNCACHABLE: &[u8] = b"Cache-Control: private,no-cache\r\n";
 const PRAGMA: &[u8] = b"Pragma: no-cache\r\n";
@@ -333,15 +334,14 @@ impl Writer<'_> {
             head.line(Field::CacheControl, UNCACHABLE);
             head.line(Field::Pragma, PRAGMA);
         }
-        let modified = subject.shown_modification();
         if subject.classic {
-            moment(head, Field::LastModified, modified);
+            head.line(Field::LastModified, CLASSIC_MODIFIED);
         }
         self.general(head);
         if !subject.classic {
             let expires = subject.times.and_then(|times| times.expires).filter(|_| subject.cachable);
             moment(head, Field::Expires, expires);
-            moment(head, Field::LastModified, modified);
+            moment(head, Field::LastModified, subject.shown_modification());
         }
         if subject.content.is_some_and(|content| content.encodings.varies()) {
             head.text(Field::Vary, b"Accept-Encoding");

@@ -57,7 +57,9 @@ pub struct Parts {
 }
 
 /// The facts of a request that matter to an origin server.
-#[derive(Clone, Debug)]
+///
+/// A connection has one, into which request after request is read: it is too large to be moved about.
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Method; of faulty requests without meaning.
     pub method: Method,
@@ -83,7 +85,7 @@ pub struct Request {
     pub keep_alive: bool,
     /// What the client waits for.
     pub expectation: Expectation,
-    /// Value of `Accept-Encoding`, kept if the object has codings to choose from.
+    /// Values of all `Accept-Encoding` fields as one list, kept if the object has codings to choose from.
     pub accept_encoding: Option<Box<[u8]>>,
     /// `Range` and `If-Range`.
     pub parts: Option<Box<Parts>>,
@@ -125,22 +127,28 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a request head at the start of `data`, or `None` if more bytes are needed. `scratch` is room to work in.
+    /// Reads a request head at the start of `data` into `request`; false if more bytes are needed. `scratch` is room
+    /// to work in.
     ///
     /// # Errors
     /// If the bytes are not an acceptable request.
-    pub fn read(&self, data: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Request>, Refusal> {
-        match head::parse_request(data, |head| self.facts(head, scratch)) {
-            Ok(Some(facts)) => facts.map(Some),
+    pub fn read(&self, data: &[u8], request: &mut Request, scratch: &mut Vec<u8>) -> Result<bool, Refusal> {
+        match head::parse_request(data, |head| self.facts(head, request, scratch)) {
+            Ok(Some(facts)) => facts.map(|()| true),
             Ok(None) if data.len() > MAX_HEAD => Err(Refusal::TooLarge),
-            Ok(None) => Ok(None),
+            Ok(None) => Ok(false),
             Err(_) => Err(Refusal::Malformed),
         }
     }
 
-    fn facts(&self, head: &RequestHead<'_, '_>, scratch: &mut Vec<u8>) -> Result<Request, Refusal> {
+    fn facts(
+        &self,
+        head: &RequestHead<'_, '_>,
+        request: &mut Request,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
         let framing = body::request_framing(head).map_err(|_| Refusal::Malformed)?;
-        let fields = Fields::read(head);
+        let fields = Fields::read(head, &mut request.marks);
         let target = head.target.as_bytes();
         let (authority, path) = match target.first() {
             Some(b'/') => (fields.host, target),
@@ -167,39 +175,41 @@ impl Reader<'_> {
             _ => None,
         };
         let name = authority.and_then(|authority| self.names.find(authority));
-        let unknown_host = name.is_none() && !is_health;
-        let odd = fault.is_some() || unknown_host || wanted == Wanted::UnknownEmbedded;
         let content = wanted.oid().and_then(|oid| self.house.catalog.content(oid.kind));
         let injects = content.is_some_and(|content| content.injection.is_some());
-        Ok(Request {
-            method: method.unwrap_or_default(),
-            wanted,
-            oid: wanted.oid(),
-            fault,
-            name: name.unwrap_or(0),
-            unknown_host,
-            marks: fields.marks,
-            reload: fields.reload,
-            if_modified_since: fields.if_modified_since,
-            minor_version: head.minor_version,
-            keep_alive: head::keeps_alive(head.minor_version, head.headers),
-            expectation: if head.minor_version == 0 { Expectation::None } else { fields.expectation },
-            accept_encoding: fields.accept_encoding.filter(|_| has_choice(content)).map(|value| value.into()),
-            parts: fields
-                .range
-                .filter(|_| method == Some(Method::Get))
-                .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range })),
-            upload: (framing != Framing::Length(0) && fault.is_none())
-                .then(|| Box::new(Upload::new(framing, fields.md5))),
-            url: (injects || self.farm.redirects.is_some()).then(|| absolute(authority, path)),
-            sample: odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect()),
-            head_size: head.len,
-        })
+        request.method = method.unwrap_or_default();
+        request.wanted = wanted;
+        request.oid = wanted.oid();
+        request.fault = fault;
+        request.name = name.unwrap_or(0);
+        request.unknown_host = name.is_none() && !is_health;
+        request.reload = fields.reload;
+        request.if_modified_since = fields.if_modified_since;
+        request.minor_version = head.minor_version;
+        request.keep_alive = head::keeps_alive(head.minor_version, head.headers);
+        request.expectation = if head.minor_version == 0 { Expectation::None } else { fields.expectation };
+        request.accept_encoding = if has_choice(content) { accept_encoding(head) } else { None };
+        request.parts = fields
+            .range
+            .filter(|_| method == Some(Method::Get))
+            .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
+        request.upload = (framing != Framing::Length(0) && fault.is_none())
+            .then(|| Box::new(Upload::new(framing, fields.md5)));
+        request.url = (injects || self.farm.redirects.is_some()).then(|| absolute(authority, path));
+        let odd = fault.is_some() || request.unknown_host || wanted == Wanted::UnknownEmbedded;
+        request.sample = odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect());
+        request.head_size = head.len;
+        Ok(())
     }
 }
 
 fn has_choice(content: Option<&Content>) -> bool {
     content.is_some_and(|content| content.encodings.gzip)
+}
+
+fn accept_encoding(head: &RequestHead<'_, '_>) -> Option<Box<[u8]>> {
+    let fields = head.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("Accept-Encoding"));
+    fields.map(|field| field.value.to_vec()).reduce(|list, more| [list, more].join(&b',')).map(Vec::into)
 }
 
 fn absolute(authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
@@ -212,22 +222,21 @@ fn absolute(authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
 struct Fields<'a> {
     host: Option<&'a [u8]>,
     hosts: u32,
-    marks: Marks,
     reload: bool,
     has_length: bool,
     if_modified_since: Option<u64>,
     if_range: Option<Option<u64>>,
     range: Option<&'a [u8]>,
     md5: Option<&'a [u8]>,
-    accept_encoding: Option<&'a [u8]>,
     expectation: Expectation,
 }
 
 impl<'a> Fields<'a> {
-    fn read(head: &RequestHead<'_, 'a>) -> Fields<'a> {
+    fn read(head: &RequestHead<'_, 'a>, marks: &mut Marks) -> Fields<'a> {
         let mut fields = Fields::default();
+        *marks = Marks::default();
         for header in head.headers {
-            if !fields.marks.see(header) {
+            if !marks.see(header) {
                 fields.see(header.name, header.value);
             }
         }
@@ -252,7 +261,6 @@ impl<'a> Fields<'a> {
             11 if is("Content-MD5") => self.md5 = Some(value),
             13 if is("Cache-Control") => self.reload |= head::has_token(value, "no-cache"),
             14 if is("Content-Length") => self.has_length = true,
-            15 if is("Accept-Encoding") => self.accept_encoding = Some(value),
             17 if is("If-Modified-Since") => self.if_modified_since = date::parse_any(value, CENTURY),
             17 if is("Transfer-Encoding") => self.has_length = true,
             _ => {}
@@ -264,11 +272,18 @@ impl<'a> Fields<'a> {
 mod tests {
     use super::*;
     use crate::testing::{PATH, classic};
+    use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Option<Request>, Refusal> {
         let house = classic(100.0);
         let names = Names::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()]);
-        Reader { house: &house, farm: &house.farms[0], names: &names }.read(text.as_bytes(), &mut Vec::new())
+        let reader = Reader { house: &house, farm: &house.farms[0], names: &names };
+        // Nothing of an earlier request may remain.
+        let mut request = Request::default();
+        let earlier = "POST http://x/?y HTTP/1.1\r\nHost: x\r\nRange: bytes=1-\r\nContent-Length: 3\r\n\r\n";
+        assert_eq!(reader.read(earlier.as_bytes(), &mut request, &mut Vec::new()), Ok(true));
+        let read = reader.read(text.as_bytes(), &mut request, &mut Vec::new());
+        read.map(|complete| complete.then_some(request))
     }
 
     #[track_caller]
@@ -339,6 +354,27 @@ mod tests {
         assert_eq!(parts.map(|parts| parts.only_if), Some(Some(None)));
         for (value, expected) in [("100-Continue", Expectation::Continue), ("more", Expectation::Other)] {
             assert_eq!(request(&format!("Expect: {value}\r\n")).expectation, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_never_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            target in "(http://)?[a-z:/*.?\\[\\]@]{0,20}(/pg/embed/|/health|/w12345678.00abcdef:0000002a/t0)?[0-9a-f/_t]{0,30}",
+            host in "[a-zA-Z0-9:.\\[\\]]{0,12}",
+            field in "(Range|Expect|If-Range|Content-MD5|Content-Length|Accept-Encoding): [a-z0-9=,;-]{0,20}",
+        ) {
+            let house = classic(100.0);
+            let names = Names::new(&["www:80".to_owned(), "*.dyn:80".to_owned()]);
+            let reader = Reader { house: &house, farm: &house.farms[0], names: &names };
+            let mut request = Request::default();
+            let _ = reader.read(&bytes, &mut request, &mut Vec::new());
+            for method in ["GET", "POST", "CONNECT"] {
+                let text = format!("{method} /{target} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n\r\n");
+                let _ = reader.read(text.as_bytes(), &mut request, &mut Vec::new());
+                let _ = reader.read(text.replace(" /", " ").as_bytes(), &mut request, &mut Vec::new());
+            }
         }
     }
 }

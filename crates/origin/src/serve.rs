@@ -32,12 +32,8 @@ pub struct Site<L: Link> {
 }
 
 /// What came on a connection between two requests.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "requests are the rule, and a box would be an allocation for each"
-)]
 enum Next {
-    Request(Request),
+    Request,
     /// The connection ended without another request.
     Closed(CloseKind),
     /// A request began and is none.
@@ -116,10 +112,10 @@ impl<L: Link> Site<L> {
     /// Returns how the connection ended, if nothing went wrong.
     async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> Option<CloseKind> {
         let limit = self.connection_uses();
-        let mut inbox = Vec::new();
+        let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
-            let mut request = match self.next_request(conn, &mut inbox, *uses == 0).await {
-                Next::Request(request) => request,
+            match self.next_request(conn, &mut request, &mut inbox, *uses == 0).await {
+                Next::Request => {}
                 Next::Closed(kind) => return Some(kind),
                 Next::Noise => {
                     self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
@@ -133,7 +129,7 @@ impl<L: Link> Site<L> {
                     self.refuse(conn, refusal);
                     return None;
                 }
-            };
+            }
             *uses += 1;
             let mut running = self.begin(&mut request, *uses >= limit);
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
@@ -150,18 +146,24 @@ impl<L: Link> Site<L> {
         }
     }
 
-    /// Reads the next request head; `inbox` holds bytes that arrived but are not used yet.
-    async fn next_request(&self, conn: &mut L::Conn, inbox: &mut Vec<u8>, first: bool) -> Next {
+    /// Reads the next head into `request`; `inbox` holds bytes that arrived but are not used yet.
+    async fn next_request(
+        &self,
+        conn: &mut L::Conn,
+        request: &mut Request,
+        inbox: &mut Vec<u8>,
+        first: bool,
+    ) -> Next {
         conn.set_deadline(self.farm().idle_timeout.map(|timeout| self.now() + timeout));
-        let mut taken = Ok(None);
+        let mut taken = Ok(false);
         if !inbox.is_empty() {
             let data = std::mem::take(inbox);
-            taken = self.take(&data, inbox);
+            taken = self.take(&data, request, inbox);
         }
         loop {
             match taken {
-                Ok(Some(request)) => return Next::Request(request),
-                Ok(None) if !first || inbox.is_empty() || begins_like_a_request(inbox) => {}
+                Ok(true) => return Next::Request,
+                Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
                 Err(refusal) if !first || begins_like_a_request(inbox) => return Next::Refused(refusal),
                 _ => return Next::Noise,
             }
@@ -172,14 +174,14 @@ impl<L: Link> Site<L> {
                         return None;
                     }
                     if inbox.is_empty() {
-                        return Some(self.take(data, inbox));
+                        return Some(self.take(data, request, inbox));
                     }
                     let mut all = std::mem::take(inbox);
                     all.extend_from_slice(data);
-                    Some(self.take(&all, inbox))
+                    Some(self.take(&all, request, inbox))
                 })
                 .await;
-            let idle = inbox.is_empty();
+            let idle = is_blank(inbox);
             taken = match received {
                 Ok(Some(taken)) => taken,
                 // Idle connections may be cut in any way; a request that began must end.
@@ -194,10 +196,10 @@ impl<L: Link> Site<L> {
     }
 
     /// Uses `data` for a request head. What is left over, or not enough or not good for a head, goes to `inbox`.
-    fn take(&self, data: &[u8], inbox: &mut Vec<u8>) -> Result<Option<Request>, Refusal> {
+    fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Refusal> {
         let reader = Reader { house: &self.origin.house, farm: self.farm(), names: &self.names };
-        let read = reader.read(data, &mut self.origin.scratch.borrow_mut());
-        let used = read.as_ref().map_or(0, |read| read.as_ref().map_or(0, |request| request.head_size));
+        let read = reader.read(data, request, &mut self.origin.scratch.borrow_mut());
+        let used = if read == Ok(true) { request.head_size } else { 0 };
         inbox.extend_from_slice(&data[used..]);
         read
     }
@@ -331,7 +333,7 @@ impl<L: Link> Site<L> {
     async fn reply(&self, conn: &mut L::Conn, request: &Request, running: &Running) -> io::Result<Sent> {
         conn.set_deadline(self.patience(running.deadline));
         let origin = &self.origin;
-        let (date, now) = origin.time_of_day();
+        let date = origin.link.http_date();
         let writer = Writer {
             house: &origin.house,
             farm: self.farm(),
@@ -339,7 +341,7 @@ impl<L: Link> Site<L> {
             request,
             about: Circumstances {
                 date: &date,
-                now,
+                now: origin.link.unix_seconds(),
                 last: running.last,
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),
@@ -474,8 +476,14 @@ impl<L: Link> Site<L> {
     }
 }
 
+/// Nothing but line ends, which may stand before a request (RFC 9112, section 2.2).
+fn is_blank(data: &[u8]) -> bool {
+    data.iter().all(|&b| b == b'\r' || b == b'\n')
+}
+
 /// The bytes may be the start of a request line: a method in capitals.
 fn begins_like_a_request(data: &[u8]) -> bool {
+    let data = data.trim_ascii_start();
     let letters = data.iter().take_while(|b| b.is_ascii_uppercase()).count();
     (1..=20).contains(&letters) && data.get(letters).is_none_or(|&b| b == b' ')
 }

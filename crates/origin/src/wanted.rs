@@ -8,7 +8,7 @@ use polygraph_wire::url;
 use crate::settings::{Farm, House};
 
 /// What a path asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// An object of ours.
     Object(Oid),
@@ -21,6 +21,7 @@ pub enum Wanted {
     /// An object of ours that this server does not have, or under another path.
     Misdirected(Oid),
     /// The path is not ours.
+    #[default]
     Foreign,
 }
 

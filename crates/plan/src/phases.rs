@@ -111,6 +111,7 @@ impl Schedule {
                 log_stats: phase.log_stats,
                 duration_s: phase.goal.duration,
                 xactions: phase.goal.xactions,
+                fill_bytes: phase.goal.fill_size,
             })
             .collect()
     }

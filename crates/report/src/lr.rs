@@ -80,6 +80,7 @@ fn header(out: &mut String, header: &Header) {
         let goals: Vec<String> = [
             plan.duration_s.map(duration),
             plan.xactions.map(|n| format!("{n} transactions")),
+            plan.fill_bytes.map(|n| format!("{n} bytes filled")),
             plan.primary.then(|| "primary".to_owned()),
         ]
         .into_iter()

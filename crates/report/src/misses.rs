@@ -219,6 +219,36 @@ mod tests {
     }
 
     #[test]
+    fn two_measured_phases_are_compared() {
+        let phase = |name: &str, causes: &[(MissCause, u64)]| PhaseFacts {
+            name: name.into(),
+            primary: true,
+            goal_duration_s: None,
+            goal_xactions: None,
+            begin_s: Some(0.0),
+            end_s: Some(10.0),
+            lost_s: 0.0,
+            end: crate::fold::PhaseEnd::Complete,
+            scope: Some(scope(causes)),
+        };
+        let top1 = phase("top1", &[(MissCause::InFlight, 80), (MissCause::Evicted, 20)]);
+        let top2 = phase("top2", &[(MissCause::InFlight, 50), (MissCause::Evicted, 350)]);
+        let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
+        let headline = facts.headline.as_mut().unwrap();
+        headline.scope = Scope::sequential([&top1, &top2].map(|p| p.scope.as_ref().unwrap())).unwrap();
+        facts.client.as_mut().unwrap().phases = vec![top1, top2];
+        let story = explain(&facts).unwrap();
+        assert_eq!(story.sentences[0], "500 of 2,000 offered hits (25 %) were misses.");
+        assert_eq!(
+            story.sentences.last().unwrap(),
+            "From phase top1 to phase top2, the share of offered hits that were missed went from 10 % to 40 %, and \
+             that of evicted objects among them from 20 % to 88 %."
+        );
+        let counts: Vec<_> = story.causes.iter().map(|(c, t)| (*c, t[0].count, t[1].count)).collect();
+        assert_eq!(counts, [(MissCause::InFlight, 80, 50), (MissCause::Evicted, 20, 350)]);
+    }
+
+    #[test]
     fn evictions_mean_a_small_cache() {
         let text = told(&scope(&[(MissCause::Evicted, 415), (MissCause::InFlight, 85)]));
         let wanted =

@@ -276,6 +276,7 @@ impl Run {
             primary: i == 1,
             duration_s: Some(self.phases[i]),
             xactions: None,
+            fill_bytes: None,
         };
         Header {
             side,

@@ -161,6 +161,7 @@ pub fn judge(facts: &RunFacts) -> Verdict {
     let mut found = Findings::default();
     found.logs(facts);
     found.phase(facts);
+    found.content(facts);
     let side = facts.main_side();
     if let Some(headline) = &facts.headline {
         let scope = &headline.scope;
@@ -174,7 +175,6 @@ pub fn judge(facts: &RunFacts) -> Verdict {
         found.growing(side, headline);
         found.correctness(facts, headline);
     }
-    found.content(facts);
     found.clock(facts);
     found.error_goal(facts);
     found.into_verdict()

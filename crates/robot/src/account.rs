@@ -30,7 +30,11 @@ pub fn settle<L: Link>(
     let now = crew.now();
     crew.recorder().with(|block| block.xacts.leave(now));
     let outcome = outcome.and_then(|done| {
-        let verdict = if done.aborted { Ok(Class::Abort) } else { judge(crew, robot, order, &done) };
+        let verdict = match &done {
+            done if done.aborted => Ok(Class::Abort),
+            done if done.denied => Ok(Class::Authenticating),
+            done => judge(crew, robot, order, done),
+        };
         verdict.map(|class| (done, class))
     });
     match outcome {
@@ -120,23 +124,31 @@ fn remember<L: Link>(
         return;
     }
     let mut history = crew.history();
+    let mut cause = None;
     if missed {
         let lmt = field.catalog.times(&order.oid, crew.link().unix_seconds()).map(|times| times.lmt);
         let modified = lmt.is_some_and(|lmt| lmt >= crew.started_unix());
-        let cause = if facts.marks.xact.is_none() {
+        let known = if facts.marks.xact.is_none() {
             MissCause::Unmarked
         } else if !facts.cachable {
             MissCause::Forbidden
         } else {
             history.miss_cause(&order.oid, modified)
         };
-        crew.recorder().with(|block| block.miss(cause, size));
+        crew.recorder().with(|block| block.miss(known, size));
+        cause = Some(known);
     }
     let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
     if cachable && class == Class::Abort {
         history.cut(&order.oid);
     } else if cachable && whole {
-        history.delivered(&order.oid, order.kind, class == Class::Hit);
+        let hit = class == Class::Hit;
+        let age = history.delivered(&order.oid, order.kind, hit, crew.now() / 1_000_000);
+        if let Some(age) = age
+            && (hit && order.repeat || cause.is_some_and(MissCause::is_of_storage))
+        {
+            crew.recorder().with(|block| block.repeat_age(hit, age));
+        }
     }
     if !cachable && class.is_basic() {
         history.asks(order.xact, robot);
@@ -175,6 +187,9 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     {
         return fault(*kind, detail.clone());
     }
+    if done.allowed_wrongly {
+        return fault(ErrorKind::ProxyAuthIgnored, "access was granted with a wrong password".to_owned());
+    }
     match facts.status {
         200 => {}
         203 | 204 if order.foreign.is_some() => {}
@@ -184,7 +199,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         304 if matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
         417 if done.continued.is_none() && order.sends.is_some() => {}
         _ if facts.is_redirect() => return Ok(Class::RepToRedir),
-        401 | 403 | 407 => return denied(facts),
+        401 | 403 | 407 => return denied(facts, !crew.profile(robot).credentials.is_empty()),
         _ if order.kind == RequestKind::Range => return bad_status("206"),
         _ if order.kind == RequestKind::Ims304 => return bad_status("304"),
         _ => return bad_status("200"),
@@ -225,14 +240,17 @@ fn class_of(order: &Order, facts: &Facts, second_hand: bool) -> Class {
 }
 
 /// Access was refused.
-fn denied(facts: &Facts) -> Result<Class, Fault> {
+fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
     let challenged = facts.rare.as_deref().is_some_and(|rare| !rare.challenges.is_empty());
-    let kind = match facts.status {
-        407 if !challenged => ErrorKind::NoProxyChallenge,
-        401 if !challenged => ErrorKind::NoOriginChallenge,
-        407 => ErrorKind::ProxyCredentials,
-        401 => ErrorKind::OriginCredentials,
-        _ => ErrorKind::DeniedAnonymous,
+    let kind = match (facts.status, has_credentials) {
+        (407, _) if !challenged => ErrorKind::NoProxyChallenge,
+        (401, _) if !challenged => ErrorKind::NoOriginChallenge,
+        (407, true) => ErrorKind::ProxyAuthAgain,
+        (401, true) => ErrorKind::OriginAuthAgain,
+        (407, false) => ErrorKind::ProxyCredentials,
+        (401, false) => ErrorKind::OriginCredentials,
+        (_, true) => ErrorKind::DeniedAfter,
+        (_, false) => ErrorKind::DeniedAnonymous,
     };
     let detail = format!("status {}", facts.status);
     Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) })

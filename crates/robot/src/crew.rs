@@ -10,15 +10,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
-use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_traffic::store::{Fill, Share};
 use polygraph_traffic::{AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, Stream};
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
 use crate::account;
+use crate::auth::{Asker, Wallet};
+use crate::cookies::Jar;
 use crate::entity::Entity;
-use crate::exchange::{Fault, exchange};
+use crate::exchange::{Done, Fault, exchange};
 use crate::gate::Gate;
 use crate::history::History;
 use crate::links::Links;
@@ -26,6 +29,7 @@ use crate::names::Names;
 use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
 use crate::page::Page;
+use crate::pipeline::{Backlog, exchange_together};
 use crate::pool::Leased;
 use crate::request::{self, Context};
 use crate::session::{Change, Period};
@@ -33,6 +37,8 @@ use crate::settings::{Expect, Load, Profile, Settings};
 
 /// So many overdue requests are launched before replies and timers get their turn.
 const LAUNCHES_IN_A_ROW: u32 = 16;
+/// A transaction answers so many challenges, at most.
+const MAX_CHALLENGES: usize = 3;
 /// How often a robot that may not launch looks whether it may again.
 const PAUSE: Nanos = SECOND / 20;
 
@@ -71,6 +77,9 @@ struct Private {
     sent: Vec<(u8, u64)>,
     /// World of its request bodies.
     world: Option<polygraph_traffic::UniqId>,
+    jar: Option<Jar>,
+    backlog: Backlog,
+    wallet: Option<Box<Wallet>>,
 }
 
 /// What is prepared once for each kind of robots.
@@ -150,6 +159,19 @@ impl<L: Link> Crew<L> {
         if !self.frozen.replace(true) {
             self.chooser.borrow_mut().freeze();
         }
+    }
+
+    /// What a later test needs to go on with the objects of this one.
+    pub fn working_set(&self) -> Share {
+        let totals = self.recorder.totals();
+        let (ids, galaxies) = self.chooser.borrow().own_galaxies(&self.settings.field);
+        let fill = Fill { count: totals.fills, bytes: totals.fill_bytes };
+        Share { ids, galaxies, fill }
+    }
+
+    /// Goes on with the objects of an earlier test. Returns the number of servers that this test has not.
+    pub fn go_on_with(&self, share: Share) -> usize {
+        self.chooser.borrow_mut().go_on_with(&self.settings.field, share.galaxies)
     }
 
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
@@ -290,7 +312,13 @@ impl<L: Link> Crew<L> {
         };
         if let Change::BecameIdle(_) = change {
             self.close_all_idle(robot);
-            self.private(robot).received.clear();
+            let mut private = self.private(robot);
+            private.received.clear();
+            if let Some(jar) = &mut private.jar {
+                jar.end_session();
+            }
+        } else if change == Change::BecameBusy {
+            self.renew_credentials(robot);
         }
         matches!(change, Change::Busy | Change::BecameBusy)
     }
@@ -360,13 +388,19 @@ impl<L: Link> Crew<L> {
                 block.late_us.record(entered.saturating_sub(order.due) / 1000);
             }
         });
-        let outcome = exchange(self, robot, &order, &[]).await;
+        let outcome = self.converse(robot, &order).await;
         let embedded = outcome.as_ref().map_or(0, |done| done.embedded);
         let failed = account::settle(self, robot, &order, outcome);
         if order.planned > embedded {
             let extra = &mut self.robots()[robot].extra;
             *extra = extra.saturating_sub(order.planned - embedded);
         }
+        self.end_one(robot);
+        failed
+    }
+
+    /// One of the robot's tasks is over; if it was the last, whoever waits for that is called.
+    fn end_one(&self, robot: usize) {
         let active = {
             let robot = &mut self.robots()[robot];
             robot.active -= 1;
@@ -378,7 +412,130 @@ impl<L: Link> Crew<L> {
                 gate.call();
             }
         }
-        failed
+    }
+
+    /// Transactions that share a connection: the first one that waits, and others that go the same way. Those
+    /// that are cut off by the failure of another one are tried again, each by itself.
+    async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+        // Another task may have taken it along already.
+        let Some(order) = self.backlog(robot).first() else { return };
+        self.robots()[robot].active += 1;
+        let outcomes = exchange_together(self, robot, order, hop).await;
+        for (order, outcome) in outcomes {
+            match outcome {
+                Some(outcome) => {
+                    account::settle(self, robot, &order, outcome);
+                }
+                None => {
+                    let outcome = exchange(self, robot, &order, &[]).await;
+                    self.count_retry();
+                    account::settle(self, robot, &order, outcome);
+                }
+            }
+        }
+        self.end_one(robot);
+    }
+
+    /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
+    /// that is one transaction (reference: models.md, section 21).
+    async fn converse(self: &Rc<Self>, robot: usize, order: &Order) -> Result<Done, Fault> {
+        let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
+        loop {
+            lines.clear();
+            self.write_private_lines(robot, order, &mut lines);
+            let mut done = exchange(self, robot, order, &lines).await?;
+            done.started = *first.get_or_insert(done.started);
+            sent += done.sent;
+            done.sent = sent;
+            self.keep_cookies(robot, order, &done);
+            let asker = match done.facts.status {
+                407 => Asker::Proxy,
+                401 => Asker::Origin(order.server),
+                _ => {
+                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    done.allowed_wrongly = !asked.is_empty() && !done.denied && self.was_spoiled(robot);
+                    return Ok(done);
+                }
+            };
+            if self.profile(robot).credentials.is_empty() {
+                return Ok(done);
+            }
+            let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+            let answered = self.wallet(robot).learn(asker, fields);
+            if !answered || asked.len() > MAX_CHALLENGES {
+                // With a spoiled password that is how it has to be.
+                done.denied = self.was_spoiled(robot) && !asked.is_empty();
+                return Ok(done);
+            }
+            asked.push(asker);
+            let (now, size) = (self.now(), done.facts.size());
+            self.recorder.with(|block| {
+                let stats = block.class_mut(Class::Authenticating);
+                stats.record((now - done.started) / 1000, size);
+            });
+        }
+    }
+
+    /// Credentials and cookies.
+    fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) {
+        let profile = Arc::clone(self.profile(robot));
+        if !profile.credentials.is_empty() {
+            let url = self.url(order);
+            let via_proxy = !profile.proxies.is_empty();
+            let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
+            let target = if via_proxy { &url } else { path.unwrap_or("/") };
+            let mut wallet = self.wallet(robot);
+            wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
+            if via_proxy {
+                wallet.write(Asker::Proxy, order.method.word(), target, out);
+            }
+        }
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            jar.write(order.server, unix, out, &self.recorder);
+        }
+    }
+
+    fn keep_cookies(&self, robot: usize, order: &Order, done: &Done) {
+        let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
+        let profile = Arc::clone(self.profile(robot));
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
+        if !choices.event(profile.cookie_sender) {
+            return;
+        }
+        let room = profile.cookies_keep.sample(&mut choices).ceil().clamp(0.0, 1000.0) as usize;
+        let mut private = self.private(robot);
+        let jar = private.jar.get_or_insert_with(|| Jar::new(room));
+        jar.store(order.server, &rare.cookies, unix, &self.recorder);
+    }
+
+    /// The robot's credentials, taken from the list when it needs them first.
+    fn wallet(&self, robot: usize) -> RefMut<'_, Wallet> {
+        if self.private(robot).wallet.is_none() {
+            self.private(robot).wallet = Some(Box::default());
+            self.renew_credentials(robot);
+        }
+        RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
+    }
+
+    /// The next credentials of a random cycle (reference: models.md, section 21).
+    fn renew_credentials(&self, robot: usize) {
+        let profile = Arc::clone(self.profile(robot));
+        if profile.credentials.is_empty() {
+            return;
+        }
+        let (at, spoiled) = {
+            let rng = &mut self.robots()[robot].rng;
+            (rng.below(profile.credentials.len() as u64) as usize, rng.event(profile.auth_error))
+        };
+        let mut private = self.private(robot);
+        private.wallet.get_or_insert_default().renew(&profile.credentials[at], spoiled);
+    }
+
+    fn was_spoiled(&self, robot: usize) -> bool {
+        !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
     }
 
     /// Starts a transaction that follows from another one.
@@ -387,15 +544,21 @@ impl<L: Link> Crew<L> {
             page.enter();
         }
         let crew = Rc::clone(self);
-        let task: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
-            crew.transact(robot, order).await;
-        });
+        let task: Pin<Box<dyn Future<Output = ()>>> = match order.hop {
+            Some(hop) if self.profile(robot).pipeline.is_some() => {
+                self.backlog(robot).push(order);
+                Box::pin(async move { crew.transact_together(robot, hop).await })
+            }
+            _ => Box::pin(async move {
+                crew.transact(robot, order).await;
+            }),
+        };
         // It counts as running from now on, not only from its first turn.
         self.robots()[robot].active += 1;
         let crew = Rc::clone(self);
         self.link.spawn(async move {
-            crew.robots()[robot].active -= 1;
             task.await;
+            crew.end_one(robot);
         });
     }
 
@@ -546,6 +709,18 @@ impl<L: Link> Crew<L> {
 
     fn private(&self, robot: usize) -> RefMut<'_, Private> {
         RefMut::map(self.robots(), |robots| &mut **robots[robot].private.get_or_insert_default())
+    }
+
+    /// The robot's embedded objects that wait for a connection.
+    pub fn backlog(&self, robot: usize) -> RefMut<'_, Backlog> {
+        RefMut::map(self.private(robot), |private| &mut private.backlog)
+    }
+
+    /// Requests in flight on a connection of the robot, at most; drawn anew each time.
+    pub fn pipeline_depth(&self, robot: usize) -> u32 {
+        let drawn =
+            self.profile(robot).pipeline.as_ref().map(|depth| depth.sample(&mut *self.connection_rng()));
+        drawn.unwrap_or(1.0).clamp(1.0, 1000.0) as u32
     }
 
     /// The loop.
@@ -737,6 +912,12 @@ impl<L: Link> Crew<L> {
     /// Counts bytes read from a connection.
     pub fn count_read(&self, bytes: usize) {
         self.recorder.with(|block| block.bytes_read += bytes as u64);
+    }
+
+    /// Counts transactions that begin now.
+    pub fn count_begun(&self, count: u64) {
+        let now = self.now();
+        self.recorder.with(|block| (0..count).for_each(|_| block.xacts.enter(now)));
     }
 
     /// Counts a retry.

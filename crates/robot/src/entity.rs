@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use flate2::write::MultiGzDecoder;
-use md5::{Digest, Md5};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{Body, Catalog, Method};
+use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::multipart::{self, MultipartError};
 use polygraph_wire::range::ContentRange;
 
@@ -122,7 +122,7 @@ pub struct Entity<'a> {
     way: Way,
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
-    digest: Option<(Md5, Vec<u8>)>,
+    digest: Option<(ContentMd5, Vec<u8>)>,
     problem: Option<(ErrorKind, String)>,
     /// Looks for links, if the robot follows any.
     pub links: Option<crate::links::Links>,
@@ -203,10 +203,11 @@ impl<'a> Entity<'a> {
         let wrong_size = |seen: u64, size: u64| {
             (seen != size).then(|| (ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}")))
         };
-        if let Some((digest, announced)) = self.digest {
+        if let Some((mut digest, announced)) = self.digest {
             verified.digest = true;
-            let found = crate::digest::base64(&digest.finalize());
-            if found.as_bytes() != announced {
+            let found = checksum::text(digest.finish());
+            if found[..] != announced[..] {
+                let found = String::from_utf8_lossy(&found).into_owned();
                 let announced = String::from_utf8_lossy(&announced).into_owned();
                 let text = format!("the digest of the body is {found}, Content-MD5 says {announced}");
                 note(&mut problem, Some((ErrorKind::AlteredBody, text)));
@@ -321,7 +322,12 @@ impl Content for Entity<'_> {
             self.links = None;
             return Ok(());
         }
-        if facts.coding == Coding::Other || facts.coding == Coding::Gzip && !self.accepts_gzip {
+        // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
+        // the plain body sends that; who gets the other one got a reply to somebody else's request.
+        let content = self.catalog.content(self.order.oid.kind);
+        let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
+        let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
+        if facts.coding == Coding::Other || unwanted {
             let text = format!("{:?} content although the request does not accept it", facts.coding);
             self.problem = Some((ErrorKind::UnacceptableCoding, text));
             return Ok(());
@@ -347,7 +353,7 @@ impl Content for Entity<'_> {
             return self.begin_ranges(facts);
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
-            self.digest = Some((Md5::new(), announced));
+            self.digest = Some((ContentMd5::default(), announced));
         }
         let url = match self.catalog.content(self.order.oid.kind) {
             Some(content) if content.injection.is_some() => (self.url)(),

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all, yield_now};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::{AbortCoords, Body, Method};
+use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
 
 use crate::crew::Crew;
-use crate::digest;
 use crate::entity::{Entity, Verified};
 use crate::order::Order;
 use crate::pool::Leased;
@@ -74,6 +74,10 @@ pub struct Done {
     pub continued: Option<Nanos>,
     /// The request was sent more than once.
     pub retried: bool,
+    /// Access was refused, as it has to be with a spoiled password.
+    pub denied: bool,
+    /// Access was granted in spite of a spoiled password.
+    pub allowed_wrongly: bool,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -125,12 +129,12 @@ pub async fn exchange<L: Link>(
 }
 
 /// What is noted while an exchange goes on.
-struct Talk {
+pub(crate) struct Talk {
     started: Nanos,
-    hop: SocketAddr,
+    pub(crate) hop: SocketAddr,
     retried: bool,
     sent: u64,
-    aborted: bool,
+    pub(crate) aborted: bool,
     problem: Option<(ErrorKind, String)>,
     verified: Verified,
     faults: Vec<MarkupError>,
@@ -139,7 +143,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(started: Nanos, hop: SocketAddr, retried: bool) -> Talk {
+    pub(crate) fn new(started: Nanos, hop: SocketAddr, retried: bool) -> Talk {
         Talk {
             started,
             hop,
@@ -154,7 +158,7 @@ impl Talk {
         }
     }
 
-    fn done(self, facts: Facts) -> Done {
+    pub(crate) fn done(self, facts: Facts) -> Done {
         Done {
             facts,
             started: self.started,
@@ -167,6 +171,8 @@ impl Talk {
             embedded: self.embedded,
             continued: self.continued,
             retried: self.retried,
+            denied: false,
+            allowed_wrongly: false,
         }
     }
 }
@@ -189,6 +195,7 @@ async fn converse<L: Link>(
     let mut reader = ReplyReader::new(order.method == Method::Head, expects);
     let url = || crew.url(order);
     let mut entity = crew.entity(robot, order, &url);
+    let mut carry = Vec::new();
 
     if let Err(fault) = send_head(crew, robot, conn, order, last, expects, upload.as_ref(), lines, talk).await
     {
@@ -196,7 +203,7 @@ async fn converse<L: Link>(
     }
     if let Some(mut upload) = upload {
         if expects {
-            match receive(crew, robot, conn, order, &mut reader, &mut entity, talk).await {
+            match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
                 Ok(Progress::Continue) => {
                     talk.continued = Some(crew.now());
                     reader.stop_awaiting();
@@ -217,8 +224,9 @@ async fn converse<L: Link>(
             return (Ok(Facts::default()), false);
         }
     }
-    match receive(crew, robot, conn, order, &mut reader, &mut entity, talk).await {
-        Ok(_) => conclude(reader, entity, leased, talk),
+    let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
+    match received.and_then(|_| check_end(&carry, &reader)) {
+        Ok(()) => conclude(reader, entity, leased, talk),
         Err(fault) if is_intended(&fault, order, crew) => {
             talk.aborted = true;
             talk.verified = Verified::default();
@@ -229,7 +237,7 @@ async fn converse<L: Link>(
 }
 
 /// The body of a request.
-struct Upload {
+pub(crate) struct Upload {
     body: Body,
     digest: Option<String>,
     coords: AbortCoords,
@@ -243,7 +251,7 @@ impl Upload {
         let body = catalog.body(&oid, &[]);
         let coords = crew.abort_coords(robot, order);
         Upload {
-            digest: catalog.has_checksum(&oid).then(|| digest::of_body(&body)),
+            digest: catalog.has_checksum(&oid).then(|| digest_of(&body)),
             cut: coords.cut(body.len()),
             coords,
             body,
@@ -251,8 +259,18 @@ impl Upload {
     }
 }
 
+fn digest_of(body: &Body) -> String {
+    let (mut body, mut digest) = (body.clone(), ContentMd5::default());
+    while !body.is_empty() {
+        let n = body.chunk().len();
+        digest.update(body.chunk());
+        body.advance(n as u64);
+    }
+    String::from_utf8_lossy(&checksum::text(digest.finish())).into_owned()
+}
+
 #[expect(clippy::too_many_arguments, reason = "all that a head depends on")]
-async fn send_head<L: Link>(
+pub(crate) async fn send_head<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     conn: &mut L::Conn,
@@ -304,8 +322,10 @@ async fn send_body<L: Link>(
     Ok(())
 }
 
+#[expect(clippy::too_many_arguments, reason = "all that belongs to one conversation")]
 /// Reads until the reply is complete or 100 (continue) has come; asks for embedded objects as they are seen.
-async fn receive<L: Link>(
+/// `carry` holds bytes that came behind the reply before, and takes those that come behind this one.
+pub(crate) async fn receive<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     conn: &mut L::Conn,
@@ -313,14 +333,31 @@ async fn receive<L: Link>(
     reader: &mut ReplyReader,
     entity: &mut Entity<'_>,
     talk: &mut Talk,
+    carry: &mut Vec<u8>,
 ) -> Result<Progress, Fault> {
     loop {
-        let fed = conn
-            .recv(|data| {
-                crew.count_read(data.len());
-                reader.feed(data, entity)
-            })
-            .await;
+        let fed = if carry.is_empty() {
+            let mut behind = Vec::new();
+            let fed = conn
+                .recv(|data| {
+                    crew.count_read(data.len());
+                    let fed = reader.feed(data, entity);
+                    if let Ok(Progress::Complete { rest }) = fed {
+                        behind.extend_from_slice(&data[data.len() - rest..]);
+                    }
+                    fed
+                })
+                .await;
+            *carry = behind;
+            fed
+        } else {
+            let data = std::mem::take(carry);
+            let fed = reader.feed(&data, entity);
+            if let Ok(Progress::Complete { rest }) = fed {
+                carry.extend_from_slice(&data[data.len() - rest..]);
+            }
+            Ok(fed)
+        };
         let progress = match fed {
             Ok(Ok(progress)) => progress,
             Ok(Err(kind)) => return Err(describe(kind, String::new(), reader)),
@@ -334,18 +371,21 @@ async fn receive<L: Link>(
                 talk.embedded += u32::from(crew.follow_link(robot, order, talk.hop, &link));
             }
         }
-        match progress {
-            Progress::Partial => {}
-            // Nothing was pipelined, so nothing may follow.
-            Progress::Complete { rest } if rest > 0 => {
-                return Err(describe(ErrorKind::BodyLong, format!("{rest} bytes too many; "), reader));
-            }
-            progress => return Ok(progress),
+        if progress != Progress::Partial {
+            return Ok(progress);
         }
     }
 }
 
-fn conclude<C: Conn>(
+/// Behind the last reply that was asked for nothing may follow.
+pub(crate) fn check_end(carry: &[u8], reader: &ReplyReader) -> Result<(), Fault> {
+    match carry.len() {
+        0 => Ok(()),
+        rest => Err(describe(ErrorKind::BodyLong, format!("{rest} bytes too many; "), reader)),
+    }
+}
+
+pub(crate) fn conclude<C: Conn>(
     reader: ReplyReader,
     mut entity: Entity<'_>,
     leased: &mut Leased<C>,
@@ -361,7 +401,7 @@ fn conclude<C: Conn>(
 }
 
 /// The server said in the head that it would stop where it did (reference: models.md, section 13).
-fn is_intended<L: Link>(fault: &Fault, order: &Order, crew: &Crew<L>) -> bool {
+pub(crate) fn is_intended<L: Link>(fault: &Fault, order: &Order, crew: &Crew<L>) -> bool {
     let Some(facts) = fault.facts.as_deref() else { return false };
     let Some(mark) = facts.marks.abort else { return false };
     let cut_short = matches!(fault.kind, ErrorKind::BodyShort | ErrorKind::Reset);

@@ -10,9 +10,9 @@ const MAX_OBJECTS: usize = 1 << 20;
 /// Transactions for uncachable objects whose robot is kept.
 const XACTS: usize = 1 << 14;
 
-/// What became of an object so far.
+/// What became of an object so far: flags, and when it was last delivered, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Past(u8);
+struct Past(u8, u32);
 
 impl Past {
     const DELIVERED: u8 = 1;
@@ -34,15 +34,17 @@ pub struct History {
 }
 
 impl History {
-    /// A request for a cachable object brought the whole of it.
-    pub fn delivered(&mut self, oid: &Oid, kind: RequestKind, hit: bool) {
-        let past = match self.past_mut(oid) {
-            Some(past) => past,
-            None => return,
-        };
+    /// A request for a cachable object brought the whole of it at `now_ms`, in milliseconds since any fixed moment.
+    /// Returns the time since it was delivered before, if it was.
+    pub fn delivered(&mut self, oid: &Oid, kind: RequestKind, hit: bool, now_ms: u64) -> Option<u64> {
+        let past = self.past_mut(oid)?;
+        // Wraps after 49 days.
+        let age = past.has(Past::DELIVERED).then(|| u64::from((now_ms as u32).wrapping_sub(past.1)));
+        past.1 = now_ms as u32;
         let reloaded = if kind == RequestKind::Reload { Past::RELOADED } else { 0 };
         let hit = if hit { Past::HIT } else { 0 };
         past.0 = past.0 & Past::HIT | hit | Past::DELIVERED | reloaded;
+        age
     }
 
     /// A request for a cachable object did not bring the whole of it.
@@ -107,12 +109,12 @@ mod tests {
         let oid = |name| Oid { world: UniqId::default(), kind: Kind::FIRST, name };
         let mut history = History::default();
         assert_eq!(history.miss_cause(&oid(1), false), MissCause::InFlight);
-        history.delivered(&oid(1), RequestKind::Basic, false);
+        assert_eq!(history.delivered(&oid(1), RequestKind::Basic, false, 1000), None);
         assert_eq!(history.miss_cause(&oid(1), false), MissCause::NeverStored);
-        history.delivered(&oid(1), RequestKind::Basic, true);
+        assert_eq!(history.delivered(&oid(1), RequestKind::Basic, true, 1700), Some(700));
         assert_eq!(history.miss_cause(&oid(1), false), MissCause::Evicted);
         assert_eq!(history.miss_cause(&oid(1), true), MissCause::Expired);
-        history.delivered(&oid(1), RequestKind::Reload, false);
+        history.delivered(&oid(1), RequestKind::Reload, false, 2000);
         assert_eq!(history.miss_cause(&oid(1), false), MissCause::AfterReload);
         history.cut(&oid(1));
         assert_eq!(history.miss_cause(&oid(1), false), MissCause::AfterAbort);

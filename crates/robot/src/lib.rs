@@ -10,8 +10,9 @@
 //! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
 
 pub mod account;
+pub mod auth;
+pub mod cookies;
 pub mod crew;
-pub mod digest;
 pub mod entity;
 pub mod exchange;
 pub mod gate;
@@ -21,6 +22,7 @@ pub mod names;
 pub mod order;
 pub mod pace;
 pub mod page;
+pub mod pipeline;
 pub mod pool;
 pub mod reply;
 pub mod request;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
+use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{
     Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
@@ -182,6 +183,10 @@ impl Chooser {
         // the first one of an object whose repetition is then counted as an offered hit.
         let known_only = !(kind.fills() && method == Method::Get);
         let repeat = rng.event(behavior.recurrence * factors.recur) || known_only;
+        let server = match repeat {
+            true => self.repeatable_server(field, robot, server, wanted, due, rng),
+            false => server,
+        };
         let (world, name, hot, repeat) =
             self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
         let kind_of_content = match field.marks_cachable {
@@ -191,6 +196,14 @@ impl Chooser {
         let mut oid = Oid { world, kind: kind_of_content, name };
         if robot.unique_urls {
             oid.world = self.ids.fresh();
+        }
+        if let Some(Source::Root(files)) = field.catalog.content(oid.kind).map(|content| &content.source) {
+            // The URLs of files carry no world: every file is one object.
+            oid = Oid {
+                world: UniqId::default(),
+                name: (oid.name - 1) % files.0.len().max(1) as u64 + 1,
+                ..oid
+            };
         }
         let mut order = Order {
             server,
@@ -222,6 +235,37 @@ impl Chooser {
                 (1..=count).filter(|&index| order.wants_embedded(index, robot.embed_recur)).count() as u32;
         }
         order
+    }
+
+    /// A server of the robot that has an object of the wanted type to repeat: the one drawn first or, if it has
+    /// none, one that is drawn for it. At full length every server has objects soon and this changes nothing; a
+    /// short test with hundreds of servers would otherwise offer much less than its recurrence.
+    fn repeatable_server(
+        &mut self,
+        field: &Field,
+        robot: &Profile,
+        first: usize,
+        wanted: usize,
+        due: Nanos,
+        rng: &mut Stream,
+    ) -> usize {
+        let direct = field.servers[first].direct;
+        let mut server = first;
+        for _ in 0..REPEAT_TRIES {
+            let frozen = self.frozen;
+            let universe = universe(&mut self.universes[server], &mut self.ids, field, server, frozen);
+            universe.local.worlds[wanted].settle(due, rng);
+            if universe.local.worlds[wanted].can_repeat()
+                || universe.remote.iter().any(|galaxy| galaxy.worlds[wanted].can_repeat())
+            {
+                return server;
+            }
+            match robot.origins.draw(rng) {
+                Some(&other) if field.servers[other].direct == direct => server = other,
+                _ => {}
+            }
+        }
+        first
     }
 
     #[expect(clippy::too_many_arguments, reason = "the two steps of one decision")]
@@ -325,6 +369,31 @@ impl Chooser {
         }
     }
 
+    /// The galaxies of this loop by visible server, and the source of its ids: what a later test needs to go on
+    /// with the same objects (reference: models.md, section 3.5).
+    pub fn own_galaxies(&self, field: &Field) -> (IdSource, Vec<(String, Galaxy)>) {
+        let own = |(universe, server): (&Option<Box<Universe>>, &crate::settings::Server)| {
+            universe.as_ref().map(|universe| (server.authority.clone(), universe.local.clone()))
+        };
+        (self.ids.clone(), self.universes.iter().zip(&field.servers).filter_map(own).collect())
+    }
+
+    /// Goes on with the galaxies of an earlier test. Servers that this test has not are left out; returns their
+    /// number.
+    pub fn go_on_with(&mut self, field: &Field, galaxies: Vec<(String, Galaxy)>) -> usize {
+        let mut left_out = 0;
+        for (name, local) in galaxies {
+            match field.servers.iter().position(|server| server.authority == name) {
+                Some(at) => {
+                    self.universes[at] = Some(Box::new(Universe { local, remote: Vec::new(), told: 0 }));
+                    self.unvisited.iter_mut().for_each(|servers| servers.retain(|&server| server != at));
+                }
+                None => left_out += 1,
+            }
+        }
+        left_out
+    }
+
     /// A fresh id.
     pub fn fresh_id(&mut self) -> UniqId {
         self.ids.fresh()
@@ -369,6 +438,8 @@ impl Chooser {
     }
 }
 
+/// So many servers are looked at for an object that can be repeated.
+const REPEAT_TRIES: usize = 16;
 /// So many galaxies of others are followed for each server.
 const MAX_REMOTE: usize = 64;
 

@@ -71,6 +71,8 @@ pub struct PhasePlan {
     pub duration_s: Option<f64>,
     /// Planned number of transactions, if it has one.
     pub xactions: Option<u64>,
+    /// Planned fill of the device's cache in bytes, if it has one.
+    pub fill_bytes: Option<u64>,
 }
 
 /// The merged blocks of all loops for one interval. Intervals never cross phase boundaries.

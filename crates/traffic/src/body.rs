@@ -197,12 +197,16 @@ impl Builder<'_> {
         self.fill(open.map_or(until, |open| self.at + open));
     }
 
-    fn build(mut self) -> Body {
-        self.pieces.reverse();
-        let left = self.pieces.iter().map(|(_, len)| len).sum();
-        let (piece, len) = self.pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
-        Body { current: (piece, len), rest: self.pieces, left }
+    fn build(self) -> Body {
+        from_pieces(self.pieces)
     }
+}
+
+fn from_pieces(mut pieces: Vec<(Piece, u64)>) -> Body {
+    pieces.reverse();
+    let left = pieces.iter().map(|(_, len)| len).sum();
+    let current = pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
+    Body { current, rest: pieces, left }
 }
 
 /// Begin and end of containers, so that browsers take them for pages.
@@ -258,13 +262,13 @@ impl Body {
 
     /// What is left of several bodies, one after the other.
     pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
-        let whole = |body: Body| std::iter::once(body.current).chain(body.rest.into_iter().rev());
-        let mut pieces: Vec<(Piece, u64)> =
-            bodies.into_iter().flat_map(whole).filter(|(_, len)| *len > 0).collect();
-        pieces.reverse();
-        let left = pieces.iter().map(|(_, len)| len).sum();
-        let current = pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
-        Body { current, rest: pieces, left }
+        let mut pieces: Vec<(Piece, u64)> = Vec::new();
+        for body in bodies {
+            let Body { current, rest, .. } = body;
+            let of_body = std::iter::once(current).chain(rest.into_iter().rev());
+            pieces.extend(of_body.filter(|(_, len)| *len > 0));
+        }
+        from_pieces(pieces)
     }
 
     /// A message without a body.

@@ -66,7 +66,7 @@ impl LifeCycle {
         let cycle = self.length.sample(&mut rng).clamp(1.0, MAX_CYCLE) as i64;
         let birth = rng.below(cycle as u64) as i64;
         // More than one would let modifications overtake each other.
-        let variance = self.variance.max(0.0).min(1.0);
+        let variance = self.variance.clamp(0.0, 1.0);
         let modified = |n: i64| match n {
             ..0 => now.min(0),
             0 => birth,

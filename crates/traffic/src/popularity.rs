@@ -168,7 +168,7 @@ mod tests {
         let model = PopModel { bhr_discrimination: 1.0, ..PopModel::default() };
         let from = Candidates { last: 1000, window: None, hot_end: 500 };
         // Multiples of 7 are uncachable, size falls with the last digit.
-        let size = |name: u64| (name % 7 != 0).then_some(10 - name % 10);
+        let size = |name: u64| (!name.is_multiple_of(7)).then_some(10 - name % 10);
         let mut rng = Seed(5).stream("bhr", 0);
         for _ in 0..10_000 {
             let mut plain = rng.clone();

@@ -111,3 +111,61 @@ impl RangeRule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+
+    #[test]
+    fn single_ranges_are_as_written() {
+        use Extent::{Absolute, Relative};
+        let mut rng = Seed(1).stream("ranges", 0);
+        let cases = [
+            (RangeRule::From { first: Absolute(10), last: None }, RangeSpec::From(10, None)),
+            (
+                RangeRule::From { first: Absolute(10), last: Some(Relative(0.5)) },
+                RangeSpec::From(10, Some(500)),
+            ),
+            // The last byte is not before the first.
+            (
+                RangeRule::From { first: Relative(0.9), last: Some(Absolute(5)) },
+                RangeSpec::From(900, Some(900)),
+            ),
+            (RangeRule::Suffix(Relative(0.25)), RangeSpec::Suffix(250)),
+            (RangeRule::Suffix(Absolute(0)), RangeSpec::Suffix(1)),
+        ];
+        for (rule, expected) in cases {
+            assert_eq!(rule.draw(1000, &mut rng), [expected], "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn several_ranges_follow_each_other_with_exponential_gaps() {
+        // 20,000 sets of 3 ranges of 100 bytes in a large entity: 40,000 gaps between them with a mean of 100 bytes, two
+        // more than drawn so that neighbours never touch, one less because ends are included. Five standard errors.
+        let rule = RangeRule::Many {
+            count: Distr::Const(3.0),
+            length: DrawnExtent::Absolute(Distr::Const(100.0)),
+            first: Some(DrawnExtent::Relative(Distr::Const(0.5))),
+        };
+        let mut rng = Seed(2).stream("ranges", 0);
+        let (mut gaps, n) = (0.0, 20_000);
+        for _ in 0..n {
+            let specs = rule.draw(1_000_000, &mut rng);
+            assert_eq!((specs.len(), specs[0]), (3, RangeSpec::From(500_000, Some(500_100))));
+            for pair in specs.windows(2) {
+                let [RangeSpec::From(_, Some(last)), RangeSpec::From(next, Some(end))] = *pair else {
+                    panic!()
+                };
+                assert!(next > last + 1 && end - next <= 101);
+                gaps += (next - last) as f64 - 2.0;
+            }
+        }
+        let mean = gaps / (2.0 * f64::from(n));
+        assert!((mean - 100.0).abs() < 5.0 * 100.0 / (2.0 * f64::from(n)).sqrt() + 0.5, "{mean}");
+        // What would begin beyond the end is left out, but for the first.
+        assert!((0..100).all(|_| rule.draw(150, &mut rng).len() <= 2));
+        assert_eq!(rule.draw(0, &mut rng).len(), 1);
+    }
+}

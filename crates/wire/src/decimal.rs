@@ -1,6 +1,6 @@
 //! Decimal numbers in heads, written without formatting machinery.
 
-/// Bytes that [`write`] appends for `value`, 1 to 20.
+/// Bytes that [`write()`] appends for `value`, 1 to 20.
 pub fn len(value: u64) -> usize {
     value.checked_ilog10().map_or(1, |digits| digits as usize + 1)
 }

@@ -315,6 +315,7 @@ fn write_manifest(
             "primary": phase.primary,
             "duration_s": phase.duration_s,
             "transactions": phase.xactions,
+            "fill_bytes": phase.fill_bytes,
         })).collect::<Vec<_>>(),
     });
     let path = directory.join("manifest.json");

@@ -12,7 +12,7 @@ fn workload(sandbox: &Sandbox) -> String {
     let text = "
         Content C = { size = exp(4KB); cachable = 80%; };
         Server S = { contents = [ C ]; direct_access = contents; addresses = ['127.20.0.1-5:PORT'];
-            xact_think = 20msec; };
+            xact_think = const(20msec); };
         Robot R = { origins = S.addresses; recurrence = 50%; pop_model.pop_distr = popUnif();
             req_rate = 20/sec; addresses = ['127.21.0.1-10']; pconn_use_lmt = const(50); };
         Phase rise = { name = \"rise\"; goal.duration = 2sec; load_factor_beg = 10%; load_factor_end = 100%; };
@@ -56,7 +56,10 @@ fn worker_processes_measure_what_threads_measure() {
     for workers in [2, 3] {
         let (client, server, text) = measured(workers);
         assert!(text.contains(&format!("worker processes: {workers}")), "{text}");
-        assert!(text.contains("working set: fill started") && text.contains("working set frozen: "), "{text}");
+        assert!(
+            text.contains("working set: fill started") && text.contains("working set frozen: "),
+            "{text}"
+        );
         let ok = client["ok_xact.count"];
         assert_eq!(client["errors.count"], 0.0);
         let apart = (ok - server["ok_xact.count"]).abs();
@@ -64,12 +67,13 @@ fn worker_processes_measure_what_threads_measure() {
         if workers == 2 {
             // The same loops with the same seeds; only the clock that ends phases makes a difference.
             assert!((ok - started).abs() <= 12.0, "{ok} and {started}");
-            let (mean, of_threads) = (client["size.rep.mean"], threads["size.rep.mean"]);
+            let (mean, of_threads) = (client["rep.size.mean"], threads["rep.size.mean"]);
             assert!((mean / of_threads - 1.0).abs() < 0.02, "{mean} and {of_threads}");
         } else {
             assert!((ok - expected).abs() < 5.0 * f64::sqrt(expected), "{ok}");
         }
-        assert!(client["rss.size"] > 2.0 * threads["rss.size"] / 2.0, "memory of all processes is counted");
+        let (memory, of_threads) = (client["rss.size"], threads["rss.size"]);
+        assert!(memory > 1.5 * of_threads, "memory of all processes is counted: {memory}, {of_threads}");
     }
 }
 
@@ -126,8 +130,12 @@ fn a_worker_that_is_killed_ends_the_run_with_the_reason() {
         kill_process(workers[which], Signal::KILL).unwrap();
         let done: Done = run.finish();
         assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
-        assert_eq!((done.verdict(), done.code()), ("INVALID", Some(1)), "{done:?}");
-        let why = format!("worker process {} of the {side} was killed by signal 9", workers[which].as_raw_nonzero());
+        // Robots whose servers are gone fail, which may weigh more than that the bench broke.
+        assert!(done.verdict() != "VALID" && done.code() == Some(1), "{done:?}");
+        let why = format!(
+            "worker process {} of the {side} was killed by signal 9",
+            workers[which].as_raw_nonzero()
+        );
         assert!(done.out.contains(&why), "{why}: {}", done.out);
         logs_end_with(&sandbox, &why);
         all_gone(&workers);
@@ -171,4 +179,53 @@ fn each_side_alone_can_have_workers() {
     assert_eq!(server.stop().code(), Some(130));
     let [client, server] = ["clt.log", "srv.log"].map(|log| sandbox.lx("", log).0["ok_xact.count"]);
     assert!((client - server).abs() <= 10.0 && client > 500.0, "client {client}, server {server}");
+}
+
+/// Runs `polygraph` where a process may have no more than `descriptors` file descriptors.
+fn limited(sandbox: &Sandbox, descriptors: u32, words: &str) -> Done {
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    sandbox.write("limited.sh", &format!("ulimit -n {descriptors}\nexec {program} {words}\n"));
+    sandbox.start_program("/bin/sh", "limited.sh").finish()
+}
+
+/// 200 servers and 100 robots.
+fn write_many(sandbox: &Sandbox) {
+    let text = "
+        Content C = { size = const(1KB); cachable = 80%; };
+        Server S = { contents = [ C ]; direct_access = contents; addresses = ['127.22.0.1-200:PORT']; };
+        Robot R = { origins = S.addresses; req_rate = 3/sec; addresses = ['127.23.0.1-100'];
+            pconn_use_lmt = const(4); };
+        Phase top = { name = \"top\"; goal.duration = 3sec; };
+        schedule(top);
+        use(S, R);
+    ";
+    sandbox.write("many.pg", &text.replace("PORT", &free_port().to_string()));
+}
+
+#[test]
+fn there_are_as_many_workers_as_the_descriptors_of_one_process_ask_for() {
+    let sandbox = Sandbox::new();
+    write_many(&sandbox);
+    // 256 descriptors are good for 219 connections, of which 175 are planned with: 200 connections of robots
+    // need two processes; the same and 200 addresses need three for the servers.
+    let done = limited(&sandbox, 256, "run --no-proxy --config many.pg --loops 2");
+    let result = sandbox.result();
+    for (log, workers) in [("client.log", 2), ("server.log", 3)] {
+        let text = sandbox.polygraph(&format!("lr {}", result.join(log).display())).out;
+        assert!(text.contains(&format!("worker processes: {workers}\n")), "{log}: {text}");
+    }
+    let (all, _) = sandbox.lx("", result.join("client.log"));
+    let expected = 900.0;
+    assert!((all["ok_xact.count"] - expected).abs() < 5.0 * f64::sqrt(expected), "{done:?}");
+}
+
+#[test]
+fn a_worker_that_cannot_start_says_why() {
+    let sandbox = Sandbox::new();
+    write_many(&sandbox);
+    let done = limited(&sandbox, 100, "server --config many.pg --workers 1");
+    assert_eq!(done.code(), Some(3), "{done:?}");
+    for part in ["worker process ", "of the server: cannot listen at 127.22.0.", "Too many open files"] {
+        assert!(done.err.contains(part), "{part}: {}", done.err);
+    }
 }

@@ -71,7 +71,7 @@ fn a_surrogate_stands_for_all_servers() {
     let manifest = sandbox.read(sandbox.result().join("manifest.json"));
     assert!(manifest.contains("a1.bench.tst") && !manifest.contains("name servers"), "{manifest}");
     let other = sandbox.polygraph("run --surrogate 127.0.0.1:1 --proxy 127.0.0.1:1 --config mapped.pg");
-    assert_eq!(other.status, Some(2), "{}", other.err);
+    assert_eq!(other.code(), Some(2), "{}", other.err);
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn what_cannot_be_run_is_listed() {
          use(S, R);",
     );
     let done = sandbox.polygraph("run --config odd.pg --scale 0");
-    assert!(done.status == Some(2) && done.err.contains("not a factor"), "{}", done.err);
+    assert!(done.code() == Some(2) && done.err.contains("not a factor"), "{}", done.err);
     let done = sandbox.polygraph("run --config odd.pg");
-    assert_eq!(done.status, Some(2), "{}", done.err);
+    assert_eq!(done.code(), Some(2), "{}", done.err);
     for words in [
         "`accept_lmt` of a Server cannot be run yet",
         "`socks_proxies` of a Robot",

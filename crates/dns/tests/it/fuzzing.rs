@@ -10,7 +10,7 @@ fn any_bytes_are_taken() {
     assert_eq!(deep, 12, "of the corpus");
     let deep = (0..50_000).filter(|_| subject.run(&mutate(&corpus, &mut random))).count();
     // Mutants that are all refused at the first byte would test nothing.
-    assert!(deep > 5_000, "{deep} of 50000");
+    assert!(deep > 2_000, "{deep} of 50000");
 }
 
 #[test]

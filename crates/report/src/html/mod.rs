@@ -76,6 +76,8 @@ struct Section {
     notes: Vec<String>,
     tables: Vec<Table>,
     charts: Vec<Drawn>,
+    /// What the classes of errors mean.
+    meanings: Vec<Term>,
     samples: Vec<Example>,
 }
 
@@ -243,6 +245,7 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         notes: Vec::new(),
         tables: tables.into_iter().flatten().collect(),
         charts: charts.into_iter().flatten().collect(),
+        meanings: Vec::new(),
         samples: Vec::new(),
     };
     let mut errors = section(
@@ -255,14 +258,15 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
     if errors.tables.is_empty() {
         errors.about = "None: no transaction failed, and no fault was noted.";
     }
-    let examples = |wanted: fn(ErrorKind) -> bool| -> Vec<Example> {
-        let of_side = |side: &'_ SideFacts| {
-            let wanted = side.samples.iter().filter(move |sample| wanted(sample.kind));
-            wanted.map(|sample| example(sample, side.side.name())).collect::<Vec<_>>()
-        };
-        facts.sides().flat_map(of_side).collect()
+    let side_samples = |side: &'_ SideFacts| {
+        let others = side.samples.iter().filter(|sample| !correctness::concerns(sample.kind));
+        others.map(|sample| example(sample, side.side.name())).collect::<Vec<_>>()
     };
-    errors.samples = examples(|kind| !correctness::concerns(kind));
+    errors.samples = facts.sides().flat_map(side_samples).collect();
+    errors.meanings = meanings(facts.sides().flat_map(|side| {
+        let errors = side.total.iter().flat_map(|total| total.block.errors.iter());
+        errors.map(|(kind, _)| kind).filter(|kind| !correctness::concerns(*kind))
+    }));
     let found = correctness::of_run(facts);
     let mut right = section(
         "correctness",
@@ -273,7 +277,12 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
         Vec::new(),
     );
     right.notes.push(found.conclusion());
-    right.samples = examples(correctness::concerns);
+    right.meanings = meanings(found.findings.iter().map(|finding| finding.kind));
+    right.samples = found
+        .findings
+        .iter()
+        .flat_map(|finding| finding.samples.iter().map(|sample| example(sample, finding.side.name())))
+        .collect();
     let mut hits = section(
         "hits",
         "Hit ratio",
@@ -348,6 +357,18 @@ fn sections(facts: &RunFacts) -> Vec<Section> {
     .into_iter()
     .filter(|section| ["errors", "correctness"].contains(&section.id) || !section.tables.is_empty() || !section.charts.is_empty())
     .collect()
+}
+
+/// What classes of errors mean, each once.
+fn meanings(kinds: impl Iterator<Item = ErrorKind>) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
+    for kind in kinds {
+        let name = format!("{}: {}", kind.number(), kind.text());
+        if !terms.iter().any(|term| term.name == name) {
+            terms.push(Term { name, text: kind.hint().to_owned() });
+        }
+    }
+    terms
 }
 
 fn example(sample: &Sample, side: &str) -> Example {

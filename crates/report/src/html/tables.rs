@@ -161,14 +161,13 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
                     effect.into(),
                     number(Some(count as f64), 0),
                     format!("{} %", number(Some(share), 3)),
-                    kind.hint().into(),
                 ],
             ));
         }
     }
     (!rows.is_empty()).then(|| Table {
         caption: "Errors of the whole run".into(),
-        head: columns(&["error", "side", "effect", "count", "of transactions", "what it means"]),
+        head: columns(&["error", "side", "effect", "count", "of transactions"]),
         rows,
     })
 }

@@ -268,13 +268,12 @@ pub fn findings(found: &Correctness<'_>) -> Option<Table> {
                 finding.side.name().to_owned(),
                 number(Some(finding.count as f64), 0),
                 format!("{} %", number(Some(100.0 * finding.share), 3)),
-                kind.hint().to_owned(),
             ],
         )
     };
     (!found.findings.is_empty()).then(|| Table {
         caption: "Correctness errors of the whole run".to_owned(),
-        head: columns(&["error", "side", "count", "of transactions", "what it means"]),
+        head: columns(&["error", "side", "count", "of transactions"]),
         rows: found.findings.iter().map(line).collect(),
     })
 }

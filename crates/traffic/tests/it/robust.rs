@@ -113,7 +113,7 @@ pub fn any_catalog(sizes: BoxedStrategy<Distr>) -> impl Strategy<Value = Catalog
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn catalogs_answer_any_object(

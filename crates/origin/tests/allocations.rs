@@ -1,0 +1,156 @@
+//! The plain path of a server allocates nothing per request: counted, not believed.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::future::{Future, ready};
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use polygraph_link::{Conn, ConnectError, Link, Nanos};
+use polygraph_origin::{Farm, House, Origin, Server};
+use polygraph_stats::Recorder;
+use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
+use polygraph_traffic::{Catalog, Distr, Kind, Seed, Selector, UniqId};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that is ending has no counter any more.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A link where a nanosecond passes whenever somebody looks.
+#[derive(Clone, Default)]
+struct Looking(Rc<Cell<Nanos>>);
+
+impl Link for Looking {
+    type Conn = Endless;
+
+    fn now(&self) -> Nanos {
+        self.0.set(self.0.get() + 1);
+        self.0.get()
+    }
+
+    fn http_date(&self) -> [u8; 29] {
+        *b"Sat, 21 Nov 2026 00:00:00 GMT"
+    }
+
+    fn unix_seconds(&self) -> i64 {
+        1_795_219_200
+    }
+
+    fn sleep_until(&self, _: Nanos) -> impl Future<Output = ()> {
+        ready(())
+    }
+
+    fn connect(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<Endless, ConnectError> {
+        Err(ConnectError::NoPort)
+    }
+
+    async fn ask<R>(
+        &self,
+        _: Option<IpAddr>,
+        _: SocketAddr,
+        _: &[u8],
+        _: Option<Nanos>,
+        _: impl FnMut(&[u8]) -> Option<R>,
+    ) -> io::Result<R> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn spawn(&self, _: impl Future<Output = ()> + 'static) {}
+}
+
+const REQUEST: &[u8] = b"GET /w12345678.00abcdef:0000002a/t03/_00000000000001f4 HTTP/1.1\r\nAccept: */*\r\n\
+    Host: www\r\nX-Xact: 00000001.00000abc:00000002 00000001.00000abc:00000004 0\r\n\
+    X-Loc-World: 12345678.00abcdef:0000002a t3 -1/500 250\r\nX-Target: www:80\r\n\r\n";
+
+/// A connection that brings the same request again and again, and takes every reply.
+struct Endless {
+    left: u64,
+}
+
+impl Conn for Endless {
+    fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(parts.iter().map(|part| part.len()).sum())
+    }
+
+    async fn writable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+        let request = if self.left > 0 { REQUEST } else { b"" };
+        self.left = self.left.saturating_sub(1);
+        Ok(see(request))
+    }
+
+    fn is_disturbed(&mut self) -> bool {
+        false
+    }
+
+    fn set_deadline(&mut self, _: Option<Nanos>) {}
+}
+
+#[test]
+fn plain_requests_allocate_nothing() {
+    let life = LifeCycle {
+        length: Distr::Const(86_400.0),
+        variance: 0.1,
+        with_lmt: 1.0,
+        expires: Selector::only(Expiry { base: ExpiryBase::Nmt, gap: Distr::Const(0.0) }),
+    };
+    for life in [None, Some(life)] {
+        let mut catalog = Catalog::classic(Seed(1), Distr::Exp { mean: 13_312.0 });
+        catalog.contents.iter_mut().for_each(|content| content.life.clone_from(&life));
+        let mut farm = Farm::plain("plain", vec![Kind::of_index(0), Kind::of_index(1)]);
+        farm.requests_per_connection = Distr::Const(1e9);
+        let house = House {
+            catalog: Arc::new(catalog),
+            farms: vec![farm],
+            seed: Seed(1),
+            group: UniqId::default(),
+            classic: true,
+            ignore_urls: false,
+            accept_foreign_msgs: false,
+            share_worlds: true,
+        };
+        let recorder = Recorder::new();
+        let origin = Origin::new(Looking::default(), Arc::new(house), 0, recorder.clone());
+        let names = vec!["www:80".to_owned()];
+        let site = origin.site(Server { farm: 0, number: 0, address: "10.0.0.1:80".into(), names });
+        let serve = |requests| {
+            let mut serving = pin!(Rc::clone(&site).serve(Endless { left: requests }));
+            assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        };
+        serve(1);
+        let before = ALLOCATIONS.get();
+        serve(1);
+        let one = ALLOCATIONS.get() - before;
+        serve(10_001);
+        // The histograms and buffers of the first run are there; the connection costs the same for many requests.
+        assert_eq!(ALLOCATIONS.get() - before - one, one);
+        assert_eq!(recorder.totals().ok, 10_003);
+    }
+}

@@ -1,0 +1,128 @@
+//! Authentication of a robot to proxies and origins (reference: models.md, section 21).
+
+use polygraph_wire::auth::basic;
+use polygraph_wire::auth::digest::{Credentials, Digest, Request};
+use polygraph_wire::auth::{Challenge, challenges};
+use rustc_hash::FxHashMap;
+
+/// Who asks for authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asker {
+    /// The robot's proxy.
+    Proxy,
+    /// A visible server, by number.
+    Origin(usize),
+}
+
+/// A scheme that was asked for.
+#[derive(Clone, Debug)]
+enum Scheme {
+    Basic,
+    Digest {
+        challenge: Digest,
+        /// Requests under this nonce.
+        count: u32,
+    },
+}
+
+/// What a robot knows about authentication.
+#[derive(Debug, Default)]
+pub struct Wallet {
+    /// Name and password in use.
+    user: String,
+    password: String,
+    /// The password is spoiled on purpose.
+    pub spoiled: bool,
+    schemes: FxHashMap<Asker, Scheme>,
+}
+
+impl Wallet {
+    /// Takes other credentials, `user:password`, and forgets what proxies asked for.
+    pub fn renew(&mut self, credentials: &str, spoiled: bool) {
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        self.user = user.to_owned();
+        self.password = password.to_owned();
+        if spoiled {
+            self.password.push('-');
+        }
+        self.spoiled = spoiled;
+        self.schemes.remove(&Asker::Proxy);
+    }
+
+    /// Learns from the challenges of a reply. False if none of them can be answered, or if the last answer was
+    /// refused: asking again would not help.
+    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>]) -> bool {
+        let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
+        let digest = all.iter().find_map(Digest::read);
+        let answered = self.schemes.get(&asker);
+        let stale = digest.as_ref().is_some_and(|digest| digest.stale);
+        if answered.is_some() && !stale {
+            self.schemes.remove(&asker);
+            return false;
+        }
+        let scheme = match digest {
+            Some(challenge) => Scheme::Digest { challenge, count: 0 },
+            None if all.iter().any(|challenge| challenge.is("Basic")) => Scheme::Basic,
+            None => return false,
+        };
+        self.schemes.insert(asker, scheme);
+        true
+    }
+
+    /// True if `asker` has asked before, so requests carry credentials.
+    pub fn answers(&self, asker: Asker) -> bool {
+        self.schemes.contains_key(&asker)
+    }
+
+    /// Appends the header line for `asker`, if it has asked. `target` is the request target as sent.
+    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) {
+        let Some(scheme) = self.schemes.get_mut(&asker) else { return };
+        out.extend_from_slice(match asker {
+            Asker::Proxy => b"Proxy-Authorization: ",
+            Asker::Origin(_) => b"Authorization: ",
+        });
+        match scheme {
+            Scheme::Basic => basic::write(&self.user, &self.password, out),
+            Scheme::Digest { challenge, count } => {
+                *count += 1;
+                let who = Credentials { user: &self.user, password: &self.password };
+                // Any word will do; that it repeats with the seed is what a benchmark wants.
+                let cnonce = format!("{:08x}", challenge.nonce.len() as u32 ^ 0x7067_0000);
+                challenge.write_answer(who, Request { method, uri: target }, *count, &cnonce, out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(wallet: &mut Wallet, asker: Asker) -> String {
+        let mut out = Vec::new();
+        wallet.write(asker, "GET", "/x", &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn answers_follow_challenges() {
+        let mut wallet = Wallet::default();
+        wallet.renew("Aladdin:open sesame", false);
+        assert_eq!(line(&mut wallet, Asker::Proxy), "");
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
+        assert_eq!(line(&mut wallet, Asker::Proxy), basic);
+        // The same challenge again means that the answer was refused.
+        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
+        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest]));
+        let first = line(&mut wallet, Asker::Origin(3));
+        assert!(first.starts_with("Authorization: Digest username=\"Aladdin\""), "{first}");
+        assert!(first.contains("nc=00000001") && line(&mut wallet, Asker::Origin(3)).contains("nc=00000002"));
+        let stale = b"Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true".to_vec();
+        assert!(wallet.learn(Asker::Origin(3), &[stale]));
+        assert!(line(&mut wallet, Asker::Origin(3)).contains("nonce=\"n2\""));
+        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()]));
+    }
+}
