@@ -50,8 +50,11 @@ impl Builtin {
     pub fn resume(&mut self) -> Result<()> {
         if self.proxy.is_none() {
             let address = self.config.listen;
-            let proxy = Proxy::start(self.config.clone())
-                .map_err(|source| Error::Address { device: NAME.into(), address, source })?;
+            let proxy = Proxy::start(self.config.clone()).map_err(|source| Error::Address {
+                device: NAME.into(),
+                address,
+                source,
+            })?;
             // It comes back where it was.
             self.config.listen = proxy.local_addr();
             self.proxy = Some(proxy);
@@ -62,7 +65,8 @@ impl Builtin {
     pub fn halt(&mut self) {
         if let Some(mut proxy) = self.proxy.take() {
             proxy.stop();
-            self.before = (self.before.0.plus(&counts(&proxy.snapshot())), self.before.1 + proxy.cpu_seconds());
+            self.before =
+                (self.before.0.plus(&counts(&proxy.snapshot())), self.before.1 + proxy.cpu_seconds());
         }
     }
 

@@ -13,8 +13,7 @@ use crate::spec::{Role, Setting, Spec};
 /// The description's file name.
 const DESCRIPTION: &str = "device.toml";
 /// Where programs are besides `PATH`, which lacks system programs for plain users.
-const SYSTEM_DIRECTORIES: [&str; 5] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
+const SYSTEM_DIRECTORIES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
 
 /// A directory of the set: its name and its files, name and text each.
 type Directory = (&'static str, &'static [(&'static str, &'static str)]);
@@ -180,7 +179,8 @@ impl Device {
 }
 
 fn embedded((name, files): &Directory) -> Result<Device> {
-    let find = |wanted: &str| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned());
+    let find =
+        |wanted: &str| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned());
     assemble(name, None, find)
 }
 
@@ -206,11 +206,10 @@ fn assemble(name: &str, directory: Option<&Path>, find: impl Fn(&str) -> Option<
     if spec.log.result_column == 0 || spec.log.bytes_column == 0 {
         return Err(wrong(DESCRIPTION, "the first column of the log is 1".into()));
     }
-    if !(0.0..=60.0).contains(&spec.log.delay_s) {
-        return Err(wrong(DESCRIPTION, "delay_s of the log is a time from 0 to 60 seconds".into()));
+    if [spec.log.delay_s, spec.settle_s].iter().any(|seconds| !(0.0..=60.0).contains(seconds)) {
+        return Err(wrong(DESCRIPTION, "delay_s and settle_s are times from 0 to 60 seconds".into()));
     }
-    let kind =
-        Kind::Program { spec: Box::new(spec), templates, directory: directory.map(Path::to_path_buf) };
+    let kind = Kind::Program { spec: Box::new(spec), templates, directory: directory.map(Path::to_path_buf) };
     Ok(Device { name: name.into(), kind })
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Ports given out for `port 0`: below those that Linux gives to outgoing connections by default (from 32768),
 /// so that no connection takes a port away between choosing and using it.
@@ -16,10 +17,13 @@ pub(crate) fn settle(address: SocketAddr) -> io::Result<SocketAddr> {
     if address.port() != 0 {
         return TcpListener::bind(address).map(|_| address);
     }
+    // A port is not given out again soon: its device may be down for a moment. And processes that start at the
+    // same time begin at different ports.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(FREE_PORTS.end - FREE_PORTS.start);
-    // Processes that start at the same time begin at different ports.
-    let first = std::process::id().wrapping_mul(61) % span;
-    let ports = (0..span).map(|step| FREE_PORTS.start + ((first + step) % span) as u16);
+    let first = std::process::id().wrapping_mul(61);
+    let steps = (0..span).map(|_| first.wrapping_add(NEXT.fetch_add(1, Relaxed)) % span);
+    let ports = steps.map(|step| FREE_PORTS.start + step as u16);
     let mut last = io::ErrorKind::AddrInUse.into();
     for port in ports {
         let candidate = SocketAddr::new(address.ip(), port);
@@ -86,7 +90,9 @@ mod tests {
 
     #[test]
     fn other_lines_are_none() {
-        for line in ["", "sl local_address rem_address st", "0: 0100007F:1F90 0100007F:1F91 01", "0: 01:1 0:0 0A"] {
+        for line in
+            ["", "sl local_address rem_address st", "0: 0100007F:1F90 0100007F:1F91 01", "0: 01:1 0:0 0A"]
+        {
             assert_eq!(listener(line), None, "{line}");
         }
     }

@@ -1,7 +1,7 @@
 //! A program of a device as a child of ours.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -179,8 +179,12 @@ pub(crate) fn run(
 fn command(program: &Path, args: &[String], home: &Home, name: &str) -> Result<Command> {
     let output = |end: &str| {
         let path = home.work.join(format!("{name}.{end}"));
-        let file = File::options().create(true).append(true).open(&path);
-        file.map(Stdio::from).map_err(Error::file("write", path))
+        let open = || {
+            let mut file = File::options().create(true).append(true).open(&path)?;
+            // HAProxy takes appending away when it sets its output to non-blocking.
+            file.seek(SeekFrom::End(0)).map(|_| Stdio::from(file))
+        };
+        open().map_err(Error::file("write", &path))
     };
     let mut command = Command::new(program);
     command.args(args).current_dir(&home.work).process_group(0);

@@ -75,8 +75,18 @@ pub(crate) fn render(
         files,
         args: renderer.all("args", &spec.args)?,
         prepare,
-        logger: spec.logger.iter().map(|l| renderer.all("logger", &l.args)).collect::<Result<Vec<_>>>()?.concat(),
-        flush: spec.flush.iter().map(|f| renderer.all("flush", &f.args)).collect::<Result<Vec<_>>>()?.concat(),
+        logger: spec
+            .logger
+            .iter()
+            .map(|l| renderer.all("logger", &l.args))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
+        flush: spec
+            .flush
+            .iter()
+            .map(|f| renderer.all("flush", &f.args))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
         leftovers: renderer.all("leftovers", &spec.leftovers)?,
     };
     match params.given().into_iter().find(|(_, variable)| !renderer.used.contains(*variable)) {
@@ -124,8 +134,7 @@ fn parameters(device: &str, spec: &Spec, params: &Params, places: &Places) -> Re
         context! { address => address.to_string(), ip => address.ip().to_string(), port => address.port() }
     };
     let path = |path: &Path| path.display().to_string();
-    let hosts_file =
-        if params.hosts.is_empty() { String::new() } else { path(&places.work.join("hosts")) };
+    let hosts_file = if params.hosts.is_empty() { String::new() } else { path(&places.work.join("hosts")) };
     let common = context! {
         address => places.address.to_string(),
         ip => places.address.ip().to_string(),

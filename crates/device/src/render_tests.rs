@@ -57,20 +57,85 @@ fn parameters_reach_their_places() {
     let behind = origins();
     let behind_disk = Params { disk: Some(1 << 30), workers: Some(2), ..origins() };
     for (device, params, parts) in [
-        ("squid", &plain, &["http_port 127.0.0.1:3128\n", "cache_mem 262144 KB", "workers 1\n", "$ -N -d1 -n name7 -f /work/squid.conf", "access_log stdio:/work/access.log squid"][..]),
-        ("squid", &big, &["cache_mem 1048576 KB", "maximum_object_size 5120 KB", "workers 3", "memory_cache_shared on", "$ --foreground"]),
+        (
+            "squid",
+            &plain,
+            &[
+                "http_port 127.0.0.1:3128\n",
+                "cache_mem 262144 KB",
+                "workers 1\n",
+                "$ -N -d1 -n name7 -f /work/squid.conf",
+                "access_log stdio:/work/access.log squid",
+            ][..],
+        ),
+        (
+            "squid",
+            &big,
+            &[
+                "cache_mem 1048576 KB",
+                "maximum_object_size 5120 KB",
+                "workers 3",
+                "memory_cache_shared on",
+                "$ --foreground",
+            ],
+        ),
         ("squid", &disk, &["\ncache_dir aufs /work/store 2048 16 256\n"]),
         ("squid", &names, &["\nhosts_file /work/hosts\n", "\ndns_nameservers 127.0.0.1\n"]),
-        ("trafficserver", &plain, &["server_ports STRING 3128:ip-in=127.0.0.1\n", "ram_cache.size INT 268435456\n", "\n/work/store 268435456\n", "connections_throttle INT 18000\n", "$ --run-root=/work/runroot.yaml", "format: '%<cqtq> %<ttms>"]),
+        (
+            "trafficserver",
+            &plain,
+            &[
+                "server_ports STRING 3128:ip-in=127.0.0.1\n",
+                "ram_cache.size INT 268435456\n",
+                "\n/work/store 268435456\n",
+                "connections_throttle INT 18000\n",
+                "$ --run-root=/work/runroot.yaml",
+                "format: '%<cqtq> %<ttms>",
+            ],
+        ),
         ("trafficserver", &disk, &["\n/work/store 2147483648\n", "ram_cache.size INT 268435456\n"]),
         ("trafficserver", &big, &["exec_thread.limit INT 3\n", "max_doc_size INT 5242880\n"]),
         ("trafficserver", &port, &["nameservers STRING 127.0.0.1:5300", "resolv_conf STRING NULL"]),
         ("trafficserver", &names, &["host_file.path STRING /work/hosts\n"]),
-        ("varnish", &behind, &[".host = \"127.0.0.1\";\n    .port = \"81\";", ".host = \"::1\";", "pool.add_backend(origin2);", "-a 127.0.0.1:3128", "-s malloc,268435456", "ban obj.status > 0", "-w /work/access.log"]),
+        (
+            "varnish",
+            &behind,
+            &[
+                ".host = \"127.0.0.1\";\n    .port = \"81\";",
+                ".host = \"::1\";",
+                "pool.add_backend(origin2);",
+                "-a 127.0.0.1:3128",
+                "-s malloc,268435456",
+                "ban obj.status != 0",
+                "-w /work/access.log",
+            ],
+        ),
         ("varnish", &behind_disk, &["-s file,/work/store/store,1073741824", "thread_pools=2"]),
-        ("nginx", &behind, &["listen 127.0.0.1:3128 backlog", "server 127.0.0.1:81 max_fails=0;", "server [::1]:82 max", "max_size=262144k", "keys_zone=bench:8192k", "worker_connections 10000;", "proxy_cache bench;"]),
+        (
+            "nginx",
+            &behind,
+            &[
+                "listen 127.0.0.1:3128 backlog",
+                "server 127.0.0.1:81 max_fails=0;",
+                "server [::1]:82 max",
+                "max_size=262144k",
+                "keys_zone=bench:8192k",
+                "worker_connections 10000;",
+                "proxy_cache bench;",
+            ],
+        ),
         ("nginx", &behind_disk, &["max_size=1048576k", "keys_zone=bench:16384k", "worker_processes 2;"]),
-        ("haproxy", &behind, &["bind 127.0.0.1:3128 ", "server origin1 127.0.0.1:81\n", "server origin2 [::1]:82\n", "balance roundrobin\n", "$ -db -f /work/haproxy.cfg"]),
+        (
+            "haproxy",
+            &behind,
+            &[
+                "bind 127.0.0.1:3128 ",
+                "server origin1 127.0.0.1:81\n",
+                "server origin2 [::1]:82\n",
+                "balance roundrobin\n",
+                "$ -db -f /work/haproxy.cfg",
+            ],
+        ),
     ] {
         let text = all(&rendered(device, params).unwrap());
         for part in parts {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit, geteuid};
+use rustix::process::{Resource, geteuid, getrlimit};
 use tempfile::TempDir;
 
 use crate::account::Account;
@@ -223,12 +223,7 @@ impl Running {
 }
 
 impl Program {
-    fn new(
-        device: &Device,
-        spec: &Spec,
-        templates: &[(String, String)],
-        params: &Params,
-    ) -> Result<Program> {
+    fn new(device: &Device, spec: &Spec, templates: &[(String, String)], params: &Params) -> Result<Program> {
         let path = device.program(&spec.program)?;
         let address = settle(params.listen).map_err(|source| Error::Address {
             device: device.name().into(),
@@ -236,9 +231,10 @@ impl Program {
             source,
         })?;
         let account = match &spec.user {
-            Some(user) if geteuid().is_root() => Some(Account::find(user, address).ok_or_else(|| {
-                Error::User { device: device.name().into(), user: user.clone() }
-            })?),
+            Some(user) if geteuid().is_root() => Some(
+                Account::find(user, address)
+                    .ok_or_else(|| Error::User { device: device.name().into(), user: user.clone() })?,
+            ),
             _ => None,
         };
         let work = private_directory(&std::env::temp_dir(), device.name(), account)?;
@@ -292,7 +288,8 @@ impl Program {
     /// Prepares an empty store, if the device needs that.
     fn prepare(&self) -> Result<()> {
         let Some(args) = &self.rendered.prepare else { return Ok(()) };
-        run(&self.path, args, &self.home, "prepare", CHORE)?.map_err(|problem| self.failed(problem, "prepare"))
+        run(&self.path, args, &self.home, "prepare", CHORE)?
+            .map_err(|problem| self.failed(problem, "prepare"))
     }
 
     fn resume(&mut self) -> Result<()> {
@@ -307,6 +304,7 @@ impl Program {
             self.remove_leftovers();
             return Err(self.failed(problem, "program"));
         }
+        thread::sleep(Duration::from_secs_f64(self.spec.settle_s));
         self.main = Some(main);
         if let Err(error) = self.start_logger() {
             self.halt();
@@ -444,7 +442,8 @@ fn private_directory(place: &Path, device: &str, account: Option<Account>) -> Re
 
 fn give(path: &Path, account: Option<Account>) -> Result<()> {
     let Some(account) = account else { return Ok(()) };
-    std::os::unix::fs::chown(path, Some(account.uid), Some(account.gid)).map_err(Error::file("give away", path))
+    std::os::unix::fs::chown(path, Some(account.uid), Some(account.gid))
+        .map_err(Error::file("give away", path))
 }
 
 /// Removes everything in a directory.

@@ -54,6 +54,9 @@ pub struct Spec {
     pub directories: Vec<String>,
     /// Arguments that start the program in the foreground.
     pub args: Vec<String>,
+    /// From the moment when it listens it needs so many seconds more until it knows all that it was told.
+    #[serde(default)]
+    pub settle_s: f64,
     /// A run of the program that prepares an empty store.
     pub prepare: Option<Prepare>,
     /// A second program that writes the access log.

@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn stat_by_example() {
-        let text = "17 (a (b) c) S 1 42 42 0 -1 4194560 1 2 3 4 100 50 7 3 20 0 1 0 12345 1000000 250 18446 1 1";
+        let text =
+            "17 (a (b) c) S 1 42 42 0 -1 4194560 1 2 3 4 100 50 7 3 20 0 1 0 12345 1000000 250 18446 1 1";
         assert_eq!(Stat::parse(text), Some(Stat { group: 42, ticks: 160, pages: 250 }));
         assert_eq!(Stat::parse("17 (a) S 1 42"), None);
         assert_eq!(Stat::parse(""), None);

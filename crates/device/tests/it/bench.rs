@@ -81,7 +81,8 @@ impl Bench {
         let device = Device::find(name).unwrap();
         let origins = [Origin::start(), Origin::start()];
         let role = device.role();
-        let behind = if role == Role::Forward { Vec::new() } else { origins.each_ref().map(|o| o.address).into() };
+        let behind =
+            if role == Role::Forward { Vec::new() } else { origins.each_ref().map(|o| o.address).into() };
         let device = device.start(&Params { origins: behind, ..params }).unwrap_or_else(|e| panic!("{e}"));
         Bench { device, origins, role }
     }

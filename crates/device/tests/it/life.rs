@@ -97,9 +97,10 @@ fn an_early_end_is_told() {
 
 #[test]
 fn a_thread_that_ends_takes_its_device_along() {
-    let (address, pid) = std::thread::spawn(|| {
+    let (address, pid, work) = std::thread::spawn(|| {
         let bench = Bench::start("nginx", Params::default());
-        let facts = (bench.device.address(), bench.device.pid().unwrap());
+        let work = bench.device.work_directory().unwrap().to_owned();
+        let facts = (bench.device.address(), bench.device.pid().unwrap(), work);
         // As after a kill: nobody stops it in order.
         std::mem::forget(bench);
         facts
@@ -111,4 +112,5 @@ fn a_thread_that_ends_takes_its_device_along() {
         assert!(Instant::now() < deadline, "process {pid} still listens at {address}");
         std::thread::sleep(Duration::from_millis(10));
     }
+    fs::remove_dir_all(work).unwrap();
 }

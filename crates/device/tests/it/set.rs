@@ -38,7 +38,8 @@ fn try_out(name: &str, params: Params, store: &Store) {
 
     let usage = bench.device.usage();
     let builtin = bench.device.pid().is_none();
-    assert!(usage.cpu_seconds > 0.0 && usage.cpu_seconds < 60.0, "{name}: {usage:?}");
+    // The kernel counts in ticks of 10 ms, which a few requests may not take.
+    assert!((0.0..60.0).contains(&usage.cpu_seconds), "{name}: {usage:?}");
     assert!(builtin || usage.resident_bytes > 1 << 20 && usage.processes >= 1, "{name}: {usage:?}");
     let work: Option<PathBuf> = bench.device.work_directory().map(Into::into);
 
@@ -64,8 +65,19 @@ fn try_out(name: &str, params: Params, store: &Store) {
     for (file, text) in bench.device.configs() {
         assert_eq!(&std::fs::read_to_string(place.join(file)).unwrap(), text, "{name}");
     }
+    // Squid's service name, under which it makes shared memory.
+    let command = bench.device.command();
+    let service = command.iter().skip_while(|word| *word != "-n").nth(1).filter(|_| name == "squid");
+    assert_eq!(service.map(|service| segments(service)), service.map(|_| Vec::new()), "{name}");
     drop(bench);
     assert!(work.is_none_or(|work| !work.exists()), "{name} leaves its work directory");
+}
+
+/// Segments of shared memory whose names begin so.
+fn segments(start: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(start)).collect()
 }
 
 fn disk(megabytes: u64) -> Params {
@@ -84,7 +96,6 @@ fn builtin() {
 #[test]
 fn squid_in_memory() {
     try_out("squid", Params::default(), &Store::Memory);
-    assert_eq!(segments(), Vec::<String>::new());
 }
 
 #[test]
@@ -96,28 +107,12 @@ fn squid_on_disk() {
 fn squid_with_workers_that_share_memory() {
     let params = Params { workers: Some(2), ..with(disk(64), "store_type", "rock") };
     try_out("squid", params, &Store::Disk);
-    assert_eq!(segments(), Vec::<String>::new());
-}
-
-/// Shared memory that devices of this process have left behind.
-fn segments() -> Vec<String> {
-    let own = format!("polygraph{}n", std::process::id());
-    let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    // Other tests of this process may run a Squid right now, so only segments of dead ones count.
-    names.filter(|name| name.starts_with(&own) && !is_in_use(name)).collect()
-}
-
-/// Whether a process has mapped the segment.
-fn is_in_use(segment: &str) -> bool {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut maps = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("maps")).ok());
-    maps.any(|maps| maps.contains(segment))
 }
 
 #[test]
 fn traffic_server() {
-    try_out("trafficserver", disk(128), &Store::Disk);
+    // It writes its directory of the store once a minute: what came later is lost with the process.
+    try_out("trafficserver", disk(128), &Store::Memory);
 }
 
 #[test]
@@ -189,7 +184,8 @@ fn ports_of_root() {
         let bench = Bench::start(name, Params { listen, ..Params::default() });
         assert_eq!(bench.device.address(), listen);
         assert_eq!(bench.get(&["/a"]), 1, "{name}");
-        let status = std::fs::read_to_string(format!("/proc/{}/status", bench.device.pid().unwrap())).unwrap();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", bench.device.pid().unwrap())).unwrap();
         let uid = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
         let root = rustix::process::geteuid().is_root();
         assert!(!root || !uid.split_whitespace().any(|id| id == "0"), "{name} runs as root");
