@@ -3,6 +3,7 @@
 mod addr_cmds;
 mod cmd;
 mod console;
+mod device;
 mod jobs;
 mod options;
 mod pgl_cmds;
@@ -48,6 +49,8 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// Devices that `run --device` can start, and what is on this machine
+    Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
     Client(cmd::client::Args),
     /// Origin servers (classic name: polysrv)
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),
         Command::Proxy(args) => cmd::proxy::run(args),

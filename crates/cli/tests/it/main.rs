@@ -4,10 +4,10 @@
 mod addr_cmds;
 mod classic;
 mod determinism;
+mod devices;
 mod failure;
 mod pgl_cmds;
 mod sandbox;
-mod squid;
 mod tidy;
 mod try_run;
 mod usage;
