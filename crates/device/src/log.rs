@@ -60,7 +60,7 @@ impl Counts {
             hits: self.hits + other.hits,
             misses: self.misses + other.misses,
             other: self.other + other.other,
-            bytes: self.bytes + other.bytes,
+            bytes: self.bytes.saturating_add(other.bytes),
             unreadable: self.unreadable + other.unreadable,
         }
     }
@@ -91,7 +91,7 @@ impl LogFormat {
             return;
         }
         counts.requests += 1;
-        counts.bytes += bytes;
+        counts.bytes = counts.bytes.saturating_add(bytes);
         *if is(&self.hit) {
             &mut counts.hits
         } else if is(&self.miss) {
@@ -159,6 +159,43 @@ mod tests {
             ("", "x", false),
         ] {
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+
+    /// What `matches` means, slowly.
+    fn reference(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|at| reference(rest, &text[at..])),
+            Some((byte, rest)) => text.first() == Some(byte) && reference(rest, &text[1..]),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn patterns_match_as_they_should(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+            let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+            proptest::prop_assert_eq!(matches(pattern, text), reference(pattern, text));
+        }
+
+        #[test]
+        fn every_line_is_counted_once(log in "([hmx] ?[0-9-]{0,22}\n?){0,40}", noise: Vec<u8>) {
+            let text = ["h".to_owned(), "m".to_owned()];
+            let format = LogFormat {
+                file: String::new(),
+                delay_s: 0.0,
+                result_column: 1,
+                bytes_column: 2,
+                hit: text[..1].into(),
+                miss: text[1..].into(),
+                skip: Vec::new(),
+            };
+            for bytes in [log.as_bytes(), &noise] {
+                let counts = format.count(bytes).unwrap();
+                let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
+                proptest::prop_assert_eq!(counts.requests + counts.unreadable, lines);
+                proptest::prop_assert_eq!(counts.hits + counts.misses + counts.other, counts.requests);
+            }
         }
     }
 
