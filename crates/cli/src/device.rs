@@ -27,7 +27,7 @@ pub struct DeviceOptions {
     device: Option<String>,
     /// What the device is told, repeatable: listen=IP:PORT, mem=SIZE, disk=SIZE, disk_dir=DIR, max_object=SIZE,
     /// workers=N, dns=IP:PORT, hosts=FILE, and what `polygraph devices` lists
-    #[arg(long, value_name = "KEY=VALUE", requires = "device", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     device_opt: Vec<(String, String)>,
 }
 
@@ -49,7 +49,12 @@ pub struct UnderTest {
 /// # Errors
 /// If there is none of that name, or an option has no such value.
 pub fn under_test(options: &DeviceOptions) -> Result<Option<UnderTest>, Failure> {
-    let Some(name) = &options.device else { return Ok(None) };
+    let Some(name) = &options.device else {
+        let lonely = options.device_opt.first();
+        return lonely.map_or(Ok(None), |(key, _)| {
+            Err(Failure::usage(format!("--device_opt {key} is for a --device, and there is none")))
+        });
+    };
     let device = Device::find(name).map_err(failure)?;
     let mut params = Params::default();
     for (key, value) in &options.device_opt {
@@ -186,6 +191,7 @@ impl InPath {
             "role": self.role.word(),
             "address": self.running.address().to_string(),
             "command": self.running.command(),
+            "work_directory": self.running.work_directory(),
             "options": self.options.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "configuration": files,
         })

@@ -121,13 +121,14 @@ impl Device {
         }
     }
 
-    /// The version of the program on this machine, for example `5.7`.
+    /// The version of the program on this machine, for example `5.7`; `built-in` for the built-in proxy, whose
+    /// version is that of the program it is in.
     ///
     /// # Errors
     /// If it is not on this machine, or does not say a version.
     pub fn version(&self) -> Result<String> {
         let Kind::Program { spec, .. } = &self.kind else {
-            return Ok(env!("CARGO_PKG_VERSION").into());
+            return Ok("built-in".into());
         };
         let program = self.program(&spec.program)?;
         let output = Command::new(&program)

@@ -119,14 +119,26 @@ fn every_role_is_put_into_the_path() {
 fn devices_are_listed_with_their_versions() {
     let done = Sandbox::new().polygraph("devices");
     assert_eq!(done.code(), Some(0), "{done:?}");
-    let versions = |role: &str| {
-        let lines =
-            done.out.lines().filter_map(|line| line.split_once(role)).map(|(_, version)| version.trim());
-        lines.map(|version| version.starts_with(|c: char| c.is_ascii_digit())).collect::<Vec<_>>()
+    let words = |line: &str| -> [String; 3] {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        std::array::from_fn(|_| words.next().unwrap_or_default())
     };
-    assert_eq!(versions(" forward  "), [true; 3], "{}", done.out);
-    assert_eq!(versions(" surrogate "), [true; 2], "{}", done.out);
-    assert_eq!(versions(" balancer "), [true], "{}", done.out);
+    let devices: Vec<[String; 3]> =
+        done.out.lines().filter(|line| !line.starts_with(' ')).map(words).collect();
+    let roles: Vec<[&str; 2]> =
+        devices.iter().map(|[name, role, _]| [name.as_str(), role.as_str()]).collect();
+    let expected = [
+        ["builtin", "forward"],
+        ["squid", "forward"],
+        ["trafficserver", "forward"],
+        ["varnish", "surrogate"],
+        ["nginx", "surrogate"],
+        ["haproxy", "balancer"],
+    ];
+    assert_eq!(roles, expected, "{}", done.out);
+    for [name, _, version] in &devices[1..] {
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{name}: {}", done.out);
+    }
     assert!(done.out.contains("store_type=aufs|rock"), "{}", done.out);
 }
 
@@ -148,10 +160,13 @@ fn a_missing_program_is_named_with_its_package() {
 
 #[test]
 fn a_killed_run_leaves_no_device_behind() {
-    let sandbox = Sandbox::new();
     for device in ["squid", "nginx", "varnish", "haproxy", "trafficserver"] {
-        let mut run = sandbox.start(&format!("run --device {device} --req_rate 5/sec --goal 60s"));
+        let sandbox = Sandbox::new();
+        let mut run =
+            sandbox.start(&format!("run --device {device} --req_rate 5/sec --goal 60s --verb_lvl 2"));
         let port = run.port(&format!(" {device} "));
+        // Statistics mean that the run has begun.
+        run.wait_for("i-");
         run.signal(Signal::KILL);
         assert_eq!(run.finish().killed_by(), Some(Signal::KILL));
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -159,5 +174,7 @@ fn a_killed_run_leaves_no_device_behind() {
             assert!(Instant::now() < deadline, "{device} still listens at port {port}");
             std::thread::sleep(Duration::from_millis(20));
         }
+        let found = device_in_manifest(&sandbox);
+        std::fs::remove_dir_all(found["work_directory"].as_str().unwrap()).unwrap();
     }
 }
