@@ -14,3 +14,4 @@ mod try_run;
 mod usage;
 mod workers;
 mod workloads;
+mod workloads_run;
