@@ -1,17 +1,15 @@
 //! Whole tests on real sockets, robots against origin servers in one process: what the client counts, what
 //! the server counts and what the logs say must agree.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::IpAddr;
 
-use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
-use polygraph_link::SECOND;
+use polygraph_engine::Reserved;
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
-use polygraph_robot::{Load, Origin};
-use polygraph_stats::{Block, Class, EndReason, ErrorKind, Header, ReadLog, Record, Side};
-use polygraph_traffic::{Distr, IdSource, Popularity, Properties, Seed};
+use polygraph_robot::{Load, Profile};
+use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record};
+use polygraph_traffic::{Behavior, Catalog, Distr, Seed, Selector};
 
-const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+use crate::support::{ANY_PORT, Bench, Run};
 
 /// What differs between tests.
 struct Case {
@@ -52,122 +50,33 @@ impl Default for Case {
     }
 }
 
-/// What came out: the outcome, and everything in the two logs as one block each.
-struct Result {
-    outcome: Outcome,
-    client: Block,
-    server: Block,
-    logs: [ReadLog; 2],
-}
-
-fn header(side: Side, schedule: &Schedule) -> Header {
-    Header {
-        side,
-        version: "test".into(),
-        label: String::new(),
-        start_unix_ns: 0,
-        pid: 0,
-        environment: vec![],
-        command: vec![],
-        settings: vec![],
-        workload: "test".into(),
-        loops: 0,
-        phases: schedule.plans(),
-        offered_rate: None,
-        offered_dhr: None,
-        contents: Vec::new(),
-    }
-}
-
-fn test(case: Case) -> Result {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| -> PathBuf { folder.path().join(name) };
-    let only = || vec![Phase { name: "meas".into(), log_stats: true, goal: case.goal, ..Phase::default() }];
-    let schedule = case.schedule.unwrap_or_else(|| Schedule { phases: only(), working_set: None });
-    let reserved = Reserved::new(ANY_PORT).unwrap();
-    let origin = reserved.address();
-    let nobody = Reserved::new(ANY_PORT).unwrap();
-    let properties = Properties { seed: Seed(1), size: Distr::Exp { mean: 5000.0 } };
-    let mut ids: Vec<IdSource> = (0..case.loops as u32).map(|i| IdSource::reproducible(1, i)).collect();
-    let group = ids[0].fresh();
-    let client = polygraph_robot::Settings {
-        first_robot: 0,
-        robots: case.robots,
-        all_robots: case.robots,
+/// Runs a test of generation 1.x: a share of 0.8 is cachable, half of the requests are repeats.
+fn test(case: Case) -> Run {
+    let behavior = Behavior { recurrence: 0.5, ..Behavior::default() };
+    let profile = Profile {
         addresses: case.addresses,
-        proxy: None,
-        origins: vec![Origin {
-            authority: origin.to_string(),
-            address: if case.nobody_home { nobody.address() } else { origin },
-        }],
-        http_minor: case.http_minor,
-        load: case.load,
-        launch_window: 0.0,
-        recurrence: 0.5,
-        cachable: 0.8,
-        popularity: Popularity::Unif,
-        settle: 0.0,
+        http_minor: Selector::only(case.http_minor),
         requests_per_connection: Distr::Const(case.per_connection),
-        lifetime: Some((case.lifetime_s * 1e9) as u64),
-        open_limit: case.open_limit,
-        seed: Seed(1),
-        properties: properties.clone(),
-        verify_size: true,
-        group,
+        lifetime: Some(Distr::Const(case.lifetime_s)),
+        ..Profile::plain("robots", case.robots, case.load, behavior)
     };
-    let server = polygraph_origin::Settings {
-        index: 0,
-        properties,
-        think: case.think,
-        http_minor: case.http_minor,
-        requests_per_connection: Distr::Const(case.per_connection),
-        idle_timeout: None,
-        seed: Seed(1),
-        address: origin.to_string(),
-        group: IdSource::reproducible(1, 99).fresh(),
-    };
-    let job = Job {
-        client: Some(ClientJob {
-            settings: client,
-            ports: case.ports,
-            layout: Layout::threads(case.loops),
-            ids,
-            header: header(Side::Client, &schedule),
-            log: Some(path("client.log")),
-        }),
-        server: Some(ServerJob {
-            sites: vec![(server, reserved)],
-            layout: Layout::threads(case.loops),
-            header: header(Side::Server, &schedule),
-            log: Some(path("server.log")),
-        }),
-        schedule,
-        start: StartRule::Now,
-        interval: SECOND / 4,
-        quantum: 100_000,
-        idle_timeout: None,
-    };
-    let mut seen = [0, 0];
-    let outcome = run(job, |header, _| seen[header.side as usize] += 1).unwrap();
-    let logs = ["client.log", "server.log"].map(|name| ReadLog::open(&path(name)).unwrap());
-    let fold = |log: &ReadLog| {
-        log.intervals().fold(Block::new(), |mut all, interval| {
-            all.concatenate(&interval.block);
-            all
-        })
-    };
-    for (log, seen) in logs.iter().zip(seen) {
-        assert!(log.missing.is_empty(), "{:?}", log.missing);
-        assert_eq!(log.records.len() + 1, seen, "observers see what is logged");
-        let edges: Vec<_> = log.intervals().map(|i| (i.begin_ns, i.end_ns)).collect();
-        assert!(edges.windows(2).all(|w| w[0].1 == w[1].0), "intervals follow each other: {edges:?}");
-    }
-    Result { outcome, client: fold(&logs[0]), server: fold(&logs[1]), logs }
+    let mut bench = Bench::new(Catalog::classic(Seed(1), Distr::Exp { mean: 5000.0 }), vec![profile]);
+    bench.marks_cachable = Some(0.8);
+    bench.farm.think = case.think;
+    bench.farm.http_minors = Selector::only(case.http_minor);
+    bench.farm.requests_per_connection = Distr::Const(case.per_connection);
+    bench.loops = case.loops;
+    bench.ports = case.ports;
+    bench.open_limit = case.open_limit;
+    bench.schedule = case.schedule.unwrap_or_else(|| Bench::only(case.goal));
+    let nobody = Reserved::new(ANY_PORT).unwrap();
+    bench.elsewhere = case.nobody_home.then(|| nobody.address());
+    bench.run()
 }
 
 /// Both sides saw the same transactions, up to those around the end.
 #[track_caller]
-fn sides_agree(result: &Result, robots: u64) {
+fn sides_agree(result: &Run, robots: u64) {
     let (client, server) = (&result.client, &result.server);
     // The two sides close their last interval within a few milliseconds of each other, not at the same instant.
     let apart = client.ok_count().abs_diff(server.ok_count());
