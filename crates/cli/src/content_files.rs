@@ -58,6 +58,7 @@ pub fn texts(path: &Path) -> io::Result<Files> {
 }
 
 /// The bytes of a database file with these entries.
+#[cfg(test)]
 pub fn database_bytes<'a>(entries: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut out = SIGNATURE.to_vec();
     for entry in entries {

@@ -2,19 +2,19 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use polygraph_addr::{AddrRange, expand};
 use polygraph_engine::{ClientJob, Layout, Reserved, ServerJob, limits};
-use polygraph_link::nanos;
+use polygraph_origin::{House, Server};
 use polygraph_plan::Test;
-use polygraph_plan::test::Rate;
-use polygraph_robot::{Load, Origin};
+use polygraph_plan::offered::offered_dhr;
 use polygraph_stats::{Header, Side};
-use polygraph_traffic::{Distr, IdSource, Properties, Seed};
+use polygraph_traffic::{IdSource, Seed};
 
-use crate::options::{CommonOptions, resolve};
-use crate::{Failure, console};
+use crate::options::{CommonOptions, ToleranceOptions};
+use crate::{Failure, console, facts};
 
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
@@ -31,7 +31,7 @@ pub struct ClientLimits {
 /// The client side of a test as a job of the engine.
 ///
 /// # Errors
-/// If a limit cannot be kept or an address cannot be resolved.
+/// If a limit cannot be kept.
 pub fn client_job(
     test: &Test,
     common: &CommonOptions,
@@ -39,7 +39,6 @@ pub fn client_job(
     layout: Layout,
     log: Option<PathBuf>,
 ) -> Result<ClientJob, Failure> {
-    let robots = &test.robots;
     let descriptors = limits::raise_descriptor_limit();
     let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
     let open_limit = limit.open_connections.map_or(most, |limit| limit as usize);
@@ -49,105 +48,73 @@ pub fn client_job(
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
-    let proxy = robots.proxy.as_deref().map(resolve).transpose()?;
-    let origin = |authority: &String| {
-        // Through a proxy the origin's name is the proxy's business and need not mean anything here.
-        let address = proxy.map_or_else(|| resolve(authority), Ok)?;
-        Ok(Origin { authority: authority.clone(), address })
-    };
     let mut ids: Vec<IdSource> =
         (0..layout.loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
     let group = ids[0].fresh();
     let settings = polygraph_robot::Settings {
         first_robot: 0,
-        robots: robots.count,
-        all_robots: robots.count,
-        addresses: robots.addresses.clone(),
-        proxy,
-        origins: robots.origins.iter().map(origin).collect::<Result<_, Failure>>()?,
-        http_minor: test.http_minor,
-        load: match &robots.rate {
-            Rate::Open(rate) => Load::Open { rate: rate / robots.count as f64 },
-            Rate::BestEffort(think) => Load::Closed { think: think.clone() },
-        },
-        launch_window: robots.launch_window,
-        recurrence: robots.recurrence,
-        cachable: test.content.cachable,
-        popularity: robots.popularity,
-        settle: robots.settle,
-        requests_per_connection: robots.requests_per_connection.clone(),
-        lifetime: robots.lifetime.map(nanos),
+        robots: test.robot_count(),
+        profiles: test.robots.clone(),
+        field: Arc::clone(&test.field),
+        launch_window: test.launch_window,
         open_limit,
         seed: Seed(common.local_rng_seed),
-        properties: properties(test, common),
-        verify_size: test.content.size.is_some(),
         group,
     };
-    let offered_dhr = robots.recurrence * test.content.cachable;
-    let rate = match robots.rate {
-        Rate::Open(rate) => Some(rate),
-        Rate::BestEffort(_) => None,
-    };
-    let mut facts = vec![
-        ("proxy".to_owned(), robots.proxy.clone().unwrap_or_else(|| "none".into())),
-        ("origins".to_owned(), robots.origins.join(", ")),
-        ("robots".to_owned(), robots.count.to_string()),
-        ("request rate".to_owned(), rate.map_or("best effort".into(), |rate| format!("{rate}/sec"))),
-        ("cachable".to_owned(), format!("{:.2} %", test.content.cachable * 100.0)),
-        ("offered document hit ratio".to_owned(), format!("{:.2} %", offered_dhr * 100.0)),
-        ("popularity".to_owned(), format!("{:?}", robots.popularity)),
-        ("repeats after".to_owned(), format!("{} s", robots.settle)),
-        ("launch window".to_owned(), format!("{} s", robots.launch_window)),
-        ("requests per connection".to_owned(), robots.requests_per_connection.to_string()),
-        ("open connections at most".to_owned(), open_limit.to_string()),
-        ("transaction lifetime".to_owned(), seconds_or_none(robots.lifetime)),
-        ("local addresses".to_owned(), local_addresses_text(&robots.addresses)),
-    ];
-    facts.extend(limit.ports.map(|(low, high)| ("local ports".to_owned(), format!("{low}:{high}"))));
-    facts.extend(test.content.size.as_ref().map(|sizes| ("reply size".to_owned(), sizes.to_string())));
-    let mut header = header(Side::Client, test, common, facts);
-    header.offered_rate = rate;
-    header.offered_dhr = Some(offered_dhr);
+    let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, limit.ports));
+    header.offered_rate = test.full_rate();
+    header.offered_dhr = offered_dhr(test);
     Ok(ClientJob { settings, ports: limit.ports, layout, ids, header, log })
 }
 
-/// The server side of a test as a job of the engine; all its addresses are reserved already.
+/// What servers put up with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tolerance {
+    /// URLs that are not ours.
+    pub any_url: bool,
+    /// Messages without any marks of ours.
+    pub foreign_messages: bool,
+}
+
+impl From<ToleranceOptions> for Tolerance {
+    fn from(options: ToleranceOptions) -> Tolerance {
+        Tolerance { any_url: options.ign_urls, foreign_messages: options.accept_foreign_msgs }
+    }
+}
+
+/// The server side of a test as a job of the engine; all its addresses are reserved already, in the order of the
+/// test.
 pub fn server_job(
     test: &Test,
     common: &CommonOptions,
+    tolerance: Tolerance,
     places: Vec<Reserved>,
     layout: Layout,
     log: Option<PathBuf>,
 ) -> ServerJob {
-    let servers = &test.servers;
-    let addresses: Vec<String> = places.iter().map(|reserved| own_address(reserved.address())).collect();
-    let group = unique_ids(common, "server ids", 0).fresh();
-    let settings = |address: &String| polygraph_origin::Settings {
-        index: 0,
-        properties: properties(test, common),
-        think: servers.think.clone(),
-        http_minor: test.http_minor,
-        requests_per_connection: servers.requests_per_connection.clone(),
-        idle_timeout: servers.idle_timeout.map(nanos),
+    let house = House {
+        catalog: Arc::new(test.field.catalog.clone()),
+        farms: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
         seed: Seed(common.local_rng_seed),
-        address: address.clone(),
-        group,
+        group: unique_ids(common, "server ids", 0).fresh(),
+        classic: test.classic,
+        ignore_urls: tolerance.any_url,
+        accept_foreign_msgs: tolerance.foreign_messages,
+        share_worlds: test.field.share_worlds,
     };
-    let size = test.content.size.as_ref().map_or("none".into(), Distr::to_string);
-    let facts = vec![
-        ("addresses".to_owned(), addresses.join(", ")),
-        ("reply size".to_owned(), size),
-        ("think time".to_owned(), servers.think.as_ref().map_or("none".into(), Distr::to_string)),
-        ("requests per connection".to_owned(), servers.requests_per_connection.to_string()),
-        ("idle connections close after".to_owned(), seconds_or_none(servers.idle_timeout)),
-    ];
-    let header = header(Side::Server, test, common, facts);
-    ServerJob { sites: addresses.iter().map(settings).zip(places).collect(), layout, header, log }
-}
-
-fn properties(test: &Test, common: &CommonOptions) -> Properties {
-    let size = test.content.size.clone().unwrap_or(Distr::Const(0.0));
-    Properties { seed: Seed(common.global_rng_seed), size }
+    let sites = test.servers.iter().enumerate();
+    let sites = sites.flat_map(|(farm, servers)| servers.sites.iter().map(move |site| (farm, site)));
+    let sites: Vec<(Server, Reserved)> = sites
+        .zip(places)
+        .enumerate()
+        .map(|(number, ((farm, site), place))| {
+            let (number, address) = (number as u64, own_address(place.address()));
+            (Server { farm, number, address, names: site.names.clone() }, place)
+        })
+        .collect();
+    let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
+    let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    ServerJob { house: Arc::new(house), sites, layout, header, log }
 }
 
 /// Reserves all addresses of the test's servers.
@@ -155,7 +122,8 @@ fn properties(test: &Test, common: &CommonOptions) -> Properties {
 /// # Errors
 /// If an address cannot be used.
 pub fn reserve_all(test: &Test) -> Result<Vec<Reserved>, Failure> {
-    test.servers.listen.iter().map(|&address| reserve(address)).collect()
+    let sites = test.servers.iter().flat_map(|servers| &servers.sites);
+    sites.map(|site| reserve(site.listen)).collect()
 }
 
 fn reserve(address: SocketAddr) -> Result<Reserved, Failure> {
@@ -207,7 +175,6 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
     let phases: Vec<String> =
         test.schedule.phases.iter().map(|phase| format!("{} ({})", phase.name, phase.goal)).collect();
     settings.extend([
-        ("HTTP version".to_owned(), format!("1.{}", test.http_minor)),
         ("phases".to_owned(), phases.join(", ")),
         ("statistics interval".to_owned(), format!("{} s", common.stats_cycle)),
         ("timer quantum".to_owned(), format!("{} us", (common.timer_quantum * 1e6).round())),
@@ -229,20 +196,12 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         phases: test.schedule.plans(),
         offered_rate: None,
         offered_dhr: None,
-        contents: Vec::new(),
+        contents: facts::kinds(test),
     }
 }
 
 fn seconds_or_none(seconds: Option<f64>) -> String {
     seconds.map_or("none".into(), |seconds| format!("{seconds} s"))
-}
-
-fn local_addresses_text(addresses: &[IpAddr]) -> String {
-    match addresses {
-        [] => "chosen by the system".into(),
-        [one] => one.to_string(),
-        [first, .., last] => format!("{} from {first} to {last}", addresses.len()),
-    }
 }
 
 /// The address that replies carry: the host's name stands for "any address".

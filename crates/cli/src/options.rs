@@ -82,6 +82,17 @@ pub fn yes_no(text: &str) -> Result<bool, String> {
     }
 }
 
+/// A positive factor: a number, or two with a slash between them.
+pub fn scale(text: &str) -> Result<f64, String> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let factor = match text.split_once('/') {
+        Some((above, below)) => number(above).zip(number(below)).map(|(above, below)| above / below),
+        None => number(text),
+    };
+    let good = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+    good.ok_or_else(|| format!("`{text}` is not a factor: write 0.02 or 1/60"))
+}
+
 /// The minor version of `1.0` or `1.1`.
 pub fn http_version(text: &str) -> Result<u8, String> {
     match text {
@@ -226,6 +237,26 @@ pub struct ConfigOptions {
     /// Let the workload run commands: back quotes and system()
     #[arg(long, requires = "config")]
     pub allow_exec: bool,
+    /// Make all phases so many times as long, in time, transactions and bytes, and the working set with them: 1/60
+    /// makes minutes of hours
+    #[arg(long, value_name = "FACTOR", value_parser = scale, requires = "config")]
+    pub scale: Option<f64>,
+    /// Tell the other processes of the test, through the servers, which objects may be asked for again. Default: yes,
+    /// but for `run`, whose robots are all in one place
+    #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
+    pub share_worlds: Option<bool>,
+}
+
+/// What servers put up with.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Odd requests")]
+pub struct ToleranceOptions {
+    /// Answer URLs that are not ours with a random object, for devices that ask for more than robots do
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    pub ign_urls: bool,
+    /// The same, and messages without any marks of ours are no error
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    pub accept_foreign_msgs: bool,
 }
 
 /// The classic content: one type.

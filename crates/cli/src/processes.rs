@@ -2,6 +2,7 @@
 
 use polygraph_engine::{Layout, Need, lay_out, limits};
 use polygraph_plan::Test;
+use polygraph_robot::Profile;
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
@@ -20,26 +21,67 @@ pub fn layouts<const N: usize>(
     sides: [Side; N],
 ) -> [Layout; N] {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let loops = common.loops.map_or(processors, |loops| loops as usize);
+    let loops = |usual: usize| common.loops.map_or(usual, |loops| loops as usize);
     let workers = Some(common.workers as usize).filter(|&workers| workers > 0);
     let limit = limits::connection_limit(limits::raise_descriptor_limit());
     let connections = connections(test, open_connections);
     let needs = sides.map(|side| match side {
-        Side::Client => Need { connections, listeners: 0, most_loops: test.robots.count },
+        Side::Client => Need {
+            connections,
+            listeners: 0,
+            loops: loops(client_loops(test.peak_rate(), processors)),
+            most_loops: test.robot_count(),
+        },
         // Through a device there may be fewer, but hardly ever more.
-        Side::Server => Need { connections, listeners: test.servers.listen.len(), most_loops: usize::MAX },
+        Side::Server => Need {
+            connections,
+            listeners: test.servers.iter().map(|servers| servers.sites.len()).sum(),
+            loops: loops(processors),
+            most_loops: usize::MAX,
+        },
     });
-    let layouts = lay_out(&needs, loops, workers, limit);
+    let layouts = lay_out(&needs, workers, limit);
     std::array::from_fn(|at| layouts[at])
+}
+
+/// Requests per second that a loop of robots sends easily.
+const EASY_RATE: f64 = 3_000.0;
+
+/// Loops that robots need at this rate, no more than processors. Robots of a loop know each other's objects, so fewer
+/// loops are better: in a short test with few requests there would be little to ask for again in each.
+fn client_loops(peak_rate: Option<f64>, processors: usize) -> usize {
+    peak_rate.map_or(processors, |rate| ((rate / EASY_RATE).ceil() as usize).clamp(1, processors))
 }
 
 /// Connections that the robots of a test are expected to have open together. Those of a test whose robots are
 /// elsewhere are not known here, and none are counted.
 fn connections(test: &Test, most: Option<u32>) -> usize {
-    let per_robot = match test.robots.requests_per_connection {
-        Distr::Const(requests) if requests < 2.0 => 1,
-        _ => PERSISTENT,
+    let of_kind = |profile: &Profile| {
+        let each = match profile.requests_per_connection {
+            Distr::Const(requests) if requests < 2.0 => 1,
+            _ => PERSISTENT,
+        };
+        profile.count.saturating_mul(each.min(profile.open_limit.unwrap_or(usize::MAX)))
     };
-    let expected = test.robots.count.saturating_mul(per_robot);
-    most.map_or(expected, |most| expected.min(most as usize))
+    let expected = test.robots.iter().map(|profile| of_kind(profile)).sum();
+    most.map_or(expected, |most| usize::min(expected, most as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn robots_share_loops_while_one_carries_them() {
+        for (rate, loops) in [
+            (Some(0.0), 1),
+            (Some(2_999.0), 1),
+            (Some(3_001.0), 2),
+            (Some(9_000.0), 3),
+            (Some(1e6), 4),
+            (None, 4),
+        ] {
+            assert_eq!(client_loops(rate, 4), loops, "{rate:?}");
+        }
+    }
 }

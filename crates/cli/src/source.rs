@@ -1,14 +1,17 @@
 //! Where tests come from: options of generation 1.x, or a workload file.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use polygraph_origin::Farm;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, Options, compile};
-use polygraph_plan::test::{Content, Rate, Robots, Servers, Test};
-use polygraph_plan::{Schedule, adopt};
-use polygraph_traffic::Distr;
+use polygraph_plan::{Schedule, Servers, Site, Test, adopt};
+use polygraph_robot::{Field, Load, Profile, Server, Verify};
+use polygraph_traffic::{Behavior, Catalog, Distr, Kind, PopModel, Seed, Selector};
 
-use crate::options::{CommonOptions, ConfigOptions, RobotOptions};
+use crate::options::{CommonOptions, ConfigOptions, RobotOptions, resolve};
+use crate::outside::Machine;
 use crate::{Failure, console};
 
 /// Repeats are held back so many seconds if the servers' think time is not known.
@@ -48,51 +51,153 @@ pub fn classic(options: &RobotOptions, common: &CommonOptions, rest: Rest<'_>) -
             options.dhr * 100.0
         )));
     }
-    let rate = match (options.req_rate.and_then(|rate| rate.0), rest.robot_think) {
+    let load = match (options.req_rate.and_then(|rate| rate.0), rest.robot_think) {
         (Some(_), Some(_)) => {
             let text = "--xact_think of robots has no meaning with --req_rate: leave one out";
             return Err(Failure::usage(text));
         }
-        (Some(rate), None) => Rate::Open(rate),
-        (None, think) => Rate::BestEffort(think),
+        (Some(rate), None) => Load::Open { rate: rate / f64::from(options.robots) },
+        (None, think) => Load::Closed { think },
     };
-    let robots = Robots {
-        count: options.robots as usize,
-        addresses: options.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
-        rate,
-        launch_window: options.launch_win.0.unwrap_or(0.0),
+    let behavior = Behavior {
         recurrence: if options.rep_cachable > 0.0 { options.dhr / options.rep_cachable } else { 0.0 },
-        popularity: options.pop_model,
-        settle: options.settle_time.unwrap_or(rest.settle),
-        requests_per_connection: common.pconn_use_lmt.clone(),
-        lifetime: options.xact_lifetime.0,
-        proxy: rest.proxy.map(str::to_owned),
-        origins: rest.origin.map(str::to_owned).into_iter().collect(),
+        popularity: PopModel::plain(options.pop_model),
+        ..Behavior::default()
     };
-    let servers = Servers {
-        listen: rest.listen,
-        think: rest.server_think,
+    let proxies: Vec<SocketAddr> = rest.proxy.map(resolve).transpose()?.into_iter().collect();
+    let robots = Profile {
+        addresses: options.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
+        // All servers at first; which they are is known when they have ports.
+        origins: Selector::only(0),
+        http_minor: Selector::only(common.http_version),
         requests_per_connection: common.pconn_use_lmt.clone(),
-        idle_timeout: None,
+        lifetime: options.xact_lifetime.0.map(Distr::Const),
+        ..Profile::plain("robots", options.robots as usize, load, behavior)
     };
+    let robots = Profile { proxies, ..robots };
+    let origin = rest.origin.map(|authority| {
+        // Through a proxy the origin's name is the proxy's business and need not mean anything here.
+        let addresses = match rest.proxy {
+            Some(_) => Vec::new(),
+            None => vec![resolve(authority)?],
+        };
+        Ok(Server { authority: authority.to_owned(), addresses, direct: 0 })
+    });
+    let known = rest.sizes.is_some();
     Ok(Test {
         name: rest.name.to_owned(),
-        robots,
-        servers,
-        content: Content { size: rest.sizes, cachable: options.rep_cachable },
-        http_minor: common.http_version,
+        robots: vec![Arc::new(robots)],
+        field: Arc::new(Field {
+            servers: origin.transpose()?.into_iter().collect(),
+            marks_cachable: Some(options.rep_cachable),
+            settle: options.settle_time.unwrap_or(rest.settle),
+            verify: if known { Verify::Full } else { Verify::Bytes },
+            ..field(common, rest.sizes)
+        }),
+        servers: servers(common, rest.listen, rest.server_think),
+        classic: true,
         schedule: rest.schedule,
+        launch_window: options.launch_win.0.unwrap_or(0.0),
+        names: Vec::new(),
+        notes: Vec::new(),
     })
 }
 
-/// The test that a workload file describes, if one is given. `proxy` is the one of the command line.
+/// The server side of 1.x alone, as far as servers need to know the test: who asks them for what is the business of
+/// clients.
+pub fn classic_servers(
+    common: &CommonOptions,
+    listen: Vec<SocketAddr>,
+    think: Option<Distr>,
+    sizes: Distr,
+    schedule: Schedule,
+) -> Test {
+    Test {
+        name: "command line".into(),
+        robots: Vec::new(),
+        field: Arc::new(field(common, Some(sizes))),
+        servers: servers(common, listen, think),
+        classic: true,
+        schedule,
+        launch_window: 0.0,
+        names: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What the sides of 1.x agree on: one type of content, see [`Catalog::classic`].
+fn field(common: &CommonOptions, sizes: Option<Distr>) -> Field {
+    let catalog = Catalog::classic(Seed(common.global_rng_seed), sizes.unwrap_or(Distr::Const(0.0)));
+    Field {
+        servers: Vec::new(),
+        direct: vec![Selector::even(kinds(&catalog))],
+        catalog,
+        marks_cachable: None,
+        settle: 0.0,
+        verify: Verify::Full,
+        share_worlds: false,
+        substitutes: Vec::new(),
+    }
+}
+
+/// Servers of 1.x.
+fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<Servers> {
+    let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
+    let farm = Farm {
+        think,
+        http_minors: Selector::only(common.http_version),
+        requests_per_connection: common.pconn_use_lmt.clone(),
+        ..Farm::plain("servers", kinds)
+    };
+    let site = |listen| Site { listen, names: Vec::new() };
+    vec![Servers { farm, sites: listen.into_iter().map(site).collect() }]
+}
+
+fn kinds(catalog: &Catalog) -> Vec<Kind> {
+    (0..catalog.contents.len()).map(Kind::of_index).collect()
+}
+
+/// How robots reach the servers of a workload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Route<'a> {
+    /// Through this proxy, `host:port`.
+    pub proxy: Option<&'a str>,
+    /// Through this device, `host:port`, which poses as all servers.
+    pub surrogate: Option<&'a str>,
+}
+
+impl Route<'_> {
+    /// Sends the robots of a test this way.
+    ///
+    /// # Errors
+    /// If they have another way already, or the device cannot be found.
+    pub fn apply(self, test: &mut Test) -> Result<(), Failure> {
+        let named = test.robots.iter().any(|profile| !profile.proxies.is_empty());
+        let (option, device) = match (self.proxy, self.surrogate) {
+            (Some(proxy), _) => ("--proxy", resolve(proxy)?),
+            (None, Some(device)) => ("--surrogate", resolve(device)?),
+            (None, None) => return Ok(()),
+        };
+        if named {
+            return Err(Failure::usage(format!("the workload names a proxy itself: leave {option} out")));
+        }
+        match self.proxy {
+            Some(_) => test.through_proxies(&[device]),
+            None => test.through_surrogate(device),
+        }
+        Ok(())
+    }
+}
+
+/// The test that a workload file describes, if one is given. Knowledge of objects is shared between processes if the
+/// options say so, or else if it is usual (`share_worlds`).
 ///
 /// # Errors
-/// If the file does not compile, or says what cannot be run yet.
+/// If the file does not compile, or says what cannot be run.
 pub fn workload(
     options: &ConfigOptions,
     common: &CommonOptions,
-    proxy: Option<&str>,
+    share_worlds: bool,
 ) -> Result<Option<Test>, Failure> {
     let Some(file) = &options.config else { return Ok(None) };
     let compiling = Options {
@@ -111,15 +216,13 @@ pub fn workload(
         )));
     };
     let name = std::path::Path::new(file).file_name().map_or(file.as_str().into(), |n| n.to_string_lossy());
-    let mut test = adopt(workload, &name).map_err(|all| {
-        let list: Vec<String> = all.iter().map(|unsupported| format!("\n  {unsupported}")).collect();
-        Failure::usage(format!("{file} is right, but this version cannot run all of it:{}", list.concat()))
+    let test = adopt(workload, &name, Seed(common.global_rng_seed), &Machine).map_err(|all| {
+        let list: Vec<String> = all.iter().map(|obstacle| format!("\n  {obstacle}")).collect();
+        Failure::usage(format!("{file} is right, but it cannot be run here:{}", list.concat()))
     })?;
-    if let Some(proxy) = proxy {
-        if test.robots.proxy.is_some() {
-            return Err(Failure::usage("the workload names a proxy itself: leave --proxy out"));
-        }
-        test.robots.proxy = Some(proxy.to_owned());
-    }
+    test.notes.iter().for_each(|text| console::note(text));
+    let mut test =
+        Test { schedule: options.scale.map_or(test.schedule.clone(), |f| test.schedule.scaled(f)), ..test };
+    Arc::make_mut(&mut test.field).share_worlds = options.share_worlds.unwrap_or(share_worlds);
     Ok(Some(test))
 }

@@ -39,6 +39,8 @@ pub struct Need {
     pub connections: usize,
     /// Addresses to listen at, each with a socket in every loop of its process.
     pub listeners: usize,
+    /// Loops that are wanted.
+    pub loops: usize,
     /// The side cannot be divided into more parts than this, at least 1.
     pub most_loops: usize,
 }
@@ -57,11 +59,11 @@ const PLANNED_SHARE: f64 = 0.8;
 const MOST_PROCESSES: usize = 1024;
 
 /// Lays out the sides of a run, which share this process if it can carry them all. A process may have
-/// `connections` open; `loops` are wanted on each side; `workers` is the number of worker processes of each side if
+/// `connections` open; `workers` is the number of worker processes of each side if
 /// that is not to be chosen here.
-pub fn lay_out(sides: &[Need], loops: usize, workers: Option<usize>, connections: usize) -> Vec<Layout> {
+pub fn lay_out(sides: &[Need], workers: Option<usize>, connections: usize) -> Vec<Layout> {
     let budget = ((connections as f64 * PLANNED_SHARE) as usize).max(1);
-    let loops_of = |need: &Need| loops.clamp(1, need.most_loops.max(1));
+    let loops_of = |need: &Need| need.loops.clamp(1, need.most_loops.max(1));
     let together: usize = sides.iter().map(|need| need.descriptors(loops_of(need), 1)).sum();
     let lay_out_side = |need: &Need| {
         let loops = loops_of(need);
@@ -84,8 +86,8 @@ mod tests {
 
     #[test]
     fn processes_are_as_many_as_descriptors_ask_for() {
-        let need = |connections, listeners| Need { connections, listeners, most_loops: 1 << 20 };
-        let robots = |count| Need { connections: count, listeners: 0, most_loops: count };
+        let need = |connections, listeners| Need { connections, listeners, loops: 0, most_loops: 1 << 20 };
+        let robots = |count| Need { connections: count, listeners: 0, loops: 0, most_loops: count };
         // Sides, loops, workers asked for, connections of a process, and (loops, processes) of each side.
         type Row<'a> = (&'a [Need], usize, Option<usize>, usize, &'a [(usize, usize)]);
         let rows: [Row<'_>; 9] = [
@@ -101,7 +103,8 @@ mod tests {
             (&[robots(10)], 2, None, 1, &[(10, 10)]),
         ];
         for (sides, loops, workers, connections, expected) in rows {
-            let layouts = lay_out(sides, loops, workers, connections);
+            let sides: Vec<Need> = sides.iter().map(|need| Need { loops, ..*need }).collect();
+            let layouts = lay_out(&sides, workers, connections);
             let found: Vec<_> = layouts.iter().map(|layout| (layout.loops, layout.processes)).collect();
             assert_eq!(found, expected, "{sides:?} {loops} {workers:?} {connections}");
         }

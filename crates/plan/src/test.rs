@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_origin::settings::Farm;
-use polygraph_robot::{Field, Load, Profile};
-use polygraph_traffic::Distr;
+use polygraph_robot::{Field, Load, Profile, Server};
+use polygraph_traffic::{Distr, Selector};
 
 use crate::phases::Schedule;
 
@@ -20,6 +20,8 @@ pub struct Test {
     pub field: Arc<Field>,
     /// Kinds of servers.
     pub servers: Vec<Servers>,
+    /// The test is one of generation 1.x: its replies are marked as ever, and its contents are not told apart.
+    pub classic: bool,
     /// The phases.
     pub schedule: Schedule,
     /// The load rises over so many seconds.
@@ -66,6 +68,22 @@ impl Test {
             (factors.populus.beg * factors.load.beg).max(factors.populus.end * factors.load.end)
         });
         Some(self.full_rate()? * busiest.fold(0.0, f64::max))
+    }
+
+    /// Tells robots that know no servers of those at these addresses.
+    pub fn serve_at(&mut self, addresses: &[SocketAddr]) {
+        if !self.field.servers.is_empty() {
+            return;
+        }
+        let server = |address: &SocketAddr| Server {
+            authority: address.to_string(),
+            addresses: vec![*address],
+            direct: 0,
+        };
+        Arc::make_mut(&mut self.field).servers = addresses.iter().map(server).collect();
+        for profile in &mut self.robots {
+            Arc::make_mut(profile).origins = Selector::even((0..addresses.len()).collect());
+        }
     }
 
     /// Sends all robots through proxies, one after another: requests carry absolute URLs.

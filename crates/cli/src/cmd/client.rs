@@ -14,7 +14,7 @@ use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotOptions, host_port, optional_time, sizes, think,
 };
-use crate::source::{self, DEFAULT_SETTLE, Rest};
+use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
 use crate::{Done, cmd, processes};
 
 /// Options of the client.
@@ -34,6 +34,9 @@ pub struct Args {
     /// The proxy under test; without it requests go to the origin
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub proxy: Option<String>,
+    /// The surrogate or balancer under test, which poses as all servers of the workload
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy", requires = "config")]
+    pub surrogate: Option<String>,
     /// The origin server
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port)]
     pub origin: String,
@@ -60,8 +63,11 @@ pub struct Args {
 /// Runs the robots.
 pub fn run(args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
-    let test = match source::workload(&args.workload, &args.common, args.proxy.as_deref())? {
-        Some(test) => test,
+    let test = match source::workload(&args.workload, &args.common, true)? {
+        Some(mut test) => {
+            Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut test)?;
+            test
+        }
         None => source::classic(
             &args.robots,
             &args.common,

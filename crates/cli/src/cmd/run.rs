@@ -5,21 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_engine::{Job, Outcome, StartRule};
+use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
-use polygraph_report::{Log, summary_text, write_report};
-use polygraph_stats::{EndReason, Side};
+use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
-use crate::jobs::{self, ClientLimits, client_job, server_job};
+use crate::device::{self, DeviceOptions, UnderTest};
+use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, host_port, optional_time, think,
-    whole,
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, ToleranceOptions, host_port,
+    optional_time, think, whole,
 };
-use crate::source::{self, Rest};
+use crate::source::{self, Rest, Route};
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
@@ -34,16 +35,21 @@ use crate::{Done, Failure, exit, processes};
     after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
         servers that think for 3 s. Example:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
-        polygraph run --proxy 127.0.0.1:3128 --config workloads/polymix-1.pg --set ReqRate=100/sec",
-    group = clap::ArgGroup::new("device").args(["proxy", "no_proxy", "config"]).multiple(true).required(true)
+         polygraph run --device squid --device_opt mem=1GB --config workloads/polymix-1.pg --set ReqRate=100/sec",
+    group = clap::ArgGroup::new("target").args(["proxy", "surrogate", "no_proxy", "device", "config"]).multiple(true).required(true)
 )]
 pub struct Args {
     /// The proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     proxy: Option<String>,
+    /// The surrogate or balancer under test: robots connect there and name the servers in `Host`
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy")]
+    surrogate: Option<String>,
     /// No proxy: robots ask the servers themselves, which shows what the bench can do
-    #[arg(long, conflicts_with = "proxy")]
+    #[arg(long, conflicts_with_all = ["proxy", "surrogate"])]
     no_proxy: bool,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Address of the origin servers, as the proxy reaches them
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     origin_address: IpAddr,
@@ -66,6 +72,8 @@ pub struct Args {
     #[command(flatten)]
     robots: PolyMix1,
     #[command(flatten)]
+    tolerance: ToleranceOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -85,21 +93,21 @@ pub struct PolyMix1 {
 
 /// Runs both sides.
 pub fn run(args: Args) -> Done {
-    let (common, proxy) = (&args.common, args.proxy.as_deref());
-    let test = match source::workload(&args.workload, common, proxy)? {
+    let common = &args.common;
+    let device = device::under_test(&args.device)?;
+    let test = match source::workload(&args.workload, common, false)? {
         Some(test) => test,
         None => classic(&args)?,
     };
-    let bench = Bench {
-        test,
-        label: if common.label.is_empty() { "run" } else { &common.label },
-        common,
-        limits: ClientLimits {
-            ports: args.robots.robots.ports.0,
-            open_connections: args.robots.robots.open_conn_lmt,
-        },
-        runs: &args.runs,
-    };
+    let mut bench = Bench::new(test, common, &args.runs)?;
+    if !common.label.is_empty() {
+        bench.label = &common.label;
+    }
+    bench.limits.ports = args.robots.robots.ports.0;
+    bench.limits.open_connections = args.robots.robots.open_conn_lmt;
+    bench.tolerance = args.tolerance.into();
+    Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
+    bench.device = device;
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
@@ -115,13 +123,13 @@ fn classic(args: &Args) -> std::result::Result<Test, Failure> {
         &args.common,
         Rest {
             name: workload_name(args),
-            proxy: args.proxy.as_deref(),
+            proxy: None,
             origin: None,
             listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
             robot_think: None,
             server_think: args.xact_think.0.clone(),
             sizes: Some(args.replies.rep_sz.clone()),
-            settle: settle_time(args.xact_think.0.as_ref()),
+            settle: settle_time(args.xact_think.0.as_ref(), false),
             schedule: Schedule::classic(goal, args.cool_phase.0),
         },
     )
@@ -145,16 +153,22 @@ fn workload_name(args: &Args) -> &'static str {
 /// A test with both sides on this machine.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    /// The test. Its robots ask its servers: `origins` are filled in when the servers' ports are known.
+    /// The test.
     pub test: Test,
+    /// Where its servers will listen.
+    pub places: Vec<Reserved>,
     /// Begin of the result directory's name.
     pub label: &'a str,
     /// Options of both sides.
     pub common: &'a CommonOptions,
     /// Limits of the client side.
     pub limits: ClientLimits,
+    /// What the server side puts up with.
+    pub tolerance: Tolerance,
     /// Where result directories are made.
     pub runs: &'a Path,
+    /// A device to start in front of the servers and to stop afterwards.
+    pub device: Option<UnderTest>,
 }
 
 /// What came out of a test.
@@ -168,19 +182,44 @@ pub struct Result {
     pub code: ExitCode,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// Reserves the servers' addresses. Options of 1.x leave their ports to the system: robots ask whatever servers
+    /// there are; those of a workload name their servers themselves.
+    ///
+    /// # Errors
+    /// If an address cannot be used.
+    pub fn new(
+        mut test: Test,
+        common: &'a CommonOptions,
+        runs: &'a Path,
+    ) -> std::result::Result<Bench<'a>, Failure> {
+        let places = jobs::reserve_all(&test)?;
+        test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
+        let limits = ClientLimits { ports: None, open_connections: None };
+        Ok(Bench {
+            test,
+            places,
+            label: "run",
+            common,
+            limits,
+            tolerance: Tolerance::default(),
+            runs,
+            device: None,
+        })
+    }
+
     /// Runs the test and writes its result directory.
     ///
     /// # Errors
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
-        let mut test = self.test;
-        let places = jobs::reserve_all(&test)?;
-        // Options leave the ports of servers to the system; a workload names its robots' servers itself.
-        if test.robots.origins.is_empty() {
-            test.robots.origins = places.iter().map(|place| place.address().to_string()).collect();
-        }
+        let Bench { mut test, places, .. } = self;
         let directory = result_directory(self.runs, self.label)?;
+        let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+        let mut device = match self.device {
+            Some(device) => Some(device.start(&mut test, &origins, &directory)?),
+            None => None,
+        };
         let log = |name: &str| Some(directory.join(name));
         let [on_client, on_server] = processes::layouts(
             &test,
@@ -188,9 +227,13 @@ impl Bench<'_> {
             self.limits.open_connections,
             [Side::Client, Side::Server],
         );
-        let server = server_job(&test, self.common, places, on_server, log("server.log"));
+        let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
         let client = client_job(&test, self.common, self.limits, on_client, log("client.log"))?;
-        write_manifest(&directory, &client.header, &server.header)?;
+        let mut manifest = manifest(&client.header, &server.header);
+        if let Some(device) = &device {
+            manifest["device"] = device.manifest();
+        }
+        write_manifest(&directory, &manifest)?;
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl);
         let job = Job {
@@ -203,18 +246,34 @@ impl Bench<'_> {
             idle_timeout: self.common.idle_tout.0,
         };
         let verbose = self.common.verb_lvl > 0;
-        let outcome = polygraph_engine::run(job, |header, record| match verbose {
-            true if header.side == Side::Client => classic.show(header, record),
-            true => {}
-            false => progress.show(header, record),
+        let outcome = polygraph_engine::run(job, |header, record| {
+            device.iter_mut().for_each(|device| device.watch(record));
+            match verbose {
+                true if header.side == Side::Client => classic.show(header, record),
+                true => {}
+                false => progress.show(header, record),
+            }
         })
         .map_err(Failure::setup)?;
-        conclude(&directory, &outcome)
+        let summary = match device {
+            Some(device) => {
+                let report = device.stop(&directory)?;
+                manifest["device"]["result"] = report.manifest();
+                write_manifest(&directory, &manifest)?;
+                Some(report)
+            }
+            None => None,
+        };
+        conclude(&directory, &outcome, summary.as_ref())
     }
 }
 
 /// Writes the report of a result directory and says what came out.
-fn conclude(directory: &Path, outcome: &Outcome) -> std::result::Result<Result, Failure> {
+fn conclude(
+    directory: &Path,
+    outcome: &Outcome,
+    device: Option<&device::Report>,
+) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
     let logs: Vec<Log> = paths
@@ -225,13 +284,20 @@ fn conclude(directory: &Path, outcome: &Outcome) -> std::result::Result<Result, 
     let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
     write_report(&paths, &report).map_err(Failure::data)?;
     let places = [("report", report.as_path()), ("logs", directory)];
-    let summary = format!("\n{}", summary_text(&facts, &places));
+    let device = device.map_or_else(String::new, |device| device.line(&client_counts(&logs[0])));
+    let summary = format!("\n{}{device}", summary_text(&facts, &places));
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
         (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
         _ => ExitCode::from(exit::FAILED),
     };
     Ok(Result { summary, report, code })
+}
+
+/// Transactions and hits as the robots count them, over all phases.
+fn client_counts(client: &Log) -> device::Seen {
+    let scope = Scope::of_intervals(client.log.intervals());
+    device::Seen { requests: scope.block.xacts.entered, hits: scope.block.class(Class::Hit).rptm_us.count() }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.
@@ -270,19 +336,15 @@ fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Fa
     )))
 }
 
-/// Writes what one needs to know to repeat the run.
-fn write_manifest(
-    directory: &Path,
-    client: &polygraph_stats::Header,
-    server: &polygraph_stats::Header,
-) -> std::result::Result<(), Failure> {
+/// What one needs to know to repeat the run.
+fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) -> serde_json::Value {
     let object = |pairs: &[(String, String)]| {
         pairs
             .iter()
             .map(|(name, value)| (name.clone(), value.clone().into()))
             .collect::<serde_json::Map<String, serde_json::Value>>()
     };
-    let manifest = serde_json::json!({
+    serde_json::json!({
         "program": "polygraph",
         "version": client.version,
         "workload": client.workload,
@@ -299,9 +361,12 @@ fn write_manifest(
             "transactions": phase.xactions,
             "fill_bytes": phase.fill_bytes,
         })).collect::<Vec<_>>(),
-    });
+    })
+}
+
+fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
     let path = directory.join("manifest.json");
-    let text = serde_json::to_string_pretty(&manifest).map_err(Failure::setup)?;
+    let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
     std::fs::write(&path, text + "\n")
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }

@@ -6,16 +6,15 @@ use std::path::PathBuf;
 use clap::Parser;
 use polygraph_engine::{Job, Reserved, StartRule, limits};
 use polygraph_link::nanos;
-use polygraph_plan::test::{Content, Robots, Servers};
 use polygraph_plan::{Schedule, Test};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
 use crate::jobs::{self, server_job};
-use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, think, whole};
+use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, ToleranceOptions, think, whole};
 use crate::source;
-use crate::{Done, Failure, cmd, processes};
+use crate::{Done, Failure, cmd, facts, processes};
 
 /// Options of the server.
 #[derive(Parser, Debug)]
@@ -45,6 +44,8 @@ pub struct Args {
     #[command(flatten)]
     replies: ReplyOptions,
     #[command(flatten)]
+    tolerance: ToleranceOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -52,14 +53,14 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     jobs::check_log(args.log.as_deref())?;
-    let test = match source::workload(&args.workload, &args.common, None)? {
+    let test = match source::workload(&args.workload, &args.common, true)? {
         Some(test) => test,
         None => classic(&args),
     };
     let places = jobs::reserve_all(&test)?;
     let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
     let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
-    let server = server_job(&test, &args.common, places, layout, args.log.clone());
+    let server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
     let job = Job {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,
@@ -71,38 +72,20 @@ pub fn run(args: Args) -> Done {
     };
     let mut console = Classic::new(args.common.verb_lvl);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
-    note_addresses(&addresses);
+    console::note(&facts::listening(&addresses));
     let outcome = running.follow(|header, record| console.show(header, record));
     cmd::run::exit_code(&outcome.map_err(Failure::setup)?)
 }
 
-/// Says where the servers listen, all of them if they are few.
-fn note_addresses(addresses: &[SocketAddr]) {
-    const FEW: usize = 16;
-    match addresses {
-        [first, .., last] if addresses.len() > FEW => {
-            console::note(&format!("listening at {} addresses, {first} to {last}", addresses.len()));
-        }
-        few => few.iter().for_each(|address| console::note(&format!("listening at {address}"))),
-    }
-}
-
-/// The test that options describe, as far as servers need to know it: who asks them for what is the business
-/// of clients.
+/// The test that options describe.
 fn classic(args: &Args) -> Test {
     let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port)));
-    let requests_per_connection = args.common.pconn_use_lmt.clone();
-    Test {
-        name: "command line".into(),
-        robots: Robots::none(),
-        servers: Servers {
-            listen: vec![listen],
-            think: args.xact_think.0.clone(),
-            requests_per_connection,
-            idle_timeout: None,
-        },
-        content: Content { size: Some(args.replies.rep_sz.clone()), cachable: 0.0 },
-        http_minor: args.common.http_version,
-        schedule: Schedule::classic(args.common.goal.unwrap_or_default(), None),
-    }
+    let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), None);
+    source::classic_servers(
+        &args.common,
+        vec![listen],
+        args.xact_think.0.clone(),
+        args.replies.rep_sz.clone(),
+        schedule,
+    )
 }

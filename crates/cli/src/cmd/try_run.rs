@@ -11,7 +11,6 @@ use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
 use crate::cmd::run::{Bench, LOOPBACK};
-use crate::jobs::ClientLimits;
 use crate::options::{CommonOptions, RobotOptions};
 use crate::source::{self, Rest};
 use crate::{Done, Failure, console};
@@ -73,19 +72,19 @@ pub fn run(args: Args) -> Done {
             robot_think: None,
             server_think: Some(THINK),
             sizes: Some(Distr::Exp { mean: 13.0 * 1024.0 }),
-            settle: settle_time(Some(&THINK)),
+            settle: settle_time(Some(&THINK), false),
             schedule: Schedule::classic(goal, Some(COOL)),
         },
     )?;
-    let limits = ClientLimits { ports: None, open_connections: None };
-    let bench = Bench { test, label: "try", common: &common, limits, runs: &args.runs };
-    let result = bench.run();
+    let result =
+        Bench::new(test, &common, &args.runs).and_then(|bench| Bench { label: "try", ..bench }.run());
     proxy.stop();
     let result = result?;
     console::print(&result.summary);
     console::print(&format!(
         "\nOpen {} in a browser.\nNext, a real proxy, with PolyMix-1's own think time of 3 s:\n  \
-         polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n",
+         polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n  \
+         polygraph run --device squid --req_rate 50/sec --goal 5min\n",
         result.report.display()
     ));
     Ok(result.code)

@@ -9,7 +9,7 @@
 //! * [`maps`]: what robots see of the servers: names, addresses, what can be asked for.
 //! * [`robots`], [`servers`]: agents.
 //! * [`ranges`]: what range requests ask for.
-//! * [`schedule`]: phases.
+//! * [`schedule`]: the phases, and when the working set freezes.
 
 mod contents;
 mod maps;
@@ -177,7 +177,7 @@ pub fn adopt(
     let schedule = schedule::schedule(workload, &mut found);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
-        Ok(Test { name, robots, field, servers, schedule, launch_window: 0.0, names, notes })
+        Ok(Test { name, robots, field, servers, classic: false, schedule, launch_window: 0.0, names, notes })
     } else {
         Err(found.obstacles)
     }

@@ -710,13 +710,14 @@ fn standard() -> Vec<(String, Vec<(String, String)>)> {
     all
 }
 
-/// Splits a command line at blanks outside double quotes.
+/// Splits a command line at blanks outside double quotes, as a shell does.
 fn words(command: &str) -> Vec<String> {
     let mut quoted = false;
     let mut all = vec![String::new()];
     for c in command.chars() {
         match c {
             '"' => quoted = !quoted,
+            '\'' if !quoted => panic!("a shell takes the quotes away: {command}"),
             c if c.is_whitespace() && !quoted => all.push(String::new()),
             c => all.last_mut().unwrap().push(c),
         }
