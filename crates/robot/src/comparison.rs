@@ -6,8 +6,8 @@ use polygraph_traffic::body::{PERIOD, is_filler};
 
 use crate::finding::Finding;
 
-/// So many bytes are kept from the first difference on: more than marks and beginnings of pages have, so that the
-/// end of them is text.
+/// So many bytes are kept from the first difference on: more than marks and beginnings of pages have, so that
+/// some of them are text.
 const SAMPLE: usize = 128;
 /// So many of them are shown, and looked for elsewhere.
 const SHOWN: usize = 24;
@@ -90,14 +90,13 @@ impl Comparison {
         if seen.len() < 8 || different * 4 < seen.len().min(expected.len()) {
             return Origin::Altered;
         }
-        // What a mark says may differ by a digit only; the text behind it is surely another one.
         let text = &seen[seen.len().saturating_sub(SHOWN)..];
         if let Some((_, whole)) = &self.part
             && let Some(place) = place_in(whole, text)
         {
             return Origin::Elsewhere(place.saturating_sub(seen.len().saturating_sub(SHOWN)));
         }
-        if real || is_filler(text) { Origin::Another } else { Origin::Altered }
+        if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
     }
 }
 

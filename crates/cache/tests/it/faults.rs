@@ -171,3 +171,13 @@ fn names_are_read_and_shares_are_checked() {
     let config = polygraph_cache::ProxyConfig { faults: vec![(Fault::Stale, 1.5)], ..Default::default() };
     assert!(Proxy::start(config).is_err());
 }
+
+#[test]
+fn the_documentation_has_all_faults() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/correctness.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    for fault in Fault::ALL {
+        let row = format!("| `{}` | {} |", fault.name(), fault.text());
+        assert!(page.contains(&row), "{row}");
+    }
+}
