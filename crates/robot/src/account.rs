@@ -287,7 +287,8 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     }
     let field = &crew.settings().field;
     let second_hand = is_second_hand(order, facts);
-    if class == Class::Hit && !(facts.cachable && field.catalog.cachable(&order.oid)) {
+    let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
+    if copy && !(facts.cachable && field.catalog.cachable(&order.oid)) {
         report(&copy_given(ErrorKind::UncachableHit, "a stored reply that must not be stored", order, facts));
     }
     if order.kind == RequestKind::Reload && second_hand {
