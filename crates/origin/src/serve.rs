@@ -372,11 +372,14 @@ impl<L: Link> Site<L> {
         deadline: Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
-            conn.writable().await?;
             let sent = send_some(conn, head, body)?;
-            if sent > 0 {
-                conn.set_deadline(self.patience(deadline));
+            if sent == 0 {
+                // Only a full socket will be reported as writable: one that took all that one call offers, which
+                // need not be the whole body, is waited for in vain.
+                conn.writable().await?;
+                continue;
             }
+            conn.set_deadline(self.patience(deadline));
             let of_head = sent.min(head.len());
             head = &head[of_head..];
             body.advance((sent - of_head) as u64);
