@@ -5,12 +5,9 @@ CARGO ?= cargo
 PROFILE ?= release
 BENCH ?=
 BINDIR = $(DESTDIR)$(PREFIX)/bin
-# Packages whose programs the tests run, and how to become root for installing them.
-SQUID = /usr/sbin/squid
-SUDO = $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all test test-deps lint doc unit bench install uninstall clean
+.PHONY: all test test-deps devices lint doc unit bench install uninstall clean
 
 all:
 	$(CARGO) build --release --locked
@@ -21,12 +18,11 @@ test: test-deps
 	$(MAKE) unit
 	$(MAKE) doc
 
-test-deps: $(SQUID)
+test-deps: devices
 
-$(SQUID):
-	@command -v apt-get >/dev/null || { echo 'install Squid: the tests need $(SQUID)' >&2; exit 1; }
-	$(SUDO) apt-get update -q
-	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends squid </dev/null
+# Packages of the devices under test, those that are missing; their services stay off.
+devices:
+	sh devices/install.sh
 
 lint:
 	$(CARGO) fmt --all --check

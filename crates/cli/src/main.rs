@@ -4,6 +4,7 @@ mod addr_cmds;
 mod cmd;
 mod console;
 mod content_files;
+mod device;
 mod facts;
 mod jobs;
 mod options;
@@ -52,6 +53,8 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// Devices that `run --device` can start, and what is on this machine
+    Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
     Client(cmd::client::Args),
     /// Origin servers (classic name: polysrv)
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),
         Command::Proxy(args) => cmd::proxy::run(args),

@@ -1,10 +1,8 @@
 //! The coordinator of a test: loops are started, their counts followed, phases ended, logs written.
 
 use std::io;
-use std::ops::Add;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,17 +11,15 @@ use polygraph_plan::{Along, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Header, Record, Side};
 
 use crate::freeze::{Event, WorkingSet};
-use crate::gauge::{Counts, Gauge};
-use crate::layout::Layout;
+use crate::gauge::Counts;
 use crate::ledger::Ledger;
-use crate::protocol::Assignment;
-use crate::relay::{self, Ends};
-use crate::roles::{Role, client_roles, server_roles};
+use crate::roles::{client_roles, server_roles};
 use crate::run::{EngineError, Job, Outcome, StartRule};
+use crate::side::{SideState, Starter};
 use crate::signals::{Panicked, StopSignals, watch_panics};
 use crate::timeline::Timeline;
 use crate::timers;
-use crate::worker::{self, Desk, Frame, HandOver, Ready, await_ready};
+use crate::worker::{self, Frame, HandOver, await_ready};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -31,28 +27,6 @@ const TICK: Duration = Duration::from_millis(20);
 const NOTICE: Nanos = SECOND / 10;
 /// Loops that do not deliver within so long after the end are given up.
 const PATIENCE: Nanos = 5 * SECOND;
-
-/// One side of the running test.
-#[derive(Debug)]
-struct SideState {
-    side: Side,
-    gauges: Vec<Arc<Gauge>>,
-    header: Option<Header>,
-    path: Option<PathBuf>,
-    back: Vec<std::sync::mpsc::Sender<Box<polygraph_stats::Block>>>,
-    ledger: Option<Ledger>,
-}
-
-impl SideState {
-    fn counts(&self) -> Counts {
-        self.gauges.iter().map(|gauge| gauge.counts()).fold(Counts::default(), Add::add)
-    }
-
-    fn log_error(&self, source: io::Error) -> EngineError {
-        let path = self.path.as_ref().map_or_else(String::new, |path| path.display().to_string());
-        EngineError::Log { path, source }
-    }
-}
 
 /// The phase that is going on.
 #[derive(Clone, Copy)]
@@ -97,7 +71,7 @@ impl Coordinator {
         };
         let (filled, inbox) = channel();
         let (ready, all_ready) = channel();
-        let mut starter = Starter { frame, filled, ready, threads: Vec::new() };
+        let mut starter = Starter::new(frame, filled, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
             sides.push(starter.side(&server.header, &server.log, server.layout, server_roles(server))?);
@@ -105,7 +79,7 @@ impl Coordinator {
         if let Some(client) = &job.client {
             sides.push(starter.side(&client.header, &client.log, client.layout, client_roles(client))?);
         }
-        let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads.into_iter().unzip();
+        let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads().into_iter().unzip();
         // Addresses stay reserved until the servers listen.
         await_ready(&all_ready, &threads).map_err(EngineError::Loop)?;
         Ok(Coordinator {
@@ -445,71 +419,5 @@ impl Coordinator {
     /// Waits a moment; true if the user wants to stop. Wanting it twice ends the process.
     async fn tick(&mut self) -> bool {
         tokio::time::timeout(TICK, self.signals.recv()).await.is_ok()
-    }
-}
-
-/// Starts loops wherever they are to live.
-struct Starter {
-    frame: Frame,
-    filled: Sender<HandOver>,
-    ready: Sender<Ready>,
-    threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
-}
-
-impl Starter {
-    /// Starts the loops of a side.
-    fn side(
-        &mut self,
-        header: &Header,
-        path: &Option<PathBuf>,
-        layout: Layout,
-        roles: Vec<Role>,
-    ) -> Result<SideState, EngineError> {
-        let mut header = header.clone();
-        if layout.processes > 0 {
-            header.settings.push(("worker processes".to_owned(), layout.processes.to_string()));
-        }
-        let side = header.side;
-        let gauges: Vec<Arc<Gauge>> = roles.iter().map(|_| Arc::default()).collect();
-        let (back, used): (Vec<_>, Vec<_>) = roles.iter().map(|_| channel()).unzip();
-        let roles: Vec<(usize, Role)> = roles.into_iter().enumerate().collect();
-        if layout.processes == 0 {
-            for (((index, role), gauge), used) in roles.into_iter().zip(&gauges).zip(used) {
-                let gauge = Arc::clone(gauge);
-                let (filled, ready) = (self.filled.clone(), self.ready.clone());
-                let desk = Desk { index, gauge, filled, used, ready };
-                let thread = worker::start(role, self.frame.clone(), desk).map_err(EngineError::Loop)?;
-                self.threads.push((side, thread));
-            }
-        } else {
-            for roles in layout.divide(roles) {
-                let thread = self.process(side, roles, &gauges).map_err(EngineError::Loop)?;
-                self.threads.push((side, thread));
-            }
-        }
-        Ok(SideState { side, gauges, header: Some(header), path: path.clone(), back, ledger: None })
-    }
-
-    /// Starts a worker process with some of the loops of a side.
-    fn process(
-        &self,
-        side: Side,
-        roles: Vec<(usize, Role)>,
-        gauges: &[Arc<Gauge>],
-    ) -> io::Result<JoinHandle<io::Result<()>>> {
-        let ends = Ends {
-            side,
-            timeline: Arc::clone(&self.frame.timeline),
-            gauges: roles.iter().map(|(index, _)| Arc::clone(&gauges[*index])).collect(),
-            filled: self.filled.clone(),
-            ready: self.ready.clone(),
-        };
-        let assignment = Assignment {
-            schedule: (*self.frame.schedule).clone(),
-            interval: self.frame.interval,
-            quantum: self.frame.quantum,
-            roles,
-        };
-        relay::start(assignment, ends)
     }
 }

@@ -15,6 +15,7 @@
 //! * [`ports`]: explicit local ports.
 //! * [`listen`]: listening sockets.
 //! * [`layout`], [`roles`]: in which process loops live, and what each of them does.
+//! * [`side`]: the loops and books of one side.
 //! * [`relay`], [`process`], [`protocol`]: worker processes, seen from the coordinator and from inside.
 //! * [`gauge`]: what was counted so far, known to the coordinator.
 //! * [`pacing`]: what the factors of a phase mean for robots.
@@ -42,6 +43,7 @@ pub mod protocol;
 pub mod relay;
 pub mod roles;
 pub mod run;
+pub mod side;
 pub mod signals;
 pub mod socket;
 pub mod timeline;

@@ -1,6 +1,7 @@
 //! The subcommands: each parses, calls and prints.
 
 pub mod client;
+pub mod devices;
 pub mod dns;
 pub mod logs;
 pub mod proxy;

@@ -9,11 +9,12 @@ use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
-use polygraph_report::{Log, summary_text, write_report};
-use polygraph_stats::{EndReason, Side};
+use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
+use crate::device::{self, DeviceOptions, UnderTest};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, ToleranceOptions, host_port,
@@ -34,8 +35,8 @@ use crate::{Done, Failure, exit, processes};
     after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
         servers that think for 3 s. Example:\n  \
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min\n  \
-        polygraph run --proxy 127.0.0.1:3128 --config workloads/polymix-1.pg --set ReqRate=100/sec",
-    group = clap::ArgGroup::new("device").args(["proxy", "surrogate", "no_proxy", "config"]).multiple(true).required(true)
+         polygraph run --device squid --device_opt mem=1GB --config workloads/polymix-1.pg --set ReqRate=100/sec",
+    group = clap::ArgGroup::new("target").args(["proxy", "surrogate", "no_proxy", "device", "config"]).multiple(true).required(true)
 )]
 pub struct Args {
     /// The proxy under test
@@ -47,6 +48,8 @@ pub struct Args {
     /// No proxy: robots ask the servers themselves, which shows what the bench can do
     #[arg(long, conflicts_with_all = ["proxy", "surrogate"])]
     no_proxy: bool,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Address of the origin servers, as the proxy reaches them
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     origin_address: IpAddr,
@@ -91,6 +94,7 @@ pub struct PolyMix1 {
 /// Runs both sides.
 pub fn run(args: Args) -> Done {
     let common = &args.common;
+    let device = device::under_test(&args.device)?;
     let test = match source::workload(&args.workload, common, false)? {
         Some(test) => test,
         None => classic(&args)?,
@@ -103,6 +107,7 @@ pub fn run(args: Args) -> Done {
     bench.limits.open_connections = args.robots.robots.open_conn_lmt;
     bench.tolerance = args.tolerance.into();
     Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
+    bench.device = device;
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
@@ -162,6 +167,8 @@ pub struct Bench<'a> {
     pub tolerance: Tolerance,
     /// Where result directories are made.
     pub runs: &'a Path,
+    /// A device to start in front of the servers and to stop afterwards.
+    pub device: Option<UnderTest>,
 }
 
 /// What came out of a test.
@@ -189,7 +196,16 @@ impl<'a> Bench<'a> {
         let places = jobs::reserve_all(&test)?;
         test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
         let limits = ClientLimits { ports: None, open_connections: None };
-        Ok(Bench { test, places, label: "run", common, limits, tolerance: Tolerance::default(), runs })
+        Ok(Bench {
+            test,
+            places,
+            label: "run",
+            common,
+            limits,
+            tolerance: Tolerance::default(),
+            runs,
+            device: None,
+        })
     }
 
     /// Runs the test and writes its result directory.
@@ -197,8 +213,13 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
-        let Bench { test, places, .. } = self;
+        let Bench { mut test, places, .. } = self;
         let directory = result_directory(self.runs, self.label)?;
+        let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+        let mut device = match self.device {
+            Some(device) => Some(device.start(&mut test, &origins, &directory)?),
+            None => None,
+        };
         let log = |name: &str| Some(directory.join(name));
         let [on_client, on_server] = processes::layouts(
             &test,
@@ -208,7 +229,11 @@ impl<'a> Bench<'a> {
         );
         let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
         let client = client_job(&test, self.common, self.limits, on_client, log("client.log"))?;
-        write_manifest(&directory, &client.header, &server.header)?;
+        let mut manifest = manifest(&client.header, &server.header);
+        if let Some(device) = &device {
+            manifest["device"] = device.manifest();
+        }
+        write_manifest(&directory, &manifest)?;
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl);
         let job = Job {
@@ -221,18 +246,34 @@ impl<'a> Bench<'a> {
             idle_timeout: self.common.idle_tout.0,
         };
         let verbose = self.common.verb_lvl > 0;
-        let outcome = polygraph_engine::run(job, |header, record| match verbose {
-            true if header.side == Side::Client => classic.show(header, record),
-            true => {}
-            false => progress.show(header, record),
+        let outcome = polygraph_engine::run(job, |header, record| {
+            device.iter_mut().for_each(|device| device.watch(record));
+            match verbose {
+                true if header.side == Side::Client => classic.show(header, record),
+                true => {}
+                false => progress.show(header, record),
+            }
         })
         .map_err(Failure::setup)?;
-        conclude(&directory, &outcome)
+        let summary = match device {
+            Some(device) => {
+                let report = device.stop(&directory)?;
+                manifest["device"]["result"] = report.manifest();
+                write_manifest(&directory, &manifest)?;
+                Some(report)
+            }
+            None => None,
+        };
+        conclude(&directory, &outcome, summary.as_ref())
     }
 }
 
 /// Writes the report of a result directory and says what came out.
-fn conclude(directory: &Path, outcome: &Outcome) -> std::result::Result<Result, Failure> {
+fn conclude(
+    directory: &Path,
+    outcome: &Outcome,
+    device: Option<&device::Report>,
+) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
     let logs: Vec<Log> = paths
@@ -243,13 +284,20 @@ fn conclude(directory: &Path, outcome: &Outcome) -> std::result::Result<Result, 
     let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
     write_report(&paths, &report).map_err(Failure::data)?;
     let places = [("report", report.as_path()), ("logs", directory)];
-    let summary = format!("\n{}", summary_text(&facts, &places));
+    let device = device.map_or_else(String::new, |device| device.line(&client_counts(&logs[0])));
+    let summary = format!("\n{}{device}", summary_text(&facts, &places));
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
         (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
         _ => ExitCode::from(exit::FAILED),
     };
     Ok(Result { summary, report, code })
+}
+
+/// Transactions and hits as the robots count them, over all phases.
+fn client_counts(client: &Log) -> device::Seen {
+    let scope = Scope::of_intervals(client.log.intervals());
+    device::Seen { requests: scope.block.xacts.entered, hits: scope.block.class(Class::Hit).rptm_us.count() }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.
@@ -288,19 +336,15 @@ fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Fa
     )))
 }
 
-/// Writes what one needs to know to repeat the run.
-fn write_manifest(
-    directory: &Path,
-    client: &polygraph_stats::Header,
-    server: &polygraph_stats::Header,
-) -> std::result::Result<(), Failure> {
+/// What one needs to know to repeat the run.
+fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) -> serde_json::Value {
     let object = |pairs: &[(String, String)]| {
         pairs
             .iter()
             .map(|(name, value)| (name.clone(), value.clone().into()))
             .collect::<serde_json::Map<String, serde_json::Value>>()
     };
-    let manifest = serde_json::json!({
+    serde_json::json!({
         "program": "polygraph",
         "version": client.version,
         "workload": client.workload,
@@ -317,9 +361,12 @@ fn write_manifest(
             "transactions": phase.xactions,
             "fill_bytes": phase.fill_bytes,
         })).collect::<Vec<_>>(),
-    });
+    })
+}
+
+fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
     let path = directory.join("manifest.json");
-    let text = serde_json::to_string_pretty(&manifest).map_err(Failure::setup)?;
+    let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
     std::fs::write(&path, text + "\n")
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }

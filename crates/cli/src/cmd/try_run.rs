@@ -83,7 +83,8 @@ pub fn run(args: Args) -> Done {
     console::print(&result.summary);
     console::print(&format!(
         "\nOpen {} in a browser.\nNext, a real proxy, with PolyMix-1's own think time of 3 s:\n  \
-         polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n",
+         polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n  \
+         polygraph run --device squid --req_rate 50/sec --goal 5min\n",
         result.report.display()
     ));
     Ok(result.code)

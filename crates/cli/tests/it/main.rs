@@ -4,11 +4,11 @@
 mod addr_cmds;
 mod classic;
 mod determinism;
+mod devices;
 mod dns;
 mod failure;
 mod pgl_cmds;
 mod sandbox;
-mod squid;
 mod tidy;
 mod try_run;
 mod usage;

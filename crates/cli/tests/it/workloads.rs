@@ -43,7 +43,7 @@ fn pages_images_and_names_of_several_servers() {
     let ok = figures["ok_xact.count"];
     assert!((ok - 600.0).abs() < 5.0 * 600f64.sqrt(), "{ok}: {}", done.out);
     assert_eq!(figures["errors.count"], 0.0, "{}", done.out);
-    // Two of three servers have pages: a page has three images: two thirds of the robots' choices make four requests each.
+    // A page and its three images.
     assert!(done.out.contains("4.0 replies each"), "{}", done.out);
     let manifest = sandbox.read(sandbox.result().join("manifest.json"));
     for fact in [

@@ -1,0 +1,88 @@
+//! The account that a device runs under.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+/// A user of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// User id.
+    pub uid: u32,
+    /// Id of the user's own group.
+    pub gid: u32,
+    /// It may listen at ports below 1024.
+    pub low_ports: bool,
+}
+
+impl Account {
+    /// The account of `/etc/passwd` with this name.
+    pub fn find(user: &str, listen: SocketAddr) -> Option<Account> {
+        let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+        let (uid, gid) = passwd.lines().find_map(|line| ids(line, user))?;
+        Some(Account { uid, gid, low_ports: needs_privilege(listen.port()) })
+    }
+
+    /// Makes the calling thread this user, for good. Meant for the moment between fork and exec: it calls nothing
+    /// but the kernel and allocates nothing.
+    ///
+    /// Programs are not left to do this themselves: whoever changes its user loses the order to end with its
+    /// parent (`PR_SET_PDEATHSIG`).
+    pub fn become_it(self) -> io::Result<()> {
+        thread::set_thread_groups(&[])?;
+        thread::set_thread_gid(Gid::from_raw(self.gid))?;
+        if self.low_ports {
+            thread::set_keep_capabilities(true)?;
+        }
+        thread::set_thread_uid(Uid::from_raw(self.uid))?;
+        if self.low_ports {
+            let only = CapabilitySet::NET_BIND_SERVICE;
+            thread::set_capabilities(
+                None,
+                CapabilitySets { effective: only, permitted: only, inheritable: only },
+            )?;
+            // An ambient capability is the kind that a plain program keeps over its exec.
+            thread::configure_capability_in_ambient_set(only, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// User and group id of a line of passwd(5), if it is that of `user`.
+fn ids(line: &str, user: &str) -> Option<(u32, u32)> {
+    let mut fields = line.split(':');
+    (fields.next()? == user).then_some(())?;
+    Some((fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+fn needs_privilege(port: u16) -> bool {
+    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    port < first.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_passwd() {
+        for (line, expected) in [
+            ("proxy:x:13:14:proxy:/bin:/usr/sbin/nologin", Some((13, 14))),
+            ("proxy2:x:13:14:proxy:/bin:/usr/sbin/nologin", None),
+            ("proxy:x:many:14", None),
+            ("proxy:x:13", None),
+            ("", None),
+        ] {
+            assert_eq!(ids(line, "proxy"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn root_is_everywhere() {
+        let root = Account::find("root", SocketAddr::from(([127, 0, 0, 1], 65_535))).unwrap();
+        assert_eq!((root.uid, root.gid, root.low_ports), (0, 0, false));
+        assert_eq!(Account::find("no such user", SocketAddr::from(([127, 0, 0, 1], 80))), None);
+    }
+}

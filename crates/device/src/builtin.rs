@@ -1,0 +1,99 @@
+//! The built-in proxy as a device.
+
+use std::net::SocketAddr;
+
+use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
+
+use crate::error::{Error, Result};
+use crate::log::Counts;
+use crate::params::Params;
+use crate::usage::Usage;
+
+/// Its name.
+pub(crate) const NAME: &str = "builtin";
+
+/// The built-in proxy. Its figures survive restarts, its store does not.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    config: ProxyConfig,
+    proxy: Option<Proxy>,
+    /// What proxies before the current one have counted and used.
+    before: (Counts, f64),
+}
+
+impl Builtin {
+    pub fn start(params: &Params) -> Result<Builtin> {
+        const KNOWN: [&str; 2] = ["mem", "workers"];
+        if let Some((name, _)) = params.given().iter().find(|(name, _)| !KNOWN.contains(name)) {
+            let problem = format!("`{name}` has no effect on this device");
+            return Err(Error::Setting { device: NAME.into(), problem });
+        }
+        let config = ProxyConfig {
+            listen: params.listen,
+            cache_bytes: params.memory.unwrap_or(Params::MEMORY),
+            loops: params.workers.unwrap_or(1),
+            ..ProxyConfig::default()
+        };
+        let mut device = Builtin { config, proxy: None, before: Default::default() };
+        device.resume()?;
+        Ok(device)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.config.listen
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.proxy.is_some()
+    }
+
+    pub fn resume(&mut self) -> Result<()> {
+        if self.proxy.is_none() {
+            let address = self.config.listen;
+            let proxy = Proxy::start(self.config.clone()).map_err(|source| Error::Address {
+                device: NAME.into(),
+                address,
+                source,
+            })?;
+            // It comes back where it was.
+            self.config.listen = proxy.local_addr();
+            self.proxy = Some(proxy);
+        }
+        Ok(())
+    }
+
+    pub fn halt(&mut self) {
+        if let Some(mut proxy) = self.proxy.take() {
+            proxy.stop();
+            self.before =
+                (self.before.0.plus(&counts(&proxy.snapshot())), self.before.1 + proxy.cpu_seconds());
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.proxy.iter().fold(self.before.0, |sum, proxy| sum.plus(&counts(&proxy.snapshot())))
+    }
+
+    /// Its memory is that of its store, for the rest of the process is not the device.
+    pub fn usage(&self) -> Usage {
+        let idle = Usage { cpu_seconds: self.before.1, ..Usage::default() };
+        self.proxy.iter().fold(idle, |sum, proxy| Usage {
+            cpu_seconds: sum.cpu_seconds + proxy.cpu_seconds(),
+            resident_bytes: proxy.snapshot().store_bytes,
+            processes: 0,
+        })
+    }
+}
+
+/// A validation that the origin answered with `304` ended in a stored reply, one that it answered otherwise did
+/// not.
+fn counts(seen: &Snapshot) -> Counts {
+    Counts {
+        requests: seen.requests,
+        hits: seen.hits + seen.validated,
+        misses: seen.misses + seen.validations.saturating_sub(seen.validated),
+        other: seen.rejected,
+        bytes: seen.bytes_out,
+        unreadable: 0,
+    }
+}

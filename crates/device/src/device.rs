@@ -1,0 +1,294 @@
+//! Devices: the set that comes with the program, and directories of users in the same form.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::builtin;
+use crate::error::{Error, Result};
+use crate::log::LogFormat;
+use crate::params::Params;
+use crate::running::Running;
+use crate::spec::{Role, Setting, Spec};
+
+/// The description's file name.
+const DESCRIPTION: &str = "device.toml";
+/// Where programs are besides `PATH`, which lacks system programs for plain users.
+const SYSTEM_DIRECTORIES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
+
+/// A directory of the set: its name and its files, name and text each.
+type Directory = (&'static str, &'static [(&'static str, &'static str)]);
+
+macro_rules! directory {
+    ($name:literal: $($file:literal),+) => {
+        ($name, &[$(($file, include_str!(concat!("../../../devices/", $name, "/", $file)))),+])
+    };
+}
+
+/// The set, in the order of `polygraph devices`.
+const SET: [Directory; 5] = [
+    directory!("squid": "device.toml", "squid.conf"),
+    directory!("trafficserver":
+        "device.toml", "runroot.yaml", "etc/records.config", "etc/storage.config", "etc/logging.yaml",
+        "etc/ip_allow.yaml"),
+    directory!("varnish": "device.toml", "main.vcl"),
+    directory!("nginx": "device.toml", "nginx.conf"),
+    directory!("haproxy": "device.toml", "haproxy.cfg"),
+];
+
+/// A device that can be started.
+#[derive(Clone, Debug)]
+pub struct Device {
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Builtin,
+    Program {
+        spec: Box<Spec>,
+        /// Templates by their path in the work directory.
+        templates: Vec<(String, String)>,
+        /// Where it was read from; programs with a relative path are meant from here.
+        directory: Option<PathBuf>,
+    },
+}
+
+impl Device {
+    /// The set: the built-in proxy and devices of Debian's packages.
+    ///
+    /// # Errors
+    /// Never with a program that was built from a tree whose tests pass.
+    pub fn set() -> Result<Vec<Device>> {
+        let builtin = Device { name: builtin::NAME.into(), kind: Kind::Builtin };
+        std::iter::once(Ok(builtin)).chain(SET.iter().map(embedded)).collect()
+    }
+
+    /// A device of the set by its name, or of a directory with a `device.toml`; write `./squid` for a directory
+    /// that is called like a device of the set.
+    ///
+    /// # Errors
+    /// If there is none, or its description is wrong.
+    pub fn find(name: &str) -> Result<Device> {
+        let set = Device::set()?;
+        if let Some(device) = set.iter().find(|device| device.name == name) {
+            return Ok(device.clone());
+        }
+        let directory = Path::new(name);
+        if directory.join(DESCRIPTION).is_file() {
+            return read(directory);
+        }
+        let known: Vec<&str> = set.iter().map(Device::name).collect();
+        Err(Error::Unknown { name: name.into(), known: known.join(", ") })
+    }
+
+    /// Its name: that of its directory.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is to robots and servers.
+    pub fn role(&self) -> Role {
+        match &self.kind {
+            Kind::Builtin => Role::Forward,
+            Kind::Program { spec, .. } => spec.role,
+        }
+    }
+
+    /// One line about it.
+    pub fn summary(&self) -> &str {
+        match &self.kind {
+            Kind::Builtin => "the caching forward proxy of this program, in its own process",
+            Kind::Program { spec, .. } => &spec.summary,
+        }
+    }
+
+    /// How its access log is to be read; the built-in proxy counts for itself.
+    pub fn log_format(&self) -> Option<&LogFormat> {
+        match &self.kind {
+            Kind::Builtin => None,
+            Kind::Program { spec, .. } => Some(&spec.log),
+        }
+    }
+
+    /// Settings that it has beyond those of all devices.
+    pub fn options(&self) -> Vec<(&str, &Setting)> {
+        match &self.kind {
+            Kind::Builtin => Vec::new(),
+            Kind::Program { spec, .. } => {
+                spec.options.iter().map(|(name, setting)| (name.as_str(), setting)).collect()
+            }
+        }
+    }
+
+    /// The version of the program on this machine, for example `5.7`; `built-in` for the built-in proxy, whose
+    /// version is that of the program it is in.
+    ///
+    /// # Errors
+    /// If it is not on this machine, or does not say a version.
+    pub fn version(&self) -> Result<String> {
+        let Kind::Program { spec, .. } = &self.kind else {
+            return Ok("built-in".into());
+        };
+        let program = self.program(&spec.program)?;
+        let output = Command::new(&program)
+            .args(&spec.version)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| Error::Start { program: program.clone(), source })?;
+        // Some say it here, some there.
+        let text = [output.stdout, output.stderr].concat();
+        version_in(&String::from_utf8_lossy(&text)).map(str::to_owned).ok_or_else(|| Error::Failed {
+            device: self.name.clone(),
+            problem: format!("{} {} says no version", program.display(), spec.version.join(" ")),
+            messages: String::new(),
+        })
+    }
+
+    /// Starts it and waits until it listens. It runs until it is stopped, or dropped, or the *thread* that called
+    /// this ends, be it by a `kill -9` of the process.
+    ///
+    /// # Errors
+    /// If it cannot be started with these parameters. The error has the program's last messages.
+    pub fn start(&self, params: &Params) -> Result<Running> {
+        match &self.kind {
+            Kind::Builtin => Running::builtin(self, params),
+            Kind::Program { spec, templates, .. } => Running::program(self, spec, templates, params),
+        }
+    }
+
+    /// The path of a program of this device.
+    pub(crate) fn program(&self, program: &str) -> Result<PathBuf> {
+        let Kind::Program { spec, directory, .. } = &self.kind else { return Ok(program.into()) };
+        let found = if program.contains('/') {
+            let path = directory.as_ref().map_or_else(|| program.into(), |place| place.join(program));
+            path.is_file().then_some(path)
+        } else {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let places = std::env::split_paths(&path).chain(SYSTEM_DIRECTORIES.map(PathBuf::from));
+            places.map(|place| place.join(program)).find(|path| path.is_file())
+        };
+        found.ok_or_else(|| Error::Missing {
+            device: self.name.clone(),
+            program: program.into(),
+            remedy: match &spec.package {
+                Some(package) => format!("on Debian: apt-get install {package}"),
+                None => "install it, or correct its device.toml".into(),
+            },
+        })
+    }
+}
+
+fn embedded((name, files): &Directory) -> Result<Device> {
+    let find =
+        |wanted: &str| files.iter().find(|(file, _)| *file == wanted).map(|(_, text)| (*text).to_owned());
+    assemble(name, None, find)
+}
+
+fn read(directory: &Path) -> Result<Device> {
+    let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    let name = directory.file_name().map_or("device".into(), |name| name.to_string_lossy().into_owned());
+    assemble(&name, Some(&directory), |file| std::fs::read_to_string(directory.join(file)).ok())
+}
+
+fn assemble(name: &str, directory: Option<&Path>, find: impl Fn(&str) -> Option<String>) -> Result<Device> {
+    let path = |file: &str| {
+        directory.map_or_else(|| format!("{name}/{file}"), |place| place.join(file).display().to_string())
+    };
+    let wrong = |file: &str, problem: String| Error::Description { path: path(file), problem };
+    let get = |file: &str| find(file).ok_or_else(|| wrong(file, "cannot be read".into()));
+    let spec: Spec = toml::from_str(&get(DESCRIPTION)?).map_err(|e| wrong(DESCRIPTION, e.to_string()))?;
+    let templates =
+        spec.templates.iter().map(|file| Ok((file.clone(), get(file)?))).collect::<Result<Vec<_>>>()?;
+    let stray = spec.templates.iter().chain(&spec.directories).chain([&spec.log.file]).find(|p| leaves(p));
+    if let Some(stray) = stray {
+        return Err(wrong(DESCRIPTION, format!("`{stray}` is not a path inside the work directory")));
+    }
+    if spec.log.result_column == 0 || spec.log.bytes_column == 0 {
+        return Err(wrong(DESCRIPTION, "the first column of the log is 1".into()));
+    }
+    if [spec.log.delay_s, spec.settle_s].iter().any(|seconds| !(0.0..=60.0).contains(seconds)) {
+        return Err(wrong(DESCRIPTION, "delay_s and settle_s are times from 0 to 60 seconds".into()));
+    }
+    let kind = Kind::Program { spec: Box::new(spec), templates, directory: directory.map(Path::to_path_buf) };
+    Ok(Device { name: name.into(), kind })
+}
+
+/// Whether a path leads out of the directory that it is joined to.
+fn leaves(path: &str) -> bool {
+    Path::new(path).components().any(|part| !matches!(part, std::path::Component::Normal(_)))
+}
+
+/// The first thing in a text that looks like a version: it begins a word, or follows a `/` or `-`, with a digit
+/// and has a dot.
+fn version_in(text: &str) -> Option<&str> {
+    let mut words = text.split(|c: char| c.is_whitespace() || "/(),;".contains(c));
+    words.find_map(|word| {
+        let dash = word.find('-').map(|at| &word[at + 1..]);
+        let starts = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) && part.contains('.');
+        [Some(word), dash].into_iter().flatten().find(starts)
+    })
+}
+
+#[cfg(test)]
+impl Device {
+    /// The description and the templates of a device that is a program.
+    pub(crate) fn parts(&self) -> (&Spec, &[(String, String)]) {
+        match &self.kind {
+            Kind::Builtin => panic!("{} has no description", self.name),
+            Kind::Program { spec, templates, .. } => (spec, templates),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        for (text, expected) in [
+            ("Squid Cache: Version 5.7\nService Name: squid", Some("5.7")),
+            ("nginx version: nginx/1.22.1", Some("1.22.1")),
+            ("HAProxy version 2.6.12-1+deb12u4 2025/10/03", Some("2.6.12-1+deb12u4")),
+            ("varnishd (varnish-7.1.1 revision 7cee1c58)", Some("7.1.1")),
+            ("Apache Traffic Server - traffic_server - 9.2.9 - (build # 040414)", Some("9.2.9")),
+            ("usage: 7 options", None),
+            ("", None),
+        ] {
+            assert_eq!(version_in(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn descriptions_that_are_wrong_say_why() {
+        let good = "summary='s'\nrole='forward'\nprogram='p'\nversion=[]\nargs=[]\n";
+        let log = "[log]\nfile='l'\nresult_column=1\nbytes_column=2\n";
+        let device = |text: &str| assemble("d", None, |file| (file == DESCRIPTION).then(|| text.to_owned()));
+        assert_eq!(device(&format!("{good}{log}")).unwrap().role(), Role::Forward);
+        for (text, part) in [
+            (String::new(), "missing field"),
+            (format!("{good}speed=1\n{log}"), "unknown field `speed`"),
+            (format!("{good}{log}").replace("forward", "sideways"), "unknown variant `sideways`"),
+            (format!("{good}templates=['../x']\n{log}"), "../x: cannot be read"),
+            (format!("{good}directories=['/tmp']\n{log}"), "not a path inside"),
+            (format!("{good}{log}").replace("column=1", "column=0"), "first column"),
+            (format!("{good}{log}delay_s=-1"), "delay_s"),
+            (format!("{good}templates=['none']\n{log}"), "d/none: cannot be read"),
+        ] {
+            let error = device(&text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = Device::find("squib").unwrap_err().to_string();
+        assert!(error.contains("`squib`") && error.contains("squid, trafficserver, varnish"), "{error}");
+        let text = "summary='s'\nrole='forward'\nprogram='no-such-program'\npackage='pack'\nversion=[]\nargs=[]\n\
+            [log]\nfile='l'\nresult_column=1\nbytes_column=2\n";
+        let device = assemble("d", None, |_| Some(text.into())).unwrap();
+        let error = device.version().unwrap_err().to_string();
+        assert!(error.contains("no-such-program") && error.contains("apt-get install pack"), "{error}");
+    }
+}

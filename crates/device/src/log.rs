@@ -1,0 +1,220 @@
+//! Access logs: which column says what, and what the lines add up to.
+
+use std::io::{self, BufRead};
+
+use serde::Deserialize;
+
+/// How to read the access log of a device: lines of columns that are separated by blanks.
+///
+/// A pattern is the text of the result column, in which each `*` stands for any text. Patterns are tried in the
+/// order skip, hit, miss.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogFormat {
+    /// The file, in the work directory.
+    pub file: String,
+    /// The program keeps lines to itself for so many seconds.
+    #[serde(default)]
+    pub delay_s: f64,
+    /// Column of the result, the first is 1.
+    pub result_column: usize,
+    /// Column of the reply's size in bytes.
+    pub bytes_column: usize,
+    /// Results of requests that a stored reply answered, even if the origin was asked whether it is still good.
+    #[serde(default)]
+    pub hit: Vec<String>,
+    /// Results of requests that the origin answered with a reply of its own.
+    #[serde(default)]
+    pub miss: Vec<String>,
+    /// Results of lines that stand for no request.
+    #[serde(default)]
+    pub skip: Vec<String>,
+}
+
+/// What the lines of an access log add up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests: the sum of the next three.
+    pub requests: u64,
+    /// Requests answered with a stored reply.
+    pub hits: u64,
+    /// Requests answered by the origin.
+    pub misses: u64,
+    /// Requests of which the log says neither: refused, failed, or of a device that stores nothing.
+    pub other: u64,
+    /// Bytes sent to clients, as the device counts them.
+    pub bytes: u64,
+    /// Lines that have not the columns they should have; a line that is cut short is one.
+    pub unreadable: u64,
+}
+
+impl Counts {
+    /// Share of hits in all requests; `None` without requests.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        (self.requests > 0).then(|| self.hits as f64 / self.requests as f64)
+    }
+
+    pub(crate) fn plus(&self, other: &Counts) -> Counts {
+        Counts {
+            requests: self.requests + other.requests,
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            other: self.other + other.other,
+            bytes: self.bytes.saturating_add(other.bytes),
+            unreadable: self.unreadable + other.unreadable,
+        }
+    }
+}
+
+impl LogFormat {
+    /// Counts the lines of a log.
+    ///
+    /// # Errors
+    /// If `log` cannot be read. Lines that make no sense are counted, not reported.
+    pub fn count(&self, mut log: impl BufRead) -> io::Result<Counts> {
+        let mut counts = Counts::default();
+        let mut line = Vec::new();
+        while log.read_until(b'\n', &mut line)? > 0 {
+            self.add(&line, &mut counts);
+            line.clear();
+        }
+        Ok(counts)
+    }
+
+    fn add(&self, line: &[u8], counts: &mut Counts) {
+        let Some((result, bytes)) = self.columns(line) else {
+            counts.unreadable += 1;
+            return;
+        };
+        let is = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern.as_bytes(), result));
+        if is(&self.skip) {
+            return;
+        }
+        counts.requests += 1;
+        counts.bytes = counts.bytes.saturating_add(bytes);
+        *if is(&self.hit) {
+            &mut counts.hits
+        } else if is(&self.miss) {
+            &mut counts.misses
+        } else {
+            &mut counts.other
+        } += 1;
+    }
+
+    /// The result and the size; a size of `-` is none.
+    fn columns<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], u64)> {
+        let complete = line.strip_suffix(b"\n")?;
+        let mut columns = complete.split(|byte| *byte == b' ').filter(|column| !column.is_empty());
+        let wanted = [self.result_column, self.bytes_column];
+        let (mut result, mut bytes) = (None, None);
+        for number in 1..=wanted[0].max(wanted[1]) {
+            let column = columns.next()?;
+            result = if number == self.result_column { Some(column) } else { result };
+            bytes = if number == self.bytes_column { Some(column) } else { bytes };
+        }
+        let bytes = match bytes? {
+            b"-" => 0,
+            digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
+        };
+        Some((result?, bytes))
+    }
+}
+
+/// Whether `text` is `pattern`, in which each `*` stands for any text.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let mut parts = pattern.split(|byte| *byte == b'*');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        // The first place is as good as any: what follows may be anything.
+        let Some(at) = find(part, rest) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn find(part: &[u8], text: &[u8]) -> Option<usize> {
+    (0..=text.len().checked_sub(part.len())?).find(|&at| text[at..].starts_with(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, expected) in [
+            ("HIT", "HIT", true),
+            ("HIT", "HITS", false),
+            ("HIT", "AHIT", false),
+            ("*", "", true),
+            ("TCP_*HIT/*", "TCP_MEM_HIT/200", true),
+            ("TCP_*HIT/*", "TCP_HIT/304", true),
+            ("TCP_*HIT/*", "TCP_MISS/200", false),
+            ("a*a", "a", false),
+            ("a*a", "aa", true),
+            ("*a*b*", "xxbaxb", true),
+            ("*a*b*", "xxba", false),
+            ("", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+
+    /// What `matches` means, slowly.
+    fn reference(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|at| reference(rest, &text[at..])),
+            Some((byte, rest)) => text.first() == Some(byte) && reference(rest, &text[1..]),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn patterns_match_as_they_should(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+            let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+            proptest::prop_assert_eq!(matches(pattern, text), reference(pattern, text));
+        }
+
+        #[test]
+        fn every_line_is_counted_once(log in "([hmx] ?[0-9-]{0,22}\n?){0,40}", noise: Vec<u8>) {
+            let text = ["h".to_owned(), "m".to_owned()];
+            let format = LogFormat {
+                file: String::new(),
+                delay_s: 0.0,
+                result_column: 1,
+                bytes_column: 2,
+                hit: text[..1].into(),
+                miss: text[1..].into(),
+                skip: Vec::new(),
+            };
+            for bytes in [log.as_bytes(), &noise] {
+                let counts = format.count(bytes).unwrap();
+                let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
+                proptest::prop_assert_eq!(counts.requests + counts.unreadable, lines);
+                proptest::prop_assert_eq!(counts.hits + counts.misses + counts.other, counts.requests);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_without_the_columns_are_counted_as_such() {
+        let format = LogFormat {
+            file: String::new(),
+            delay_s: 0.0,
+            result_column: 3,
+            bytes_column: 1,
+            hit: vec!["hit".into()],
+            miss: vec!["miss".into()],
+            skip: vec!["none".into()],
+        };
+        let log = "10 x hit\n-  y miss z\n7 x odd\n7 x none\n7 x\nseven x hit\n\n-1 x hit\n5 x hi";
+        let counts = format.count(log.as_bytes()).unwrap();
+        let expected = Counts { requests: 3, hits: 1, misses: 1, other: 1, bytes: 17, unreadable: 5 };
+        assert_eq!(counts, expected);
+        assert_eq!(counts.hit_ratio(), Some(1.0 / 3.0));
+        assert_eq!(Counts::default().hit_ratio(), None);
+    }
+}

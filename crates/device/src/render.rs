@@ -1,0 +1,205 @@
+//! From a description and parameters to configuration files and command lines.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, context};
+
+use crate::error::{Error, Result};
+use crate::params::Params;
+use crate::spec::{Role, Spec};
+
+/// What the surroundings of one started device add to its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its work directory.
+    pub work: PathBuf,
+    /// The directory of its store.
+    pub store: PathBuf,
+    /// A word of letters and digits that nothing else on this machine is called by.
+    pub service: String,
+    /// Descriptors that each of its processes may open.
+    pub descriptors: u64,
+}
+
+/// Everything that is made from templates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rendered {
+    /// Configuration files by path in the work directory.
+    pub files: Vec<(String, String)>,
+    /// Arguments of the program.
+    pub args: Vec<String>,
+    /// Arguments of the preparing run, if there is something to prepare.
+    pub prepare: Option<Vec<String>>,
+    /// Arguments of the logger.
+    pub logger: Vec<String>,
+    /// Arguments of the flushing command.
+    pub flush: Vec<String>,
+    /// Files to remove when it has ended.
+    pub leftovers: Vec<String>,
+}
+
+/// Renders all templates of a device.
+///
+/// # Errors
+/// If a template is wrong or refuses its parameters, or if a parameter was given that has no effect.
+pub(crate) fn render(
+    device: &str,
+    spec: &Spec,
+    templates: &[(String, String)],
+    params: &Params,
+    places: &Places,
+) -> Result<Rendered> {
+    if spec.role != Role::Forward && params.origins.is_empty() {
+        return Err(setting(device, format!("a {} needs origins behind it", spec.role.word())));
+    }
+    let mut renderer = Renderer {
+        device,
+        environment: environment(),
+        context: parameters(device, spec, params, places)?,
+        used: HashSet::new(),
+    };
+    let mut files = Vec::new();
+    for (name, source) in templates {
+        files.push((name.clone(), renderer.text(name, source)?));
+    }
+    let prepare = match &spec.prepare {
+        Some(prepare) if renderer.holds(&prepare.when)? => Some(renderer.all("prepare", &prepare.args)?),
+        _ => None,
+    };
+    let rendered = Rendered {
+        files,
+        args: renderer.all("args", &spec.args)?,
+        prepare,
+        logger: spec
+            .logger
+            .iter()
+            .map(|l| renderer.all("logger", &l.args))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
+        flush: spec
+            .flush
+            .iter()
+            .map(|f| renderer.all("flush", &f.args))
+            .collect::<Result<Vec<_>>>()?
+            .concat(),
+        leftovers: renderer.all("leftovers", &spec.leftovers)?,
+    };
+    match params.given().into_iter().find(|(_, variable)| !renderer.used.contains(*variable)) {
+        Some((name, _)) => Err(setting(device, format!("`{name}` has no effect on this device"))),
+        None => Ok(rendered),
+    }
+}
+
+struct Renderer<'a> {
+    device: &'a str,
+    environment: Environment<'static>,
+    context: Value,
+    /// The variables that templates speak of.
+    used: HashSet<String>,
+}
+
+impl Renderer<'_> {
+    fn text(&mut self, name: &str, source: &str) -> Result<String> {
+        let wrong = |error| template_error(self.device, name, &error);
+        let template = self.environment.template_from_str(source).map_err(wrong)?;
+        self.used.extend(template.undeclared_variables(false));
+        template.render(&self.context).map_err(wrong)
+    }
+
+    fn all(&mut self, name: &str, sources: &[String]) -> Result<Vec<String>> {
+        let mut texts = Vec::new();
+        for source in sources {
+            texts.push(self.text(name, source)?);
+        }
+        texts.retain(|text| !text.is_empty());
+        Ok(texts)
+    }
+
+    fn holds(&mut self, expression: &str) -> Result<bool> {
+        let wrong = |error| template_error(self.device, "prepare", &error);
+        let compiled = self.environment.compile_expression(expression).map_err(wrong)?;
+        self.used.extend(compiled.undeclared_variables(false));
+        Ok(compiled.eval(&self.context).map_err(wrong)?.is_true())
+    }
+}
+
+/// The variables of templates; devices/README.md lists them.
+fn parameters(device: &str, spec: &Spec, params: &Params, places: &Places) -> Result<Value> {
+    let address = |address: &SocketAddr| {
+        context! { address => address.to_string(), ip => address.ip().to_string(), port => address.port() }
+    };
+    let path = |path: &Path| path.display().to_string();
+    let hosts_file = if params.hosts.is_empty() { String::new() } else { path(&places.work.join("hosts")) };
+    let common = context! {
+        address => places.address.to_string(),
+        ip => places.address.ip().to_string(),
+        port => places.address.port(),
+        mem => params.memory.unwrap_or(Params::MEMORY),
+        disk => params.disk.unwrap_or(0),
+        store => path(&places.store),
+        max_object => params.max_object.unwrap_or(Params::MAX_OBJECT),
+        workers => params.workers.unwrap_or(1),
+        origins => params.origins.iter().map(address).collect::<Vec<_>>(),
+        dns => params.nameservers.iter().map(address).collect::<Vec<_>>(),
+        hosts_file => hosts_file,
+        work => path(&places.work),
+        log => path(&places.work.join(&spec.log.file)),
+        service => places.service.clone(),
+        descriptors => places.descriptors,
+    };
+    let own = options(device, spec, params)?;
+    Ok(context! { ..common, ..Value::from_pairs(own) })
+}
+
+/// The device's own settings, each with its value.
+fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String, String>> {
+    if let Some(name) = params.options.keys().find(|name| !spec.options.contains_key(*name)) {
+        let known: Vec<&str> = spec.options.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        return Err(setting(device, format!("there is no setting `{name}`; of its own it has {known}")));
+    }
+    let mut values = BTreeMap::new();
+    for (name, option) in &spec.options {
+        let value = params.options.get(name).unwrap_or(&option.default);
+        if !option.values.is_empty() && !option.values.contains(value) {
+            let list = option.values.join(" or ");
+            return Err(setting(device, format!("`{name}` is {list}, not `{value}`")));
+        }
+        values.insert(name.clone(), value.clone());
+    }
+    Ok(values)
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(syntax());
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    // For what a device cannot do: the template knows best.
+    environment.add_function("fail", |text: String| -> std::result::Result<String, minijinja::Error> {
+        Err(minijinja::Error::new(ErrorKind::InvalidOperation, text))
+    });
+    environment
+}
+
+/// Lines with nothing but a statement leave nothing behind.
+fn syntax() -> SyntaxConfig {
+    let mut builder = SyntaxConfig::builder();
+    builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    builder.build().expect("the usual delimiters can be told apart")
+}
+
+fn setting(device: &str, problem: String) -> Error {
+    Error::Setting { device: device.to_owned(), problem }
+}
+
+fn template_error(device: &str, name: &str, error: &minijinja::Error) -> Error {
+    let line = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
+    let text = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    Error::Template { device: device.to_owned(), template: name.to_owned(), problem: format!("{text}{line}") }
+}

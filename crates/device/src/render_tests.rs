@@ -1,0 +1,193 @@
+//! What the devices of the set are told, as tables.
+
+use std::net::SocketAddr;
+
+use crate::device::Device;
+use crate::params::Params;
+use crate::render::{Places, Rendered, render};
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn places() -> Places {
+    Places {
+        address: address("127.0.0.1:3128"),
+        work: "/work".into(),
+        store: "/work/store".into(),
+        service: "name7".into(),
+        descriptors: 20_000,
+    }
+}
+
+fn rendered(device: &str, params: &Params) -> Result<Rendered, String> {
+    let device = Device::find(device).unwrap();
+    let (spec, templates) = device.parts();
+    render(device.name(), spec, templates, params, &places()).map_err(|error| error.to_string())
+}
+
+/// One text of all files and command lines.
+fn all(rendered: &Rendered) -> String {
+    let mut text: String = rendered.files.iter().map(|(name, text)| format!("== {name}\n{text}")).collect();
+    for words in [&rendered.args, &rendered.logger, &rendered.flush] {
+        text += &format!("$ {}\n", words.join(" "));
+    }
+    text
+}
+
+fn origins() -> Params {
+    Params { origins: vec![address("127.0.0.1:81"), address("[::1]:82")], ..Params::default() }
+}
+
+fn option(name: &str, value: &str) -> Params {
+    Params { options: [(name.to_owned(), value.to_owned())].into(), ..Params::default() }
+}
+
+#[test]
+fn parameters_reach_their_places() {
+    let plain = Params::default();
+    let disk = Params { disk: Some(2 << 30), ..plain.clone() };
+    let big = Params { memory: Some(1 << 30), max_object: Some(5 << 20), workers: Some(3), ..plain.clone() };
+    let names = Params {
+        hosts: vec![("www.bench.tst".into(), "10.0.0.1".parse().unwrap())],
+        nameservers: vec![address("127.0.0.1:53")],
+        ..plain.clone()
+    };
+    let port = Params { nameservers: vec![address("127.0.0.1:5300")], ..plain.clone() };
+    let behind = origins();
+    let behind_disk = Params { disk: Some(1 << 30), workers: Some(2), ..origins() };
+    for (device, params, parts) in [
+        (
+            "squid",
+            &plain,
+            &[
+                "http_port 127.0.0.1:3128\n",
+                "cache_mem 262144 KB",
+                "workers 1\n",
+                "$ -N -d1 -n name7 -f /work/squid.conf",
+                "access_log stdio:/work/access.log squid",
+            ][..],
+        ),
+        (
+            "squid",
+            &big,
+            &[
+                "cache_mem 1048576 KB",
+                "maximum_object_size 5120 KB",
+                "workers 3",
+                "memory_cache_shared on",
+                "$ --foreground",
+            ],
+        ),
+        ("squid", &disk, &["\ncache_dir aufs /work/store 2048 16 256\n"]),
+        ("squid", &names, &["\nhosts_file /work/hosts\n", "\ndns_nameservers 127.0.0.1\n"]),
+        (
+            "trafficserver",
+            &plain,
+            &[
+                "server_ports STRING 3128:ip-in=127.0.0.1\n",
+                "ram_cache.size INT 268435456\n",
+                "\n/work/store 268435456\n",
+                "connections_throttle INT 18000\n",
+                "$ --run-root=/work/runroot.yaml",
+                "format: '%<cqtq> %<ttms>",
+            ],
+        ),
+        ("trafficserver", &disk, &["\n/work/store 2147483648\n", "ram_cache.size INT 268435456\n"]),
+        ("trafficserver", &big, &["exec_thread.limit INT 3\n", "max_doc_size INT 5242880\n"]),
+        ("trafficserver", &port, &["nameservers STRING 127.0.0.1:5300", "resolv_conf STRING NULL"]),
+        ("trafficserver", &names, &["host_file.path STRING /work/hosts\n"]),
+        (
+            "varnish",
+            &behind,
+            &[
+                ".host = \"127.0.0.1\";\n    .port = \"81\";",
+                ".host = \"::1\";",
+                "pool.add_backend(origin2);",
+                "-a 127.0.0.1:3128",
+                "-s malloc,268435456",
+                "ban obj.status != 0",
+                "-w /work/access.log",
+            ],
+        ),
+        ("varnish", &behind_disk, &["-s file,/work/store/store,1073741824", "thread_pools=2"]),
+        (
+            "nginx",
+            &behind,
+            &[
+                "listen 127.0.0.1:3128 backlog",
+                "server 127.0.0.1:81 max_fails=0;",
+                "server [::1]:82 max",
+                "max_size=262144k",
+                "keys_zone=bench:8192k",
+                "worker_connections 10000;",
+                "proxy_cache bench;",
+            ],
+        ),
+        ("nginx", &behind_disk, &["max_size=1048576k", "keys_zone=bench:16384k", "worker_processes 2;"]),
+        (
+            "haproxy",
+            &behind,
+            &[
+                "bind 127.0.0.1:3128 ",
+                "server origin1 127.0.0.1:81\n",
+                "server origin2 [::1]:82\n",
+                "balance roundrobin\n",
+                "$ -db -f /work/haproxy.cfg",
+            ],
+        ),
+    ] {
+        let text = all(&rendered(device, params).unwrap());
+        for part in parts {
+            assert!(text.contains(part), "{device}: `{part}` is missing in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_there() {
+    for (device, params, part) in [
+        ("squid", Params::default(), "cache_dir"),
+        ("squid", Params::default(), "hosts_file"),
+        ("squid", Params::default(), "dns_nameservers"),
+        ("trafficserver", Params::default(), "proxy.config.dns.nameservers"),
+        ("nginx", Params { options: option("cache", "off").options, ..origins() }, "proxy_cache"),
+    ] {
+        let text = all(&rendered(device, &params).unwrap());
+        assert!(!text.contains(part), "{device}: `{part}` in\n{text}");
+    }
+}
+
+#[test]
+fn stores_are_prepared_when_they_exist() {
+    let disk = Params { disk: Some(64 << 20), ..Params::default() };
+    for (device, params, expected) in [
+        ("squid", Params::default(), None),
+        ("squid", disk.clone(), Some("-N -z -n name7 -f /work/squid.conf")),
+        ("trafficserver", disk, None),
+    ] {
+        let prepare = rendered(device, &params).unwrap().prepare.map(|args| args.join(" "));
+        assert_eq!(prepare.as_deref(), expected, "{device}");
+    }
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused() {
+    let dns = Params { nameservers: vec![address("127.0.0.1:5300")], ..Params::default() };
+    let aufs = Params { disk: Some(1 << 30), workers: Some(2), ..Params::default() };
+    for (device, params, part) in [
+        ("varnish", Params::default(), "needs origins"),
+        ("haproxy", Params { memory: Some(1), ..origins() }, "`mem` has no effect"),
+        ("haproxy", Params { disk_directory: Some("/x".into()), ..origins() }, "`disk_dir` has no effect"),
+        ("squid", origins(), "`origins` has no effect"),
+        ("varnish", Params { nameservers: dns.nameservers.clone(), ..origins() }, "`dns` has no effect"),
+        ("squid", dns, "squid.conf: Squid asks DNS servers at port 53 only: give it hosts instead"),
+        ("squid", aufs, "workers cannot share an aufs store"),
+        ("squid", option("store_type", "ufs"), "`store_type` is aufs or rock, not `ufs`"),
+        ("squid", option("speed", "1"), "no setting `speed`; of its own it has store_type"),
+        ("trafficserver", option("speed", "1"), "of its own it has none"),
+    ] {
+        let error = rendered(device, &params).unwrap_err();
+        assert!(error.contains(part), "{device}: {error}");
+    }
+}

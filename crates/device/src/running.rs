@@ -1,0 +1,465 @@
+//! A started device.
+
+use std::fs;
+use std::io::{self, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, geteuid, getrlimit};
+use tempfile::TempDir;
+
+use crate::account::Account;
+use crate::builtin::Builtin;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::listening::{is_listening, settle};
+use crate::log::Counts;
+use crate::params::Params;
+use crate::process::{End, Home, Process, run};
+use crate::render::{Places, Rendered, render};
+use crate::spec::Spec;
+use crate::usage::Usage;
+
+/// How long a device may take until it listens.
+const READY: Duration = Duration::from_secs(60);
+/// How long preparing or flushing a store may take.
+const CHORE: Duration = Duration::from_secs(120);
+/// Descriptors per process: more than any run needs. Some programs allocate memory for all they may open.
+const DESCRIPTORS: u64 = 65_536;
+/// Last lines of a program's messages in an error.
+const LAST_LINES: usize = 12;
+
+/// A started device. Dropping it stops it and removes its work directory.
+#[derive(Debug)]
+pub struct Running {
+    name: String,
+    version: String,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Builtin(Box<Builtin>),
+    Program(Box<Program>),
+}
+
+/// A device that is a program.
+#[derive(Debug)]
+struct Program {
+    device: Device,
+    spec: Spec,
+    places: Places,
+    rendered: Rendered,
+    home: Home,
+    path: PathBuf,
+    main: Option<Process>,
+    logger: Option<Process>,
+    /// Processor seconds of processes that were stopped.
+    before: f64,
+    /// Removes directories when dropped: last, after the processes.
+    _directories: (TempDir, Option<TempDir>),
+}
+
+impl Running {
+    pub(crate) fn builtin(device: &Device, params: &Params) -> Result<Running> {
+        let kind = Kind::Builtin(Box::new(Builtin::start(params)?));
+        Ok(Running { name: device.name().into(), version: device.version()?, kind })
+    }
+
+    pub(crate) fn program(
+        device: &Device,
+        spec: &Spec,
+        templates: &[(String, String)],
+        params: &Params,
+    ) -> Result<Running> {
+        let version = device.version()?;
+        let mut program = Program::new(device, spec, templates, params)?;
+        program.write_files(params)?;
+        program.prepare()?;
+        program.resume()?;
+        Ok(Running { name: device.name().into(), version, kind: Kind::Program(Box::new(program)) })
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The program's version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        match &self.kind {
+            Kind::Builtin(builtin) => builtin.address(),
+            Kind::Program(program) => program.places.address,
+        }
+    }
+
+    /// The process id of the program, while it runs and is one.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.kind {
+            Kind::Builtin(_) => None,
+            Kind::Program(program) => program.main.as_ref().map(Process::id),
+        }
+    }
+
+    /// The command line of the program; that of the built-in proxy is empty.
+    pub fn command(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Builtin(_) => Vec::new(),
+            Kind::Program(program) => {
+                let path = program.path.display().to_string();
+                std::iter::once(path).chain(program.rendered.args.clone()).collect()
+            }
+        }
+    }
+
+    /// Its configuration files: path in the work directory and text each.
+    pub fn configs(&self) -> &[(String, String)] {
+        match &self.kind {
+            Kind::Builtin(_) => &[],
+            Kind::Program(program) => &program.rendered.files,
+        }
+    }
+
+    /// Its private directory, which disappears with it.
+    pub fn work_directory(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Builtin(_) => None,
+            Kind::Program(program) => Some(&program.places.work),
+        }
+    }
+
+    /// Whether it runs: it was not halted and has not ended by itself.
+    pub fn is_up(&self) -> bool {
+        match &self.kind {
+            Kind::Builtin(builtin) => builtin.is_up(),
+            Kind::Program(program) => program.main.as_ref().is_some_and(|main| !main.has_ended()),
+        }
+    }
+
+    /// What it uses: processor time since its first start, a logger included; memory and processes now.
+    pub fn usage(&self) -> Usage {
+        match &self.kind {
+            Kind::Builtin(builtin) => builtin.usage(),
+            Kind::Program(program) => program.usage(),
+        }
+    }
+
+    /// What its access log says so far. It is complete when the device is halted.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn counts(&self) -> Result<Counts> {
+        match &self.kind {
+            Kind::Builtin(builtin) => Ok(builtin.counts()),
+            Kind::Program(program) => program.counts(),
+        }
+    }
+
+    /// Takes it down, in order: it accepts nothing any more, its log is complete. What it has stored on disk
+    /// stays. A device that is down already stays so.
+    pub fn halt(&mut self) -> End {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => {
+                builtin.halt();
+                End { early: None, killed: false }
+            }
+            Kind::Program(program) => program.halt(),
+        }
+    }
+
+    /// Brings it up again at the same address after [`Running::halt`], and waits until it listens.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn resume(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => builtin.resume(),
+            Kind::Program(program) => program.resume(),
+        }
+    }
+
+    /// Down and up again.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn restart(&mut self) -> Result<End> {
+        let end = self.halt();
+        self.resume().map(|()| end)
+    }
+
+    /// Empties its store: nothing that was asked for before is a hit afterwards.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn flush(&mut self) -> Result<()> {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => {
+                builtin.halt();
+                builtin.resume()
+            }
+            Kind::Program(program) => program.flush(),
+        }
+    }
+
+    /// Copies configuration files, messages and the access log to `directory`, which is made. Halt it first, or
+    /// the log is that of an unknown moment.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn keep(&self, directory: &Path) -> Result<()> {
+        match &self.kind {
+            Kind::Builtin(_) => Ok(()),
+            Kind::Program(program) => program.keep(directory),
+        }
+    }
+}
+
+impl Program {
+    fn new(device: &Device, spec: &Spec, templates: &[(String, String)], params: &Params) -> Result<Program> {
+        let path = device.program(&spec.program)?;
+        let address = settle(params.listen).map_err(|source| Error::Address {
+            device: device.name().into(),
+            address: params.listen,
+            source,
+        })?;
+        let account = match &spec.user {
+            Some(user) if geteuid().is_root() => Some(
+                Account::find(user, address)
+                    .ok_or_else(|| Error::User { device: device.name().into(), user: user.clone() })?,
+            ),
+            _ => None,
+        };
+        let work = private_directory(&std::env::temp_dir(), device.name(), account)?;
+        let store = match &params.disk_directory {
+            Some(place) => Some(private_directory(place, device.name(), account)?),
+            None => None,
+        };
+        let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
+        let places = Places {
+            address,
+            work: work.path().into(),
+            store: store.as_ref().map_or_else(|| work.path().join("store"), |store| store.path().into()),
+            service: service_name(),
+            descriptors,
+        };
+        let rendered = render(device.name(), spec, templates, params, &places)?;
+        let home = Home { work: work.path().into(), account, descriptors };
+        let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store));
+        let (main, logger) = (None, None);
+        Ok(Program { device, spec, places, rendered, home, path, main, logger, before: 0.0, _directories })
+    }
+
+    fn write_files(&self, params: &Params) -> Result<()> {
+        let work = &self.places.work;
+        for directory in &self.spec.directories {
+            self.make_directory(&work.join(directory))?;
+        }
+        self.make_directory(&self.places.store)?;
+        for (name, text) in &self.rendered.files {
+            let path = work.join(name);
+            path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
+            fs::write(&path, text).map_err(Error::file("write", path))?;
+        }
+        if !params.hosts.is_empty() {
+            let path = work.join("hosts");
+            fs::write(&path, params.hosts_text()).map_err(Error::file("write", path))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a directory inside the work directory, with those above it, for the account.
+    fn make_directory(&self, path: &Path) -> Result<()> {
+        if !path.is_dir() {
+            path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
+            fs::create_dir(path).map_err(Error::file("make", path))?;
+            give(path, self.home.account)?;
+        }
+        Ok(())
+    }
+
+    /// Prepares an empty store, if the device needs that.
+    fn prepare(&self) -> Result<()> {
+        let Some(args) = &self.rendered.prepare else { return Ok(()) };
+        run(&self.path, args, &self.home, "prepare", CHORE)?
+            .map_err(|problem| self.failed(problem, "prepare"))
+    }
+
+    fn resume(&mut self) -> Result<()> {
+        if self.main.is_some() {
+            return Ok(());
+        }
+        let mut main = Process::start(&self.path, &self.rendered.args, &self.home, "program")?;
+        let address = self.places.address;
+        let ready = main.wait_until(READY, |pid| is_listening(pid, address));
+        if let Err(problem) = ready {
+            main.stop();
+            self.remove_leftovers();
+            return Err(self.failed(problem, "program"));
+        }
+        thread::sleep(Duration::from_secs_f64(self.spec.settle_s));
+        self.main = Some(main);
+        if let Err(error) = self.start_logger() {
+            self.halt();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn start_logger(&mut self) -> Result<()> {
+        let Some(logger) = &self.spec.logger else { return Ok(()) };
+        let path = self.device.program(&logger.program)?;
+        let mut process = Process::start(&path, &self.rendered.logger, &self.home, "logger")?;
+        let mapped = |pid: u32| {
+            fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(&logger.maps))
+        };
+        process.wait_until(READY, mapped).map_err(|problem| self.failed(problem, "logger"))?;
+        self.logger = Some(process);
+        Ok(())
+    }
+
+    fn halt(&mut self) -> End {
+        let mut end = End { early: None, killed: false };
+        if let Some(mut main) = self.main.take() {
+            if !main.has_ended() {
+                thread::sleep(Duration::from_secs_f64(self.spec.log.delay_s));
+            }
+            self.before += main.usage().cpu_seconds;
+            end = main.stop();
+        }
+        // The logger has the last word.
+        if let Some(mut logger) = self.logger.take() {
+            self.before += logger.usage().cpu_seconds;
+            logger.stop();
+        }
+        self.remove_leftovers();
+        end
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if let Some(flush) = self.spec.flush.as_ref().filter(|_| self.main.is_some()) {
+            let path = self.device.program(&flush.program)?;
+            return run(&path, &self.rendered.flush, &self.home, "flush", CHORE)?
+                .map_err(|problem| self.failed(problem, "flush"));
+        }
+        let was_up = self.main.is_some();
+        self.halt();
+        empty(&self.places.store)?;
+        self.prepare()?;
+        if was_up { self.resume() } else { Ok(()) }
+    }
+
+    fn usage(&self) -> Usage {
+        let ended = Usage { cpu_seconds: self.before, ..Usage::default() };
+        self.main.iter().chain(&self.logger).fold(ended, |sum, process| sum.plus(&process.usage()))
+    }
+
+    fn counts(&self) -> Result<Counts> {
+        let path = self.places.work.join(&self.spec.log.file);
+        match fs::File::open(&path) {
+            Ok(file) => self.spec.log.count(BufReader::with_capacity(1 << 20, file)),
+            // Some make it with the first line.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Counts::default()),
+            Err(error) => Err(error),
+        }
+        .map_err(Error::file("read", path))
+    }
+
+    fn keep(&self, directory: &Path) -> Result<()> {
+        let outputs = ["prepare", "program", "logger", "flush"];
+        let outputs = outputs.iter().flat_map(|name| [format!("{name}.out"), format!("{name}.err")]);
+        let configs = self.rendered.files.iter().map(|(name, _)| name.clone());
+        let logs = self.spec.messages.iter().chain([&self.spec.log.file]).cloned();
+        for name in configs.chain(outputs).chain(logs) {
+            let (from, to) = (self.places.work.join(&name), directory.join(&name));
+            // What was never written, or says nothing, is not worth a file.
+            if fs::metadata(&from).is_ok_and(|file| file.len() > 0) {
+                to.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::file("make", &to))?;
+                fs::copy(&from, &to).map_err(Error::file("write", to))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error with the last lines of what programs wrote.
+    fn failed(&self, problem: String, name: &str) -> Error {
+        let files = [format!("{name}.out"), format!("{name}.err")];
+        let texts = self.spec.messages.iter().chain(&files).map(|file| self.places.work.join(file));
+        let texts: Vec<String> = texts
+            .filter_map(|path| fs::read(path).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect();
+        let last = |text: &String| {
+            let lines: Vec<String> = text.lines().map(|line| format!("\n  {line}")).collect();
+            lines[lines.len().saturating_sub(LAST_LINES)..].concat()
+        };
+        let messages = texts.iter().map(last).collect::<Vec<_>>().concat();
+        Error::Failed { device: self.device.name().into(), problem, messages }
+    }
+
+    /// Removes what the program leaves behind outside of its directories, whatever way it ended.
+    fn remove_leftovers(&self) {
+        for pattern in &self.rendered.leftovers {
+            let path = Path::new(pattern);
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let name = name.to_string_lossy();
+            let is_meant = |found: &str| match name.strip_suffix('*') {
+                Some(start) => found.starts_with(start),
+                None => found == name,
+            };
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                if is_meant(&entry.file_name().to_string_lossy()) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Whoever drops it does not want its log any more.
+        self.spec.log.delay_s = 0.0;
+        self.halt();
+    }
+}
+
+/// A directory in `place` that is the account's own.
+fn private_directory(place: &Path, device: &str, account: Option<Account>) -> Result<TempDir> {
+    let prefix = format!("polygraph-{device}-");
+    let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
+    let directory = made.map_err(Error::file("make a directory in", place))?;
+    give(directory.path(), account)?;
+    Ok(directory)
+}
+
+fn give(path: &Path, account: Option<Account>) -> Result<()> {
+    let Some(account) = account else { return Ok(()) };
+    std::os::unix::fs::chown(path, Some(account.uid), Some(account.gid))
+        .map_err(Error::file("give away", path))
+}
+
+/// Removes everything in a directory.
+fn empty(directory: &Path) -> Result<()> {
+    let wrong = || Error::file("empty", directory);
+    for entry in fs::read_dir(directory).map_err(wrong())? {
+        let entry = entry.map_err(wrong())?;
+        let is_directory = entry.file_type().map_err(wrong())?.is_dir();
+        let path = entry.path();
+        if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) }.map_err(wrong())?;
+    }
+    Ok(())
+}
+
+/// A word that no other device of this machine is called by.
+fn service_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("polygraph{}n{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+}

@@ -1,0 +1,90 @@
+//! What processes use: figures of `/proc`.
+
+use std::fs;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+
+/// What the processes of a device use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Processor time so far, user and system, in seconds; ended processes that were waited for included.
+    pub cpu_seconds: f64,
+    /// Resident memory now, in bytes, summed over processes: what they share counts for each.
+    pub resident_bytes: u64,
+    /// Processes now.
+    pub processes: usize,
+}
+
+impl Usage {
+    /// What the processes of a process group use now; nothing if there are none.
+    pub(crate) fn of_group(group: i32) -> Usage {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok())
+            .filter_map(|stat| Stat::parse(&stat))
+            .filter(|stat| stat.group == group)
+            .fold(Usage::default(), |sum, stat| sum.plus(&stat.usage()))
+    }
+
+    pub(crate) fn plus(&self, other: &Usage) -> Usage {
+        Usage {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+            processes: self.processes + other.processes,
+        }
+    }
+}
+
+/// The part of `/proc/PID/stat` that matters, see proc_pid_stat(5).
+#[derive(Debug, PartialEq)]
+struct Stat {
+    group: i32,
+    /// Own processor time and that of waited-for children, in clock ticks.
+    ticks: u64,
+    /// Resident set in pages.
+    pages: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        // The name of the program, field 2, may contain anything, blanks and parentheses too.
+        let (_, rest) = text.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3);
+        let tick = |number| field(number)?.parse::<u64>().ok();
+        Some(Stat {
+            group: field(5)?.parse().ok()?,
+            ticks: tick(14)? + tick(15)? + tick(16)? + tick(17)?,
+            pages: field(24)?.parse().ok()?,
+        })
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            cpu_seconds: self.ticks as f64 / clock_ticks_per_second() as f64,
+            resident_bytes: self.pages * page_size() as u64,
+            processes: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_by_example() {
+        let text =
+            "17 (a (b) c) S 1 42 42 0 -1 4194560 1 2 3 4 100 50 7 3 20 0 1 0 12345 1000000 250 18446 1 1";
+        assert_eq!(Stat::parse(text), Some(Stat { group: 42, ticks: 160, pages: 250 }));
+        assert_eq!(Stat::parse("17 (a) S 1 42"), None);
+        assert_eq!(Stat::parse(""), None);
+    }
+
+    #[test]
+    fn our_own_group_uses_something() {
+        let group = rustix::process::getpgrp().as_raw_nonzero().get();
+        let usage = Usage::of_group(group);
+        assert!(usage.processes >= 1 && usage.resident_bytes > 1 << 20, "{usage:?}");
+    }
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Installs Debian's packages of the devices that are missing. Debian starts a service with its package and at every
+# boot; the ports belong to the benchmark, so the services of packages that this script installs stay off.
+# Packages that are there already, and their services, are left alone.
+set -eu
+
+programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy'
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+missing=
+for pair in $programs; do
+    command -v "${pair#*:}" >/dev/null || missing="$missing ${pair%%:*}"
+done
+[ -n "$missing" ] || exit 0
+
+command -v apt-get >/dev/null || { echo "install these, the tests need them:$missing" >&2; exit 1; }
+root=
+[ "$(id -u)" = 0 ] || root=sudo
+
+# Asked by maintainer scripts before they start anything: 101 forbids it.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap '$root rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | $root tee "$policy" >/dev/null
+    $root chmod 755 "$policy"
+fi
+
+$root apt-get update -q
+$root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing </dev/null
+
+for package in $missing; do
+    units=$(dpkg -L "$package" | sed -n 's|.*/systemd/system/\([^/]*\.service\)$|\1|p')
+    for unit in $units; do
+        if command -v systemctl >/dev/null; then $root systemctl disable "$unit" >/dev/null 2>&1 || true; fi
+        if command -v update-rc.d >/dev/null; then $root update-rc.d "${unit%.service}" disable >/dev/null 2>&1 || true; fi
+    done
+done
