@@ -92,7 +92,8 @@ pub trait Conn: 'static {
     /// `WouldBlock` if it takes nothing now, else what the system reports.
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Completes when [`Conn::try_send`] is worth another try.
+    /// Completes when [`Conn::try_send`] is worth another try. Only for who has just been told `WouldBlock`:
+    /// otherwise it may wait for a change that never comes.
     ///
     /// # Errors
     /// `TimedOut` after the deadline, else what the system reports.

@@ -372,10 +372,10 @@ impl<L: Link> Site<L> {
         deadline: Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
+            // Less than all was taken, maybe only because bodies of many pieces go out a few pieces at a time:
+            // waiting is for connections that take nothing.
             let sent = send_some(conn, head, body)?;
             if sent == 0 {
-                // Only a full socket will be reported as writable: one that took all that one call offers, which
-                // need not be the whole body, is waited for in vain.
                 conn.writable().await?;
                 continue;
             }

@@ -294,7 +294,6 @@ pub(crate) async fn send_head<L: Link>(
         }
     });
     if let Some(rest) = unsent.map_err(|e| sending(&e))? {
-        conn.writable().await.map_err(|e| sending(&e))?;
         send_all(conn, &rest).await.map_err(|e| sending(&e))?;
     }
     Ok(())
