@@ -179,7 +179,7 @@ fn is_second_hand(order: &Order, facts: &Facts) -> bool {
 /// The class of a complete reply, or what makes it a failure.
 fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) -> Result<Class, Fault> {
     let facts = &done.facts;
-    let fault = |kind, detail: String| Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) });
+    let fault = |kind, detail: String| Err(Fault { kind, detail, facts: Some(facts.clone()) });
     let bad_status =
         |wanted: &str| fault(ErrorKind::BadStatus, format!("status {} instead of {wanted}", facts.status));
     if let Some((kind, detail)) = &done.problem

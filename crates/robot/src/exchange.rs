@@ -53,7 +53,7 @@ impl From<ConnectError> for Fault {
 #[derive(Debug)]
 pub struct Done {
     /// What the reply says.
-    pub facts: Facts,
+    pub facts: Box<Facts>,
     /// Start: when a connection was taken.
     pub started: Nanos,
     /// Where the request went.
@@ -158,7 +158,7 @@ impl Talk {
         }
     }
 
-    pub(crate) fn done(self, facts: Facts) -> Done {
+    pub(crate) fn done(self, facts: Box<Facts>) -> Done {
         Done {
             facts,
             started: self.started,
@@ -186,7 +186,7 @@ async fn converse<L: Link>(
     lines: &[u8],
     deadline: Option<Nanos>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     let last = leased.uses >= leased.use_limit;
     let conn = &mut leased.conn;
     conn.set_deadline(deadline);
@@ -221,7 +221,7 @@ async fn converse<L: Link>(
             return (Err(sending(&e)), reader.is_silent());
         }
         if talk.aborted {
-            return (Ok(Facts::default()), false);
+            return (Ok(Box::default()), false);
         }
     }
     let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
@@ -389,7 +389,7 @@ pub(crate) fn conclude<C: Conn>(
     mut entity: Entity<'_>,
     leased: &mut Leased<C>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     leased.conn.set_deadline(None);
     let facts = reader.into_facts();
     if let Some(links) = &mut entity.links {
