@@ -217,7 +217,15 @@ fn decide_on(worker: &Worker, head: &RequestHead<'_, '_>) -> Decision {
     target.write_key(&mut key);
     let store = &worker.common.store;
     let hash = store.hash(&key);
-    let reads = matches!(head.method, "GET" | "HEAD") && !has_body && !facts.for_origin;
+    let safe = matches!(head.method, "GET" | "HEAD") && !has_body;
+    if let Some(faults) = worker.faults.as_ref().filter(|_| safe)
+        && let Some(wrong) = faults.instead(store, head, &facts, (hash, &key), now)
+    {
+        worker.counters.hits.add(1);
+        let client = Side { keep: keep && !wrong.closes, ..client };
+        return Decision::Hit { object: wrong.object, how: wrong.how, client };
+    }
+    let reads = safe && !facts.for_origin;
     let stored =
         if reads { store.get(hash, &key, |object| object.selecting.matches(head.headers)) } else { None };
     let mut stale = None;

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use polygraph_traffic::Distr;
 
+use crate::faults::Fault;
+
 /// Settings of a [`Proxy`](crate::Proxy).
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
@@ -22,7 +24,10 @@ pub struct ProxyConfig {
     /// Simulated latency in seconds, drawn per transaction and served in parallel, after the queue of
     /// `service_rate` if there is one. `None`: no delay. Both have the runtime's resolution of 1 ms.
     pub service_time: Option<Distr>,
-    /// Seed of the draws of `service_time`.
+    /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions; the last of several
+    /// shares of a fault counts.
+    pub faults: Vec<(Fault, f64)>,
+    /// Seed of the draws of `service_time` and of faults.
     pub seed: u64,
     /// How long a connection, on either side, may be idle between transactions.
     pub idle_timeout: Duration,
@@ -43,6 +48,7 @@ impl Default for ProxyConfig {
             max_connections: 10_000,
             service_rate: None,
             service_time: None,
+            faults: Vec::new(),
             seed: 1,
             idle_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(30),
@@ -61,6 +67,8 @@ impl ProxyConfig {
             Some("the proxy needs room for at least one connection")
         } else if self.service_rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
             Some("the service rate must be a positive number of transactions per second")
+        } else if self.faults.iter().any(|(_, share)| !(0.0..=1.0).contains(share)) {
+            Some("the share of a fault must be between 0 and 1")
         } else {
             None
         }

@@ -71,6 +71,8 @@ counters! {
     aborted,
     /// Objects put into the store, those included that replaced another.
     stored,
+    /// Faults committed on purpose.
+    faults,
     /// Bytes written to clients.
     bytes_out,
     /// Bytes read from origins.

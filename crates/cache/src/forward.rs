@@ -346,10 +346,14 @@ fn make_plan(
         let framing = reply_framing(reply, to_head)
             .map_err(|_| Failure::Gateway(502, "The body of the origin's reply is badly framed."))?;
         let now = now_ms();
-        let facts = ReplyFacts::read(reply.headers, now);
+        let mut facts = ReplyFacts::read(reply.headers, now);
         let bodiless = to_head || matches!(reply.status, 204 | 304);
         let mut block = Vec::with_capacity(reply.len + 128);
         write_reply(&mut block, reply, bodiless && reply.status != 204, now / 1000, &worker.common.name);
+        if let Some(faults) = &worker.faults {
+            faults.on_head(reply.status, &mut block);
+            faults.on_facts(&mut facts);
+        }
         let mut plan = Plan {
             status: reply.status,
             head_len: reply.len,

@@ -16,6 +16,7 @@
 //! A request passes through the modules in this order: `proxy` accepts, `client` reads the head and decides
 //! with `policy` and `store`, then either writes the stored reply or has `forward` ask an origin over a
 //! connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store` do no I/O.
+//! A proxy with `faults` does some of it wrongly, to try out whether a test finds that.
 //!
 //! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
 //! answering them from stored replies, serving stale replies when an origin fails, trailers.
@@ -24,6 +25,7 @@ mod client;
 mod config;
 mod counters;
 mod directives;
+mod faults;
 mod forward;
 mod message;
 mod object;
@@ -38,4 +40,5 @@ mod worker;
 
 pub use config::ProxyConfig;
 pub use counters::Snapshot;
+pub use faults::Fault;
 pub use proxy::Proxy;

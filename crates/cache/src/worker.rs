@@ -8,6 +8,7 @@ use polygraph_traffic::{Seed, Stream};
 
 use crate::config::ProxyConfig;
 use crate::counters::Counters;
+use crate::faults::Faults;
 use crate::origins::Origins;
 use crate::peer::Buffers;
 use crate::service::Queue;
@@ -50,6 +51,8 @@ pub struct Worker {
     pub stopping: Cell<bool>,
     /// Transactions under way.
     pub active: Cell<usize>,
+    /// What is done wrongly on purpose.
+    pub faults: Option<Faults>,
     delays: RefCell<Stream>,
 }
 
@@ -65,6 +68,7 @@ impl Worker {
             key: RefCell::default(),
             stopping: Cell::new(false),
             active: Cell::new(0),
+            faults: Faults::new(&config.faults, config.seed, index, &counters),
             delays: RefCell::new(Seed(config.seed).stream("proxy service time", index as u64)),
             counters,
             common,

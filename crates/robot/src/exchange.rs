@@ -12,6 +12,7 @@ use polygraph_wire::markup::MarkupError;
 
 use crate::crew::Crew;
 use crate::entity::{Entity, Verified};
+use crate::finding::{Contrast, Finding};
 use crate::order::Order;
 use crate::pool::Leased;
 use crate::reply::{Facts, Progress, ReplyReader};
@@ -28,12 +29,20 @@ pub struct Fault {
     pub detail: String,
     /// The reply as far as it has come.
     pub facts: Option<Box<Facts>>,
+    /// What had to come and what came.
+    pub contrast: Option<Box<Contrast>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None }
+    }
+
+    /// A fault of the reply with these facts.
+    pub fn of(finding: Finding, facts: &Facts) -> Fault {
+        let Finding { kind, detail, contrast } = finding;
+        Fault { kind, detail, facts: Some(Box::new(facts.clone())), contrast: contrast.map(Box::new) }
     }
 }
 
@@ -63,7 +72,7 @@ pub struct Done {
     /// One side ended the exchange on purpose.
     pub aborted: bool,
     /// What is wrong with the content.
-    pub problem: Option<(ErrorKind, String)>,
+    pub problem: Option<Finding>,
     /// How much of the content was compared.
     pub verified: Verified,
     /// What is wrong with the markup.
@@ -135,7 +144,7 @@ pub(crate) struct Talk {
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
-    problem: Option<(ErrorKind, String)>,
+    problem: Option<Finding>,
     verified: Verified,
     faults: Vec<MarkupError>,
     embedded: u32,
@@ -440,6 +449,11 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     } else {
         format!("status {}, {} body bytes received", facts.status, facts.body_bytes)
     };
+    let expected = match facts.length {
+        Some(length) => format!("status {}, {length} body bytes", facts.status),
+        None => "a complete reply".into(),
+    };
+    let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts }
+    Fault { kind, detail: format!("{what}{state}"), facts, contrast }
 }

@@ -11,10 +11,12 @@
 
 pub mod account;
 pub mod auth;
+mod comparison;
 pub mod cookies;
 pub mod crew;
 pub mod entity;
 pub mod exchange;
+pub mod finding;
 pub mod gate;
 pub mod history;
 pub mod links;

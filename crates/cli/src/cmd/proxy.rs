@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_cache::{Fault, Proxy, ProxyConfig};
 use polygraph_engine::limits;
 use polygraph_plan::values;
 use polygraph_traffic::Distr;
@@ -42,9 +42,20 @@ pub struct Args {
     /// Delay every transaction by this much: a slower device
     #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
     service_time: Optional<Distr>,
+    /// Commit a fault on this share of its occasions, for example alter=1%; may be repeated
+    ///
+    /// A proxy that is broken on purpose shows what a test finds out about devices. Faults and what robots say about
+    /// them are listed in docs/correctness.md.
+    #[arg(long, value_name = "NAME=SHARE", value_parser = fault, help_heading = "Test kit", hide_short_help = true)]
+    fault: Vec<(Fault, f64)>,
     /// Stop after this time. Default: with Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     duration: Option<f64>,
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').unwrap_or((text, "1"));
+    Ok((name.parse()?, values::share(share)?))
 }
 
 /// Runs the proxy until it is stopped.
@@ -62,6 +73,7 @@ pub fn run(args: Args) -> Done {
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
         service_rate: args.service_rate.0,
         service_time: args.service_time.0,
+        faults: args.fault,
         ..ProxyConfig::default()
     };
     let mut proxy = Proxy::start(config)
