@@ -213,7 +213,7 @@ async fn converse<L: Link>(
     if let Some(mut upload) = upload {
         if expects {
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
-                Ok(Progress::Continue) => {
+                Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
                     reader.stop_awaiting();
                 }
@@ -350,7 +350,7 @@ pub(crate) async fn receive<L: Link>(
                 .recv(|data| {
                     crew.count_read(data.len());
                     let fed = reader.feed(data, entity);
-                    if let Ok(Progress::Complete { rest }) = fed {
+                    if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);
                     }
                     fed
@@ -361,7 +361,7 @@ pub(crate) async fn receive<L: Link>(
         } else {
             let data = std::mem::take(carry);
             let fed = reader.feed(&data, entity);
-            if let Ok(Progress::Complete { rest }) = fed {
+            if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                 carry.extend_from_slice(&data[data.len() - rest..]);
             }
             Ok(fed)

@@ -122,8 +122,11 @@ pub struct ReplyReader {
 pub enum Progress {
     /// More bytes are needed.
     Partial,
-    /// 100 (continue) has come as awaited; nothing else yet.
-    Continue,
+    /// 100 (continue) has come as awaited; so many bytes of the input came behind it.
+    Continue {
+        /// Bytes that were not used.
+        rest: usize,
+    },
     /// The reply is complete; so many bytes of the input belong to what follows.
     Complete {
         /// Bytes that were not used.
@@ -204,8 +207,8 @@ impl ReplyReader {
                     rest = &rest[len..];
                     if facts.status == 100 && self.awaits_continue && !self.continued {
                         self.continued = true;
-                        self.stash.extend_from_slice(rest);
-                        return Ok(Progress::Continue);
+                        self.received -= rest.len() as u64;
+                        return Ok(Progress::Continue { rest: rest.len() });
                     }
                     if facts.status == 100 && !self.continued {
                         return Err(ErrorKind::UnexpectedContinue);
@@ -390,9 +393,11 @@ mod tests {
         let mut reader = ReplyReader::new(false, true);
         let mut content = Count::default();
         let text = format!("HTTP/1.1 100 Continue\r\n\r\n{OK}");
-        assert_eq!(reader.feed(text.as_bytes(), &mut content), Ok(Progress::Continue));
+        let progress = reader.feed(text.as_bytes(), &mut content);
+        assert_eq!(progress, Ok(Progress::Continue { rest: OK.len() }));
         reader.stop_awaiting();
-        // What came with it is not lost.
+        assert_eq!(reader.feed(OK.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
+        assert_eq!(reader.into_facts().size(), text.len() as u64);
         let mut refused = ReplyReader::new(false, true);
         let text = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(refused.feed(text.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
