@@ -117,12 +117,12 @@ impl reply::Content for Taken {
 pub fn reply(data: &[u8]) {
     for (to_head, awaits) in [(false, false), (true, false), (false, true)] {
         for step in [data.len().max(1), step(data)] {
-            let mut reader = Replymultipart::Reader::new(to_head, awaits);
+            let mut reader = ReplyReader::new(to_head, awaits);
             let mut taken = Taken::default();
             for piece in data.chunks(step).chain(std::iter::once(&b""[..])) {
                 match reader.feed(piece, &mut taken) {
                     Ok(Progress::Partial) => {}
-                    Ok(Progress::Continue) => reader.stop_awaiting(),
+                    Ok(Progress::Continue { .. }) => reader.stop_awaiting(),
                     Ok(Progress::Complete { rest }) => {
                         assert!(rest <= piece.len().max(data.len()));
                         break;
@@ -192,7 +192,7 @@ pub fn marks(data: &[u8]) {
 /// Chunked bodies.
 pub fn chunked(data: &[u8]) {
     whole_and_cut(data, |pieces| {
-        let mut reader = Bodymultipart::Reader::new(Framing::Chunked);
+        let mut reader = BodyReader::new(Framing::Chunked);
         let (mut body, mut consumed) = (Vec::new(), 0);
         for piece in pieces {
             match reader.feed(piece, |bytes| body.extend_from_slice(bytes)) {
