@@ -267,3 +267,18 @@ pub struct ReplyOptions {
     #[arg(long, value_name = "DISTR", default_value = "exp:13KB", value_parser = sizes)]
     pub rep_sz: Distr,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors() {
+        assert_eq!(scale("0.02"), Ok(0.02));
+        assert_eq!(scale("1/60"), Ok(1.0 / 60.0));
+        assert_eq!(scale(" 2 / 4 "), Ok(0.5));
+        for text in ["", "0", "-1", "1/0", "1/", "/2", "1/2/3", "fast", "inf", "nan"] {
+            assert!(scale(text).is_err(), "{text}");
+        }
+    }
+}

@@ -3,9 +3,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -115,6 +113,9 @@ pub struct Crew<L: Link> {
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
     quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
+    /// Transactions that follow from others and have not begun yet.
+    followers: RefCell<VecDeque<(usize, Order)>>,
+    launcher: Gate,
     /// Time of day at the start, in seconds since 1970.
     started_unix: i64,
 }
@@ -140,6 +141,8 @@ impl<L: Link> Crew<L> {
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
+            followers: RefCell::default(),
+            launcher: Gate::default(),
             names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
@@ -177,6 +180,7 @@ impl<L: Link> Crew<L> {
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
     /// of the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
+        self.link.spawn(Rc::clone(&self).launch_followers());
         for robot in 0..self.settings.robots {
             if self.profile(robot).session.is_some() {
                 self.private(robot).session = Some(Period::new(start));
@@ -538,28 +542,42 @@ impl<L: Link> Crew<L> {
         !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
     }
 
-    /// Starts a transaction that follows from another one.
-    fn follow(self: &Rc<Self>, robot: usize, order: Order) {
+    /// Starts a transaction that follows from another one. It counts as running from now on, not only from its
+    /// first turn.
+    fn follow(&self, robot: usize, order: Order) {
         if let Some(page) = &order.page {
             page.enter();
         }
-        let crew = Rc::clone(self);
-        let task: Pin<Box<dyn Future<Output = ()>>> = match order.hop {
-            Some(hop) if self.profile(robot).pipeline.is_some() => {
-                self.backlog(robot).push(order);
-                Box::pin(async move { crew.transact_together(robot, hop).await })
-            }
-            _ => Box::pin(async move {
-                crew.transact(robot, order).await;
-            }),
-        };
-        // It counts as running from now on, not only from its first turn.
         self.robots()[robot].active += 1;
-        let crew = Rc::clone(self);
-        self.link.spawn(async move {
-            task.await;
-            crew.end_one(robot);
-        });
+        self.followers.borrow_mut().push_back((robot, order));
+        self.launcher.call();
+    }
+
+    /// Starts what follows from other transactions. They cannot start each other: a task would contain itself.
+    async fn launch_followers(self: Rc<Self>) {
+        loop {
+            while let Some((robot, order)) = self.next_follower() {
+                let crew = Rc::clone(&self);
+                match order.hop {
+                    Some(hop) if self.profile(robot).pipeline.is_some() => {
+                        self.backlog(robot).push(order);
+                        self.link.spawn(async move {
+                            crew.transact_together(robot, hop).await;
+                            crew.end_one(robot);
+                        });
+                    }
+                    _ => self.link.spawn(async move {
+                        crew.transact(robot, order).await;
+                        crew.end_one(robot);
+                    }),
+                }
+            }
+            self.launcher.wait(std::future::pending()).await;
+        }
+    }
+
+    fn next_follower(&self) -> Option<(usize, Order)> {
+        self.followers.borrow_mut().pop_front()
     }
 
     /// Asks for an embedded object that `link` in the reply to `container` refers to. Returns true if it was

@@ -62,7 +62,7 @@ impl From<ConnectError> for Fault {
 #[derive(Debug)]
 pub struct Done {
     /// What the reply says.
-    pub facts: Facts,
+    pub facts: Box<Facts>,
     /// Start: when a connection was taken.
     pub started: Nanos,
     /// Where the request went.
@@ -167,7 +167,7 @@ impl Talk {
         }
     }
 
-    pub(crate) fn done(self, facts: Facts) -> Done {
+    pub(crate) fn done(self, facts: Box<Facts>) -> Done {
         Done {
             facts,
             started: self.started,
@@ -195,7 +195,7 @@ async fn converse<L: Link>(
     lines: &[u8],
     deadline: Option<Nanos>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     let last = leased.uses >= leased.use_limit;
     let conn = &mut leased.conn;
     conn.set_deadline(deadline);
@@ -213,7 +213,7 @@ async fn converse<L: Link>(
     if let Some(mut upload) = upload {
         if expects {
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
-                Ok(Progress::Continue) => {
+                Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
                     reader.stop_awaiting();
                 }
@@ -230,7 +230,7 @@ async fn converse<L: Link>(
             return (Err(sending(&e)), reader.is_silent());
         }
         if talk.aborted {
-            return (Ok(Facts::default()), false);
+            return (Ok(Box::default()), false);
         }
     }
     let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
@@ -350,7 +350,7 @@ pub(crate) async fn receive<L: Link>(
                 .recv(|data| {
                     crew.count_read(data.len());
                     let fed = reader.feed(data, entity);
-                    if let Ok(Progress::Complete { rest }) = fed {
+                    if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);
                     }
                     fed
@@ -361,7 +361,7 @@ pub(crate) async fn receive<L: Link>(
         } else {
             let data = std::mem::take(carry);
             let fed = reader.feed(&data, entity);
-            if let Ok(Progress::Complete { rest }) = fed {
+            if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                 carry.extend_from_slice(&data[data.len() - rest..]);
             }
             Ok(fed)
@@ -398,7 +398,7 @@ pub(crate) fn conclude<C: Conn>(
     mut entity: Entity<'_>,
     leased: &mut Leased<C>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     leased.conn.set_deadline(None);
     let facts = reader.into_facts();
     if let Some(links) = &mut entity.links {
