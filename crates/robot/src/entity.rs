@@ -164,6 +164,13 @@ impl<'a> Entity<'a> {
         let Some(rare) = facts.rare.as_deref() else { return Err(ErrorKind::BadRange) };
         let size = self.size();
         match rare.range {
+            // Ranges of the coded bytes: nobody here knows how many there are, nor what they are.
+            Some(ContentRange::Part(range, _)) if facts.coding == Coding::Gzip => {
+                if facts.length.is_some_and(|length| length != range.len()) {
+                    return Err(ErrorKind::BadRange);
+                }
+            }
+            _ if facts.coding == Coding::Gzip => {}
             Some(ContentRange::Part(range, whole)) => {
                 if whole.is_some_and(|whole| whole != size) {
                     return Err(ErrorKind::BadInstanceLength);
@@ -318,8 +325,11 @@ impl Content for Entity<'_> {
         if !partial && facts.status != 416 && rare.is_some_and(|rare| rare.range.is_some()) {
             return Err(ErrorKind::UnexpectedRange);
         }
-        if !matches!(facts.status, 200 | 206) {
+        if facts.status != 200 {
+            // A part of a page may begin and end within a tag.
             self.links = None;
+        }
+        if !matches!(facts.status, 200 | 206) {
             return Ok(());
         }
         // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
