@@ -5,9 +5,10 @@ use std::rc::Rc;
 use polygraph_link::Link;
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause};
-use polygraph_traffic::{Kind, Method, RequestKind};
+use polygraph_traffic::{Kind, Method, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
+use crate::auth::Asker;
 use crate::crew::Crew;
 use crate::exchange::{Done, Fault};
 use crate::order::{Cause, Order, ToldWorld};
@@ -63,7 +64,11 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
 fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let field = &crew.settings().field;
     let facts = &done.facts;
-    let cachable = field.catalog.cachable(&order.oid);
+    // What is not ours is cachable if it says so (reference: models.md, section 8.1).
+    let cachable = match order.foreign {
+        Some(_) => facts.cachable,
+        None => field.catalog.cachable(&order.oid),
+    };
     let offered = class.is_basic() && order.repeat && cachable;
     let rptm_us = (now - done.started) / 1000;
     let size = facts.size();
@@ -121,6 +126,9 @@ fn remember<L: Link>(
     let (facts, size) = (&done.facts, done.facts.size());
     crew.count_session(robot, if class == Class::Miss { size } else { 0 });
     if order.foreign.is_some() {
+        if missed {
+            crew.recorder().with(|block| block.miss(MissCause::Unmarked, size));
+        }
         return;
     }
     let mut history = crew.history();
@@ -187,8 +195,12 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     {
         return fault(*kind, detail.clone());
     }
-    if done.allowed_wrongly {
-        return fault(ErrorKind::ProxyAuthIgnored, "access was granted with a wrong password".to_owned());
+    if let Some(asker) = done.allowed_wrongly {
+        let kind = match asker {
+            Asker::Proxy => ErrorKind::ProxyAuthIgnored,
+            Asker::Origin(_) => ErrorKind::OriginAuthIgnored,
+        };
+        return fault(kind, "access was granted with a wrong password".to_owned());
     }
     match facts.status {
         200 => {}
@@ -205,8 +217,10 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         _ => return bad_status("200"),
     }
     let second_hand = is_second_hand(order, facts);
-    // Worlds belong to one loop of one run, so nobody else can have asked for a new object of them before.
-    if second_hand && order.is_basic() && !order.repeat && !done.retried && order.foreign.is_none() {
+    // Worlds belong to one loop of one run, so nobody else can have asked for a new object of them before. Files of
+    // a document root are in no world.
+    let is_own = order.foreign.is_none() && order.oid.world != UniqId::default();
+    if second_hand && order.is_basic() && !order.repeat && !done.retried && is_own {
         let detail = "a stored reply to a request that was never made".to_owned();
         return fault(ErrorKind::UnrequestedHit, detail);
     }
@@ -272,7 +286,9 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         return;
     }
     let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-    if !marked && !facts.is_redirect() && facts.status != 304 {
+    // These a device may well answer by itself (reference: models.md, section 11.4).
+    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
+    if !marked && !excused {
         report(ErrorKind::ForeignReply, "no X- headers".to_owned());
     }
     let field = &crew.settings().field;

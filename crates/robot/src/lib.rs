@@ -15,6 +15,7 @@ pub mod cookies;
 pub mod crew;
 pub mod entity;
 pub mod exchange;
+pub mod gaps;
 pub mod gate;
 pub mod history;
 pub mod links;
