@@ -30,6 +30,11 @@ pub mod request;
 pub mod session;
 pub mod settings;
 
+#[cfg(test)]
+mod crew_tests;
+#[cfg(test)]
+mod testing;
+
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
 pub use settings::{Field, Load, Profile, Server, Settings, Verify};
