@@ -1,5 +1,6 @@
 //! What a request asks for, and under which transaction id.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -56,6 +57,8 @@ pub struct Order {
     pub foreign: Option<Rc<str>>,
     /// Launches that were left out in advance for embedded objects.
     pub planned: u32,
+    /// Embedded objects of it that were asked for so far.
+    pub launched: Cell<u32>,
     /// Where the request goes, if that is known: embedded objects come from where their container came from.
     pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
@@ -169,8 +172,8 @@ impl Chooser {
         if robot.foreign > 0.0 && rng.event(robot.foreign) {
             return self.foreign_order(robot, profile, factors, due, rng);
         }
-        let server = match self.unvisited[profile].pop() {
-            Some(server) => server,
+        let server = match self.unvisited[profile].last() {
+            Some(&server) => server,
             None => robot.origins.draw(rng).copied().unwrap_or(0),
         };
         let direct = &field.direct[field.servers[server].direct];
@@ -187,6 +190,10 @@ impl Chooser {
             true => self.repeatable_server(field, robot, server, wanted, due, rng),
             false => server,
         };
+        // Where there was nothing to repeat yet the visit is put off.
+        if self.unvisited[profile].last() == Some(&server) {
+            self.unvisited[profile].pop();
+        }
         let (world, name, hot, repeat) =
             self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
         let kind_of_content = match field.marks_cachable {
@@ -220,6 +227,7 @@ impl Chooser {
             ranges: None,
             foreign: None,
             planned: 0,
+            launched: Cell::new(0),
             hop: None,
             page: None,
         };
@@ -346,6 +354,7 @@ impl Chooser {
             ranges: None,
             foreign: Some(Rc::from(url)),
             planned: 0,
+            launched: Cell::new(0),
             hop: None,
             page: None,
         }
@@ -354,8 +363,14 @@ impl Chooser {
     /// The request for an object found inside `container`, or where a reply to it led: it inherits what the
     /// robot wanted of it (reference: models.md, section 9.2).
     pub fn follow_up(&mut self, container: &Order, cause: Cause, oid: Oid, now: Nanos) -> Order {
+        // Parts of one object are no parts of another, and what was sent is not sent again.
+        let kind = match container.kind {
+            RequestKind::Range | RequestKind::Upload => RequestKind::Basic,
+            kind => kind,
+        };
         Order {
             oid,
+            kind,
             method: Method::Get,
             cause,
             xact: self.ids.fresh(),
@@ -364,6 +379,7 @@ impl Chooser {
             ranges: None,
             foreign: None,
             planned: 0,
+            launched: Cell::new(0),
             seed: container.seed ^ oid.hash(),
             ..container.clone()
         }
@@ -378,12 +394,16 @@ impl Chooser {
         (self.ids.clone(), self.universes.iter().zip(&field.servers).filter_map(own).collect())
     }
 
-    /// Goes on with the galaxies of an earlier test. Servers that this test has not are left out; returns their
-    /// number.
+    /// Goes on with the galaxies of an earlier test. Servers that this test has not, or with other contents, are
+    /// left out; returns their number.
     pub fn go_on_with(&mut self, field: &Field, galaxies: Vec<(String, Galaxy)>) -> usize {
         let mut left_out = 0;
         for (name, local) in galaxies {
-            match field.servers.iter().position(|server| server.authority == name) {
+            let fits = |at: &usize| {
+                let kinds = field.direct[field.servers[*at].direct].items().len().max(1);
+                local.worlds.len() == if field.marks_cachable.is_some() { 1 } else { kinds }
+            };
+            match field.servers.iter().position(|server| server.authority == name).filter(fits) {
                 Some(at) => {
                     self.universes[at] = Some(Box::new(Universe { local, remote: Vec::new(), told: 0 }));
                     self.unvisited.iter_mut().for_each(|servers| servers.retain(|&server| server != at));
