@@ -10,6 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
 
+use crate::auth::Asker;
 use crate::crew::Crew;
 use crate::entity::{Entity, Verified};
 use crate::finding::{Contrast, Finding};
@@ -85,8 +86,8 @@ pub struct Done {
     pub retried: bool,
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
-    /// Access was granted in spite of a spoiled password.
-    pub allowed_wrongly: bool,
+    /// Who granted access in spite of a spoiled password.
+    pub fooled: Option<Asker>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -181,7 +182,7 @@ impl Talk {
             continued: self.continued,
             retried: self.retried,
             denied: false,
-            allowed_wrongly: false,
+            fooled: None,
         }
     }
 }

@@ -33,4 +33,4 @@ pub mod settings;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Server, Settings, Verify};
+pub use settings::{Field, Load, Profile, Server, Settings, Tolerance, Verify};
