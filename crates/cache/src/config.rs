@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use polygraph_traffic::Distr;
 
+use crate::access::Access;
 use crate::faults::Fault;
 
 /// Settings of a [`Proxy`](crate::Proxy).
@@ -24,6 +25,8 @@ pub struct ProxyConfig {
     /// Simulated latency in seconds, drawn per transaction and served in parallel, after the queue of
     /// `service_rate` if there is one. `None`: no delay. Both have the runtime's resolution of 1 ms.
     pub service_time: Option<Distr>,
+    /// Who may use the proxy; `None`: everybody.
+    pub access: Option<Access>,
     /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions; the last of several
     /// shares of a fault counts.
     pub faults: Vec<(Fault, f64)>,
@@ -48,6 +51,7 @@ impl Default for ProxyConfig {
             max_connections: 10_000,
             service_rate: None,
             service_time: None,
+            access: None,
             faults: Vec::new(),
             seed: 1,
             idle_timeout: Duration::from_secs(60),

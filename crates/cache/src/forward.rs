@@ -118,7 +118,7 @@ pub async fn forward(worker: &Worker, client: &mut Peer, mut job: Box<Job>) -> T
             Err(Failure::Gateway(status, text)) => {
                 worker.counters.origin_errors.add(1);
                 let keep = job.client.keep && job.framing == Framing::Length(0);
-                return reply_self(worker, client, status, text, job.client.minor, keep).await;
+                return reply_self(worker, client, status, text, None, job.client.minor, keep).await;
             }
         }
     }

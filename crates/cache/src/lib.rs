@@ -13,7 +13,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A request passes through the modules in this order: `proxy` accepts, `client` reads the head and decides
+//! A request passes through the modules in this order: `proxy` accepts, `client` reads the head, has `access` judge it and decides
 //! with `policy` and `store`, then either writes the stored reply or has `forward` ask an origin over a
 //! connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store` do no I/O.
 //! A proxy with `faults` does some of it wrongly, to try out whether a test finds that.
@@ -21,6 +21,7 @@
 //! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
 //! answering them from stored replies, serving stale replies when an origin fails, trailers.
 
+mod access;
 mod client;
 mod config;
 mod counters;
@@ -38,6 +39,7 @@ mod store;
 mod target;
 mod worker;
 
+pub use access::{Access, Scheme};
 pub use config::ProxyConfig;
 pub use counters::Snapshot;
 pub use faults::Fault;

@@ -30,6 +30,8 @@ pub struct Common {
     pub queue: Option<Queue>,
     /// The name in `Via`, different for each proxy so that loops are seen.
     pub name: String,
+    /// Makes challenges that no other proxy makes.
+    pub secret: u64,
 }
 
 /// See the module's text.
@@ -83,6 +85,7 @@ impl Worker {
             store: Arc::new(Store::new(100_000)),
             queue: None,
             name: "me".to_owned(),
+            secret: 1,
         };
         Worker::new(Arc::new(common), Arc::default(), 0)
     }

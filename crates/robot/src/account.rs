@@ -202,13 +202,13 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     {
         return fault(problem.clone());
     }
-    if let Some(asker) = done.allowed_wrongly {
-        let (kind, wanted) = match asker {
+    if let Some(asker) = done.fooled {
+        let (kind, status) = match asker {
             Asker::Proxy => (ErrorKind::ProxyAuthIgnored, "status 407"),
             Asker::Origin(_) => (ErrorKind::OriginAuthIgnored, "status 401"),
         };
         let finding = Finding::new(kind, "access was granted with a wrong password");
-        return fault(finding.expected(wanted, format!("status {}", facts.status)));
+        return fault(finding.expected(status, format!("status {}", facts.status)));
     }
     match facts.status {
         200 => {}
@@ -225,10 +225,16 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         _ => return bad_status("200"),
     }
     let second_hand = is_second_hand(order, facts);
-    // Worlds belong to one loop of one run, so nobody else can have asked for a new object of them before. Files of
-    // a document root are in no world.
+    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
+    // Files of a document root are in no world.
     let is_own = order.foreign.is_none() && order.oid.world != UniqId::default();
-    if second_hand && order.is_basic() && !order.repeat && !done.retried && is_own {
+    if second_hand
+        && !crew.settings().others_fill
+        && order.is_basic()
+        && !order.repeat
+        && !done.retried
+        && is_own
+    {
         let detail = "a stored reply to a request that was never made";
         return fault(copy_given(ErrorKind::UnrequestedHit, detail, order, facts));
     }
@@ -287,7 +293,8 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         });
     };
     done.problem.iter().for_each(report);
-    for fault in &done.faults {
+    let tolerance = crew.settings().tolerance;
+    for fault in done.faults.iter().filter(|_| !tolerance.bad_tags) {
         report(&Finding::new(markup_class(*fault), fault.to_string()));
     }
     if class == Class::Abort || order.foreign.is_some() {
@@ -296,7 +303,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
     // These a device may well answer by itself (reference: models.md, section 11.4).
     let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
-    if !marked && !excused {
+    if !marked && !tolerance.foreign_replies && !excused {
         let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
         report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
     }
@@ -305,6 +312,10 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
     if copy && !(facts.cachable && field.catalog.cachable(&order.oid)) {
         report(&copy_given(ErrorKind::UncachableHit, "a stored reply that must not be stored", order, facts));
+    }
+    if class == Class::Hit && !order.repeat && !done.retried && !tolerance.false_hits {
+        let detail = "a stored reply to a request that this test has not made";
+        report(&copy_given(ErrorKind::FalseHit, detail, order, facts));
     }
     if order.kind == RequestKind::Reload && second_hand {
         let detail = "a stored reply to a request with no-cache";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
-use polygraph_traffic::store::{Fill, Share};
+use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
     AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
 };
@@ -190,9 +190,10 @@ impl<L: Link> Crew<L> {
         Share { ids, galaxies, fill }
     }
 
-    /// Goes on with the objects of an earlier test. Returns the number of servers that this test has not.
-    pub fn go_on_with(&self, share: Share) -> usize {
-        self.chooser.borrow_mut().go_on_with(&self.settings.field, share.galaxies)
+    /// Goes on with the objects of an earlier test. Returns the number of galaxies of servers that this test has
+    /// not.
+    pub fn go_on_with(&self, legacy: Legacy) -> usize {
+        self.chooser.borrow_mut().go_on_with(&self.settings.field, legacy)
     }
 
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
@@ -487,8 +488,11 @@ impl<L: Link> Crew<L> {
                 401 if order.foreign.is_none() => Asker::Origin(order.server),
                 _ => {
                     done.denied = self.was_spoiled(robot) && done.facts.status == 403;
-                    let granted = !done.denied && self.was_spoiled(robot);
-                    done.allowed_wrongly = asked.last().copied().filter(|_| granted);
+                    if done.facts.status < 400 && self.was_spoiled(robot) {
+                        // Proxies that ask do so for everything, origins perhaps for this alone.
+                        let proxy = done.answers.proxy.then_some(Asker::Proxy);
+                        done.fooled = proxy.or(asked.last().copied());
+                    }
                     return Ok(done);
                 }
             };

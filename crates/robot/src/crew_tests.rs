@@ -57,6 +57,8 @@ fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
         open_limit: 1000,
         seed: Seed(1),
         group: IdSource::reproducible(9, 9).fresh(),
+        tolerance: crate::Tolerance::default(),
+        others_fill: false,
     }
 }
 

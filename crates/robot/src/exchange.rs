@@ -87,7 +87,7 @@ pub struct Done {
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
-    pub allowed_wrongly: Option<Asker>,
+    pub fooled: Option<Asker>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -182,7 +182,7 @@ impl Talk {
             continued: self.continued,
             retried: self.retried,
             denied: false,
-            allowed_wrongly: None,
+            fooled: None,
         }
     }
 }

@@ -39,4 +39,4 @@ mod testing;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Server, Settings, Verify};
+pub use settings::{Field, Load, Profile, Server, Settings, Tolerance, Verify};
