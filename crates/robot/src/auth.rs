@@ -14,6 +14,25 @@ pub enum Asker {
     Origin(usize),
 }
 
+/// Whose challenges a request answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// The proxy's.
+    pub proxy: bool,
+    /// The server's.
+    pub origin: bool,
+}
+
+impl Answers {
+    /// Whether that of `asker` was among them.
+    pub fn to(self, asker: Asker) -> bool {
+        match asker {
+            Asker::Proxy => self.proxy,
+            Asker::Origin(_) => self.origin,
+        }
+    }
+}
+
 /// A scheme that was asked for.
 #[derive(Clone, Debug)]
 enum Scheme {
@@ -49,14 +68,13 @@ impl Wallet {
         self.schemes.remove(&Asker::Proxy);
     }
 
-    /// Learns from the challenges of a reply. False if none of them can be answered, or if the last answer was
-    /// refused: asking again would not help.
-    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>]) -> bool {
+    /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. False if none of
+    /// them can be answered, or if the answer was refused: asking again would not help.
+    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], answered: bool) -> bool {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let digest = all.iter().find_map(Digest::read);
-        let answered = self.schemes.get(&asker);
         let stale = digest.as_ref().is_some_and(|digest| digest.stale);
-        if answered.is_some() && !stale {
+        if answered && !stale {
             self.schemes.remove(&asker);
             return false;
         }
@@ -69,14 +87,10 @@ impl Wallet {
         true
     }
 
-    /// True if `asker` has asked before, so requests carry credentials.
-    pub fn answers(&self, asker: Asker) -> bool {
-        self.schemes.contains_key(&asker)
-    }
-
-    /// Appends the header line for `asker`, if it has asked. `target` is the request target as sent.
-    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) {
-        let Some(scheme) = self.schemes.get_mut(&asker) else { return };
+    /// Appends the header line for `asker`, if it has asked, and tells whether it has. `target` is the request target
+    /// as sent.
+    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) -> bool {
+        let Some(scheme) = self.schemes.get_mut(&asker) else { return false };
         out.extend_from_slice(match asker {
             Asker::Proxy => b"Proxy-Authorization: ",
             Asker::Origin(_) => b"Authorization: ",
@@ -92,6 +106,7 @@ impl Wallet {
             }
         }
         out.extend_from_slice(b"\r\n");
+        true
     }
 }
 
@@ -110,19 +125,21 @@ mod tests {
         let mut wallet = Wallet::default();
         wallet.renew("Aladdin:open sesame", false);
         assert_eq!(line(&mut wallet, Asker::Proxy), "");
-        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
         let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
         assert_eq!(line(&mut wallet, Asker::Proxy), basic);
+        // A request that was on its way meanwhile is challenged, too.
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
         // The same challenge again means that the answer was refused.
-        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], true));
         let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest]));
+        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false));
         let first = line(&mut wallet, Asker::Origin(3));
         assert!(first.starts_with("Authorization: Digest username=\"Aladdin\""), "{first}");
         assert!(first.contains("nc=00000001") && line(&mut wallet, Asker::Origin(3)).contains("nc=00000002"));
         let stale = b"Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[stale]));
+        assert!(wallet.learn(Asker::Origin(3), &[stale], true));
         assert!(line(&mut wallet, Asker::Origin(3)).contains("nonce=\"n2\""));
-        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()]));
+        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()], false));
     }
 }

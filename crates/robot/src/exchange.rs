@@ -10,8 +10,10 @@ use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
 
+use crate::auth::{Answers, Asker};
 use crate::crew::Crew;
 use crate::entity::{Entity, Verified};
+use crate::finding::{Contrast, Finding};
 use crate::order::Order;
 use crate::pool::Leased;
 use crate::reply::{Facts, Progress, ReplyReader};
@@ -28,12 +30,20 @@ pub struct Fault {
     pub detail: String,
     /// The reply as far as it has come.
     pub facts: Option<Box<Facts>>,
+    /// What had to come and what came.
+    pub contrast: Option<Box<Contrast>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None }
+    }
+
+    /// A fault of the reply with these facts.
+    pub fn of(finding: Finding, facts: &Facts) -> Fault {
+        let Finding { kind, detail, contrast } = finding;
+        Fault { kind, detail, facts: Some(Box::new(facts.clone())), contrast: contrast.map(Box::new) }
     }
 }
 
@@ -53,7 +63,7 @@ impl From<ConnectError> for Fault {
 #[derive(Debug)]
 pub struct Done {
     /// What the reply says.
-    pub facts: Facts,
+    pub facts: Box<Facts>,
     /// Start: when a connection was taken.
     pub started: Nanos,
     /// Where the request went.
@@ -63,21 +73,21 @@ pub struct Done {
     /// One side ended the exchange on purpose.
     pub aborted: bool,
     /// What is wrong with the content.
-    pub problem: Option<(ErrorKind, String)>,
+    pub problem: Option<Finding>,
     /// How much of the content was compared.
     pub verified: Verified,
     /// What is wrong with the markup.
     pub faults: Vec<MarkupError>,
-    /// Embedded objects that were asked for.
-    pub embedded: u32,
+    /// Whose challenges the request answered.
+    pub answers: Answers,
     /// When 100 (continue) came.
     pub continued: Option<Nanos>,
     /// The request was sent more than once.
     pub retried: bool,
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
-    /// Access was granted in spite of a spoiled password.
-    pub allowed_wrongly: bool,
+    /// Who granted access in spite of a spoiled password.
+    pub fooled: Option<Asker>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -135,10 +145,10 @@ pub(crate) struct Talk {
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
-    problem: Option<(ErrorKind, String)>,
+    problem: Option<Finding>,
     verified: Verified,
     faults: Vec<MarkupError>,
-    embedded: u32,
+    pub(crate) answers: Answers,
     continued: Option<Nanos>,
 }
 
@@ -153,12 +163,12 @@ impl Talk {
             problem: None,
             verified: Verified::default(),
             faults: Vec::new(),
-            embedded: 0,
+            answers: Answers::default(),
             continued: None,
         }
     }
 
-    pub(crate) fn done(self, facts: Facts) -> Done {
+    pub(crate) fn done(self, facts: Box<Facts>) -> Done {
         Done {
             facts,
             started: self.started,
@@ -168,11 +178,11 @@ impl Talk {
             problem: self.problem,
             verified: self.verified,
             faults: self.faults,
-            embedded: self.embedded,
+            answers: self.answers,
             continued: self.continued,
             retried: self.retried,
             denied: false,
-            allowed_wrongly: false,
+            fooled: None,
         }
     }
 }
@@ -186,7 +196,7 @@ async fn converse<L: Link>(
     lines: &[u8],
     deadline: Option<Nanos>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     let last = leased.uses >= leased.use_limit;
     let conn = &mut leased.conn;
     conn.set_deadline(deadline);
@@ -204,7 +214,7 @@ async fn converse<L: Link>(
     if let Some(mut upload) = upload {
         if expects {
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
-                Ok(Progress::Continue) => {
+                Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
                     reader.stop_awaiting();
                 }
@@ -221,7 +231,7 @@ async fn converse<L: Link>(
             return (Err(sending(&e)), reader.is_silent());
         }
         if talk.aborted {
-            return (Ok(Facts::default()), false);
+            return (Ok(Box::default()), false);
         }
     }
     let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
@@ -341,7 +351,7 @@ pub(crate) async fn receive<L: Link>(
                 .recv(|data| {
                     crew.count_read(data.len());
                     let fed = reader.feed(data, entity);
-                    if let Ok(Progress::Complete { rest }) = fed {
+                    if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);
                     }
                     fed
@@ -352,7 +362,7 @@ pub(crate) async fn receive<L: Link>(
         } else {
             let data = std::mem::take(carry);
             let fed = reader.feed(&data, entity);
-            if let Ok(Progress::Complete { rest }) = fed {
+            if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                 carry.extend_from_slice(&data[data.len() - rest..]);
             }
             Ok(fed)
@@ -367,7 +377,7 @@ pub(crate) async fn receive<L: Link>(
                 links.finish();
             }
             for link in std::mem::take(&mut links.found) {
-                talk.embedded += u32::from(crew.follow_link(robot, order, talk.hop, &link));
+                crew.follow_link(robot, order, talk.hop, &link);
             }
         }
         if progress != Progress::Partial {
@@ -389,7 +399,7 @@ pub(crate) fn conclude<C: Conn>(
     mut entity: Entity<'_>,
     leased: &mut Leased<C>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     leased.conn.set_deadline(None);
     let facts = reader.into_facts();
     if let Some(links) = &mut entity.links {
@@ -440,6 +450,11 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     } else {
         format!("status {}, {} body bytes received", facts.status, facts.body_bytes)
     };
+    let expected = match facts.length {
+        Some(length) => format!("status {}, {length} body bytes", facts.status),
+        None => "a complete reply".into(),
+    };
+    let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts }
+    Fault { kind, detail: format!("{what}{state}"), facts, contrast }
 }

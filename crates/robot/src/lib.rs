@@ -11,10 +11,13 @@
 
 pub mod account;
 pub mod auth;
+mod comparison;
 pub mod cookies;
 pub mod crew;
 pub mod entity;
 pub mod exchange;
+pub mod finding;
+pub mod gaps;
 pub mod gate;
 pub mod history;
 pub mod links;
@@ -29,6 +32,11 @@ pub mod request;
 pub mod session;
 pub mod settings;
 
+#[cfg(test)]
+mod crew_tests;
+#[cfg(test)]
+mod testing;
+
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Server, Settings, Verify};
+pub use settings::{Field, Load, Profile, Server, Settings, Tolerance, Verify};

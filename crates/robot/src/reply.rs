@@ -107,7 +107,7 @@ pub struct ReplyReader {
     /// The head so far, if it came in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
-    facts: Facts,
+    facts: Box<Facts>,
     received: u64,
     /// The request was a HEAD.
     to_head: bool,
@@ -122,8 +122,11 @@ pub struct ReplyReader {
 pub enum Progress {
     /// More bytes are needed.
     Partial,
-    /// 100 (continue) has come as awaited; nothing else yet.
-    Continue,
+    /// 100 (continue) has come as awaited; so many bytes of the input came behind it.
+    Continue {
+        /// Bytes that were not used.
+        rest: usize,
+    },
     /// The reply is complete; so many bytes of the input belong to what follows.
     Complete {
         /// Bytes that were not used.
@@ -138,7 +141,7 @@ impl ReplyReader {
         ReplyReader {
             stash: Vec::new(),
             body: None,
-            facts: Facts::default(),
+            facts: Box::default(),
             received: 0,
             to_head,
             awaits_continue,
@@ -177,7 +180,7 @@ impl ReplyReader {
     }
 
     /// The facts of a complete reply.
-    pub fn into_facts(mut self) -> Facts {
+    pub fn into_facts(mut self) -> Box<Facts> {
         self.facts.overhead_bytes = self.received - self.facts.body_bytes;
         self.facts
     }
@@ -204,8 +207,8 @@ impl ReplyReader {
                     rest = &rest[len..];
                     if facts.status == 100 && self.awaits_continue && !self.continued {
                         self.continued = true;
-                        self.stash.extend_from_slice(rest);
-                        return Ok(Progress::Continue);
+                        self.received -= rest.len() as u64;
+                        return Ok(Progress::Continue { rest: rest.len() });
                     }
                     if facts.status == 100 && !self.continued {
                         return Err(ErrorKind::UnexpectedContinue);
@@ -258,19 +261,18 @@ impl ReplyReader {
 }
 
 /// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
-type Head = (Facts, Result<Framing, BodyError>, usize);
+type Head = (Box<Facts>, Result<Framing, BodyError>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
     head::parse_reply(data, |reply| (read_facts(reply), body::reply_framing(reply, to_head), reply.len))
 }
 
-fn read_facts(reply: &ReplyHead<'_, '_>) -> Facts {
-    let mut facts = Facts {
-        status: reply.status,
-        cachable: true,
-        keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
-        ..Facts::default()
-    };
+fn read_facts(reply: &ReplyHead<'_, '_>) -> Box<Facts> {
+    // They go through many hands.
+    let mut facts = Box::<Facts>::default();
+    facts.status = reply.status;
+    facts.cachable = true;
+    facts.keep_alive = head::keeps_alive(reply.minor_version, reply.headers);
     for header in reply.headers {
         if !facts.marks.see(header) {
             read_field(&mut facts, header);
@@ -337,7 +339,7 @@ mod tests {
 
     /// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the facts
     /// of a complete reply and what was left over.
-    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Facts, usize)>, ErrorKind> {
+    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Box<Facts>, usize)>, ErrorKind> {
         let mut reader = ReplyReader::new(false, false);
         let mut content = Count::default();
         for piece in text.as_bytes().chunks(step) {
@@ -391,9 +393,11 @@ mod tests {
         let mut reader = ReplyReader::new(false, true);
         let mut content = Count::default();
         let text = format!("HTTP/1.1 100 Continue\r\n\r\n{OK}");
-        assert_eq!(reader.feed(text.as_bytes(), &mut content), Ok(Progress::Continue));
+        let progress = reader.feed(text.as_bytes(), &mut content);
+        assert_eq!(progress, Ok(Progress::Continue { rest: OK.len() }));
         reader.stop_awaiting();
-        // What came with it is not lost.
+        assert_eq!(reader.feed(OK.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
+        assert_eq!(reader.into_facts().size(), text.len() as u64);
         let mut refused = ReplyReader::new(false, true);
         let text = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
         assert_eq!(refused.feed(text.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));

@@ -87,7 +87,9 @@ impl PopModel {
         let hot = self.hot_prob > 0.0 && rng.event(self.hot_prob);
         let set = from.window.unwrap_or(from.last).clamp(1, from.last);
         let (last, window) = if hot {
-            let window = ((set as f64 * self.hot_frac).round() as u64).clamp(1, from.last);
+            // As long as the set still grows all of it is hot.
+            let share = if from.window.is_some() { self.hot_frac } else { 1.0 };
+            let window = ((set as f64 * share).round() as u64).clamp(1, from.last);
             (from.hot_end.clamp(window, from.last), window)
         } else {
             (from.last, set)
@@ -100,7 +102,7 @@ impl PopModel {
         // Neighbours outside the window are no working set any more: asking for them would bring back what a
         // cache of the planned size has rightly forgotten.
         let first = (last - window + 1).max(chosen.saturating_sub(NEIGHBOURS));
-        let smallest = (first..=(chosen + NEIGHBOURS).min(last))
+        let smallest = (first..=chosen.saturating_add(NEIGHBOURS).min(last))
             .filter_map(|name| size_if_cachable(name).map(|size| (size, name)))
             .min();
         Chosen { name: smallest.map_or(chosen, |(_, name)| name), hot }
@@ -161,6 +163,20 @@ mod tests {
         };
         near(marked, 0.10);
         near(in_hot, 0.10 + 0.90 * 0.01);
+    }
+
+    #[test]
+    fn without_a_frozen_set_everything_is_hot() {
+        let model = PopModel { hot_frac: 0.01, hot_prob: 1.0, bhr_discrimination: 1.0, ..PopModel::default() };
+        let mut rng = Seed(5).stream("hot", 1);
+        let from = Candidates { last: 1000, window: None, hot_end: 500 };
+        let names: Vec<u64> = (0..1000).map(|_| model.choose(from, &mut rng, |_| None).name).collect();
+        // A uniform mean of 500.5, five standard errors of 288.7 / sqrt(1000).
+        let mean = names.iter().sum::<u64>() as f64 / 1000.0;
+        assert!((mean - 500.5).abs() < 46.0, "{mean}");
+        // Sizes come from other processes, and from whoever poses as one.
+        let from = Candidates { last: u64::MAX, window: Some(1), hot_end: u64::MAX };
+        assert_eq!(model.choose(from, &mut rng, |_| Some(1)).name, u64::MAX);
     }
 
     #[test]

@@ -3,15 +3,19 @@
 
 mod addr_cmds;
 mod classic;
+mod detection;
 mod determinism;
 mod devices;
 mod dns;
 mod failure;
+mod names;
+mod odd_robots;
 mod pgl_cmds;
 mod sandbox;
 mod tidy;
 mod try_run;
 mod usage;
 mod workers;
+mod working_set;
 mod workloads;
 mod workloads_run;

@@ -9,10 +9,11 @@ fn write_workload(sandbox: &Sandbox, port: u16) {
         Content Page = { kind = \"page\"; size = const(4KB); cachable = 100%; may_contain = [ Image ];
             embedded_obj_cnt = const(3); mime = { type = \"text/html\"; extensions = [ \".html\" ]; }; };
         Content Text = { kind = \"text\"; size = unif(1KB, 3KB); checksum = 100%; };
+        Content Large = { kind = \"large\"; size = const(3MB); };
         Server A = { kind = \"A\"; contents = [ Page, Image ]; direct_access = [ Page ];
             addresses = ['127.22.0.1-2:PORT']; pconn_use_lmt = const(9); };
-        Server B = { kind = \"B\"; contents = [ Text ]; addresses = ['127.22.0.3:PORT'];
-            http_versions = [ \"1.0\" ]; };
+        Server B = { kind = \"B\"; contents = [ Text, Large: 10% ]; addresses = ['127.22.0.3:PORT'];
+            idle_pconn_tout = 1sec; http_versions = [ \"1.0\" ]; };
         AddrMap M = { names = ['a[1-2].bench.tst:PORT', 'b.bench.tst:PORT'];
             addresses = [ A.addresses, B.addresses ]; };
         Robot R = { kind = \"R\"; origins = M.names; embed_recur = 100%; recurrence = 40%;
@@ -42,13 +43,13 @@ fn pages_images_and_names_of_several_servers() {
     let ok = figures["ok_xact.count"];
     assert!((ok - 600.0).abs() < 5.0 * 600f64.sqrt(), "{ok}: {}", done.out);
     assert_eq!(figures["errors.count"], 0.0, "{}", done.out);
-    // A page of three servers has three images: two thirds of the robots' choices make four requests each.
+    // A page and its three images.
     assert!(done.out.contains("4.0 replies each"), "{}", done.out);
     let manifest = sandbox.read(sandbox.result().join("manifest.json"));
     for fact in [
         "content 3 page",
         "content 4 image",
-        "content 5 text",
+        "content 5 text", "content 6 large",
         "A: servers",
         "B: HTTP version",
         "a1.bench.tst",

@@ -4,12 +4,12 @@
 //! default is an [`Obstacle`] that names it, or, where nothing on the wire depends on it, a note. Nothing is left
 //! out silently.
 //!
-//! * [`mod@self`]: the whole, and what the parts of it have in common.
-//! * [`contents`]: content types, and what robots do with them.
-//! * [`maps`]: what robots see of the servers: names, addresses, what can be asked for.
-//! * [`robots`], [`servers`]: agents.
-//! * [`ranges`]: what range requests ask for.
-//! * [`schedule`]: the phases, and when the working set freezes.
+//! * here: the whole, and what the parts of it have in common.
+//! * `contents`: content types, and what robots do with them.
+//! * `maps`: what robots see of the servers: names, addresses, what can be asked for.
+//! * `robots`, `servers`: agents.
+//! * `ranges`: what range requests ask for.
+//! * `schedule`: the phases, and when the working set freezes.
 
 mod contents;
 mod maps;
