@@ -292,7 +292,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         return;
     }
     let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-    if !marked && !tolerance.foreign_replies && !facts.is_redirect() && facts.status != 304 {
+    if !marked && !tolerance.foreign_replies && !done.denied && !facts.is_redirect() && facts.status != 304 {
         let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
         report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
     }

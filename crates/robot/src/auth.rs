@@ -49,16 +49,19 @@ impl Wallet {
         self.schemes.remove(&Asker::Proxy);
     }
 
-    /// Learns from the challenges of a reply. False if none of them can be answered, or if the last answer was
-    /// refused: asking again would not help.
-    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>]) -> bool {
+    /// Learns from the challenges of a reply to a request that had credentials for `asker`, or had not. False if none
+    /// of them can be answered, or if the credentials were refused: asking again would not help.
+    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], had_credentials: bool) -> bool {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let digest = all.iter().find_map(Digest::read);
-        let answered = self.schemes.get(&asker);
         let stale = digest.as_ref().is_some_and(|digest| digest.stale);
-        if answered.is_some() && !stale {
+        if had_credentials && !stale {
             self.schemes.remove(&asker);
             return false;
+        }
+        if !had_credentials && self.answers(asker) {
+            // Another request of the robot was quicker, and has learned it.
+            return true;
         }
         let scheme = match digest {
             Some(challenge) => Scheme::Digest { challenge, count: 0 },
@@ -110,19 +113,22 @@ mod tests {
         let mut wallet = Wallet::default();
         wallet.renew("Aladdin:open sesame", false);
         assert_eq!(line(&mut wallet, Asker::Proxy), "");
-        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
         let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
         assert_eq!(line(&mut wallet, Asker::Proxy), basic);
-        // The same challenge again means that the answer was refused.
-        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()]));
+        // A request that was sent before is asked as well, and can be answered.
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
+        assert_eq!(line(&mut wallet, Asker::Proxy), basic);
+        // The same challenge after an answer means that it was refused.
+        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], true));
         let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest]));
+        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false));
         let first = line(&mut wallet, Asker::Origin(3));
         assert!(first.starts_with("Authorization: Digest username=\"Aladdin\""), "{first}");
         assert!(first.contains("nc=00000001") && line(&mut wallet, Asker::Origin(3)).contains("nc=00000002"));
         let stale = b"Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[stale]));
+        assert!(wallet.learn(Asker::Origin(3), &[stale], true));
         assert!(line(&mut wallet, Asker::Origin(3)).contains("nonce=\"n2\""));
-        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()]));
+        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()], false));
     }
 }

@@ -447,6 +447,8 @@ impl<L: Link> Crew<L> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
         loop {
             lines.clear();
+            let askers = [Asker::Proxy, Asker::Origin(order.server)];
+            let had_credentials = askers.map(|asker| (asker, self.answers(robot, asker)));
             self.write_private_lines(robot, order, &mut lines);
             let mut done = exchange(self, robot, order, &lines).await?;
             done.started = *first.get_or_insert(done.started);
@@ -460,7 +462,7 @@ impl<L: Link> Crew<L> {
                     done.denied = self.was_spoiled(robot) && done.facts.status == 403;
                     if done.facts.status < 400 && self.was_spoiled(robot) {
                         // Proxies that ask do so for everything, origins perhaps for this alone.
-                        let proxy = Some(Asker::Proxy).filter(|&proxy| self.wallet(robot).answers(proxy));
+                        let proxy = Some(Asker::Proxy).filter(|&proxy| self.answers(robot, proxy));
                         done.fooled = proxy.or(asked.last().copied());
                     }
                     return Ok(done);
@@ -470,10 +472,11 @@ impl<L: Link> Crew<L> {
                 return Ok(done);
             }
             let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
-            let answered = self.wallet(robot).learn(asker, fields);
+            let had_credentials = had_credentials.contains(&(asker, true));
+            let answered = self.wallet(robot).learn(asker, fields, had_credentials);
             if !answered || asked.len() > MAX_CHALLENGES {
                 // With a spoiled password that is how it has to be.
-                done.denied = self.was_spoiled(robot) && !asked.is_empty();
+                done.denied = self.was_spoiled(robot) && had_credentials;
                 return Ok(done);
             }
             asked.push(asker);
@@ -527,6 +530,13 @@ impl<L: Link> Crew<L> {
             self.renew_credentials(robot);
         }
         RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
+    }
+
+    /// Whether a robot sends credentials to `asker`.
+    fn answers(&self, robot: usize, asker: Asker) -> bool {
+        let robots = self.robots();
+        let wallet = robots[robot].private.as_ref().and_then(|private| private.wallet.as_ref());
+        wallet.is_some_and(|wallet| wallet.answers(asker))
     }
 
     /// The next credentials of a random cycle (reference: models.md, section 21).
