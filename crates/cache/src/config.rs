@@ -1,6 +1,6 @@
 //! How a proxy is set up.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use polygraph_traffic::Distr;
@@ -17,6 +17,8 @@ pub struct ProxyConfig {
     pub cache_bytes: u64,
     /// Threads, each with its own event loop and listening socket; at least 1.
     pub loops: usize,
+    /// Addresses of origins by name; all other names are for the system's resolver.
+    pub hosts: Vec<(String, IpAddr)>,
     /// Client connections open at a time, over all loops. One more is answered `503` and closed.
     pub max_connections: usize,
     /// Simulated capacity: transactions per second that pass a single queue in front of everything else.
@@ -48,6 +50,7 @@ impl Default for ProxyConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             cache_bytes: 256 << 20,
             loops: 1,
+            hosts: Vec::new(),
             max_connections: 10_000,
             service_rate: None,
             service_time: None,

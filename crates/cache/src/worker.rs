@@ -66,7 +66,7 @@ impl Worker {
         Worker {
             heads: Buffers::new(HEAD_BUFFER),
             bodies: Buffers::new(BODY_BUFFER),
-            origins: Origins::new(max_idle, config.connect_timeout, Arc::clone(&counters)),
+            origins: Origins::new(max_idle, config, Arc::clone(&counters)),
             key: RefCell::default(),
             stopping: Cell::new(false),
             active: Cell::new(0),

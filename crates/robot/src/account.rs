@@ -6,7 +6,7 @@ use polygraph_link::Link;
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause};
 use polygraph_traffic::life::Times;
-use polygraph_traffic::{Catalog, Kind, Method, RequestKind};
+use polygraph_traffic::{Catalog, Kind, Method, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
@@ -68,7 +68,11 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
 fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let field = &crew.settings().field;
     let facts = &done.facts;
-    let cachable = field.catalog.cachable(&order.oid);
+    // What is not ours is cachable if it says so (reference: models.md, section 8.1).
+    let cachable = match order.foreign {
+        Some(_) => facts.cachable,
+        None => field.catalog.cachable(&order.oid),
+    };
     let offered = class.is_basic() && order.repeat && cachable;
     let rptm_us = (now - done.started) / 1000;
     let size = facts.size();
@@ -126,6 +130,9 @@ fn remember<L: Link>(
     let (facts, size) = (&done.facts, done.facts.size());
     crew.count_session(robot, if class == Class::Miss { size } else { 0 });
     if order.foreign.is_some() {
+        if missed {
+            crew.recorder().with(|block| block.miss(MissCause::Unmarked, size));
+        }
         return;
     }
     let mut history = crew.history();
@@ -219,12 +226,14 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     }
     let second_hand = is_second_hand(order, facts);
     // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
+    // Files of a document root are in no world.
+    let is_own = order.foreign.is_none() && order.oid.world != UniqId::default();
     if second_hand
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat
         && !done.retried
-        && order.foreign.is_none()
+        && is_own
     {
         let detail = "a stored reply to a request that was never made";
         return fault(copy_given(ErrorKind::UnrequestedHit, detail, order, facts));
@@ -292,7 +301,9 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         return;
     }
     let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-    if !marked && !tolerance.foreign_replies && !done.denied && !facts.is_redirect() && facts.status != 304 {
+    // These a device may well answer by itself (reference: models.md, section 11.4).
+    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
+    if !marked && !tolerance.foreign_replies && !excused {
         let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
         report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
     }

@@ -14,6 +14,25 @@ pub enum Asker {
     Origin(usize),
 }
 
+/// Whose challenges a request answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// The proxy's.
+    pub proxy: bool,
+    /// The server's.
+    pub origin: bool,
+}
+
+impl Answers {
+    /// Whether that of `asker` was among them.
+    pub fn to(self, asker: Asker) -> bool {
+        match asker {
+            Asker::Proxy => self.proxy,
+            Asker::Origin(_) => self.origin,
+        }
+    }
+}
+
 /// A scheme that was asked for.
 #[derive(Clone, Debug)]
 enum Scheme {
@@ -49,19 +68,15 @@ impl Wallet {
         self.schemes.remove(&Asker::Proxy);
     }
 
-    /// Learns from the challenges of a reply to a request that had credentials for `asker`, or had not. False if none
-    /// of them can be answered, or if the credentials were refused: asking again would not help.
-    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], had_credentials: bool) -> bool {
+    /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. False if none of
+    /// them can be answered, or if the answer was refused: asking again would not help.
+    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], answered: bool) -> bool {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let digest = all.iter().find_map(Digest::read);
         let stale = digest.as_ref().is_some_and(|digest| digest.stale);
-        if had_credentials && !stale {
+        if answered && !stale {
             self.schemes.remove(&asker);
             return false;
-        }
-        if !had_credentials && self.answers(asker) {
-            // Another request of the robot was quicker, and has learned it.
-            return true;
         }
         let scheme = match digest {
             Some(challenge) => Scheme::Digest { challenge, count: 0 },
@@ -72,14 +87,10 @@ impl Wallet {
         true
     }
 
-    /// True if `asker` has asked before, so requests carry credentials.
-    pub fn answers(&self, asker: Asker) -> bool {
-        self.schemes.contains_key(&asker)
-    }
-
-    /// Appends the header line for `asker`, if it has asked. `target` is the request target as sent.
-    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) {
-        let Some(scheme) = self.schemes.get_mut(&asker) else { return };
+    /// Appends the header line for `asker`, if it has asked, and tells whether it has. `target` is the request target
+    /// as sent.
+    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) -> bool {
+        let Some(scheme) = self.schemes.get_mut(&asker) else { return false };
         out.extend_from_slice(match asker {
             Asker::Proxy => b"Proxy-Authorization: ",
             Asker::Origin(_) => b"Authorization: ",
@@ -95,6 +106,7 @@ impl Wallet {
             }
         }
         out.extend_from_slice(b"\r\n");
+        true
     }
 }
 
@@ -116,10 +128,9 @@ mod tests {
         assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
         let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
         assert_eq!(line(&mut wallet, Asker::Proxy), basic);
-        // A request that was sent before is asked as well, and can be answered.
+        // A request that was on its way meanwhile is challenged, too.
         assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
-        assert_eq!(line(&mut wallet, Asker::Proxy), basic);
-        // The same challenge after an answer means that it was refused.
+        // The same challenge again means that the answer was refused.
         assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], true));
         let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
         assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false));

@@ -10,16 +10,19 @@ use std::sync::Arc;
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
 use polygraph_traffic::store::{Fill, Legacy, Share};
-use polygraph_traffic::{AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, Stream};
+use polygraph_traffic::{
+    AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
+};
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
 use crate::account;
-use crate::auth::{Asker, Wallet};
+use crate::auth::{Answers, Asker, Wallet};
 use crate::cookies::Jar;
 use crate::entity::Entity;
 use crate::exchange::{Done, Fault, exchange};
+use crate::gaps::Gaps;
 use crate::gate::Gate;
 use crate::history::History;
 use crate::links::Links;
@@ -78,6 +81,21 @@ struct Private {
     jar: Option<Jar>,
     backlog: Backlog,
     wallet: Option<Box<Wallet>>,
+}
+
+/// When a robot launches requests.
+#[derive(Debug)]
+enum Clock {
+    Poisson(Arrivals),
+    Renewal(Gaps),
+    /// Not by the clock.
+    None,
+}
+
+impl Clock {
+    fn is_due(&self) -> bool {
+        !matches!(self, Clock::Renewal(gaps) if !gaps.is_due())
+    }
 }
 
 /// What is prepared once for each kind of robots.
@@ -196,28 +214,27 @@ impl<L: Link> Crew<L> {
     /// Launches requests when they are due, whatever became of earlier ones.
     async fn run_open(self: Rc<Self>, start: Nanos) {
         let curve = LoadCurve { launch_window: self.settings.launch_window };
-        let mut streams: Vec<Arrivals> = (0..self.settings.robots)
-            .map(|robot| match self.profile(robot).load {
-                Load::Open { rate } => Arrivals::new(rate),
-                _ => Arrivals::new(1.0),
+        let mut clocks: Vec<Clock> = (0..self.settings.robots)
+            .map(|robot| match &self.profile(robot).load {
+                Load::Open { rate } => Clock::Poisson(Arrivals::new(*rate)),
+                Load::Gaps(gaps) => Clock::Renewal(Gaps::new(gaps.clone())),
+                Load::Closed { .. } | Load::Passive => Clock::None,
             })
             .collect();
-        let mut next = |robot: usize, last: Nanos| {
-            let profile = Arc::clone(self.profile(robot));
+        let next = |clock: &mut Clock, robot: usize, last: Nanos| {
             let rng = &mut self.robots()[robot].rng;
-            match &profile.load {
-                Load::Open { .. } => start + nanos(streams[robot].next(&curve, rng)),
-                Load::Gaps(gaps) => {
-                    let factor = self.pace.get().load.at(last).max(1e-6);
-                    last + nanos(gaps.sample(rng) / factor).max(1)
-                }
-                Load::Closed { .. } | Load::Passive => Nanos::MAX,
+            match clock {
+                Clock::Poisson(arrivals) => start + nanos(arrivals.next(&curve, rng)),
+                Clock::Renewal(gaps) => gaps.next(last, &self.pace.get().load, rng),
+                Clock::None => Nanos::MAX,
             }
         };
         // Ties are broken by robot number, so the order of launches follows from the seed alone.
         let open = |robot: &usize| matches!(self.profile(*robot).load, Load::Open { .. } | Load::Gaps(_));
-        let mut agenda: BinaryHeap<_> =
-            (0..self.settings.robots).filter(open).map(|i| Reverse((next(i, start), i))).collect();
+        let mut agenda: BinaryHeap<_> = (0..self.settings.robots)
+            .filter(open)
+            .map(|i| Reverse((next(&mut clocks[i], i, start), i)))
+            .collect();
         let mut launched_in_a_row = 0;
         while let Some(&Reverse((due, robot))) = agenda.peek() {
             if due > self.link.now() {
@@ -232,8 +249,9 @@ impl<L: Link> Crew<L> {
                 return;
             }
             agenda.pop();
-            agenda.push(Reverse((next(robot, due), robot)));
-            if self.launches(robot, due) {
+            let is_due = clocks[robot].is_due();
+            agenda.push(Reverse((next(&mut clocks[robot], robot, due), robot)));
+            if is_due && self.launches(robot, due) {
                 let order = self.order(robot, due);
                 let crew = Rc::clone(&self);
                 self.link.spawn(async move {
@@ -280,7 +298,7 @@ impl<L: Link> Crew<L> {
         if pace.stopped || !self.is_active(robot, due) {
             return false;
         }
-        let profile = Arc::clone(self.profile(robot));
+        let profile = self.profile(robot);
         let load = pace.load.at(due);
         let thinned = match profile.load {
             // Leaving out arrivals with the complementary probability makes a Poisson stream a slower one.
@@ -288,7 +306,7 @@ impl<L: Link> Crew<L> {
             Load::Closed { .. } => self.robots()[robot].rank as f64 >= load,
             Load::Gaps(_) | Load::Passive => false,
         };
-        if thinned || profile.session.is_some() && !self.is_busy(robot, &profile, due) {
+        if thinned || profile.session.is_some() && !self.is_busy(robot, profile, due) {
             return false;
         }
         let extra = &mut self.robots()[robot].extra;
@@ -315,14 +333,15 @@ impl<L: Link> Crew<L> {
             };
             period.advance(session, now, &mut robot.rng)
         };
-        if let Change::BecameIdle(_) = change {
+        if matches!(change, Change::BecameIdle(_) | Change::BecameBusy) {
             self.close_all_idle(robot);
             let mut private = self.private(robot);
             private.received.clear();
             if let Some(jar) = &mut private.jar {
                 jar.end_session();
             }
-        } else if change == Change::BecameBusy {
+        }
+        if change == Change::BecameBusy {
             self.renew_credentials(robot);
         }
         matches!(change, Change::Busy | Change::BecameBusy)
@@ -344,7 +363,7 @@ impl<L: Link> Crew<L> {
             let profile = robot.profile as usize;
             let order =
                 self.chooser.borrow_mut().order(&self.settings, profile, factors, due, &mut robot.rng);
-            robot.extra += order.planned;
+            robot.extra = robot.extra.saturating_add(order.planned);
             order
         };
         if order.method.has_body() {
@@ -356,7 +375,7 @@ impl<L: Link> Crew<L> {
     /// The object that a request sends: an earlier one of the robot's own, or a new one (reference: models.md,
     /// section 10.1).
     fn request_body(&self, robot: usize, order: &Order) -> Option<Oid> {
-        let profile = Arc::clone(self.profile(robot));
+        let profile = self.profile(robot);
         let contents = match order.method {
             polygraph_traffic::Method::Post => &profile.post,
             _ => &profile.upload,
@@ -393,12 +412,12 @@ impl<L: Link> Crew<L> {
                 block.late_us.record(entered.saturating_sub(order.due) / 1000);
             }
         });
-        let outcome = self.converse(robot, &order).await;
-        let embedded = outcome.as_ref().map_or(0, |done| done.embedded);
+        let outcome = self.converse(robot, &order, None).await;
         let failed = account::settle(self, robot, &order, outcome);
-        if order.planned > embedded {
+        let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());
+        if left_out_for_nothing > 0 {
             let extra = &mut self.robots()[robot].extra;
-            *extra = extra.saturating_sub(order.planned - embedded);
+            *extra = extra.saturating_sub(left_out_for_nothing);
         }
         self.end_one(robot);
         failed
@@ -423,46 +442,55 @@ impl<L: Link> Crew<L> {
     /// that are cut off by the failure of another one are tried again, each by itself.
     async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
         // Another task may have taken it along already.
-        let Some(order) = self.backlog(robot).first() else { return };
+        let Some(order) = self.backlog(robot).first(hop) else { return };
         self.robots()[robot].active += 1;
         let outcomes = exchange_together(self, robot, order, hop).await;
         for (order, outcome) in outcomes {
-            match outcome {
-                Some(outcome) => {
-                    account::settle(self, robot, &order, outcome);
-                }
+            let outcome = match outcome {
+                // Answers to challenges go one by one.
+                Some(Ok(done)) => self.converse(robot, &order, Some(done)).await,
+                Some(failed) => failed,
                 None => {
-                    let outcome = exchange(self, robot, &order, &[]).await;
                     self.count_retry();
-                    account::settle(self, robot, &order, outcome);
+                    self.converse(robot, &order, None).await
                 }
-            }
+            };
+            account::settle(self, robot, &order, outcome);
         }
         self.end_one(robot);
     }
 
     /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
-    /// that is one transaction (reference: models.md, section 21).
-    async fn converse(self: &Rc<Self>, robot: usize, order: &Order) -> Result<Done, Fault> {
+    /// that is one transaction (reference: models.md, section 21). The first exchange may have been made already.
+    async fn converse(
+        self: &Rc<Self>,
+        robot: usize,
+        order: &Order,
+        mut made: Option<Done>,
+    ) -> Result<Done, Fault> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
         loop {
-            lines.clear();
-            let askers = [Asker::Proxy, Asker::Origin(order.server)];
-            let had_credentials = askers.map(|asker| (asker, self.answers(robot, asker)));
-            self.write_private_lines(robot, order, &mut lines);
-            let mut done = exchange(self, robot, order, &lines).await?;
-            done.started = *first.get_or_insert(done.started);
+            let mut done = match made.take() {
+                Some(done) => done,
+                None => {
+                    lines.clear();
+                    let answers = self.write_private_lines(robot, order, &mut lines);
+                    Done { answers, ..exchange(self, robot, order, &lines).await? }
+                }
+            };
+            let began = done.started;
+            done.started = *first.get_or_insert(began);
             sent += done.sent;
             done.sent = sent;
             self.keep_cookies(robot, order, &done);
             let asker = match done.facts.status {
                 407 => Asker::Proxy,
-                401 => Asker::Origin(order.server),
+                401 if order.foreign.is_none() => Asker::Origin(order.server),
                 _ => {
                     done.denied = self.was_spoiled(robot) && done.facts.status == 403;
                     if done.facts.status < 400 && self.was_spoiled(robot) {
                         // Proxies that ask do so for everything, origins perhaps for this alone.
-                        let proxy = Some(Asker::Proxy).filter(|&proxy| self.answers(robot, proxy));
+                        let proxy = done.answers.proxy.then_some(Asker::Proxy);
                         done.fooled = proxy.or(asked.last().copied());
                     }
                     return Ok(done);
@@ -472,46 +500,55 @@ impl<L: Link> Crew<L> {
                 return Ok(done);
             }
             let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
-            let had_credentials = had_credentials.contains(&(asker, true));
-            let answered = self.wallet(robot).learn(asker, fields, had_credentials);
-            if !answered || asked.len() > MAX_CHALLENGES {
+            let can_answer = self.wallet(robot).learn(asker, fields, done.answers.to(asker));
+            if !can_answer || asked.len() > MAX_CHALLENGES {
                 // With a spoiled password that is how it has to be.
-                done.denied = self.was_spoiled(robot) && had_credentials;
+                done.denied = self.was_spoiled(robot) && !asked.is_empty();
                 return Ok(done);
             }
             asked.push(asker);
             let (now, size) = (self.now(), done.facts.size());
             self.recorder.with(|block| {
                 let stats = block.class_mut(Class::Authenticating);
-                stats.record((now - done.started) / 1000, size);
+                stats.record((now - began) / 1000, size);
             });
         }
     }
 
-    /// Credentials and cookies.
-    fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) {
-        let profile = Arc::clone(self.profile(robot));
+    /// Appends credentials and cookies. Foreign servers get neither. Tells whose challenges are answered.
+    pub(crate) fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) -> Answers {
+        let profile = self.profile(robot);
+        let mut answers = Answers::default();
         if !profile.credentials.is_empty() {
             let url = self.url(order);
             let via_proxy = !profile.proxies.is_empty();
             let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
             let target = if via_proxy { &url } else { path.unwrap_or("/") };
             let mut wallet = self.wallet(robot);
-            wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
-            if via_proxy {
-                wallet.write(Asker::Proxy, order.method.word(), target, out);
+            if order.foreign.is_none() {
+                answers.origin = wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
             }
+            if via_proxy {
+                answers.proxy = wallet.write(Asker::Proxy, order.method.word(), target, out);
+            }
+        }
+        if order.foreign.is_some() {
+            return answers;
         }
         let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
         let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
         if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
             jar.write(order.server, unix, out, &self.recorder);
         }
+        answers
     }
 
     fn keep_cookies(&self, robot: usize, order: &Order, done: &Done) {
         let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
-        let profile = Arc::clone(self.profile(robot));
+        if order.foreign.is_some() {
+            return;
+        }
+        let profile = self.profile(robot);
         let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
         let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
         if !choices.event(profile.cookie_sender) {
@@ -532,16 +569,9 @@ impl<L: Link> Crew<L> {
         RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
     }
 
-    /// Whether a robot sends credentials to `asker`.
-    fn answers(&self, robot: usize, asker: Asker) -> bool {
-        let robots = self.robots();
-        let wallet = robots[robot].private.as_ref().and_then(|private| private.wallet.as_ref());
-        wallet.is_some_and(|wallet| wallet.answers(asker))
-    }
-
     /// The next credentials of a random cycle (reference: models.md, section 21).
     fn renew_credentials(&self, robot: usize) {
-        let profile = Arc::clone(self.profile(robot));
+        let profile = self.profile(robot);
         if profile.credentials.is_empty() {
             return;
         }
@@ -595,18 +625,11 @@ impl<L: Link> Crew<L> {
         self.followers.borrow_mut().pop_front()
     }
 
-    /// Asks for an embedded object that `link` in the reply to `container` refers to. Returns true if it was
-    /// among the planned ones.
-    pub fn follow_link(
-        self: &Rc<Self>,
-        robot: usize,
-        container: &Order,
-        hop: SocketAddr,
-        link: &[u8],
-    ) -> bool {
-        let profile = Arc::clone(self.profile(robot));
+    /// Asks for an embedded object that `link` in the reply to `container` refers to.
+    pub fn follow_link(self: &Rc<Self>, robot: usize, container: &Order, hop: SocketAddr, link: &[u8]) {
+        let profile = self.profile(robot);
         if container.foreign.is_some() {
-            return self.follow_foreign(robot, container, link, &profile);
+            return self.follow_foreign(robot, container, link, profile);
         }
         let field = &self.settings.field;
         let authority = field.servers[container.server].authority.as_bytes();
@@ -614,47 +637,57 @@ impl<L: Link> Crew<L> {
             && parts.authority != authority.strip_suffix(b":80").unwrap_or(authority)
             && parts.authority != authority
         {
-            self.note_link(ErrorKind::ForeignLink, container, link);
-            return false;
+            return self.note_link(ErrorKind::ForeignLink, container, link);
         }
         let Some(oid) = polygraph_wire::url::parse(link) else {
-            self.note_link(ErrorKind::ForeignTag, container, link);
-            return false;
+            return self.note_link(ErrorKind::ForeignTag, container, link);
         };
         if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
-            return false;
+            return;
         }
-        if profile.private_cache > 0 && self.private(robot).received.contains(&oid) {
-            return false;
+        // Only basic requests are satisfied with what the robot has.
+        let has = profile.private_cache > 0 && self.private(robot).received.contains(&oid);
+        if has && container.kind == RequestKind::Basic {
+            return;
         }
         let now = self.now();
         let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
         order.hop = Some(hop);
+        self.count_launched(robot, container);
         self.follow(robot, order);
-        true
     }
 
-    fn follow_foreign(
-        self: &Rc<Self>,
-        robot: usize,
-        container: &Order,
-        link: &[u8],
-        profile: &Profile,
-    ) -> bool {
+    /// An embedded object of `container` is asked for. If no launch was left out for it in advance, the next one
+    /// is (reference: models.md, section 9.3).
+    fn count_launched(&self, robot: usize, container: &Order) {
+        let launched = container.launched.get() + 1;
+        container.launched.set(launched);
+        if launched > container.planned {
+            self.leave_out(robot, 1);
+        }
+    }
+
+    /// So many of the robot's next launches are left out.
+    fn leave_out(&self, robot: usize, launches: u32) {
+        let extra = &mut self.robots()[robot].extra;
+        // Robots of a closed loop never make up for them.
+        *extra = extra.saturating_add(launches);
+    }
+
+    fn follow_foreign(self: &Rc<Self>, robot: usize, container: &Order, link: &[u8], profile: &Profile) {
         let base = container.foreign.as_deref().unwrap_or_default();
         let mut url = Vec::new();
         let now = self.now();
         let wanted = self.connection_rng().event(profile.embed_recur);
         if !wanted || !uri::resolve(base.as_bytes(), link, &mut url) {
-            return false;
+            return;
         }
-        let Ok(url) = String::from_utf8(url) else { return false };
+        let Ok(url) = String::from_utf8(url) else { return };
         let oid = Oid { name: container.oid.name << 8, ..container.oid };
         let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
         order.foreign = Some(Rc::from(url));
-        self.robots()[robot].extra += 1;
+        self.count_launched(robot, container);
         self.follow(robot, order);
-        true
     }
 
     fn note_link(&self, kind: ErrorKind, container: &Order, link: &[u8]) {
@@ -680,7 +713,7 @@ impl<L: Link> Crew<L> {
         let mut order = match oid {
             Some(oid) if same => {
                 let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
-                Order { repeat: true, kind: polygraph_traffic::RequestKind::Basic, ..order }
+                Order { repeat: true, kind: RequestKind::Basic, ..order }
             }
             Some(_) => return self.note_link(ErrorKind::ForeignLink, from, location),
             None => {
@@ -689,11 +722,11 @@ impl<L: Link> Crew<L> {
                 };
                 let oid = Oid { kind: polygraph_traffic::Kind::FOREIGN, ..from.oid };
                 let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
-                Order { foreign: Some(Rc::from(url)), repeat: false, ..order }
+                Order { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..order }
             }
         };
         order.page = None;
-        self.robots()[robot].extra += 1;
+        self.leave_out(robot, 1);
         self.follow(robot, order);
     }
 
@@ -857,7 +890,7 @@ impl<L: Link> Crew<L> {
     }
 
     async fn resolve(&self, robot: usize, authority: &str) -> Result<SocketAddr, Fault> {
-        let profile = Arc::clone(self.profile(robot));
+        let profile = self.profile(robot);
         let Some(dns) = &profile.dns else {
             let detail = format!("{authority} has no address, and the robots have no dns_resolver");
             return Err(Fault::new(ErrorKind::UnknownHost, detail));

@@ -331,8 +331,11 @@ impl Content for Entity<'_> {
         if !partial && facts.status != 416 && rare.is_some_and(|rare| rare.range.is_some()) {
             return Err(ErrorKind::UnexpectedRange);
         }
-        if !matches!(facts.status, 200 | 206) {
+        if facts.status != 200 {
+            // A part of a page may begin and end within a tag.
             self.links = None;
+        }
+        if !matches!(facts.status, 200 | 206) {
             return Ok(());
         }
         // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has

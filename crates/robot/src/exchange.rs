@@ -10,7 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
 
-use crate::auth::Asker;
+use crate::auth::{Answers, Asker};
 use crate::crew::Crew;
 use crate::entity::{Entity, Verified};
 use crate::finding::{Contrast, Finding};
@@ -78,8 +78,8 @@ pub struct Done {
     pub verified: Verified,
     /// What is wrong with the markup.
     pub faults: Vec<MarkupError>,
-    /// Embedded objects that were asked for.
-    pub embedded: u32,
+    /// Whose challenges the request answered.
+    pub answers: Answers,
     /// When 100 (continue) came.
     pub continued: Option<Nanos>,
     /// The request was sent more than once.
@@ -148,7 +148,7 @@ pub(crate) struct Talk {
     problem: Option<Finding>,
     verified: Verified,
     faults: Vec<MarkupError>,
-    embedded: u32,
+    pub(crate) answers: Answers,
     continued: Option<Nanos>,
 }
 
@@ -163,7 +163,7 @@ impl Talk {
             problem: None,
             verified: Verified::default(),
             faults: Vec::new(),
-            embedded: 0,
+            answers: Answers::default(),
             continued: None,
         }
     }
@@ -178,7 +178,7 @@ impl Talk {
             problem: self.problem,
             verified: self.verified,
             faults: self.faults,
-            embedded: self.embedded,
+            answers: self.answers,
             continued: self.continued,
             retried: self.retried,
             denied: false,
@@ -377,7 +377,7 @@ pub(crate) async fn receive<L: Link>(
                 links.finish();
             }
             for link in std::mem::take(&mut links.found) {
-                talk.embedded += u32::from(crew.follow_link(robot, order, talk.hop, &link));
+                crew.follow_link(robot, order, talk.hop, &link);
             }
         }
         if progress != Progress::Partial {

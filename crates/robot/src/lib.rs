@@ -17,6 +17,7 @@ pub mod crew;
 pub mod entity;
 pub mod exchange;
 pub mod finding;
+pub mod gaps;
 pub mod gate;
 pub mod history;
 pub mod links;
@@ -30,6 +31,11 @@ pub mod reply;
 pub mod request;
 pub mod session;
 pub mod settings;
+
+#[cfg(test)]
+mod crew_tests;
+#[cfg(test)]
+mod testing;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};

@@ -1,5 +1,6 @@
 //! What a request asks for, and under which transaction id.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -59,6 +60,8 @@ pub struct Order {
     pub foreign: Option<Rc<str>>,
     /// Launches that were left out in advance for embedded objects.
     pub planned: u32,
+    /// Embedded objects of it that were asked for so far.
+    pub launched: Cell<u32>,
     /// Where the request goes, if that is known: embedded objects come from where their container came from.
     pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
@@ -181,8 +184,8 @@ impl Chooser {
         if robot.foreign > 0.0 && rng.event(robot.foreign) {
             return self.foreign_order(robot, profile, factors, due, rng);
         }
-        let server = match self.unvisited[profile].pop() {
-            Some(server) => server,
+        let server = match self.unvisited[profile].last() {
+            Some(&server) => server,
             None => robot.origins.draw(rng).copied().unwrap_or(0),
         };
         let direct = &field.direct[field.servers[server].direct];
@@ -199,6 +202,10 @@ impl Chooser {
             true => self.repeatable_server(field, robot, server, wanted, due, rng),
             false => server,
         };
+        // Where there was nothing to repeat yet the visit is put off.
+        if self.unvisited[profile].last() == Some(&server) {
+            self.unvisited[profile].pop();
+        }
         let (world, name, hot, repeat) =
             self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
         let kind_of_content = match field.marks_cachable {
@@ -232,6 +239,7 @@ impl Chooser {
             ranges: None,
             foreign: None,
             planned: 0,
+            launched: Cell::new(0),
             hop: None,
             page: None,
         };
@@ -358,6 +366,7 @@ impl Chooser {
             ranges: None,
             foreign: Some(Rc::from(url)),
             planned: 0,
+            launched: Cell::new(0),
             hop: None,
             page: None,
         }
@@ -366,8 +375,14 @@ impl Chooser {
     /// The request for an object found inside `container`, or where a reply to it led: it inherits what the
     /// robot wanted of it (reference: models.md, section 9.2).
     pub fn follow_up(&mut self, container: &Order, cause: Cause, oid: Oid, now: Nanos) -> Order {
+        // Parts of one object are no parts of another, and what was sent is not sent again.
+        let kind = match container.kind {
+            RequestKind::Range | RequestKind::Upload => RequestKind::Basic,
+            kind => kind,
+        };
         Order {
             oid,
+            kind,
             method: Method::Get,
             cause,
             xact: self.ids.fresh(),
@@ -376,6 +391,7 @@ impl Chooser {
             ranges: None,
             foreign: None,
             planned: 0,
+            launched: Cell::new(0),
             seed: container.seed ^ oid.hash(),
             ..container.clone()
         }

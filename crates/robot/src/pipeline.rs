@@ -24,17 +24,17 @@ impl Backlog {
         self.0.push_back(order);
     }
 
-    /// Takes the first, if there is any.
-    pub fn first(&mut self) -> Option<Order> {
-        self.0.pop_front()
+    /// Takes the first that goes to `hop`, if there is any.
+    pub fn first(&mut self, hop: SocketAddr) -> Option<Order> {
+        let at = self.0.iter().position(|order| order.hop == Some(hop))?;
+        self.0.remove(at)
     }
 
     /// Takes up to `room` more that go to `hop`.
     pub fn more(&mut self, hop: SocketAddr, room: usize) -> Vec<Order> {
         let mut taken = Vec::new();
         while taken.len() < room
-            && let Some(at) = self.0.iter().position(|order| order.hop == Some(hop))
-            && let Some(order) = self.0.remove(at)
+            && let Some(order) = self.first(hop)
         {
             taken.push(order);
         }
@@ -62,35 +62,43 @@ pub async fn exchange_together<L: Link>(
             return vec![(first, Some(Err(fault)))];
         }
     };
+    let reused = leased.uses > 0;
     let room = (leased.use_limit - leased.uses).min(crew.pipeline_depth(robot)) as usize;
     let mut orders = vec![first];
     orders.extend(crew.backlog(robot).more(hop, room.saturating_sub(1)));
     let depth = orders.len() as u64;
     crew.count_begun(depth);
-    if leased.uses > 0 {
+    if reused {
         crew.count_reuse();
     }
     crew.recorder().with(|block| block.pipeline_depth.record(depth));
     leased.conn.set_deadline(deadline);
 
-    let mut talks = Vec::new();
+    let (mut talks, mut lines) = (Vec::new(), Vec::new());
     let mut failed = None;
     for order in &orders {
         leased.uses += 1;
         let last = leased.uses >= leased.use_limit;
         let mut talk = Talk::new(crew.now(), hop, false);
         if failed.is_none() {
-            let sent =
-                send_head(crew, robot, &mut leased.conn, order, last, false, None, &[], &mut talk).await;
-            failed = sent.err();
+            lines.clear();
+            talk.answers = crew.write_private_lines(robot, order, &mut lines);
+            let conn = &mut leased.conn;
+            failed = send_head(crew, robot, conn, order, last, false, None, &lines, &mut talk).await.err();
         }
         talks.push(talk);
     }
     let (mut outcomes, mut carry, mut keep) = (Vec::new(), Vec::new(), failed.is_none());
     let count = orders.len();
+    // The peer closed an idle connection just as we used it: nobody's fault.
+    let is_race = |index: usize, silent: bool, fault: &Fault| {
+        reused && index == 0 && silent && fault.kind != ErrorKind::Timeout
+    };
+    let mut raced = false;
     for (index, (order, mut talk)) in orders.into_iter().zip(talks).enumerate() {
         if let Some(fault) = failed.take() {
-            outcomes.push((order, Some(Err(fault))));
+            raced = is_race(index, true, &fault);
+            outcomes.push((order, (!raced).then_some(Err(fault))));
             keep = false;
             continue;
         }
@@ -102,10 +110,19 @@ pub async fn exchange_together<L: Link>(
         let url = || crew.url(&order);
         let mut entity = crew.entity(robot, &order, &url);
         let conn = &mut leased.conn;
+        conn.set_deadline(deadline);
         let received =
             receive(crew, robot, conn, &order, &mut reader, &mut entity, &mut talk, &mut carry).await;
         let is_last = index + 1 == count;
         let received = received.and_then(|_| if is_last { check_end(&carry, &reader) } else { Ok(()) });
+        if let Err(fault) = &received
+            && is_race(index, reader.is_silent(), fault)
+        {
+            drop(entity);
+            (raced, keep) = (true, false);
+            outcomes.push((order, None));
+            continue;
+        }
         let result = match received {
             Ok(()) => conclude(reader, entity, &mut leased, &mut talk).0,
             Err(fault) if is_intended(&fault, &order, crew) => {
@@ -125,7 +142,7 @@ pub async fn exchange_together<L: Link>(
         true => crew.give_back(robot, leased, true),
         false => crew.close(robot, leased, outcomes.iter().all(|(_, done)| matches!(done, Some(Ok(_))))),
     }
-    for (order, outcome) in &outcomes {
+    for (order, outcome) in outcomes.iter().skip(usize::from(raced)) {
         if outcome.is_none() {
             let now = crew.now();
             crew.recorder().error(ErrorKind::PipelineCancelled, now, || crew.url(order));

@@ -44,7 +44,8 @@ impl<L: Link> Crew<L> {
                 return Ok(leased);
             }
             if self.has_room(robot) {
-                return self.open_new(robot, hop);
+                // Whoever waits next must not go on waiting for a place that this one could not use.
+                return self.open_new(robot, hop).inspect_err(|_| self.call_waiting(robot));
             }
             let gate = self.gate(robot)?;
             let now = self.now();

@@ -1,5 +1,7 @@
 //! The head of a request (reference: models.md, section 11.1).
 
+use std::ops::Range;
+
 use polygraph_traffic::headers::draw_headers;
 use polygraph_traffic::ranges::RangeSpec as Spec;
 use polygraph_traffic::{AbortCoords, Draw, RequestKind, UniqId};
@@ -41,7 +43,7 @@ pub struct Context<'a> {
     pub lines: &'a [u8],
 }
 
-/// Appends the head of the request for `order`.
+/// Appends the head of the request for `order`. Configured fields come first, and win over others of their name.
 pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
     let Context { field, profile, .. } = *context;
     let foreign = order.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
@@ -62,58 +64,92 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
         None => field.catalog.write_path(&order.oid, out),
     }
     out.extend_from_slice(if context.http_minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+    let mut head = Head { configured: out.len()..out.len(), out };
     if !profile.headers.is_empty() {
         // Drawn for the transaction, so a retry carries the same fields.
         let mut rng = Draw::new(u64::from(order.xact.counter) << 32 | u64::from(order.xact.mix));
-        draw_headers(&profile.headers, &mut rng, &mut |name, value| line(out, name, value.as_bytes()));
+        draw_headers(&profile.headers, &mut rng, &mut |name, value| line(head.out, name, value.as_bytes()));
+        head.configured.end = head.out.len();
     }
-    out.extend_from_slice(b"Accept: */*\r\n");
+    head.text("Accept", b"*/*");
     if let Some(codings) = &profile.accept_encoding {
-        line(out, "Accept-Encoding", codings.as_bytes());
+        head.text("Accept-Encoding", codings.as_bytes());
     }
-    line(out, "Host", host);
+    head.text("Host", host);
     let mut flags = 0;
     match order.kind {
         RequestKind::Ims200 | RequestKind::Ims304 => {
             let off = if order.kind == RequestKind::Ims200 { -1 } else { 1 };
             if let Some(times) = field.catalog.times(&order.oid, context.unix_s) {
                 let since = date::format(u64::try_from(times.lmt + off).unwrap_or(0));
-                line(out, "If-Modified-Since", since.as_bytes());
+                head.text("If-Modified-Since", since.as_bytes());
                 flags = VALIDATES;
             }
         }
         RequestKind::Reload => {
-            out.extend_from_slice(b"Cache-Control: no-cache\r\nPragma: no-cache\r\n");
+            head.text("Cache-Control", b"no-cache");
+            head.text("Pragma", b"no-cache");
         }
         RequestKind::Range => {
             if let Some(ranges) = &order.ranges {
-                out.extend_from_slice(b"Range: ");
-                write_range(ranges.iter().map(|spec| spec_of(*spec)), out);
-                out.extend_from_slice(b"\r\n");
+                head.add("Range", |out| write_range(ranges.iter().map(|spec| spec_of(*spec)), out));
             }
         }
         RequestKind::Basic | RequestKind::Upload => {}
     }
-    out.extend_from_slice(X_XACT.as_bytes());
-    out.extend_from_slice(b": ");
-    Xact { group: context.group, id: order.xact, flags }.write(out);
-    out.extend_from_slice(b"\r\n");
+    head.add(X_XACT, |out| Xact { group: context.group, id: order.xact, flags }.write(out));
     if foreign.is_none() {
         for (name, told) in [(X_LOC_WORLD, context.told.0), (X_REM_WORLD, context.told.1)] {
             let Some(told) = told else { continue };
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(b": ");
-            world_mark(&told).write(out);
-            out.extend_from_slice(b"\r\n");
+            head.add(name, |out| world_mark(&told).write(out));
         }
-        line(out, X_TARGET, authority);
+        head.text(X_TARGET, authority);
     }
     if let Some((size, digest, abort)) = context.body {
-        body_lines(context, order, size, digest, abort, out);
+        body_lines(context, order, size, digest, abort, &mut head);
     }
-    out.extend_from_slice(connection(context.http_minor, context.via_proxy, context.last));
+    if let Some(value) = connection(context.http_minor, context.last) {
+        head.text("Connection", value);
+        if context.via_proxy {
+            head.text("Proxy-Connection", value);
+        }
+    }
     out.extend_from_slice(context.lines);
     out.extend_from_slice(b"\r\n");
+}
+
+/// A head that is being written.
+struct Head<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the configured lines are.
+    configured: Range<usize>,
+}
+
+impl Head<'_> {
+    /// Adds a field whose value `write` appends, unless it is configured.
+    fn add(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_free(name) {
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(b": ");
+            write(self.out);
+            self.out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Adds a field with a ready value, unless it is configured.
+    fn text(&mut self, name: &str, value: &[u8]) {
+        self.add(name, |out| out.extend_from_slice(value));
+    }
+
+    fn is_free(&self, name: &str) -> bool {
+        let is_name = |line: &[u8]| {
+            line.split_at_checked(name.len()).is_some_and(|(start, rest)| {
+                start.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
+            })
+        };
+        // Nearly always nothing is configured.
+        self.configured.is_empty() || !self.out[self.configured.clone()].split(|&b| b == b'\n').any(is_name)
+    }
 }
 
 fn body_lines(
@@ -122,37 +158,33 @@ fn body_lines(
     size: u64,
     digest: Option<&str>,
     abort: AbortCoords,
-    out: &mut Vec<u8>,
+    head: &mut Head<'_>,
 ) {
     if context.profile.abort_prob > 0.0 {
-        line(out, X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
+        head.text(X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
     }
     if let Some(digest) = digest {
-        line(out, "Content-MD5", digest.as_bytes());
+        head.text("Content-MD5", digest.as_bytes());
     }
-    out.extend_from_slice(b"Content-Length: ");
-    decimal::write(out, size);
-    out.extend_from_slice(b"\r\n");
+    head.add("Content-Length", |out| decimal::write(out, size));
     if let Some(content) = order.sends.and_then(|oid| context.field.catalog.content(oid.kind)) {
         if let Some(mime) = &content.mime_type {
-            line(out, "Content-Type", mime.as_bytes());
+            head.text("Content-Type", mime.as_bytes());
         }
         let mut rng = Draw::new(u64::from(order.xact.counter));
-        draw_headers(&content.headers, &mut rng, &mut |name, value| line(out, name, value.as_bytes()));
+        draw_headers(&content.headers, &mut rng, &mut |name, value| head.text(name, value.as_bytes()));
     }
     if context.expects {
-        out.extend_from_slice(b"Expect: 100-continue\r\n");
+        head.text("Expect", b"100-continue");
     }
 }
 
 /// HTTP/1.0 closes and HTTP/1.1 keeps connections unless told otherwise (RFC 9112, appendix C.2.2).
-fn connection(minor: u8, via_proxy: bool, last: bool) -> &'static [u8] {
-    match (minor, via_proxy, last) {
-        (0, true, false) => b"Connection: keep-alive\r\nProxy-Connection: keep-alive\r\n",
-        (0, false, false) => b"Connection: keep-alive\r\n",
-        (0, _, true) | (_, _, false) => b"",
-        (_, true, true) => b"Connection: close\r\nProxy-Connection: close\r\n",
-        (_, false, true) => b"Connection: close\r\n",
+fn connection(minor: u8, last: bool) -> Option<&'static [u8]> {
+    match (minor, last) {
+        (0, false) => Some(b"keep-alive"),
+        (0, true) | (_, false) => None,
+        (_, true) => Some(b"close"),
     }
 }
 

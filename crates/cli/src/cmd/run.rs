@@ -331,7 +331,12 @@ fn conclude(
 /// Transactions and hits as the robots count them, over all phases.
 fn client_counts(client: &Log) -> device::Seen {
     let scope = Scope::of_intervals(client.log.intervals());
-    device::Seen { requests: scope.block.xacts.entered, hits: scope.block.class(Class::Hit).rptm_us.count() }
+    let count = |class| scope.block.class(class).rptm_us.count();
+    device::Seen {
+        requests: scope.block.xacts.entered,
+        hits: count(Class::Hit),
+        basic: Class::ALL.into_iter().filter(|class| class.is_basic()).map(count).sum(),
+    }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.

@@ -176,3 +176,66 @@ fn cookies_come_back_and_sessions_end() {
         assert!(figures.get(name).is_some_and(|count| *count > 20.0), "{name}: {cookies:?}");
     }
 }
+
+#[test]
+fn objects_that_an_earlier_run_left_are_false_hits() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.start("proxy --listen 127.0.0.1:0");
+    let proxy = proxy.port("proxy at");
+    let common = format!(
+        "run --proxy 127.0.0.1:{proxy} --origin_port {} --unique_world no --loops 1 --rep_sz exp:1KB --xact_think none \
+         --cool_phase none --req_rate 100/sec",
+        free_port()
+    );
+    let run = |name: &str, words: &str| {
+        let done = sandbox.polygraph(&format!("{common} --runs {name} {words}"));
+        let result =
+            std::fs::read_dir(sandbox.path().join(name)).unwrap_or_else(|_| panic!("{done:?}")).next();
+        let log = result.unwrap().unwrap().path().join("client.log");
+        (sandbox.lx("", &log).0, sandbox.polygraph(&format!("lr {}", log.display())).out)
+    };
+    let (first, _) = run("first", "--dhr 0p --goal 3s");
+    assert_eq!(first["hit.rptm.count"], 0.0);
+    // The same objects once more, but under other transaction ids, because repeats come between them.
+    for (name, words, told) in [("told", "--ign_false_hits no", true), ("ignored", "", false)] {
+        let (figures, messages) = run(name, &format!("--dhr 40p --goal 2s {words}"));
+        let more = figures["hit.rptm.count"] - figures["offered.hit.rptm.count"].max(0.0);
+        assert!(figures["false_hit.count"] > 20.0, "{name}: {more} more hits than offered");
+        assert_eq!(figures["errors.count"], 0.0, "{name}: {messages}");
+        assert_eq!(messages.contains("hit that was not offered"), told, "{name}: {messages}");
+    }
+}
+
+#[test]
+fn replies_of_others_can_be_accepted() {
+    let port = serve(|mut stream, _| {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+        let _ = stream.write_all(text.as_bytes());
+    });
+    for (words, told) in [("", true), ("--accept_foreign_msgs yes", false)] {
+        let sandbox = Sandbox::new();
+        let done = sandbox
+            .polygraph(&format!("client --origin 127.0.0.1:{port} --goal 20 --log log --verb_lvl 1 {words}"));
+        let messages = sandbox.polygraph("lr log").out;
+        assert_eq!(messages.contains("reply is not from our servers"), told, "{done:?}: {messages}");
+    }
+}
+
+#[test]
+fn servers_can_answer_any_url() {
+    let sandbox = Sandbox::new();
+    for (words, status) in [
+        ("", "404"),
+        ("--ign_urls yes", "200"),
+        ("--accept_foreign_msgs yes", "200"),
+        ("--ign_urls no", "404"),
+    ] {
+        let mut server = sandbox.start(&format!("server --listen 127.0.0.1:0 --rep_sz exp:1KB {words}"));
+        let port = server.port("listening at");
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(b"GET /any/thing HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        assert!(line.starts_with(&format!("HTTP/1.1 {status} ")), "{words}: {line}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Robots against a server made of a function, under a virtual clock.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use polygraph_link::{Link, SECOND};
+use polygraph_stats::{Block, ErrorKind, Recorder};
+use polygraph_traffic::content::{Embeds, Source};
+use polygraph_traffic::files::{File, Files};
+use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Seed, Selector};
+
+use crate::Crew;
+use crate::pace::Pace;
+use crate::settings::{Field, Load, Profile, Server, Settings, Verify};
+use crate::testing::{Answer, Ask, TestLink, object};
+
+/// Pages of 20 kB with four images each; nothing is asked for again.
+fn pages() -> Catalog {
+    let image = Content::plain("image", Distr::Const(500.0), 1.0);
+    let page = Content {
+        embeds: Some(Embeds { kinds: Selector::only(Kind::of_index(1)), count: Distr::Const(4.0) }),
+        mime_type: Some("text/html".into()),
+        ..Content::plain("page", Distr::Const(20_000.0), 1.0)
+    };
+    Catalog { seed: Seed(3), contents: vec![page, image] }
+}
+
+/// One robot that asks two servers for pages, ten times a second.
+fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
+    let server = |last: u8| Server {
+        authority: format!("10.0.0.{last}:80"),
+        addresses: vec![SocketAddr::from(([10, 0, 0, last], 80))],
+        direct: 0,
+    };
+    let field = Field {
+        servers: vec![server(1), server(2)],
+        direct: vec![Selector::only(Kind::FIRST)],
+        catalog,
+        marks_cachable: None,
+        settle: 0.0,
+        verify: Verify::Full,
+        share_worlds: true,
+        substitutes: Vec::new(),
+    };
+    let mut profile = Profile::plain("R", 1, Load::Open { rate: 10.0 }, Behavior::default());
+    profile.origins = Selector::even(vec![0, 1]);
+    profile.embed_recur = 1.0;
+    profile.requests_per_connection = Distr::Const(100.0);
+    change(&mut profile);
+    Settings {
+        first_robot: 0,
+        robots: 1,
+        profiles: vec![Arc::new(profile)],
+        field: Arc::new(field),
+        launch_window: 0.0,
+        open_limit: 1000,
+        seed: Seed(1),
+        group: IdSource::reproducible(9, 9).fresh(),
+        tolerance: crate::Tolerance::default(),
+        others_fill: false,
+    }
+}
+
+/// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
+fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
+    let recorder = Recorder::new();
+    let crew = Crew::new(link.clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
+    link.spawn(Rc::clone(&crew).run(0));
+    link.run(seconds * SECOND);
+    crew.set_pace(Pace::STOPPED);
+    link.run((seconds + 100) * SECOND);
+    let (block, _) = recorder.hand_over(Box::new(Block::new()), link.now());
+    assert_eq!(block.xacts.entered, block.xacts.left, "nothing waits for ever");
+    *block
+}
+
+fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
+    block.errors.iter().filter(|(_, count)| *count > 0).collect()
+}
+
+#[test]
+fn pipelined_requests_go_where_they_belong() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 4)
+    });
+    let block = run(&link, settings(catalog, |robot| robot.pipeline = Some(Distr::Const(3.0))), 100);
+    for ask in link.asked() {
+        assert_eq!(ask.field("Host"), Some(&*ask.hop.ip().to_string()));
+    }
+    assert_eq!(errors(&block), []);
+    assert!(block.pipeline_depth.max() == Some(3) && block.ok_count() > 800);
+}
+
+#[test]
+fn the_request_rate_is_that_of_all_requests_also_of_containers_in_containers() {
+    // Pages of images and, one in four, of other pages: 4/(1-1) would not end, so those have no images.
+    let mut catalog = pages();
+    let inner = Content { name: "frame".into(), ..catalog.contents[0].clone() };
+    catalog.contents[0].embeds =
+        Some(Embeds { kinds: Selector::only(Kind::of_index(2)), count: Distr::Const(2.0) });
+    catalog.contents.push(inner);
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 100)
+    });
+    // Each page leads to 2 frames and 8 images. 10/s over 500 s; deviation sqrt(500 * 10 * 11), five of them.
+    let block = run(&link, settings(catalog, |_| {}), 500);
+    assert_eq!(errors(&block), []);
+    let all = block.ok_count() as f64;
+    assert!((all - 5000.0).abs() < 1200.0, "{all}");
+}
+
+#[test]
+fn who_waits_for_a_connection_is_not_forgotten() {
+    let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, ""), SECOND)
+    });
+    // One connection at a time, and after a while none can be opened.
+    let limited = settings(catalog, |robot| {
+        robot.open_limit = Some(1);
+        robot.requests_per_connection = Distr::Const(1.0);
+    });
+    link.refuse_from(5 * SECOND);
+    let block = run(&link, limited, 4);
+    assert!(matches!(errors(&block)[..], [(ErrorKind::NoPort, many)] if many > 5), "{:?}", errors(&block));
+    assert_eq!(block.waiting.entered, block.waiting.left);
+}
+
+#[test]
+fn all_requests_of_a_robot_carry_credentials_and_cookies() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| match ask.field("Proxy-Authorization") {
+            Some(_) => {
+                let fields = "Content-Type: text/html\r\nSet-Cookie: a=b\r\n";
+                Answer::Reply(object(&catalog, ask, fields), SECOND / 4)
+            }
+            None => {
+                let text =
+                    "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
+                Answer::Reply(text.into(), SECOND / 2)
+            }
+        }
+    });
+    let with_password = settings(catalog, |robot| {
+        robot.load = Load::Open { rate: 100.0 };
+        robot.pipeline = Some(Distr::Const(3.0));
+        robot.proxies = vec!["10.9.9.9:3128".parse().unwrap()];
+        robot.credentials = vec!["joe:secret".into()];
+    });
+    let block = run(&link, with_password, 20);
+    assert_eq!(errors(&block), []);
+    let asked = link.asked();
+    // Only those that were on their way before the first challenge came have no password.
+    let mut naked = asked.iter().filter(|ask| ask.field("Proxy-Authorization").is_none());
+    assert!(naked.clone().count() > 1 && naked.next_back().unwrap().at < 2 * SECOND);
+    let late = |ask: &&Ask| ask.at > 10 * SECOND;
+    assert!(asked.iter().filter(late).all(|ask| ask.field("Cookie") == Some("a=b")));
+}
+
+#[test]
+fn a_device_that_refuses_a_wrong_password_is_no_foreign_source() {
+    let catalog = pages();
+    let link = TestLink::new(|_| {
+        let text = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
+        Answer::Reply(text.into(), 0)
+    });
+    let spoiled = settings(catalog, |robot| {
+        robot.proxies = vec!["10.9.9.9:3128".parse().unwrap()];
+        robot.credentials = vec!["joe:secret".into()];
+        robot.auth_error = 1.0;
+    });
+    let block = run(&link, spoiled, 10);
+    assert!(errors(&block).is_empty() && block.ok_count() > 10, "{:?}", errors(&block));
+}
+
+#[test]
+fn a_connection_that_the_peer_closed_meanwhile_is_no_error_when_pipelining() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| match ask.before {
+            0..5 => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 100),
+            _ => Answer::Close,
+        }
+    });
+    let block = run(&link, settings(catalog, |robot| robot.pipeline = Some(Distr::Const(1.5))), 60);
+    assert_eq!(errors(&block), []);
+    assert!(block.retried > 10);
+}
+
+#[test]
+fn files_of_a_document_root_are_found_in_caches() {
+    let file = |name: &str| File { name: name.into(), bytes: vec![b'x'; 100] };
+    let files = Source::Root(Arc::new(Files(vec![file("a"), file("b")])));
+    let root = Content { source: files, size: None, ..Content::plain("root", Distr::Const(1.0), 1.0) };
+    // A cache that has seen everything: all replies are of other transactions.
+    let link = TestLink::new(|ask: &Ask| {
+        let text = format!(
+            "HTTP/1.1 200 OK\r\nX-Xact: {}\r\nContent-Length: 100\r\n\r\n{}",
+            ask.field("X-Xact").unwrap(),
+            "x".repeat(100)
+        );
+        Answer::Reply(text.into(), 0)
+    });
+    let block = run(&link, settings(Catalog { seed: Seed(3), contents: vec![root] }, |_| {}), 10);
+    assert_eq!(errors(&block), []);
+    assert!(block.hit_ratio() == Some(1.0));
+}
+
+#[test]
+fn a_first_visit_is_paid_to_every_server_and_configured_fields_win() {
+    let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+    });
+    let mut all = settings(catalog, |robot| {
+        robot.behavior.recurrence = 0.9;
+        robot.behavior.methods = Selector::only(Method::Get);
+        robot.origins = Selector::weighted([(0, 1.0), (1, 1e-9)]);
+    });
+    let mut profile = (*all.profiles[0]).clone();
+    let rule = |name: &str, value: &str| polygraph_traffic::headers::HeaderRule {
+        prob: 1.0,
+        what: polygraph_traffic::headers::HeaderChoice::One { name: name.into(), value: value.into() },
+    };
+    profile.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+    profile.requests_per_connection = Distr::Const(1.0);
+    all.profiles = vec![Arc::new(profile)];
+    run(&link, all, 20);
+    let asked = link.asked();
+    assert!(asked.iter().any(|ask| ask.hop.ip().to_string() == "10.0.0.2"));
+    for ask in asked {
+        let fields =
+            |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
+        assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
+        assert_eq!(ask.field("Accept"), Some("text/html"));
+    }
+}
