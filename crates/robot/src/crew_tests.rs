@@ -8,7 +8,8 @@ use polygraph_link::{Link, SECOND};
 use polygraph_stats::{Block, ErrorKind, Recorder};
 use polygraph_traffic::content::{Embeds, Source};
 use polygraph_traffic::files::{File, Files};
-use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Seed, Selector};
+use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
+use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Seed, Selector};
 
 use crate::Crew;
 use crate::pace::Pace;
@@ -80,9 +81,13 @@ fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
 #[test]
 fn pipelined_requests_go_where_they_belong() {
     let catalog = pages();
+    // Replies come at full seconds, so pages of both servers arrive together.
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 4)
+        move |ask| {
+            let page = object(&catalog, ask, "Content-Type: text/html\r\n");
+            Answer::Reply(page, SECOND - ask.at % SECOND)
+        }
     });
     let block = run(&link, settings(catalog, |robot| robot.pipeline = Some(Distr::Const(3.0))), 100);
     for ask in link.asked() {
@@ -212,29 +217,51 @@ fn files_of_a_document_root_are_found_in_caches() {
     assert!(block.hit_ratio() == Some(1.0));
 }
 
-#[test]
-fn a_first_visit_is_paid_to_every_server_and_configured_fields_win() {
+/// Small objects, and a server that has them.
+fn small() -> (Catalog, TestLink) {
     let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
     let link = TestLink::new({
         let catalog = catalog.clone();
         move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
     });
-    let mut all = settings(catalog, |robot| {
-        robot.behavior.recurrence = 0.9;
-        robot.behavior.methods = Selector::only(Method::Get);
-        robot.origins = Selector::weighted([(0, 1.0), (1, 1e-9)]);
-    });
-    let mut profile = (*all.profiles[0]).clone();
-    let rule = |name: &str, value: &str| polygraph_traffic::headers::HeaderRule {
+    (catalog, link)
+}
+
+#[test]
+fn a_first_visit_is_paid_to_every_server() {
+    for seed in 1..9 {
+        let (catalog, link) = small();
+        let settings = settings(catalog, |robot| {
+            robot.behavior.recurrence = 0.9;
+            // Without the visit nobody would ever ask one of them.
+            let rare = 1e-9;
+            robot.origins =
+                Selector::weighted(if seed % 2 == 0 { [(0, 1.0), (1, rare)] } else { [(0, rare), (1, 1.0)] });
+        });
+        run(&link, Settings { seed: Seed(seed), ..settings }, 20);
+        for server in ["10.0.0.1", "10.0.0.2"] {
+            assert!(
+                link.asked().iter().any(|ask| ask.hop.ip().to_string() == server),
+                "{server}, seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn configured_fields_win() {
+    let (catalog, link) = small();
+    let rule = |name: &str, value: &str| HeaderRule {
         prob: 1.0,
-        what: polygraph_traffic::headers::HeaderChoice::One { name: name.into(), value: value.into() },
+        what: HeaderChoice::One { name: name.into(), value: value.into() },
     };
-    profile.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
-    profile.requests_per_connection = Distr::Const(1.0);
-    all.profiles = vec![Arc::new(profile)];
-    run(&link, all, 20);
+    let settings = settings(catalog, |robot| {
+        robot.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+        robot.requests_per_connection = Distr::Const(1.0);
+    });
+    run(&link, settings, 2);
     let asked = link.asked();
-    assert!(asked.iter().any(|ask| ask.hop.ip().to_string() == "10.0.0.2"));
+    assert!(asked.len() > 5);
     for ask in asked {
         let fields =
             |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
