@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
 use polygraph_stats::{Block, ErrorKind, Recorder};
-use polygraph_traffic::content::{Embeds, Source};
+use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Seed, Selector};
@@ -268,4 +268,68 @@ fn configured_fields_win() {
         assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
         assert_eq!(ask.field("Accept"), Some("text/html"));
     }
+}
+
+#[test]
+fn a_redirect_leads_out_of_the_test_to_where_it_says() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| match ask.head.contains("/t04/") {
+            // Images are elsewhere.
+            true => {
+                let text =
+                    "HTTP/1.1 302 Found\r\nLocation: http://10.7.7.7:81/x\r\nContent-Length: 0\r\n\r\n";
+                Answer::Reply(text.into(), 0)
+            }
+            false if ask.head.contains(" /x ") => {
+                Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), 0)
+            }
+            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+        }
+    });
+    let block = run(&link, settings(catalog, |_| {}), 10);
+    assert_eq!(errors(&block), []);
+    let elsewhere: Vec<Ask> = link.asked().into_iter().filter(|ask| ask.head.contains(" /x ")).collect();
+    assert!(elsewhere.len() > 5);
+    assert!(elsewhere.iter().all(|ask| ask.hop == SocketAddr::from(([10, 7, 7, 7], 81))));
+}
+
+#[test]
+fn repeated_foreign_objects_are_offered_hits_if_they_say_so() {
+    for (fields, offered) in [("", 0.8), ("Cache-Control: no-cache\r\n", 0.0)] {
+        let link = TestLink::new(move |_| {
+            Answer::Reply(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 1\r\n\r\nx").into(), 0)
+        });
+        let settings = settings(pages(), |robot| {
+            robot.foreign = 1.0;
+            robot.behavior.recurrence = 0.8;
+            robot.trace = Arc::new(vec!["http://10.7.7.7/".into()]);
+        });
+        let block = run(&link, settings, 200);
+        assert_eq!(errors(&block), []);
+        // 2000 draws: five standard errors are 0.045.
+        let ratio = block.offered_hit_ratio().unwrap();
+        assert!((ratio - offered).abs() < 0.05, "{ratio}");
+    }
+}
+
+#[test]
+fn ranges_of_compressed_content_are_taken_as_they_are() {
+    let mut catalog = pages();
+    catalog.contents[0].encodings = Encodings { identity: true, gzip: true };
+    let link = TestLink::new(|_| {
+        // The end is within a tag, and the whole is smaller than the object that is not compressed.
+        let head = "HTTP/1.1 206 Partial Content\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\
+            Content-Range: bytes 10-14/700\r\nContent-Length: 5\r\nX-Target: a:80\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n<embe";
+        Answer::Reply(head.into(), 0)
+    });
+    let extent = |at| polygraph_traffic::ranges::Extent::Absolute(at);
+    let rule = polygraph_traffic::ranges::RangeRule::From { first: extent(10), last: Some(extent(14)) };
+    let settings = settings(catalog, |robot| {
+        robot.accept_encoding = Some("gzip".into());
+        robot.behavior.kinds = Selector::only(polygraph_traffic::RequestKind::Range);
+        robot.behavior.ranges = Selector::only(rule);
+    });
+    assert_eq!(errors(&run(&link, settings, 10)), []);
 }
