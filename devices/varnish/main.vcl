@@ -24,6 +24,11 @@ sub vcl_init {
 
 sub vcl_recv {
     set req.backend_hint = pool.backend();
+{% if reload == "honour" %}
+    if (req.http.Cache-Control ~ "no-cache" || req.http.Pragma ~ "no-cache") {
+        set req.hash_always_miss = true;
+    }
+{% endif %}
 }
 
 sub vcl_backend_response {

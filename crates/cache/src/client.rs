@@ -57,7 +57,7 @@ pub async fn serve(worker: Rc<Worker>, stream: TcpStream) {
 pub async fn refuse(worker: Rc<Worker>, stream: TcpStream) {
     let mut client = Peer::new(stream);
     let text = "The proxy has as many connections as it may have.";
-    let reply = own_reply(503, text, 1, false, now_ms() / 1000, &worker.common.name);
+    let reply = own_reply(503, text, None, 1, false, now_ms() / 1000, &worker.common.name);
     if client.write_all(&mut [IoSlice::new(&reply)]).await.is_ok() {
         client.close_gently(&worker.heads).await;
     }
@@ -73,6 +73,8 @@ enum Decision {
     Bad { status: u16, text: &'static str },
     /// A reply of the proxy itself.
     Own { status: u16, text: &'static str, client: Side },
+    /// The client has to say first who it is; the value of `Proxy-Authenticate`.
+    Ask { challenge: Vec<u8>, client: Side },
     /// A stored reply.
     Hit { object: Arc<Object>, how: How, client: Side },
     /// The origin is asked.
@@ -190,6 +192,13 @@ fn decide_on(worker: &Worker, head: &RequestHead<'_, '_>) -> Decision {
         Ok(framing) => framing,
         Err(_) => return own(400, "The body of the request is badly framed."),
     };
+    if let Some(access) = &worker.common.config.access {
+        let secret = worker.common.secret;
+        if let Err(challenge) = access.check(head.headers, head.method, head.target, now_ms() / 1000, secret)
+        {
+            return Decision::Ask { challenge, client: Side { keep: keep && !has_body, ..client } };
+        }
+    }
     if head.method == "CONNECT" {
         // Whatever follows is for a tunnel that does not exist.
         let client = Side { keep: false, ..client };
@@ -217,7 +226,15 @@ fn decide_on(worker: &Worker, head: &RequestHead<'_, '_>) -> Decision {
     target.write_key(&mut key);
     let store = &worker.common.store;
     let hash = store.hash(&key);
-    let reads = matches!(head.method, "GET" | "HEAD") && !has_body && !facts.for_origin;
+    let safe = matches!(head.method, "GET" | "HEAD") && !has_body;
+    if let Some(faults) = worker.faults.as_ref().filter(|_| safe)
+        && let Some(wrong) = faults.instead(store, head, &facts, (hash, &key), now)
+    {
+        worker.counters.hits.add(1);
+        let client = Side { keep: keep && !wrong.closes, ..client };
+        return Decision::Hit { object: wrong.object, how: wrong.how, client };
+    }
+    let reads = safe && !facts.for_origin;
     let stored =
         if reads { store.get(hash, &key, |object| object.selecting.matches(head.headers)) } else { None };
     let mut stale = None;
@@ -245,12 +262,18 @@ async fn carry_out(worker: &Worker, client: &mut Peer, decision: Decision) -> Th
         Decision::Partial | Decision::Over => Then::Close,
         Decision::Bad { status, text } => {
             worker.counters.bad_requests.add(1);
-            reply_self(worker, client, status, text, 1, false).await
+            reply_self(worker, client, status, text, None, 1, false).await
         }
         Decision::Own { status, text, client: side } => {
             worker.counters.rejected.add(1);
             client.consume(side.head_len);
-            reply_self(worker, client, status, text, side.minor, side.keep).await
+            reply_self(worker, client, status, text, None, side.minor, side.keep).await
+        }
+        Decision::Ask { challenge, client: side } => {
+            worker.counters.asked.add(1);
+            client.consume(side.head_len);
+            let text = "This proxy wants to know who you are.";
+            reply_self(worker, client, 407, text, Some(&challenge), side.minor, side.keep).await
         }
         Decision::Hit { object, how, client: side } => {
             client.consume(side.head_len);
@@ -298,11 +321,12 @@ pub async fn reply_self(
     client: &mut Peer,
     status: u16,
     text: &str,
+    challenge: Option<&[u8]>,
     minor: u8,
     keep: bool,
 ) -> Then {
     let keep = keep && !worker.stopping.get();
-    let reply = own_reply(status, text, minor, keep, now_ms() / 1000, &worker.common.name);
+    let reply = own_reply(status, text, challenge, minor, keep, now_ms() / 1000, &worker.common.name);
     match within(worker.common.config.io_timeout, client.write_all(&mut [IoSlice::new(&reply)])).await {
         Ok(()) => worker.counters.bytes_out.add(reply.len() as u64),
         Err(_) => return Then::Close,

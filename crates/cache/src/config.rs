@@ -1,9 +1,12 @@
 //! How a proxy is set up.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use polygraph_traffic::Distr;
+
+use crate::access::Access;
+use crate::faults::Fault;
 
 /// Settings of a [`Proxy`](crate::Proxy).
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub struct ProxyConfig {
     pub cache_bytes: u64,
     /// Threads, each with its own event loop and listening socket; at least 1.
     pub loops: usize,
+    /// Addresses of origins by name; all other names are for the system's resolver.
+    pub hosts: Vec<(String, IpAddr)>,
     /// Client connections open at a time, over all loops. One more is answered `503` and closed.
     pub max_connections: usize,
     /// Simulated capacity: transactions per second that pass a single queue in front of everything else.
@@ -22,7 +27,12 @@ pub struct ProxyConfig {
     /// Simulated latency in seconds, drawn per transaction and served in parallel, after the queue of
     /// `service_rate` if there is one. `None`: no delay. Both have the runtime's resolution of 1 ms.
     pub service_time: Option<Distr>,
-    /// Seed of the draws of `service_time`.
+    /// Who may use the proxy; `None`: everybody.
+    pub access: Option<Access>,
+    /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions; the last of several
+    /// shares of a fault counts.
+    pub faults: Vec<(Fault, f64)>,
+    /// Seed of the draws of `service_time` and of faults.
     pub seed: u64,
     /// How long a connection, on either side, may be idle between transactions.
     pub idle_timeout: Duration,
@@ -40,9 +50,12 @@ impl Default for ProxyConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             cache_bytes: 256 << 20,
             loops: 1,
+            hosts: Vec::new(),
             max_connections: 10_000,
             service_rate: None,
             service_time: None,
+            access: None,
+            faults: Vec::new(),
             seed: 1,
             idle_timeout: Duration::from_secs(60),
             head_timeout: Duration::from_secs(30),
@@ -61,6 +74,8 @@ impl ProxyConfig {
             Some("the proxy needs room for at least one connection")
         } else if self.service_rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
             Some("the service rate must be a positive number of transactions per second")
+        } else if self.faults.iter().any(|(_, share)| !(0.0..=1.0).contains(share)) {
+            Some("the share of a fault must be between 0 and 1")
         } else {
             None
         }

@@ -51,7 +51,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses` and `rejected`.
+    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `asked`.
     requests,
     /// Requests answered from the store without asking the origin, with the whole reply or `304`.
     hits,
@@ -63,6 +63,8 @@ counters! {
     misses,
     /// Requests that the proxy refused itself (other methods, schemes, loops, `only-if-cached`).
     rejected,
+    /// Requests answered `407`: the client has to say first who it is.
+    asked,
     /// Bytes that were not understood as a request, and request heads that took too long.
     bad_requests,
     /// Transactions that ended in a `502` or `504` because the origin failed before its reply began.
@@ -71,6 +73,8 @@ counters! {
     aborted,
     /// Objects put into the store, those included that replaced another.
     stored,
+    /// Faults committed on purpose.
+    faults,
     /// Bytes written to clients.
     bytes_out,
     /// Bytes read from origins.

@@ -118,7 +118,7 @@ pub async fn forward(worker: &Worker, client: &mut Peer, mut job: Box<Job>) -> T
             Err(Failure::Gateway(status, text)) => {
                 worker.counters.origin_errors.add(1);
                 let keep = job.client.keep && job.framing == Framing::Length(0);
-                return reply_self(worker, client, status, text, job.client.minor, keep).await;
+                return reply_self(worker, client, status, text, None, job.client.minor, keep).await;
             }
         }
     }
@@ -346,10 +346,14 @@ fn make_plan(
         let framing = reply_framing(reply, to_head)
             .map_err(|_| Failure::Gateway(502, "The body of the origin's reply is badly framed."))?;
         let now = now_ms();
-        let facts = ReplyFacts::read(reply.headers, now);
+        let mut facts = ReplyFacts::read(reply.headers, now);
         let bodiless = to_head || matches!(reply.status, 204 | 304);
         let mut block = Vec::with_capacity(reply.len + 128);
         write_reply(&mut block, reply, bodiless && reply.status != 204, now / 1000, &worker.common.name);
+        if let Some(faults) = &worker.faults {
+            faults.on_head(reply.status, &mut block);
+            faults.on_facts(&mut facts);
+        }
         let mut plan = Plan {
             status: reply.status,
             head_len: reply.len,

@@ -175,10 +175,19 @@ pub fn write_end(out: &mut impl std::io::Write, age: Option<u64>, client_minor: 
 }
 
 /// A reply of the proxy itself: a status with a sentence.
-pub fn own_reply(status: u16, text: &str, client_minor: u8, keep: bool, now: u64, name: &str) -> Vec<u8> {
+pub fn own_reply(
+    status: u16,
+    text: &str,
+    challenge: Option<&[u8]>,
+    client_minor: u8,
+    keep: bool,
+    now: u64,
+    name: &str,
+) -> Vec<u8> {
     let reason = match status {
         200 => "OK",
         400 => "Bad Request",
+        407 => "Proxy Authentication Required",
         408 => "Request Timeout",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
@@ -197,6 +206,11 @@ pub fn own_reply(status: u16, text: &str, client_minor: u8, keep: bool, now: u64
         "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nVia: 1.1 {name}\r\nCache-Control: no-store\r\n\
          Content-Type: text/plain\r\nContent-Length: {length}\r\n"
     );
+    if let Some(challenge) = challenge {
+        out.extend_from_slice(b"Proxy-Authenticate: ");
+        out.extend_from_slice(challenge);
+        out.extend_from_slice(b"\r\n");
+    }
     write_end(&mut out, None, client_minor, keep);
     out.extend_from_slice(text.as_bytes());
     out.push(b'\n');

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
+use crate::config::ProxyConfig;
 use crate::counters::Counters;
 use crate::peer::{Peer, within};
 
@@ -24,6 +25,8 @@ pub struct Origins {
     idle_count: Cell<usize>,
     max_idle: usize,
     names: RefCell<HashMap<(Box<str>, u16), Name>>,
+    /// Addresses that need no resolver, by name in lower case.
+    hosts: HashMap<String, Vec<IpAddr>>,
     connect_timeout: Duration,
     counters: Arc<Counters>,
 }
@@ -59,13 +62,18 @@ impl Drop for Connection {
 
 impl Origins {
     /// Keeps up to `max_idle` idle connections.
-    pub fn new(max_idle: usize, connect_timeout: Duration, counters: Arc<Counters>) -> Origins {
+    pub fn new(max_idle: usize, config: &ProxyConfig, counters: Arc<Counters>) -> Origins {
+        let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
+        for (name, ip) in &config.hosts {
+            hosts.entry(name.to_ascii_lowercase()).or_default().push(*ip);
+        }
         Origins {
             idle: RefCell::default(),
             idle_count: Cell::new(0),
             max_idle,
             names: RefCell::default(),
-            connect_timeout,
+            hosts,
+            connect_timeout: config.connect_timeout,
             counters,
         }
     }
@@ -103,7 +111,11 @@ impl Origins {
     }
 
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
-        let name: (Box<str>, u16) = (host.to_ascii_lowercase().into(), port);
+        let host = host.to_ascii_lowercase();
+        if let Some(known) = self.hosts.get(&host) {
+            return Ok(known.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
+        }
+        let name: (Box<str>, u16) = (host.into(), port);
         let now = Instant::now();
         if let Some(known) = self.names.borrow().get(&name).filter(|known| known.until > now) {
             return Ok(Arc::clone(&known.addresses));

@@ -74,7 +74,8 @@ impl Proxy {
         let common = Arc::new(Common {
             store: Arc::new(Store::new(config.cache_bytes)),
             queue: config.service_rate.map(|rate| Queue::new(rate, now)),
-            name: format!("polygraph-{:08x}", unique_number()),
+            secret: unique_number(),
+            name: format!("polygraph-{:08x}", unique_number() as u32),
             config,
         });
         let open = Arc::new(AtomicU64::new(0));
@@ -212,9 +213,9 @@ fn local_address(socket: &Socket) -> io::Result<SocketAddr> {
     socket.local_addr()?.as_socket().ok_or_else(|| io::Error::other("a socket without an internet address"))
 }
 
-fn unique_number() -> u32 {
+fn unique_number() -> u64 {
     use std::hash::BuildHasher;
-    std::hash::RandomState::new().hash_one(std::process::id()) as u32
+    std::hash::RandomState::new().hash_one(std::process::id())
 }
 
 fn set_up(socket: Socket) -> io::Result<(LocalRuntime, TcpListener)> {

@@ -17,6 +17,8 @@ const OBJECT_SHARE: u64 = 8;
 const FILLING_SHARE: u64 = 4;
 /// More variants of one URL than this push out the oldest of them.
 const MAX_VARIANTS: usize = 16;
+/// A search for any other object ends after so many places.
+const MAX_STEPS: usize = 64;
 /// Memory of an index entry, at the load that a hash map has after growing.
 const INDEX_BYTES: u64 = 32;
 
@@ -62,6 +64,15 @@ impl Store {
     /// The object with this key that `selects` accepts; it becomes the most recently used.
     pub fn get(&self, hash: u64, key: &[u8], selects: impl Fn(&Object) -> bool) -> Option<Arc<Object>> {
         self.lock().get(hash, key, selects)
+    }
+
+    /// An object with another key, chosen by the number `place`; `None` if there is none or it is not found soon.
+    pub fn another(&self, key: &[u8], place: u64) -> Option<Arc<Object>> {
+        let lru = self.lock();
+        let start = (place % lru.nodes.len().max(1) as u64) as usize;
+        let (before, behind) = lru.nodes.split_at(start);
+        let near = behind.iter().chain(before).take(MAX_STEPS).filter_map(|node| node.object.as_ref());
+        near.into_iter().find(|object| *object.key != *key).map(Arc::clone)
     }
 
     /// Stores an object, in place of those of the same key that `replaces` accepts, and makes room for it.

@@ -8,6 +8,7 @@ use polygraph_traffic::{Seed, Stream};
 
 use crate::config::ProxyConfig;
 use crate::counters::Counters;
+use crate::faults::Faults;
 use crate::origins::Origins;
 use crate::peer::Buffers;
 use crate::service::Queue;
@@ -29,6 +30,8 @@ pub struct Common {
     pub queue: Option<Queue>,
     /// The name in `Via`, different for each proxy so that loops are seen.
     pub name: String,
+    /// Makes challenges that no other proxy makes.
+    pub secret: u64,
 }
 
 /// See the module's text.
@@ -50,6 +53,8 @@ pub struct Worker {
     pub stopping: Cell<bool>,
     /// Transactions under way.
     pub active: Cell<usize>,
+    /// What is done wrongly on purpose.
+    pub faults: Option<Faults>,
     delays: RefCell<Stream>,
 }
 
@@ -61,10 +66,11 @@ impl Worker {
         Worker {
             heads: Buffers::new(HEAD_BUFFER),
             bodies: Buffers::new(BODY_BUFFER),
-            origins: Origins::new(max_idle, config.connect_timeout, Arc::clone(&counters)),
+            origins: Origins::new(max_idle, config, Arc::clone(&counters)),
             key: RefCell::default(),
             stopping: Cell::new(false),
             active: Cell::new(0),
+            faults: Faults::new(&config.faults, config.seed, index, &counters),
             delays: RefCell::new(Seed(config.seed).stream("proxy service time", index as u64)),
             counters,
             common,
@@ -79,6 +85,7 @@ impl Worker {
             store: Arc::new(Store::new(100_000)),
             queue: None,
             name: "me".to_owned(),
+            secret: 1,
         };
         Worker::new(Arc::new(common), Arc::default(), 0)
     }

@@ -129,7 +129,7 @@ impl UnderTest {
         if role != Role::Forward {
             self.params.origins = origins.iter().copied().map(reachable).collect();
         }
-        if self.params.hosts.is_empty() {
+        if self.device.takes_hosts() && self.params.hosts.is_empty() {
             // What the device would ask a name server.
             self.params.hosts = hosts_of(test);
         }
@@ -247,8 +247,10 @@ pub struct Report {
 pub struct Seen {
     /// Transactions that were started.
     pub requests: u64,
-    /// Hits.
+    /// Hits; only basic transactions can be hits.
     pub hits: u64,
+    /// Transactions that were finished and are basic: of method GET, without conditions, `no-cache` and the like.
+    pub basic: u64,
 }
 
 impl Report {
@@ -266,23 +268,35 @@ impl Report {
                 "other": self.counts.other,
                 "bytes": self.counts.bytes,
                 "unreadable_lines": self.counts.unreadable,
+                "plain": self.counts.plain.map(|plain| json!({
+                    "requests": plain.requests,
+                    "hits": plain.hits,
+                })),
             },
         })
     }
 
     /// A line of the summary: what the device used, and its counts beside those of the robots.
     pub fn line(&self, seen: &Seen) -> String {
-        let Counts { requests, hits, unreadable, .. } = self.counts;
+        let Counts { requests, hits, unreadable, plain, .. } = self.counts;
         let mut line = format!(
-            "{:<14} {}: {:.2} s of processor time, {} MB; its log has {hits} hits in {requests} requests, the \
-             robots saw {} in {}",
+            "{:<14} {}: {:.2} s of processor time, {} MB; its log has ",
             "device",
             self.name,
             self.usage.cpu_seconds,
             self.usage.resident_bytes >> 20,
-            seen.hits,
-            seen.requests,
         );
+        let Seen { requests: seen, hits: seen_hits, basic } = *seen;
+        let _ = match plain {
+            // Conditional requests and others may be hits too, but not in the robots' count.
+            Some(plain) => write!(
+                line,
+                "{requests} requests, {} of them plain with {} hits; the robots saw {seen}, {basic} of them basic \
+                 with {seen_hits} hits",
+                plain.requests, plain.hits,
+            ),
+            None => write!(line, "{hits} hits in {requests} requests, the robots saw {seen_hits} in {seen}"),
+        };
         if unreadable > 0 {
             let _ = write!(line, "; {unreadable} lines of it cannot be read");
         }

@@ -14,7 +14,7 @@ use polygraph_stats::{Header, Side};
 use polygraph_traffic::{IdSource, Seed};
 
 use crate::options::{CommonOptions, ToleranceOptions};
-use crate::{Failure, console, facts};
+use crate::{Failure, console, facts, working_set};
 
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
@@ -38,6 +38,8 @@ pub fn client_job(
     limit: ClientLimits,
     layout: Layout,
     log: Option<PathBuf>,
+    working_set: &working_set::Files,
+    tolerance: polygraph_robot::Tolerance,
 ) -> Result<ClientJob, Failure> {
     let descriptors = limits::raise_descriptor_limit();
     let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
@@ -48,8 +50,14 @@ pub fn client_job(
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
-    let mut ids: Vec<IdSource> =
-        (0..layout.loops).map(|index| unique_ids(common, "ids", index as u32)).collect();
+    let earlier = working_set.earlier.as_ref();
+    let stored = |index: usize| earlier.and_then(|set| set.shares.get(index)).map(|share| share.ids.clone());
+    let ids_of = |index: usize| match stored(index) {
+        // Ids that repeat would begin anew with those of the stored objects.
+        Some(ids) if !common.unique_world => ids,
+        _ => new_ids(common, "ids", index as u32),
+    };
+    let mut ids: Vec<IdSource> = (0..layout.loops).map(ids_of).collect();
     let group = ids[0].fresh();
     let settings = polygraph_robot::Settings {
         first_robot: 0,
@@ -60,11 +68,18 @@ pub fn client_job(
         open_limit,
         seed: Seed(common.local_rng_seed),
         group,
+        tolerance,
+        others_fill: !common.unique_world || earlier.is_some(),
     };
     let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, limit.ports));
+    if let Some(set) = earlier {
+        let fact = format!("goes on with {} objects filled before", set.fill().count);
+        header.settings.push(("working set".to_owned(), fact));
+    }
     header.offered_rate = test.full_rate();
     header.offered_dhr = offered_dhr(test);
-    Ok(ClientJob { settings, ports: limit.ports, layout, ids, header, log })
+    let (earlier, stores) = (earlier.cloned(), working_set.stores());
+    Ok(ClientJob { settings, ports: limit.ports, layout, ids, earlier, stores, header, log })
 }
 
 /// What servers put up with.
@@ -96,7 +111,7 @@ pub fn server_job(
         catalog: Arc::new(test.field.catalog.clone()),
         farms: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
         seed: Seed(common.local_rng_seed),
-        group: unique_ids(common, "server ids", 0).fresh(),
+        group: new_ids(common, "server ids", SERVER_IDS).fresh(),
         classic: test.classic,
         ignore_urls: tolerance.any_url,
         accept_foreign_msgs: tolerance.foreign_messages,
@@ -180,6 +195,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         ("timer quantum".to_owned(), format!("{} us", (common.timer_quantum * 1e6).round())),
         ("global seed".to_owned(), common.global_rng_seed.to_string()),
         ("local seed".to_owned(), common.local_rng_seed.to_string()),
+        ("ids".to_owned(), if common.unique_world { "of this run alone" } else { "repeatable" }.to_owned()),
         ("idle time-out".to_owned(), seconds_or_none(common.idle_tout.0)),
     ]);
     Header {
@@ -213,7 +229,13 @@ fn own_address(bound: SocketAddr) -> String {
     format!("{}:{}", host.unwrap_or_default(), bound.port())
 }
 
-fn unique_ids(common: &CommonOptions, purpose: &str, index: u32) -> IdSource {
+/// Servers take their ids from here, where no loop of robots does.
+const SERVER_IDS: u32 = 1 << 30;
+
+fn new_ids(common: &CommonOptions, purpose: &str, index: u32) -> IdSource {
+    if !common.unique_world {
+        return IdSource::reproducible(common.local_rng_seed, index);
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let first = Seed(common.local_rng_seed).derive(purpose, u64::from(index));
     IdSource::unique(now.as_secs(), now.subsec_micros(), index ^ (std::process::id() << 8), first)

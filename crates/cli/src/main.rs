@@ -7,12 +7,15 @@ mod content_files;
 mod device;
 mod facts;
 mod jobs;
+mod later;
+mod names;
 mod options;
 mod outside;
 mod pgl_cmds;
 mod processes;
 mod repair;
 mod source;
+mod working_set;
 
 use std::process::ExitCode;
 
@@ -89,7 +92,15 @@ fn main() -> ExitCode {
     }
     let matches = match Cli::command().try_get_matches_from(&words) {
         Ok(matches) => matches,
-        Err(error) => return console::usage(&error),
+        Err(error) => {
+            if error.kind() == clap::error::ErrorKind::UnknownArgument
+                && words.get(1).is_some_and(|command| ["client", "server", "run"].contains(&command.as_str()))
+                && let Some(text) = later::explain(&words)
+            {
+                return console::failure(&Failure::usage(text));
+            }
+            return console::usage(&error);
+        }
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,

@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 use polygraph_plan::Goal;
 use polygraph_plan::values::{self, Unit};
+use polygraph_robot::Tolerance;
 use polygraph_traffic::{Distr, Popularity};
 
 /// Values are read by the grammar of `plan::values`; these adapters name what clap needs.
@@ -213,6 +215,10 @@ pub struct CommonOptions {
     /// Seed of everything both sides must agree on; equal in all processes of a test
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub global_rng_seed: u64,
+    /// Objects and transactions get ids that no other run has; `no`: the same in every run with equal seeds, for
+    /// devices that know nothing of an earlier one. Processes of a test then need different --local_rng_seed
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no)]
+    pub unique_world: bool,
     /// Seed of a process's own choices
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
     pub local_rng_seed: u64,
@@ -247,6 +253,18 @@ pub struct ConfigOptions {
     pub share_worlds: Option<bool>,
 }
 
+/// Tests that go on with the objects of others.
+#[derive(Args, Clone, Debug, Default)]
+#[command(rename_all = "snake_case", next_help_heading = "Working set")]
+pub struct WorkingSetOptions {
+    /// At the end, write down all objects that may be asked for again, and the seeds
+    #[arg(long, value_name = "FILE")]
+    pub store_working_set: Option<PathBuf>,
+    /// Go on with the objects that an earlier test has stored, and with its seeds
+    #[arg(long, value_name = "FILE")]
+    pub load_working_set: Option<PathBuf>,
+}
+
 /// What servers put up with.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(rename_all = "snake_case", next_help_heading = "Odd requests")]
@@ -257,6 +275,26 @@ pub struct ToleranceOptions {
     /// The same, and messages without any marks of ours are no error
     #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
     pub accept_foreign_msgs: bool,
+}
+
+/// What robots put up with.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Odd replies")]
+pub struct RobotToleranceOptions {
+    /// Hits on objects that this test has not asked for are no error. Only with --unique_world no or
+    /// --load_working_set may there be any: otherwise nobody else can have asked for its objects
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no)]
+    pub ign_false_hits: bool,
+    /// Markup that cannot be read is no error
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    pub ign_bad_cont_tags: bool,
+}
+
+impl RobotToleranceOptions {
+    /// As robots are told; `foreign_replies`: messages without any marks of ours are no error.
+    pub fn tolerance(self, foreign_replies: bool) -> Tolerance {
+        Tolerance { foreign_replies, false_hits: self.ign_false_hits, bad_tags: self.ign_bad_cont_tags }
+    }
 }
 
 /// The classic content: one type.

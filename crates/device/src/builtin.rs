@@ -23,7 +23,7 @@ pub(crate) struct Builtin {
 
 impl Builtin {
     pub fn start(params: &Params) -> Result<Builtin> {
-        const KNOWN: [&str; 2] = ["mem", "workers"];
+        const KNOWN: [&str; 3] = ["mem", "workers", "hosts"];
         if let Some((name, _)) = params.given().iter().find(|(name, _)| !KNOWN.contains(name)) {
             let problem = format!("`{name}` has no effect on this device");
             return Err(Error::Setting { device: NAME.into(), problem });
@@ -32,6 +32,7 @@ impl Builtin {
             listen: params.listen,
             cache_bytes: params.memory.unwrap_or(Params::MEMORY),
             loops: params.workers.unwrap_or(1),
+            hosts: params.hosts.clone(),
             ..ProxyConfig::default()
         };
         let mut device = Builtin { config, proxy: None, before: Default::default() };
@@ -95,5 +96,6 @@ fn counts(seen: &Snapshot) -> Counts {
         other: seen.rejected,
         bytes: seen.bytes_out,
         unreadable: 0,
+        plain: None,
     }
 }

@@ -25,7 +25,7 @@ macro_rules! directory {
 }
 
 /// The set, in the order of `polygraph devices`.
-const SET: [Directory; 5] = [
+const SET: [Directory; 6] = [
     directory!("squid": "device.toml", "squid.conf"),
     directory!("trafficserver":
         "device.toml", "runroot.yaml", "etc/records.config", "etc/storage.config", "etc/logging.yaml",
@@ -33,6 +33,7 @@ const SET: [Directory; 5] = [
     directory!("varnish": "device.toml", "main.vcl"),
     directory!("nginx": "device.toml", "nginx.conf"),
     directory!("haproxy": "device.toml", "haproxy.cfg"),
+    directory!("haproxy-proxies": "device.toml", "haproxy.cfg"),
 ];
 
 /// A device that can be started.
@@ -100,6 +101,14 @@ impl Device {
         match &self.kind {
             Kind::Builtin => "the caching forward proxy of this program, in its own process",
             Kind::Program { spec, .. } => &spec.summary,
+        }
+    }
+
+    /// Whether it makes use of [`Params::hosts`].
+    pub fn takes_hosts(&self) -> bool {
+        match &self.kind {
+            Kind::Builtin => true,
+            Kind::Program { templates, .. } => templates.iter().any(|(_, text)| text.contains("hosts_file")),
         }
     }
 
@@ -204,7 +213,8 @@ fn assemble(name: &str, directory: Option<&Path>, find: impl Fn(&str) -> Option<
     if let Some(stray) = stray {
         return Err(wrong(DESCRIPTION, format!("`{stray}` is not a path inside the work directory")));
     }
-    if spec.log.result_column == 0 || spec.log.bytes_column == 0 {
+    let plain = spec.log.plain.as_ref().map_or(1, |plain| plain.column);
+    if spec.log.result_column == 0 || spec.log.bytes_column == 0 || plain == 0 {
         return Err(wrong(DESCRIPTION, "the first column of the log is 1".into()));
     }
     if [spec.log.delay_s, spec.settle_s].iter().any(|seconds| !(0.0..=60.0).contains(seconds)) {
@@ -273,6 +283,7 @@ mod tests {
             (format!("{good}templates=['../x']\n{log}"), "../x: cannot be read"),
             (format!("{good}directories=['/tmp']\n{log}"), "not a path inside"),
             (format!("{good}{log}").replace("column=1", "column=0"), "first column"),
+            (format!("{good}{log}plain={{column=0,text='GET'}}"), "first column"),
             (format!("{good}{log}delay_s=-1"), "delay_s"),
             (format!("{good}templates=['none']\n{log}"), "d/none: cannot be read"),
         ] {

@@ -36,7 +36,7 @@ mod usage;
 
 pub use device::Device;
 pub use error::{Error, Result};
-pub use log::{Counts, LogFormat};
+pub use log::{Counts, LogFormat, Plain, PlainRequests};
 pub use params::Params;
 pub use process::End;
 pub use running::Running;

@@ -29,6 +29,19 @@ pub struct LogFormat {
     /// Results of lines that stand for no request.
     #[serde(default)]
     pub skip: Vec<String>,
+    /// How to tell plain requests; without it nobody can.
+    pub plain: Option<PlainRequests>,
+}
+
+/// Which requests are plain: without conditions or `no-cache`, and of method GET. Only those count in a
+/// benchmark's hit ratios.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlainRequests {
+    /// The column that tells them, the first is 1.
+    pub column: usize,
+    /// Its text, as a pattern, for a plain request.
+    pub text: String,
 }
 
 /// What the lines of an access log add up to.
@@ -46,6 +59,17 @@ pub struct Counts {
     pub bytes: u64,
     /// Lines that have not the columns they should have; a line that is cut short is one.
     pub unreadable: u64,
+    /// Those of the requests that are plain, if the device tells them from others.
+    pub plain: Option<Plain>,
+}
+
+/// Plain requests, see [`PlainRequests`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain {
+    /// Requests.
+    pub requests: u64,
+    /// Those answered with a stored reply.
+    pub hits: u64,
 }
 
 impl Counts {
@@ -62,6 +86,12 @@ impl Counts {
             other: self.other + other.other,
             bytes: self.bytes.saturating_add(other.bytes),
             unreadable: self.unreadable + other.unreadable,
+            plain: match (self.plain, other.plain) {
+                (Some(a), Some(b)) => {
+                    Some(Plain { requests: a.requests + b.requests, hits: a.hits + b.hits })
+                }
+                (a, b) => a.or(b),
+            },
         }
     }
 }
@@ -72,7 +102,7 @@ impl LogFormat {
     /// # Errors
     /// If `log` cannot be read. Lines that make no sense are counted, not reported.
     pub fn count(&self, mut log: impl BufRead) -> io::Result<Counts> {
-        let mut counts = Counts::default();
+        let mut counts = Counts { plain: self.plain.as_ref().map(|_| Plain::default()), ..Counts::default() };
         let mut line = Vec::new();
         while log.read_until(b'\n', &mut line)? > 0 {
             self.add(&line, &mut counts);
@@ -82,42 +112,54 @@ impl LogFormat {
     }
 
     fn add(&self, line: &[u8], counts: &mut Counts) {
-        let Some((result, bytes)) = self.columns(line) else {
+        let Some(line) = self.read(line) else {
             counts.unreadable += 1;
             return;
         };
-        let is = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern.as_bytes(), result));
+        let is =
+            |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern.as_bytes(), line.result));
         if is(&self.skip) {
             return;
         }
         counts.requests += 1;
-        counts.bytes = counts.bytes.saturating_add(bytes);
-        *if is(&self.hit) {
+        counts.bytes = counts.bytes.saturating_add(line.bytes);
+        let hit = is(&self.hit);
+        *if hit {
             &mut counts.hits
         } else if is(&self.miss) {
             &mut counts.misses
         } else {
             &mut counts.other
         } += 1;
+        if let Some(plain) = counts.plain.as_mut().filter(|_| line.plain) {
+            plain.requests += 1;
+            plain.hits += u64::from(hit);
+        }
     }
 
-    /// The result and the size; a size of `-` is none.
-    fn columns<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], u64)> {
+    fn read<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
         let complete = line.strip_suffix(b"\n")?;
-        let mut columns = complete.split(|byte| *byte == b' ').filter(|column| !column.is_empty());
-        let wanted = [self.result_column, self.bytes_column];
-        let (mut result, mut bytes) = (None, None);
-        for number in 1..=wanted[0].max(wanted[1]) {
-            let column = columns.next()?;
-            result = if number == self.result_column { Some(column) } else { result };
-            bytes = if number == self.bytes_column { Some(column) } else { bytes };
-        }
-        let bytes = match bytes? {
+        let column = |number: usize| {
+            let mut columns = complete.split(|byte| *byte == b' ').filter(|column| !column.is_empty());
+            columns.nth(number.checked_sub(1)?)
+        };
+        let bytes = match column(self.bytes_column)? {
             b"-" => 0,
             digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
         };
-        Some((result?, bytes))
+        // A line that stands for no proper request may end before that column.
+        let told = self.plain.as_ref().and_then(|plain| Some((plain, column(plain.column)?)));
+        let plain = told.is_some_and(|(plain, column)| matches(plain.text.as_bytes(), column));
+        Some(Line { result: column(self.result_column)?, bytes, plain })
     }
+}
+
+/// What a line says.
+struct Line<'a> {
+    result: &'a [u8],
+    /// A size of `-` is none.
+    bytes: u64,
+    plain: bool,
 }
 
 /// Whether `text` is `pattern`, in which each `*` stands for any text.
@@ -189,12 +231,15 @@ mod tests {
                 hit: text[..1].into(),
                 miss: text[1..].into(),
                 skip: Vec::new(),
+                plain: Some(PlainRequests { column: 1, text: "*".to_owned() }),
             };
             for bytes in [log.as_bytes(), &noise] {
                 let counts = format.count(bytes).unwrap();
                 let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
                 proptest::prop_assert_eq!(counts.requests + counts.unreadable, lines);
                 proptest::prop_assert_eq!(counts.hits + counts.misses + counts.other, counts.requests);
+                let plain = Plain { requests: counts.requests, hits: counts.hits };
+                proptest::prop_assert_eq!(counts.plain, Some(plain));
             }
         }
     }
@@ -209,12 +254,35 @@ mod tests {
             hit: vec!["hit".into()],
             miss: vec!["miss".into()],
             skip: vec!["none".into()],
+            plain: None,
         };
         let log = "10 x hit\n-  y miss z\n7 x odd\n7 x none\n7 x\nseven x hit\n\n-1 x hit\n5 x hi";
         let counts = format.count(log.as_bytes()).unwrap();
-        let expected = Counts { requests: 3, hits: 1, misses: 1, other: 1, bytes: 17, unreadable: 5 };
+        let expected =
+            Counts { requests: 3, hits: 1, misses: 1, other: 1, bytes: 17, unreadable: 5, plain: None };
         assert_eq!(counts, expected);
         assert_eq!(counts.hit_ratio(), Some(1.0 / 3.0));
         assert_eq!(Counts::default().hit_ratio(), None);
+    }
+
+    #[test]
+    fn plain_requests_are_told_by_a_column() {
+        let format = LogFormat {
+            file: String::new(),
+            delay_s: 0.0,
+            result_column: 1,
+            bytes_column: 2,
+            hit: vec!["hit".into()],
+            miss: vec!["miss".into()],
+            skip: vec!["none".into()],
+            plain: Some(PlainRequests { column: 3, text: "GET/-/-".into() }),
+        };
+        let log = "hit 1 GET/-/-\nmiss 1 GET/-/-\nhit 1 GET/-/Sun, 06 Nov 1994 08:49:37 GMT\n\
+            hit 1 HEAD/-/-\nmiss 1 GET/no-cache/-\nnone 1 GET/-/-\nmiss 1\n";
+        let counts = format.count(log.as_bytes()).unwrap();
+        assert_eq!((counts.requests, counts.hits, counts.unreadable), (6, 3, 0));
+        assert_eq!(counts.plain, Some(Plain { requests: 2, hits: 1 }));
+        let twice = counts.plus(&counts);
+        assert_eq!(twice.plain, Some(Plain { requests: 4, hits: 2 }));
     }
 }

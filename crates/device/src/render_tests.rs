@@ -55,6 +55,7 @@ fn parameters_reach_their_places() {
     };
     let port = Params { nameservers: vec![address("127.0.0.1:5300")], ..plain.clone() };
     let behind = origins();
+    let groups = Params { options: option("endings", ".a,.b").options, ..origins() };
     let behind_disk = Params { disk: Some(1 << 30), workers: Some(2), ..origins() };
     for (device, params, parts) in [
         (
@@ -65,7 +66,7 @@ fn parameters_reach_their_places() {
                 "cache_mem 262144 KB",
                 "workers 1\n",
                 "$ -N -d1 -n name7 -f /work/squid.conf",
-                "access_log stdio:/work/access.log squid",
+                "access_log stdio:/work/access.log bench",
             ][..],
         ),
         (
@@ -136,6 +137,20 @@ fn parameters_reach_their_places() {
                 "$ -db -f /work/haproxy.cfg",
             ],
         ),
+        (
+            "haproxy",
+            &groups,
+            &[
+                "use_backend group1 if { path_end .a }\n    use_backend group2 if { path_end .b }\n    default",
+                "backend group1\n    balance roundrobin\n    server origin1 127.0.0.1:81\n\nbackend group2\n",
+                "server origin2 [::1]:82\n\nbackend origins\n",
+            ],
+        ),
+        (
+            "haproxy-proxies",
+            &option("proxies", "127.0.0.1:1,[::1]:2"),
+            &["balance uri whole\n    server proxy1 127.0.0.1:1\n    server proxy2 [::1]:2\n"],
+        ),
     ] {
         let text = all(&rendered(device, params).unwrap());
         for part in parts {
@@ -152,6 +167,9 @@ fn what_is_not_asked_for_is_not_there() {
         ("squid", Params::default(), "dns_nameservers"),
         ("trafficserver", Params::default(), "proxy.config.dns.nameservers"),
         ("nginx", Params { options: option("cache", "off").options, ..origins() }, "proxy_cache"),
+        ("nginx", Params { options: option("reload", "ignore").options, ..origins() }, "proxy_cache_bypass"),
+        ("varnish", Params { options: option("reload", "ignore").options, ..origins() }, "hash_always_miss"),
+        ("haproxy", origins(), "group"),
     ] {
         let text = all(&rendered(device, &params).unwrap());
         assert!(!text.contains(part), "{device}: `{part}` in\n{text}");
@@ -186,6 +204,8 @@ fn what_a_device_cannot_do_is_refused() {
         ("squid", option("store_type", "ufs"), "`store_type` is aufs or rock, not `ufs`"),
         ("squid", option("speed", "1"), "no setting `speed`; of its own it has store_type"),
         ("trafficserver", option("speed", "1"), "of its own it has none"),
+        ("haproxy", Params { options: option("endings", ".a,.b,.c").options, ..origins() }, "divided evenly"),
+        ("haproxy-proxies", Params::default(), "name the proxies behind it"),
     ] {
         let error = rendered(device, &params).unwrap_err();
         assert!(error.contains(part), "{device}: {error}");

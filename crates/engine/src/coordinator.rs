@@ -1,5 +1,6 @@
 //! The coordinator of a test: loops are started, their counts followed, phases ended, logs written.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_plan::{Along, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Header, Record, Side};
+use polygraph_traffic::store::Share;
 
 use crate::freeze::{Event, WorkingSet};
 use crate::gauge::Counts;
@@ -19,7 +21,7 @@ use crate::side::{SideState, Starter};
 use crate::signals::{Panicked, StopSignals, watch_panics};
 use crate::timeline::Timeline;
 use crate::timers;
-use crate::worker::{self, Frame, HandOver, await_ready};
+use crate::worker::{self, Delivery, Frame, await_ready};
 
 /// How often goals are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -44,9 +46,13 @@ pub struct Coordinator {
     timeline: Arc<Timeline>,
     start: StartRule,
     working_set: WorkingSet,
+    /// Objects that an earlier test has filled.
+    filled_before: u64,
     idle_timeout: Option<f64>,
     sides: Vec<SideState>,
-    inbox: Receiver<HandOver>,
+    inbox: Receiver<Delivery>,
+    /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
+    shares: Option<BTreeMap<usize, Share>>,
     /// Loops, and relays of processes with loops: whatever ends when its loops end.
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
@@ -69,6 +75,13 @@ impl Coordinator {
             interval: job.interval,
             quantum: job.quantum,
         };
+        // What was frozen when it was stored stays so.
+        let earlier = job.client.as_ref().and_then(|client| client.earlier.as_ref());
+        if earlier.is_some_and(polygraph_traffic::store::WorkingSet::is_frozen) {
+            timeline.freeze();
+        }
+        let filled_before = earlier.map_or(0, |set| set.fill().count);
+        let shares = job.client.as_ref().filter(|client| client.stores).map(|_| BTreeMap::new());
         let (filled, inbox) = channel();
         let (ready, all_ready) = channel();
         let mut starter = Starter::new(frame, filled, ready);
@@ -87,6 +100,8 @@ impl Coordinator {
             timeline,
             start: job.start,
             working_set: WorkingSet::new(None, 0),
+            filled_before,
+            shares,
             idle_timeout: job.idle_timeout,
             sides,
             inbox,
@@ -166,7 +181,10 @@ impl Coordinator {
         watch: &mut impl FnMut(&Header, &Record),
     ) -> Result<EndReason, EngineError> {
         let mut current = Current { phase: 0, begin: start, before: Counts::default() };
-        self.working_set = WorkingSet::new(self.working_set_limit(), start);
+        self.working_set = match self.timeline.is_frozen() {
+            true => WorkingSet::frozen(),
+            false => WorkingSet::new(self.working_set_limit(), start),
+        };
         let mut last_traffic = (self.activity(), start);
         self.begin_phase(&current, watch)?;
         loop {
@@ -269,14 +287,15 @@ impl Coordinator {
         watch: &mut impl FnMut(&Header, &Record),
     ) -> Result<(), EngineError> {
         let counts = self.counts();
-        for event in self.working_set.look(counts.fills, now) {
+        for event in self.working_set.look(self.filled_before + counts.fills, now) {
             let text = match event {
                 Event::Started => "working set: fill started".to_owned(),
                 Event::Frozen => {
                     self.timeline.freeze();
                     format!(
                         "working set frozen: {} objects, {} bytes filled",
-                        counts.fills, counts.fill_bytes
+                        self.filled_before + counts.fills,
+                        counts.fill_bytes
                     )
                 }
             };
@@ -357,7 +376,16 @@ impl Coordinator {
 
     /// Takes what loops have handed over.
     fn collect(&mut self, watch: &mut impl FnMut(&Header, &Record)) -> Result<(), EngineError> {
-        while let Ok(hand_over) = self.inbox.try_recv() {
+        while let Ok(delivery) = self.inbox.try_recv() {
+            let hand_over = match delivery {
+                Delivery::Interval(hand_over) => hand_over,
+                Delivery::Share { index, share } => {
+                    if let Some(shares) = &mut self.shares {
+                        shares.insert(index, *share);
+                    }
+                    continue;
+                }
+            };
             let Some(side) = self.sides.iter_mut().find(|side| side.side == hand_over.side) else { continue };
             let Some(mut ledger) = side.ledger.take() else { continue };
             let records = ledger.take(hand_over).map_err(|source| side.log_error(source))?;
@@ -401,7 +429,10 @@ impl Coordinator {
             let records = closed.map_err(|source| self.sides[at].log_error(source))?;
             records.iter().for_each(|record| watch(ledger.header(), record));
         }
-        Ok(Outcome { reason, totals })
+        let loops =
+            self.sides.iter().find(|side| side.side == Side::Client).map_or(0, |side| side.gauges.len());
+        let shares = self.shares.take().filter(|shares| shares.len() == loops);
+        Ok(Outcome { reason, totals, shares: shares.map(|shares| shares.into_values().collect()) })
     }
 
     /// The counts by which goals are judged: the client's, where there is one.

@@ -27,6 +27,11 @@ impl WorkingSet {
         WorkingSet { limit, start, filling: false, frozen: false }
     }
 
+    /// A working set that an earlier run has frozen.
+    pub fn frozen() -> WorkingSet {
+        WorkingSet { limit: None, start: 0, filling: true, frozen: true }
+    }
+
     /// What has happened when `fills` objects were filled until `now`; every event is told once. Without a limit
     /// nothing ever happens.
     pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<Event> {

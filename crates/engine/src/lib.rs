@@ -27,9 +27,9 @@
 //! * [`limits`]: file descriptors and other limits of the host.
 
 pub mod coordinator;
+pub mod datagram;
 pub mod freeze;
 pub mod gauge;
-pub mod datagram;
 pub mod layout;
 pub mod ledger;
 pub mod limits;

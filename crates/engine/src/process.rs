@@ -14,7 +14,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use crate::gauge::{Counts, Gauge};
 use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
 use crate::timeline::Timeline;
-use crate::worker::{self, Desk, Frame, HandOver, await_ready};
+use crate::worker::{self, Delivery, Desk, Frame, HandOver, await_ready};
 use crate::{limits, signals};
 
 /// How often counts are told.
@@ -79,11 +79,13 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
             return Err(io::Error::other("a panic, see the message on standard error"));
         }
         match received {
-            Ok(hand_over) => {
-                let report = Report::HandOver(Box::new(hand_over));
+            Ok(delivery) => {
+                let report = Report::Delivery(Box::new(delivery));
                 write_frame(to, &report)?;
-                if let Report::HandOver(hand_over) = report {
-                    give_back(*hand_over, &back);
+                if let Report::Delivery(delivery) = report
+                    && let Delivery::Interval(hand_over) = *delivery
+                {
+                    give_back(hand_over, &back);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

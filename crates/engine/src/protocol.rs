@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::gauge::Counts;
 use crate::roles::Role;
 use crate::timeline::Decisions;
-use crate::worker::HandOver;
+use crate::worker::Delivery;
 
 /// What a worker process is for: the first frame that it reads. All others are [`Decisions`].
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -36,8 +36,8 @@ pub enum Report {
     Ready,
     /// What each of its loops has counted so far.
     Counts(Vec<Counts>),
-    /// A loop has ended an interval.
-    HandOver(Box<HandOver>),
+    /// A loop has ended an interval, or the run.
+    Delivery(Box<Delivery>),
     /// The run is over, everything was told; what is left is to close connections. Nothing follows.
     Done,
     /// A loop could not start or go on; nothing follows.

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::gauge::Gauge;
 use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
 use crate::timeline::Timeline;
-use crate::worker::{HandOver, Ready};
+use crate::worker::{Delivery, Ready};
 
 /// The first word after the program's name that makes it a worker process: the program must then call
 /// [`crate::process::work`] and nothing else.
@@ -34,7 +34,7 @@ pub struct Ends {
     /// Counts of each loop.
     pub gauges: Vec<Arc<Gauge>>,
     /// Full blocks of all loops go out here.
-    pub filled: Sender<HandOver>,
+    pub filled: Sender<Delivery>,
     /// Told once, when all loops are there.
     pub ready: Sender<Ready>,
 }
@@ -105,7 +105,7 @@ fn relay(
             }
             // The coordinator outlives its relays; if it is gone there is nobody left to tell.
             Some(Report::Ready) => drop(ends.ready.send(Ok(()))),
-            Some(Report::HandOver(hand_over)) => drop(ends.filled.send(*hand_over)),
+            Some(Report::Delivery(delivery)) => drop(ends.filled.send(*delivery)),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::{House, Server};
 use polygraph_stats::Side;
 use polygraph_traffic::IdSource;
+use polygraph_traffic::store::Legacy;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{ClientJob, ServerJob};
@@ -22,6 +23,10 @@ pub enum Role {
         ports: Option<(u16, u16)>,
         /// Source of world and transaction ids.
         ids: IdSource,
+        /// What they go on with, if there was an earlier test.
+        legacy: Option<Box<Legacy>>,
+        /// Whether the loop delivers its share of the working set at the end.
+        stores: bool,
     },
     /// Origin servers.
     Origin {
@@ -48,6 +53,7 @@ impl Role {
 pub fn client_roles(job: &ClientJob) -> Vec<Role> {
     let loops = job.layout.loops.clamp(1, job.settings.robots);
     let edge = |index: usize| job.settings.robots * index / loops;
+    let mut legacies = job.earlier.as_ref().map(|set| set.deal(loops)).unwrap_or_default().into_iter();
     (0..loops)
         .map(|index| {
             let mut settings = job.settings.clone();
@@ -58,6 +64,8 @@ pub fn client_roles(job: &ClientJob) -> Vec<Role> {
                 settings: Box::new(settings),
                 ports: job.ports.map(|range| share(range, index, loops)),
                 ids: job.ids[index].clone(),
+                legacy: legacies.next().map(Box::new),
+                stores: job.stores,
             }
         })
         .collect()

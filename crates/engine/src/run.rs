@@ -9,6 +9,7 @@ use polygraph_origin::{House, Server};
 use polygraph_plan::Schedule;
 use polygraph_stats::{EndReason, Header, Record, Totals};
 use polygraph_traffic::IdSource;
+use polygraph_traffic::store::{Share, WorkingSet};
 
 use crate::coordinator::Coordinator;
 use crate::layout::Layout;
@@ -25,6 +26,10 @@ pub struct ClientJob {
     pub layout: Layout,
     /// Source of ids, one for each loop.
     pub ids: Vec<IdSource>,
+    /// The working set of an earlier test, to go on with. Its seeds and content types are those of this test.
+    pub earlier: Option<WorkingSet>,
+    /// Whether the working set is wanted at the end, see [`Outcome::shares`].
+    pub stores: bool,
     /// What the log says about the run.
     pub header: Header,
     /// Where the log goes.
@@ -75,12 +80,14 @@ pub struct Job {
 }
 
 /// How a test ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// Why.
     pub reason: EndReason,
     /// Transactions of the client side, or of the server side where there is no client.
     pub totals: Totals,
+    /// The working set by loop, if it was wanted and all loops were there to the end to deliver their share.
+    pub shares: Option<Vec<Share>>,
 }
 
 /// Why a test could not be run.

@@ -16,7 +16,7 @@ use crate::protocol::Assignment;
 use crate::relay::{self, Ends};
 use crate::roles::Role;
 use crate::run::EngineError;
-use crate::worker::{self, Desk, Frame, HandOver, Ready};
+use crate::worker::{self, Delivery, Desk, Frame, Ready};
 
 /// One side of the running test.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ impl SideState {
 #[derive(Debug)]
 pub struct Starter {
     frame: Frame,
-    filled: Sender<HandOver>,
+    filled: Sender<Delivery>,
     ready: Sender<Ready>,
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
 }
 
 impl Starter {
     /// A starter of loops that hand over to `filled` and say at `ready` when they are there.
-    pub fn new(frame: Frame, filled: Sender<HandOver>, ready: Sender<Ready>) -> Starter {
+    pub fn new(frame: Frame, filled: Sender<Delivery>, ready: Sender<Ready>) -> Starter {
         Starter { frame, filled, ready, threads: Vec::new() }
     }
 

@@ -13,6 +13,7 @@ use polygraph_origin::{Origin, Site};
 use polygraph_plan::Schedule;
 use polygraph_robot::{Crew, Pace};
 use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side};
+use polygraph_traffic::store::Share;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,20 @@ pub struct HandOver {
     pub rss_bytes: u64,
 }
 
+/// What a loop delivers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Delivery {
+    /// The statistics of an interval.
+    Interval(HandOver),
+    /// Its share of the working set, once, at the end.
+    Share {
+        /// Number of the loop among those of the client side.
+        index: usize,
+        /// The share.
+        share: Box<Share>,
+    },
+}
+
 /// Where a loop meets the coordinator.
 #[derive(Debug)]
 pub struct Desk {
@@ -64,7 +79,7 @@ pub struct Desk {
     /// Counts that may be looked at at any time.
     pub gauge: Arc<Gauge>,
     /// Full blocks go out here.
-    pub filled: Sender<HandOver>,
+    pub filled: Sender<Delivery>,
     /// Used ones come back here to be filled again.
     pub used: Receiver<Box<Block>>,
     /// Told once, when the loop can start, or why it cannot.
@@ -133,6 +148,7 @@ pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
 /// The loop's main task: starts the parties, then keeps time until the last phase has ended.
 async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
     let side = role.side();
+    let stores = matches!(role, Role::Robots { stores: true, .. });
     let recorder = Recorder::new();
     let parties = start_parties(role, &frame, &recorder);
     let (net, party) = match parties {
@@ -150,7 +166,7 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
     net.spawn(sweep(net.clone(), crew));
     // If nobody waits any more, the run is over before it began, which the timeline will tell.
     let _ = desk.ready.send(Ok(()));
-    let keeper = Keeper { side, net, frame, desk, recorder, party, connections: 0 };
+    let keeper = Keeper { side, net, frame, desk, recorder, party, stores, connections: 0 };
     keeper.keep().await;
     Ok(())
 }
@@ -165,9 +181,12 @@ enum Party {
 
 fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Party)> {
     match role {
-        Role::Robots { settings, ports, ids } => {
+        Role::Robots { settings, ports, ids, legacy, .. } => {
             let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
             let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
+            if let Some(legacy) = legacy {
+                crew.go_on_with(*legacy);
+            }
             Ok((net, Party::Robots(crew)))
         }
         Role::Origin { house, sites, index } => {
@@ -221,6 +240,8 @@ struct Keeper {
     desk: Desk,
     recorder: Recorder,
     party: Party,
+    /// The share of the working set is wanted at the end.
+    stores: bool,
     /// Connections in the intervals before the current one.
     connections: u64,
 }
@@ -259,7 +280,14 @@ impl Keeper {
             phase_begin = end_of_phase;
         }
         match &self.party {
-            Party::Robots(crew) => crew.set_pace(Pace::STOPPED),
+            Party::Robots(crew) => {
+                crew.set_pace(Pace::STOPPED);
+                if self.stores {
+                    // Requests that are still running ask for nothing new.
+                    let share = Box::new(crew.working_set());
+                    let _ = self.desk.filled.send(Delivery::Share { index: self.desk.index, share });
+                }
+            }
             Party::Servers(_) => {
                 while !self.frame.timeline.servers_may_go() {
                     self.net.sleep_until(self.net.now() + GLANCE / 5).await;
@@ -306,7 +334,7 @@ impl Keeper {
         self.connections += block.conns.entered;
         self.publish();
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
-        let _ = self.desk.filled.send(HandOver {
+        let _ = self.desk.filled.send(Delivery::Interval(HandOver {
             side: self.side,
             index: self.desk.index,
             phase,
@@ -317,7 +345,7 @@ impl Keeper {
             cpu_ns,
             process: std::process::id(),
             rss_bytes: limits::resident_bytes(),
-        });
+        }));
     }
 }
 

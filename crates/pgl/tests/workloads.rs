@@ -83,6 +83,7 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
         "TheBench.client_side.hosts=['172.16.45.61-70'] TheBench.server_side.hosts=['172.16.45.191-199:80']";
     let vip = "TheBench.proxy_side.hosts=['172.16.45.254:80']";
     check("simple.pg", "");
+    check("correctness.pg", "");
     check("polymix-1.pg", "ReqRate=50/sec");
     check("datacomm-1.pg", "ReqRate=50/sec");
     check("polymix-2.pg", pairs);
@@ -109,6 +110,7 @@ fn the_list_above_is_complete() {
         .collect();
     files.sort();
     let tested = [
+        "correctness.pg",
         "datacomm-1.pg",
         "downtime-2.pg",
         "nolb-l4-4.pg",

@@ -3,8 +3,9 @@
 //! Robots know of every offered hit that was a miss what had happened to its object before
 //! ([`MissCause`]); here that becomes sentences. An object that had been a hit and then was not is the mark of a
 //! cache that is too small. One that never was a hit may never have been stored, or was evicted before its first
-//! repeat; it counts as a want of capacity only if something else shows that the cache does forget: evictions, or
-//! missed repeats that came much later than those that were hits.
+//! repeat; it counts as a want of capacity only if something else shows that the cache does forget: evictions,
+//! missed repeats that came much later than those that were hits, or hits on some objects of every content type,
+//! since rules of admission would let some types through and others not.
 
 use polygraph_stats::{MissCause, Tally};
 
@@ -18,6 +19,10 @@ const NEGLIGIBLE: f64 = 0.02;
 const WORTH_A_SENTENCE: f64 = 0.10;
 /// So large a share of evictions shows that the cache forgets.
 const FORGETS: f64 = 0.05;
+/// So large a share of the offered hits of a content type shows that its objects are stored, at least some.
+const STORES: f64 = 0.02;
+/// Content types with fewer offered hits tell nothing.
+const TELLING: u64 = 100;
 /// Or so much later came the missed repeats, in the median.
 const LATER: f64 = 2.0;
 /// Fewer values have no median worth a word.
@@ -104,7 +109,9 @@ fn sentences(scope: &Scope) -> Vec<String> {
 /// The part of objects that a device could have kept.
 fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
     let both = evicted + never;
-    let forgets = evicted >= FORGETS || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit);
+    let forgets = evicted >= FORGETS
+        || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit)
+        || evicted > 0.0 && stores_some_of_everything(scope);
     let text = if !forgets {
         format!(
             "The device does not keep what it may: {} of the missed hits were objects that it had delivered whole, \
@@ -113,19 +120,26 @@ fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
         )
     } else if never >= FORGETS {
         format!(
-            "The cache is too small: {} of the missed hits were objects that had been hits before ({}) or that were \
-             gone before their first repeat ({}).",
+            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before ({}) or \
+             that were gone before their first repeat ({}).",
             percent(both),
             percent(evicted),
             percent(never)
         )
     } else {
         format!(
-            "The cache is too small: {} of the missed hits were objects that had been hits before.",
+            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before.",
             percent(evicted)
         )
     };
     (both, text)
+}
+
+/// True if there are hits on objects of every content type that is asked for often enough.
+fn stores_some_of_everything(scope: &Scope) -> bool {
+    let stores = |hits: u64, offered: u64| hits as f64 >= STORES * offered as f64;
+    let mut telling = scope.block.kinds.iter().filter(|kind| kind.offered_hits.count >= TELLING).peekable();
+    telling.peek().is_some() && telling.all(|kind| stores(kind.hits.count, kind.offered_hits.count))
 }
 
 fn of_cause(cause: MissCause, share: &str) -> String {
@@ -252,11 +266,30 @@ mod tests {
     fn evictions_mean_a_small_cache() {
         let text = told(&scope(&[(MissCause::Evicted, 415), (MissCause::InFlight, 85)]));
         let wanted =
-            "The cache is too small: 83 % of the missed hits were objects that had been hits before.";
+            "The cache is too small: 83 % of the missed hits were capacity misses, objects that had been hits before.";
         assert!(text.contains(wanted), "{text}");
         assert!(
             text.starts_with("500 of 1,000 offered hits (50 %) were misses.") && text.contains("17 % of")
         );
+    }
+
+    #[test]
+    fn a_cache_that_keeps_some_of_every_type_is_too_small() {
+        // As measured with a tenth of the room for a uniformly popular working set: few objects live to be hits
+        // twice, so few are known to have been evicted.
+        let kinds = |hits: [u64; 2]| {
+            let mut scope = scope(&[(MissCause::NeverStored, 900), (MissCause::Evicted, 10)]);
+            scope.block.kinds = hits
+                .map(|hits| {
+                    let tally = |count| Tally { count, bytes: 10 * count };
+                    let offered_hits = tally(500);
+                    polygraph_stats::KindStats { offered_hits, hits: tally(hits), ..Default::default() }
+                })
+                .to_vec();
+            told(&scope)
+        };
+        assert!(kinds([60, 40]).contains("The cache is too small: 100 %"), "{}", kinds([60, 40]));
+        assert!(kinds([95, 0]).contains("does not keep what it may"), "{}", kinds([95, 0]));
     }
 
     #[test]

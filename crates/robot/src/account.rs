@@ -5,12 +5,14 @@ use std::rc::Rc;
 use polygraph_link::Link;
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause};
-use polygraph_traffic::{Kind, Method, RequestKind, UniqId};
+use polygraph_traffic::life::Times;
+use polygraph_traffic::{Catalog, Kind, Method, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
 use crate::crew::Crew;
 use crate::exchange::{Done, Fault};
+use crate::finding::{Contrast, Finding};
 use crate::order::{Cause, Order, ToldWorld};
 use crate::reply::Facts;
 
@@ -52,7 +54,9 @@ pub fn settle<L: Link>(
 
 fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault, now: u64) {
     let facts = fault.facts.as_deref();
-    crew.recorder().error_with(fault.kind, now, || evidence(crew, robot, order, facts, fault.detail.clone()));
+    let contrast = fault.contrast.as_deref();
+    crew.recorder()
+        .error_with(fault.kind, now, || evidence(crew, robot, order, facts, &fault.detail, contrast));
     crew.history().cut(&order.oid);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
@@ -187,20 +191,24 @@ fn is_second_hand(order: &Order, facts: &Facts) -> bool {
 /// The class of a complete reply, or what makes it a failure.
 fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) -> Result<Class, Fault> {
     let facts = &done.facts;
-    let fault = |kind, detail: String| Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) });
-    let bad_status =
-        |wanted: &str| fault(ErrorKind::BadStatus, format!("status {} instead of {wanted}", facts.status));
-    if let Some((kind, detail)) = &done.problem
-        && kind.fails()
+    let fault = |finding| Err(Fault::of(finding, facts));
+    let bad_status = |wanted: &str| {
+        let detail = format!("status {} instead of {wanted}", facts.status);
+        let seen = format!("status {}", facts.status);
+        fault(Finding::new(ErrorKind::BadStatus, detail).expected(format!("status {wanted}"), seen))
+    };
+    if let Some(problem) = &done.problem
+        && problem.kind.fails()
     {
-        return fault(*kind, detail.clone());
+        return fault(problem.clone());
     }
-    if let Some(asker) = done.allowed_wrongly {
-        let kind = match asker {
-            Asker::Proxy => ErrorKind::ProxyAuthIgnored,
-            Asker::Origin(_) => ErrorKind::OriginAuthIgnored,
+    if let Some(asker) = done.fooled {
+        let (kind, status) = match asker {
+            Asker::Proxy => (ErrorKind::ProxyAuthIgnored, "status 407"),
+            Asker::Origin(_) => (ErrorKind::OriginAuthIgnored, "status 401"),
         };
-        return fault(kind, "access was granted with a wrong password".to_owned());
+        let finding = Finding::new(kind, "access was granted with a wrong password");
+        return fault(finding.expected(status, format!("status {}", facts.status)));
     }
     match facts.status {
         200 => {}
@@ -217,12 +225,18 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         _ => return bad_status("200"),
     }
     let second_hand = is_second_hand(order, facts);
-    // Worlds belong to one loop of one run, so nobody else can have asked for a new object of them before. Files of
-    // a document root are in no world.
+    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
+    // Files of a document root are in no world.
     let is_own = order.foreign.is_none() && order.oid.world != UniqId::default();
-    if second_hand && order.is_basic() && !order.repeat && !done.retried && is_own {
-        let detail = "a stored reply to a request that was never made".to_owned();
-        return fault(ErrorKind::UnrequestedHit, detail);
+    if second_hand
+        && !crew.settings().others_fill
+        && order.is_basic()
+        && !order.repeat
+        && !done.retried
+        && is_own
+    {
+        let detail = "a stored reply to a request that was never made";
+        return fault(copy_given(ErrorKind::UnrequestedHit, detail, order, facts));
     }
     if second_hand
         && order.foreign.is_none()
@@ -232,7 +246,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         && other != robot
     {
         let detail = format!("a reply that was made for robot {other} alone came to robot {robot}");
-        return fault(ErrorKind::PrivateLeak, detail);
+        return fault(copy_given(ErrorKind::PrivateLeak, detail, order, facts));
     }
     Ok(class_of(order, facts, second_hand))
 }
@@ -266,21 +280,22 @@ fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
         (_, true) => ErrorKind::DeniedAfter,
         (_, false) => ErrorKind::DeniedAnonymous,
     };
-    let detail = format!("status {}", facts.status);
-    Err(Fault { kind, detail, facts: Some(Box::new(facts.clone())) })
+    Err(Fault::of(Finding::new(kind, format!("status {}", facts.status)), facts))
 }
 
 /// What is wrong with a reply but lets the transaction succeed.
 fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let facts = &done.facts;
-    let report = |kind, detail: String| {
-        crew.recorder().error_with(kind, now, || evidence(crew, robot, order, Some(facts), detail));
+    let report = |finding: &Finding| {
+        crew.recorder().error_with(finding.kind, now, || {
+            let contrast = finding.contrast.as_ref();
+            evidence(crew, robot, order, Some(facts), &finding.detail, contrast)
+        });
     };
-    if let Some((kind, detail)) = &done.problem {
-        report(*kind, detail.clone());
-    }
-    for fault in &done.faults {
-        report(markup_class(*fault), fault.to_string());
+    done.problem.iter().for_each(report);
+    let tolerance = crew.settings().tolerance;
+    for fault in done.faults.iter().filter(|_| !tolerance.bad_tags) {
+        report(&Finding::new(markup_class(*fault), fault.to_string()));
     }
     if class == Class::Abort || order.foreign.is_some() {
         return;
@@ -288,56 +303,100 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
     // These a device may well answer by itself (reference: models.md, section 11.4).
     let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
-    if !marked && !excused {
-        report(ErrorKind::ForeignReply, "no X- headers".to_owned());
+    if !marked && !tolerance.foreign_replies && !excused {
+        let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
+        report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
     }
     let field = &crew.settings().field;
     let second_hand = is_second_hand(order, facts);
-    if class == Class::Hit && !(facts.cachable && field.catalog.cachable(&order.oid)) {
-        report(ErrorKind::UncachableHit, "a stored reply to an earlier request".to_owned());
+    let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
+    if copy && !(facts.cachable && field.catalog.cachable(&order.oid)) {
+        report(&copy_given(ErrorKind::UncachableHit, "a stored reply that must not be stored", order, facts));
+    }
+    if class == Class::Hit && !order.repeat && !done.retried && !tolerance.false_hits {
+        let detail = "a stored reply to a request that this test has not made";
+        report(&copy_given(ErrorKind::FalseHit, detail, order, facts));
     }
     if order.kind == RequestKind::Reload && second_hand {
-        report(ErrorKind::ReloadHit, "a stored reply to an earlier request".to_owned());
-    }
-    if order.kind == RequestKind::Ims200 && facts.status == 304 && field.catalog.cachable(&order.oid) {
-        report(ErrorKind::FalseNotModified, "304 although the object was modified since".to_owned());
+        let detail = "a stored reply to a request with no-cache";
+        report(&copy_given(ErrorKind::ReloadHit, detail, order, facts));
     }
     let unix = crew.link().unix_seconds();
     match facts.date {
         _ if second_hand || !marked => {}
-        None => report(ErrorKind::NoDate, String::new()),
+        None => report(&Finding::new(ErrorKind::NoDate, "no Date").expected("Date", "none")),
         Some(date) if now - done.started < SLOW && (date - unix).abs() > CLOCK_TOLERANCE_S => {
-            report(ErrorKind::ClockSkew, format!("the server's clock differs by {} s", date - unix));
+            let detail = format!("the server's clock differs by {} s", date - unix);
+            let finding = Finding::new(ErrorKind::ClockSkew, detail);
+            report(&finding.expected(format!("about {}", http_time(unix)), http_time(date)));
         }
         Some(_) => {}
     }
-    if second_hand {
-        freshness(crew, order, facts, unix - ((now - done.started) / polygraph_link::SECOND) as i64, &report);
+    let asked = unix - ((now - done.started) / polygraph_link::SECOND) as i64;
+    let Some(times) = field.catalog.times(&order.oid, asked) else { return };
+    let finding = match facts.status {
+        304 if order.kind == RequestKind::Ims200 => not_modified(&field.catalog, order, facts, times, asked),
+        304 => None,
+        // Of a copy given in spite of no-cache enough has been said.
+        _ if second_hand && order.kind != RequestKind::Reload => freshness(facts, times, asked),
+        _ => None,
+    };
+    finding.iter().for_each(report);
+}
+
+/// A reply of the store where there must be none.
+fn copy_given(kind: ErrorKind, detail: impl Into<String>, order: &Order, facts: &Facts) -> Finding {
+    let seen = facts.marks.xact.map_or("none".to_owned(), |mark| mark.id.mutant().to_string());
+    let expected = format!("the server's reply to transaction {}", order.xact);
+    Finding::new(kind, detail).expected(expected, format!("its reply to transaction {seen}"))
+}
+
+fn http_time(seconds: i64) -> String {
+    polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
+}
+
+/// Objects that were modified within so many seconds may still be taken for fresh: HTTP dates are whole seconds.
+const MODIFICATION_TOLERANCE_S: i64 = 1;
+
+/// "Not modified" to a request whose condition was the second before the last modification, at `times`.
+fn not_modified(
+    catalog: &Catalog,
+    order: &Order,
+    facts: &Facts,
+    times: Times,
+    asked: i64,
+) -> Option<Finding> {
+    // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
+    let contradicts = facts.last_modified.is_some_and(|modified| modified >= times.lmt);
+    let outdated = asked > times.lmt + MODIFICATION_TOLERANCE_S;
+    if !catalog.cachable(&order.oid) || !(contradicts || outdated) {
+        return None;
     }
+    let finding = Finding::new(ErrorKind::FalseNotModified, "304 although the object was modified since");
+    let expected = format!("the object, modified at {}", http_time(times.lmt));
+    Some(finding.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
 }
 
 /// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
-/// request was made, in seconds since 1970.
-fn freshness<L: Link>(
-    crew: &Rc<Crew<L>>,
-    order: &Order,
-    facts: &Facts,
-    asked: i64,
-    report: &impl Fn(ErrorKind, String),
-) {
-    let Some(times) = crew.settings().field.catalog.times(&order.oid, asked) else { return };
+/// request was made, in seconds since 1970, and `times` were those of the object then.
+fn freshness(facts: &Facts, times: Times, asked: i64) -> Option<Finding> {
     if let Some(date) = facts.date
-        && asked > times.lmt + 1
+        && asked > times.lmt + MODIFICATION_TOLERANCE_S
         && date < times.lmt
     {
         let detail = format!("the copy is {} s older than the last modification", times.lmt - date);
-        report(ErrorKind::Stale, detail);
+        let expected = format!("a reply made at {} or later", http_time(times.lmt));
+        Some(Finding::new(ErrorKind::Stale, detail).expected(expected, format!("one of {}", http_time(date))))
     } else if let Some(expires) = facts.expires
         && facts.status == 200
         && asked > expires + EXPIRY_TOLERANCE_S
     {
         let detail = format!("the copy expired {} s before the request", asked - expires);
-        report(ErrorKind::Expired, detail);
+        let expected = format!("a reply that is fresh at {}", http_time(asked));
+        let seen = format!("one that expired at {}", http_time(expires));
+        Some(Finding::new(ErrorKind::Expired, detail).expected(expected, seen))
+    } else {
+        None
     }
 }
 
@@ -359,7 +418,8 @@ fn evidence<L: Link>(
     robot: usize,
     order: &Order,
     facts: Option<&Facts>,
-    detail: String,
+    detail: &str,
+    contrast: Option<&Contrast>,
 ) -> Evidence {
     let field = &crew.settings().field;
     let number = crew.settings().first_robot + robot;
@@ -382,6 +442,9 @@ fn evidence<L: Link>(
         let size = field.catalog.size(&order.oid);
         evidence = evidence.fact("object", format!("{name}, {size} bytes, {cachable}"));
     }
+    if let Some(contrast) = contrast {
+        evidence = contrast.tell(evidence);
+    }
     let Some(facts) = facts else { return evidence };
     evidence = evidence.fact("status", facts.status.to_string());
     if let Some(mark) = &facts.marks.xact {
@@ -391,11 +454,10 @@ fn evidence<L: Link>(
     if let Some(target) = &facts.marks.target {
         evidence = evidence.fact(fact::SERVER, target.as_str());
     }
-    let time = |seconds: i64| polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0));
     let times = [("Date", facts.date), ("Last-Modified", facts.last_modified), ("Expires", facts.expires)];
     for (name, value) in times {
         if let Some(value) = value {
-            evidence = evidence.fact(fact::HEADER, format!("{name}: {}", time(value)));
+            evidence = evidence.fact(fact::HEADER, format!("{name}: {}", http_time(value)));
         }
     }
     if let Some(age) = facts.age {

@@ -3,16 +3,14 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
 use polygraph_traffic::rng::mix;
-use polygraph_traffic::store::{Fill, Share};
+use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
     AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
 };
@@ -136,6 +134,9 @@ pub struct Crew<L: Link> {
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
     quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
+    /// Transactions that follow from others and have not begun yet.
+    followers: RefCell<VecDeque<(usize, Order)>>,
+    launcher: Gate,
     /// Time of day at the start, in seconds since 1970.
     started_unix: i64,
 }
@@ -161,6 +162,8 @@ impl<L: Link> Crew<L> {
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
+            followers: RefCell::default(),
+            launcher: Gate::default(),
             names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
@@ -190,14 +193,16 @@ impl<L: Link> Crew<L> {
         Share { ids, galaxies, fill }
     }
 
-    /// Goes on with the objects of an earlier test. Returns the number of servers that this test has not.
-    pub fn go_on_with(&self, share: Share) -> usize {
-        self.chooser.borrow_mut().go_on_with(&self.settings.field, share.galaxies)
+    /// Goes on with the objects of an earlier test. Returns the number of galaxies of servers that this test has
+    /// not.
+    pub fn go_on_with(&self, legacy: Legacy) -> usize {
+        self.chooser.borrow_mut().go_on_with(&self.settings.field, legacy)
     }
 
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
     /// of the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
+        self.link.spawn(Rc::clone(&self).launch_followers());
         for robot in 0..self.settings.robots {
             if self.profile(robot).session.is_some() {
                 self.private(robot).session = Some(Period::new(start));
@@ -487,8 +492,11 @@ impl<L: Link> Crew<L> {
                 401 if order.foreign.is_none() => Asker::Origin(order.server),
                 _ => {
                     done.denied = self.was_spoiled(robot) && done.facts.status == 403;
-                    let granted = !done.denied && self.was_spoiled(robot);
-                    done.allowed_wrongly = asked.last().copied().filter(|_| granted);
+                    if done.facts.status < 400 && self.was_spoiled(robot) {
+                        // Proxies that ask do so for everything, origins perhaps for this alone.
+                        let proxy = done.answers.proxy.then_some(Asker::Proxy);
+                        done.fooled = proxy.or(asked.last().copied());
+                    }
                     return Ok(done);
                 }
             };
@@ -584,28 +592,42 @@ impl<L: Link> Crew<L> {
         !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
     }
 
-    /// Starts a transaction that follows from another one.
-    fn follow(self: &Rc<Self>, robot: usize, order: Order) {
+    /// Starts a transaction that follows from another one. It counts as running from now on, not only from its
+    /// first turn.
+    fn follow(&self, robot: usize, order: Order) {
         if let Some(page) = &order.page {
             page.enter();
         }
-        let crew = Rc::clone(self);
-        let task: Pin<Box<dyn Future<Output = ()>>> = match order.hop {
-            Some(hop) if self.profile(robot).pipeline.is_some() => {
-                self.backlog(robot).push(order);
-                Box::pin(async move { crew.transact_together(robot, hop).await })
-            }
-            _ => Box::pin(async move {
-                crew.transact(robot, order).await;
-            }),
-        };
-        // It counts as running from now on, not only from its first turn.
         self.robots()[robot].active += 1;
-        let crew = Rc::clone(self);
-        self.link.spawn(async move {
-            task.await;
-            crew.end_one(robot);
-        });
+        self.followers.borrow_mut().push_back((robot, order));
+        self.launcher.call();
+    }
+
+    /// Starts what follows from other transactions. They cannot start each other: a task would contain itself.
+    async fn launch_followers(self: Rc<Self>) {
+        loop {
+            while let Some((robot, order)) = self.next_follower() {
+                let crew = Rc::clone(&self);
+                match order.hop {
+                    Some(hop) if self.profile(robot).pipeline.is_some() => {
+                        self.backlog(robot).push(order);
+                        self.link.spawn(async move {
+                            crew.transact_together(robot, hop).await;
+                            crew.end_one(robot);
+                        });
+                    }
+                    _ => self.link.spawn(async move {
+                        crew.transact(robot, order).await;
+                        crew.end_one(robot);
+                    }),
+                }
+            }
+            self.launcher.wait(std::future::pending()).await;
+        }
+    }
+
+    fn next_follower(&self) -> Option<(usize, Order)> {
+        self.followers.borrow_mut().pop_front()
     }
 
     /// Asks for an embedded object that `link` in the reply to `container` refers to.

@@ -58,6 +58,8 @@ fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
         open_limit: 1000,
         seed: Seed(1),
         group: IdSource::reproducible(9, 9).fresh(),
+        tolerance: crate::Tolerance::default(),
+        others_fill: false,
     }
 }
 
@@ -161,8 +163,8 @@ fn all_requests_of_a_robot_carry_credentials_and_cookies() {
     assert_eq!(errors(&block), []);
     let asked = link.asked();
     // Only those that were on their way before the first challenge came have no password.
-    let naked = asked.iter().filter(|ask| ask.field("Proxy-Authorization").is_none());
-    assert!(naked.clone().count() > 1 && naked.last().unwrap().at < 2 * SECOND);
+    let mut naked = asked.iter().filter(|ask| ask.field("Proxy-Authorization").is_none());
+    assert!(naked.clone().count() > 1 && naked.next_back().unwrap().at < 2 * SECOND);
     let late = |ask: &&Ask| ask.at > 10 * SECOND;
     assert!(asked.iter().filter(late).all(|ask| ask.field("Cookie") == Some("a=b")));
 }

@@ -2,67 +2,20 @@
 
 use std::io::Write;
 
-use flate2::write::MultiGzDecoder;
+use flate2::write::GzDecoder;
 use polygraph_stats::ErrorKind;
+use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{Body, Catalog, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::multipart::{self, MultipartError};
-use polygraph_wire::range::ContentRange;
+use polygraph_wire::range::{ByteRange, ContentRange};
 
+use crate::comparison::Comparison;
+use crate::finding::Finding;
 use crate::order::Order;
 use crate::reply::{Coding, Content, Facts};
 use crate::settings::Verify;
-
-/// What is kept of the bytes at the first difference.
-const SAMPLE: usize = 24;
-
-/// Compares content with what it has to be.
-#[derive(Debug)]
-struct Comparison {
-    /// What has to come.
-    expected: Body,
-    /// Bytes that were compared and equal.
-    equal: u64,
-    /// The first bytes that were not equal.
-    differs: Option<Vec<u8>>,
-}
-
-impl Comparison {
-    fn new(expected: Body) -> Comparison {
-        Comparison { expected, equal: 0, differs: None }
-    }
-
-    fn take(&mut self, bytes: &[u8]) {
-        if let Some(sample) = &mut self.differs {
-            let room = SAMPLE - sample.len().min(SAMPLE);
-            sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
-            return;
-        }
-        // What comes after the expected end is a matter of the size, not of the bytes.
-        let bytes = &bytes[..bytes.len().min(usize::try_from(self.expected.len()).unwrap_or(usize::MAX))];
-        let same = self.expected.compare(bytes);
-        self.equal += same as u64;
-        if same < bytes.len() {
-            self.differs = Some(bytes[same..].iter().take(SAMPLE).copied().collect());
-        }
-    }
-
-    /// What is wrong, if anything.
-    fn verdict(&self) -> Option<(ErrorKind, String)> {
-        let sample = self.differs.as_ref()?;
-        let shown = String::from_utf8_lossy(sample).into_owned();
-        let at = self.equal;
-        // An altered byte stands among expected ones; another object's text goes on as its own.
-        Some(match polygraph_traffic::body::is_filler(sample) {
-            true => (
-                ErrorKind::WrongObject,
-                format!("from byte {at} on the body is that of another object: {shown:?}"),
-            ),
-            false => (ErrorKind::AlteredBody, format!("the body differs from byte {at} on: {shown:?}")),
-        })
-    }
-}
 
 /// How content becomes what is compared.
 #[derive(Debug)]
@@ -74,19 +27,19 @@ enum Way {
     /// As it is.
     Plain(Comparison),
     /// Compressed.
-    Gzip(Box<MultiGzDecoder<Sink>>),
+    Gzip(Box<GzDecoder<Sink>>),
     /// Several ranges of the whole object.
     Parts(Box<Parts>),
 }
 
-/// Where decompressed bytes go.
+/// Where decompressed bytes go: all are compared, and those that are right are kept for a search for links.
 #[derive(Debug)]
 struct Sink(Comparison, Vec<u8>);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.take(bytes);
-        self.1.extend_from_slice(bytes);
+        let right = self.0.take(bytes);
+        self.1.extend_from_slice(&bytes[..right]);
         Ok(bytes.len())
     }
 
@@ -106,7 +59,9 @@ struct Parts {
 struct Seen {
     whole: Body,
     current: Option<Comparison>,
-    problem: Option<(ErrorKind, String)>,
+    /// Objects are real content.
+    real: bool,
+    problem: Option<Finding>,
     /// Bytes of all parts.
     bytes: u64,
     count: usize,
@@ -123,7 +78,7 @@ pub struct Entity<'a> {
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
     digest: Option<(ContentMd5, Vec<u8>)>,
-    problem: Option<(ErrorKind, String)>,
+    problem: Option<Finding>,
     /// Looks for links, if the robot follows any.
     pub links: Option<crate::links::Links>,
 }
@@ -160,143 +115,194 @@ impl<'a> Entity<'a> {
         self.catalog.size(&self.order.oid)
     }
 
-    fn begin_ranges(&mut self, facts: &Facts) -> Result<(), ErrorKind> {
-        let Some(rare) = facts.rare.as_deref() else { return Err(ErrorKind::BadRange) };
+    /// The object is real content: bytes that differ say nothing about where they come from.
+    fn is_real(&self) -> bool {
+        let source = self.catalog.content(self.order.oid.kind).map(|content| &content.source);
+        matches!(source, Some(Source::Database(_) | Source::Root(_)))
+    }
+
+    fn begin_ranges(&mut self, facts: &Facts) -> Result<(), Finding> {
         let size = self.size();
-        match rare.range {
-            // Ranges of the coded bytes: nobody here knows how many there are, nor what they are.
-            Some(ContentRange::Part(range, _)) if facts.coding == Coding::Gzip => {
-                if facts.length.is_some_and(|length| length != range.len()) {
-                    return Err(ErrorKind::BadRange);
-                }
+        let rare = facts.rare.as_deref();
+        match rare.and_then(|rare| rare.range) {
+            // Positions count in the compressed object (RFC 9110, section 14.1.2), which only the server has.
+            Some(ContentRange::Part(range, whole)) if facts.coding == Coding::Gzip => {
+                let finding = whole.and_then(|whole| not_asked_for(self.order, whole, range));
+                return finding.map_or(Ok(()), Err);
             }
             _ if facts.coding == Coding::Gzip => {}
             Some(ContentRange::Part(range, whole)) => {
+                let seen = || text(range, whole);
                 if whole.is_some_and(|whole| whole != size) {
-                    return Err(ErrorKind::BadInstanceLength);
+                    let finding = Finding::new(ErrorKind::BadInstanceLength, "the object has another size");
+                    return Err(finding.expected(format!("{size} bytes"), seen()));
                 }
                 if facts.length.is_some_and(|length| length != range.len()) {
-                    return Err(ErrorKind::BadRange);
+                    let detail = format!("{} bytes of {}", facts.length.unwrap_or(0), seen());
+                    return Err(Finding::new(ErrorKind::BadRange, detail)
+                        .expected(format!("Content-Length: {}", range.len()), seen()));
+                }
+                if let Some(finding) = not_asked_for(self.order, size, range) {
+                    return Err(finding);
                 }
                 if !asked_for(self.order, size, range.len(), 1) {
-                    return Err(ErrorKind::TooMuchRange);
+                    let finding = Finding::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    return Err(finding.expected(wanted(self.order, size), seen()));
                 }
-                let mut body = self.expected();
-                body.advance(range.first());
-                body.truncate(range.len());
-                self.way = Way::Plain(Comparison::new(body));
+                self.way = Way::Plain(Comparison::part(&self.expected(), range.first(), range.len()));
             }
             _ => {
-                let boundary = rare.content_type.as_deref().and_then(multipart::boundary);
+                let boundary =
+                    rare.and_then(|rare| rare.content_type.as_deref()).and_then(multipart::boundary);
                 let reader = boundary.and_then(|boundary| multipart::Reader::new(boundary).ok());
-                let Some(reader) = reader else { return Err(ErrorKind::MultipartBoundary) };
+                let Some(reader) = reader else {
+                    let detail = "neither Content-Range nor a boundary of parts";
+                    return Err(Finding::new(ErrorKind::MultipartBoundary, detail));
+                };
                 let whole = self.expected();
-                let seen = Seen { whole, current: None, problem: None, bytes: 0, count: 0, equal: 0 };
+                let real = self.is_real();
+                let seen = Seen { whole, current: None, real, problem: None, bytes: 0, count: 0, equal: 0 };
                 self.way = Way::Parts(Box::new(Parts { reader, seen }));
             }
         }
         Ok(())
     }
 
-    /// What is wrong with the complete content, if anything, and how much of it was compared.
-    pub fn finish(self, facts: &Facts) -> (Option<(ErrorKind, String)>, Verified) {
-        let size = self.size();
-        let (mut verified, mut problem) = (Verified::default(), self.problem);
-        let note = |problem: &mut Option<_>, found: Option<_>| {
-            if problem.is_none() {
-                *problem = found;
-            }
-        };
+    /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
+    /// sizes, and those more than digests, so the first finding in that order counts.
+    pub fn finish(self, facts: &Facts) -> (Option<Finding>, Verified) {
+        let (size, real) = (self.size(), self.is_real());
+        let full = self.verify == Verify::Full;
+        let mut verified = Verified::default();
         let wrong_size = |seen: u64, size: u64| {
-            (seen != size).then(|| (ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}")))
+            let finding =
+                || Finding::new(ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}"));
+            (seen != size).then(|| finding().expected(format!("{size} bytes"), format!("{seen} bytes")))
         };
-        if let Some((mut digest, announced)) = self.digest {
-            verified.digest = true;
-            let found = checksum::text(digest.finish());
-            if found[..] != announced[..] {
-                let found = String::from_utf8_lossy(&found).into_owned();
-                let announced = String::from_utf8_lossy(&announced).into_owned();
-                let text = format!("the digest of the body is {found}, Content-MD5 says {announced}");
-                note(&mut problem, Some((ErrorKind::AlteredBody, text)));
-            }
-        }
-        match self.way {
-            Way::Ignored | Way::Unknown => {}
+        let of_content = match self.way {
+            Way::Ignored | Way::Unknown => self.problem,
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
-                note(&mut problem, comparison.verdict());
-                if self.verify == Verify::Full && facts.status == 200 {
-                    note(&mut problem, wrong_size(facts.body_bytes, size));
-                }
+                let size = || wrong_size(facts.body_bytes, size).filter(|_| full && facts.status == 200);
+                self.problem.or_else(|| comparison.verdict(real)).or_else(size)
             }
             Way::Gzip(mut decoder) => {
-                let complete = decoder.try_finish();
+                let end = decoder.try_finish();
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
-                note(&mut problem, comparison.verdict());
-                if let Err(e) = complete {
-                    note(&mut problem, Some((ErrorKind::BadCoding, format!("broken gzip content: {e}"))));
-                } else if self.verify == Verify::Full {
-                    note(&mut problem, wrong_size(comparison.equal, size));
+                let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
+                let size = || wrong_size(comparison.equal, size).filter(|_| full);
+                match (comparison.verdict(real), coding) {
+                    // One wrong bit can turn all that is decompressed after it into other text.
+                    (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
+                        Some(Finding { contrast: text.contrast, ..coding })
+                    }
+                    (text, coding) => text.or(coding).or_else(size),
                 }
             }
             Way::Parts(parts) => {
                 let Parts { reader, mut seen } = *parts;
                 seen.end_part();
                 verified.bytes = seen.equal;
-                note(&mut problem, seen.problem);
-                if !reader.is_done() {
-                    let text = "the last boundary is missing".to_owned();
-                    note(&mut problem, Some((ErrorKind::MultipartBoundary, text)));
-                }
-                if !asked_for(self.order, size, seen.bytes, seen.count) {
-                    let text =
-                        format!("{} bytes in {} parts are more than asked for", seen.bytes, seen.count);
-                    note(&mut problem, Some((ErrorKind::TooMuchRange, text)));
-                }
+                let open = || {
+                    let finding = Finding::new(ErrorKind::MultipartBoundary, "the last boundary is missing");
+                    (!reader.is_done()).then_some(finding)
+                };
+                let much = || {
+                    let text = format!("{} bytes in {} parts", seen.bytes, seen.count);
+                    let finding = Finding::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    let more = !asked_for(self.order, size, seen.bytes, seen.count);
+                    more.then(|| finding.expected(wanted(self.order, size), text))
+                };
+                self.problem.or(seen.problem).or_else(open).or_else(much)
             }
-        }
-        (problem, verified)
+        };
+        let of_digest = self.digest.and_then(|(mut digest, announced)| {
+            verified.digest = true;
+            let found = checksum::text(digest.finish());
+            let found = String::from_utf8_lossy(&found).into_owned();
+            let announced = String::from_utf8_lossy(&announced).into_owned();
+            let detail = "the digest of the body is not that of Content-MD5";
+            (found != announced)
+                .then(|| Finding::new(ErrorKind::AlteredBody, detail).expected(announced, found))
+        });
+        (of_content.or(of_digest), verified)
     }
+}
+
+/// What is wrong with compressed content that cannot be decompressed.
+fn broken(error: &std::io::Error) -> Finding {
+    let (kind, text) = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => (ErrorKind::WrongSize, "the compressed content ends early"),
+        std::io::ErrorKind::WriteZero => (ErrorKind::WrongSize, "bytes follow the compressed content"),
+        _ => (ErrorKind::AlteredBody, "the compressed content is broken"),
+    };
+    Finding::new(kind, text).expected("one gzip member (RFC 1952)", error.to_string())
+}
+
+fn text(range: ByteRange, whole: Option<u64>) -> String {
+    let mut text = Vec::new();
+    ContentRange::Part(range, whole).write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// First and last byte of each range that `order` asks for, as far as an object of `size` bytes has them.
+fn asked(order: &Order, size: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let ranges = order.ranges.as_deref().unwrap_or_default().iter();
+    let ends = ranges.map(move |spec| match *spec {
+        RangeSpec::From(first, last) => (first, last.map_or(size, |last| last.saturating_add(1)).min(size)),
+        RangeSpec::Suffix(length) => (size.saturating_sub(length), size),
+    });
+    ends.filter(|(first, end)| first < end).map(|(first, end)| (first, end - 1))
+}
+
+fn wanted(order: &Order, size: u64) -> String {
+    let ranges: Vec<String> = asked(order, size).map(|(first, last)| format!("{first}-{last}")).collect();
+    format!("bytes {}", ranges.join(","))
+}
+
+/// What is wrong with a part of which nobody has asked. Ranges that lie near to each other may come as one (RFC
+/// 9110, section 15.3.7.2).
+fn not_asked_for(order: &Order, size: u64, range: ByteRange) -> Option<Finding> {
+    let begin = asked(order, size).map(|(first, _)| first).min()?;
+    let end = asked(order, size).map(|(_, last)| last).max()?;
+    let meets = asked(order, size).any(|(first, last)| first <= range.last() && range.first() <= last);
+    let fits = begin <= range.first() && range.last() <= end && meets;
+    let finding = || Finding::new(ErrorKind::BadRange, "another range than was asked for");
+    (!fits).then(|| finding().expected(wanted(order, size), text(range, None)))
 }
 
 /// True if so many bytes in so many parts of an object of `size` bytes are not more than `order` asks for.
 fn asked_for(order: &Order, size: u64, bytes: u64, parts: usize) -> bool {
-    let Some(ranges) = &order.ranges else { return false };
-    let asked = ranges.iter().map(|spec| match *spec {
-        RangeSpec::From(first, last) => {
-            last.map_or(size, |last| last.saturating_add(1)).min(size).saturating_sub(first)
-        }
-        RangeSpec::Suffix(length) => length.min(size),
-    });
-    parts <= ranges.len() && bytes <= asked.sum()
+    let ranges = order.ranges.as_deref().unwrap_or_default();
+    parts <= ranges.len() && bytes <= asked(order, size).map(|(first, last)| last - first + 1).sum()
 }
 
 impl Seen {
-    fn begin_part(&mut self, first: u64, length: u64) {
+    fn begin_part(&mut self, order: &Order, range: ByteRange) {
         self.end_part();
         self.count += 1;
-        let mut body = self.whole.clone();
-        body.advance(first);
-        body.truncate(length);
-        self.current = Some(Comparison::new(body));
+        if self.problem.is_none() {
+            self.problem = not_asked_for(order, self.whole.len(), range);
+        }
+        self.current = Some(Comparison::part(&self.whole, range.first(), range.len()));
     }
 
     fn end_part(&mut self) {
         if let Some(comparison) = self.current.take() {
             self.equal += comparison.equal;
             if self.problem.is_none() {
-                self.problem = comparison.verdict();
+                self.problem = comparison.verdict(self.real);
             }
         }
     }
 }
 
 impl Parts {
-    fn take(&mut self, bytes: &[u8]) {
+    fn take(&mut self, order: &Order, bytes: &[u8]) {
         let seen = &mut self.seen;
         let fed = self.reader.feed(bytes, |piece| match piece {
-            multipart::Piece::Part(range, _) => seen.begin_part(range.first(), range.len()),
+            multipart::Piece::Part(range, _) => seen.begin_part(order, range),
             multipart::Piece::Data(data) => {
                 seen.bytes += data.len() as u64;
                 if let Some(current) = &mut seen.current {
@@ -313,7 +319,7 @@ impl Parts {
                 MultipartError::Long => ErrorKind::MultipartTokenLong,
                 MultipartError::Part => ErrorKind::MultipartContent,
             };
-            seen.problem = Some((kind, e.to_string()));
+            seen.problem = Some(Finding::new(kind, e.to_string()));
         }
     }
 }
@@ -339,7 +345,9 @@ impl Content for Entity<'_> {
         let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
         if facts.coding == Coding::Other || unwanted {
             let text = format!("{:?} content although the request does not accept it", facts.coding);
-            self.problem = Some((ErrorKind::UnacceptableCoding, text));
+            let finding = Finding::new(ErrorKind::UnacceptableCoding, text);
+            let accepted = if self.accepts_gzip { "gzip or no coding" } else { "no coding" };
+            self.problem = Some(finding.expected(accepted, format!("{:?}", facts.coding)));
             return Ok(());
         }
         if let Some(links) = &mut self.links
@@ -360,7 +368,10 @@ impl Content for Entity<'_> {
             return Ok(());
         }
         if partial {
-            return self.begin_ranges(facts);
+            // Half a tag is no fault of a part.
+            self.links = None;
+            self.problem = self.begin_ranges(facts).err();
+            return Ok(());
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
             self.digest = Some((ContentMd5::default(), announced));
@@ -371,7 +382,7 @@ impl Content for Entity<'_> {
         };
         let comparison = Comparison::new(self.catalog.body(&self.order.oid, url.as_bytes()));
         self.way = match facts.coding {
-            Coding::Gzip => Way::Gzip(Box::new(MultiGzDecoder::new(Sink(comparison, Vec::new())))),
+            Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
         };
         Ok(())
@@ -389,23 +400,24 @@ impl Content for Entity<'_> {
                 }
             }
             Way::Plain(comparison) => {
-                comparison.take(bytes);
+                let right = comparison.take(bytes);
+                // What somebody else has put in leads nowhere.
                 if let Some(links) = &mut self.links {
-                    links.take(bytes);
+                    links.take(&bytes[..right]);
                 }
             }
             Way::Gzip(decoder) => {
                 if let Err(e) = decoder.write_all(bytes)
                     && self.problem.is_none()
                 {
-                    self.problem = Some((ErrorKind::BadCoding, format!("broken gzip content: {e}")));
+                    self.problem = Some(broken(&e));
                 }
                 let decoded = std::mem::take(&mut decoder.get_mut().1);
                 if let Some(links) = &mut self.links {
                     links.take(&decoded);
                 }
             }
-            Way::Parts(parts) => parts.take(bytes),
+            Way::Parts(parts) => parts.take(self.order, bytes),
         }
     }
 }

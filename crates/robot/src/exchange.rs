@@ -13,6 +13,7 @@ use polygraph_wire::markup::MarkupError;
 use crate::auth::{Answers, Asker};
 use crate::crew::Crew;
 use crate::entity::{Entity, Verified};
+use crate::finding::{Contrast, Finding};
 use crate::order::Order;
 use crate::pool::Leased;
 use crate::reply::{Facts, Progress, ReplyReader};
@@ -29,12 +30,20 @@ pub struct Fault {
     pub detail: String,
     /// The reply as far as it has come.
     pub facts: Option<Box<Facts>>,
+    /// What had to come and what came.
+    pub contrast: Option<Box<Contrast>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None }
+    }
+
+    /// A fault of the reply with these facts.
+    pub fn of(finding: Finding, facts: &Facts) -> Fault {
+        let Finding { kind, detail, contrast } = finding;
+        Fault { kind, detail, facts: Some(Box::new(facts.clone())), contrast: contrast.map(Box::new) }
     }
 }
 
@@ -54,7 +63,7 @@ impl From<ConnectError> for Fault {
 #[derive(Debug)]
 pub struct Done {
     /// What the reply says.
-    pub facts: Facts,
+    pub facts: Box<Facts>,
     /// Start: when a connection was taken.
     pub started: Nanos,
     /// Where the request went.
@@ -64,7 +73,7 @@ pub struct Done {
     /// One side ended the exchange on purpose.
     pub aborted: bool,
     /// What is wrong with the content.
-    pub problem: Option<(ErrorKind, String)>,
+    pub problem: Option<Finding>,
     /// How much of the content was compared.
     pub verified: Verified,
     /// What is wrong with the markup.
@@ -78,7 +87,7 @@ pub struct Done {
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
-    pub allowed_wrongly: Option<Asker>,
+    pub fooled: Option<Asker>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -136,7 +145,7 @@ pub(crate) struct Talk {
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
-    problem: Option<(ErrorKind, String)>,
+    problem: Option<Finding>,
     verified: Verified,
     faults: Vec<MarkupError>,
     pub(crate) answers: Answers,
@@ -159,7 +168,7 @@ impl Talk {
         }
     }
 
-    pub(crate) fn done(self, facts: Facts) -> Done {
+    pub(crate) fn done(self, facts: Box<Facts>) -> Done {
         Done {
             facts,
             started: self.started,
@@ -173,7 +182,7 @@ impl Talk {
             continued: self.continued,
             retried: self.retried,
             denied: false,
-            allowed_wrongly: None,
+            fooled: None,
         }
     }
 }
@@ -187,7 +196,7 @@ async fn converse<L: Link>(
     lines: &[u8],
     deadline: Option<Nanos>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     let last = leased.uses >= leased.use_limit;
     let conn = &mut leased.conn;
     conn.set_deadline(deadline);
@@ -222,7 +231,7 @@ async fn converse<L: Link>(
             return (Err(sending(&e)), reader.is_silent());
         }
         if talk.aborted {
-            return (Ok(Facts::default()), false);
+            return (Ok(Box::default()), false);
         }
     }
     let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
@@ -390,7 +399,7 @@ pub(crate) fn conclude<C: Conn>(
     mut entity: Entity<'_>,
     leased: &mut Leased<C>,
     talk: &mut Talk,
-) -> (Result<Facts, Fault>, bool) {
+) -> (Result<Box<Facts>, Fault>, bool) {
     leased.conn.set_deadline(None);
     let facts = reader.into_facts();
     if let Some(links) = &mut entity.links {
@@ -441,6 +450,11 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     } else {
         format!("status {}, {} body bytes received", facts.status, facts.body_bytes)
     };
+    let expected = match facts.length {
+        Some(length) => format!("status {}, {length} body bytes", facts.status),
+        None => "a complete reply".into(),
+    };
+    let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts }
+    Fault { kind, detail: format!("{what}{state}"), facts, contrast }
 }

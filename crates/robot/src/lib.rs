@@ -11,10 +11,12 @@
 
 pub mod account;
 pub mod auth;
+mod comparison;
 pub mod cookies;
 pub mod crew;
 pub mod entity;
 pub mod exchange;
+pub mod finding;
 pub mod gaps;
 pub mod gate;
 pub mod history;
@@ -37,4 +39,4 @@ mod testing;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Server, Settings, Verify};
+pub use settings::{Field, Load, Profile, Server, Settings, Tolerance, Verify};

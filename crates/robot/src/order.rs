@@ -7,10 +7,13 @@ use std::rc::Rc;
 use polygraph_link::{Nanos, nanos};
 use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
+use polygraph_traffic::store::{Galaxies, Legacy};
 use polygraph_traffic::{
     Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
     UniqId, World, WorldFacts,
 };
+
+use rustc_hash::FxHashMap;
 
 use crate::page::Page;
 use crate::settings::{Field, Profile, Settings};
@@ -89,8 +92,17 @@ struct Universe {
     local: Galaxy,
     /// Galaxies of others.
     remote: Vec<Galaxy>,
+    /// The first so many of `remote` are this loop's own: an earlier test, with more loops, left them.
+    adopted: usize,
     /// Which world is told of next.
     told: usize,
+}
+
+impl Universe {
+    /// The galaxies that belong to this loop.
+    fn own_mut(&mut self) -> impl Iterator<Item = &mut Galaxy> {
+        std::iter::once(&mut self.local).chain(&mut self.remote[..self.adopted])
+    }
 }
 
 /// The factors of a phase that matter to decisions.
@@ -154,7 +166,7 @@ impl Chooser {
     pub fn freeze(&mut self) {
         self.frozen = true;
         for universe in self.universes.iter_mut().flatten() {
-            universe.local.worlds.iter_mut().for_each(World::freeze);
+            universe.own_mut().flat_map(|galaxy| &mut galaxy.worlds).for_each(World::freeze);
         }
     }
 
@@ -387,28 +399,43 @@ impl Chooser {
 
     /// The galaxies of this loop by visible server, and the source of its ids: what a later test needs to go on
     /// with the same objects (reference: models.md, section 3.5).
-    pub fn own_galaxies(&self, field: &Field) -> (IdSource, Vec<(String, Galaxy)>) {
-        let own = |(universe, server): (&Option<Box<Universe>>, &crate::settings::Server)| {
-            universe.as_ref().map(|universe| (server.authority.clone(), universe.local.clone()))
-        };
-        (self.ids.clone(), self.universes.iter().zip(&field.servers).filter_map(own).collect())
+    pub fn own_galaxies(&self, field: &Field) -> (IdSource, Galaxies) {
+        let named = self.universes.iter().zip(&field.servers);
+        let own = named.filter_map(|(universe, server)| universe.as_deref().zip(Some(&server.authority)));
+        let galaxies = own.flat_map(|(universe, name)| {
+            let adopted = universe.remote[..universe.adopted].iter();
+            std::iter::once(&universe.local).chain(adopted).map(|galaxy| (name.clone(), galaxy.clone()))
+        });
+        (self.ids.clone(), galaxies.collect())
     }
 
-    /// Goes on with the galaxies of an earlier test. Servers that this test has not, or with other contents, are
-    /// left out; returns their number.
-    pub fn go_on_with(&mut self, field: &Field, galaxies: Vec<(String, Galaxy)>) -> usize {
+    /// Goes on with galaxies of an earlier test. Those of servers that this test has not are left out; returns
+    /// their number.
+    pub fn go_on_with(&mut self, field: &Field, legacy: Legacy) -> usize {
+        let servers = field.servers.iter().enumerate();
+        let servers: FxHashMap<&str, usize> =
+            servers.map(|(at, server)| (server.authority.as_str(), at)).collect();
         let mut left_out = 0;
-        for (name, local) in galaxies {
-            let fits = |at: &usize| {
-                let kinds = field.direct[field.servers[*at].direct].items().len().max(1);
-                local.worlds.len() == if field.marks_cachable.is_some() { 1 } else { kinds }
+        let own = legacy.own.into_iter().map(|named| (named, true));
+        let known = legacy.known.into_iter().map(|named| (named, false));
+        for ((name, mut galaxy), is_own) in own.chain(known) {
+            let Some(&at) = servers.get(name.as_str()) else {
+                left_out += 1;
+                continue;
             };
-            match field.servers.iter().position(|server| server.authority == name).filter(fits) {
-                Some(at) => {
-                    self.universes[at] = Some(Box::new(Universe { local, remote: Vec::new(), told: 0 }));
-                    self.unvisited.iter_mut().for_each(|servers| servers.retain(|&server| server != at));
+            // Whoever gives a legacy has seen to that; but a file is foreign, and must not break anything.
+            galaxy.worlds.resize(worlds_at(field, at), World::default());
+            self.unvisited.iter_mut().for_each(|servers| servers.retain(|&server| server != at));
+            match &mut self.universes[at] {
+                slot @ None if is_own => {
+                    let (remote, adopted, told) = (Vec::new(), 0, 0);
+                    *slot = Some(Box::new(Universe { local: galaxy, remote, adopted, told }));
                 }
-                None => left_out += 1,
+                slot => {
+                    let universe = universe(slot, &mut self.ids, field, at, self.frozen);
+                    universe.remote.push(galaxy);
+                    universe.adopted += usize::from(is_own);
+                }
             }
         }
         left_out
@@ -482,14 +509,21 @@ fn universe<'a>(
     frozen: bool,
 ) -> &'a mut Universe {
     slot.get_or_insert_with(|| {
-        let kinds = field.direct[field.servers[server].direct].items().len().max(1);
-        let mut local = Galaxy::new(ids.fresh(), if field.marks_cachable.is_some() { 1 } else { kinds });
+        let mut local = Galaxy::new(ids.fresh(), worlds_at(field, server));
         if frozen {
             // A server that is visited only now had no objects to be frozen: its set is empty.
             local.worlds.iter_mut().for_each(World::freeze);
         }
-        Box::new(Universe { local, remote: Vec::new(), told: 0 })
+        Box::new(Universe { local, remote: Vec::new(), adopted: 0, told: 0 })
     })
+}
+
+/// Number of worlds in a galaxy of a server.
+fn worlds_at(field: &Field, server: usize) -> usize {
+    match field.marks_cachable {
+        Some(_) => 1,
+        None => field.direct[field.servers[server].direct].items().len().max(1),
+    }
 }
 
 /// Kind and method of a request: basic GET, but with probability `factor` what the behaviour says.

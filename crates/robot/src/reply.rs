@@ -107,7 +107,7 @@ pub struct ReplyReader {
     /// The head so far, if it came in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
-    facts: Facts,
+    facts: Box<Facts>,
     received: u64,
     /// The request was a HEAD.
     to_head: bool,
@@ -141,7 +141,7 @@ impl ReplyReader {
         ReplyReader {
             stash: Vec::new(),
             body: None,
-            facts: Facts::default(),
+            facts: Box::default(),
             received: 0,
             to_head,
             awaits_continue,
@@ -180,7 +180,7 @@ impl ReplyReader {
     }
 
     /// The facts of a complete reply.
-    pub fn into_facts(mut self) -> Facts {
+    pub fn into_facts(mut self) -> Box<Facts> {
         self.facts.overhead_bytes = self.received - self.facts.body_bytes;
         self.facts
     }
@@ -261,19 +261,18 @@ impl ReplyReader {
 }
 
 /// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
-type Head = (Facts, Result<Framing, BodyError>, usize);
+type Head = (Box<Facts>, Result<Framing, BodyError>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
     head::parse_reply(data, |reply| (read_facts(reply), body::reply_framing(reply, to_head), reply.len))
 }
 
-fn read_facts(reply: &ReplyHead<'_, '_>) -> Facts {
-    let mut facts = Facts {
-        status: reply.status,
-        cachable: true,
-        keep_alive: head::keeps_alive(reply.minor_version, reply.headers),
-        ..Facts::default()
-    };
+fn read_facts(reply: &ReplyHead<'_, '_>) -> Box<Facts> {
+    // They go through many hands.
+    let mut facts = Box::<Facts>::default();
+    facts.status = reply.status;
+    facts.cachable = true;
+    facts.keep_alive = head::keeps_alive(reply.minor_version, reply.headers);
     for header in reply.headers {
         if !facts.marks.see(header) {
             read_field(&mut facts, header);
@@ -340,7 +339,7 @@ mod tests {
 
     /// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the facts
     /// of a complete reply and what was left over.
-    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Facts, usize)>, ErrorKind> {
+    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Box<Facts>, usize)>, ErrorKind> {
         let mut reader = ReplyReader::new(false, false);
         let mut content = Count::default();
         for piece in text.as_bytes().chunks(step) {

@@ -228,6 +228,17 @@ impl Profile {
     }
 }
 
+/// What may be wrong with replies without being told. Nothing, by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// Replies without any marks of ours, and those that a device made itself.
+    pub foreign_replies: bool,
+    /// Hits that were not offered. Only where others may have asked for the same objects.
+    pub false_hits: bool,
+    /// Markup that cannot be read.
+    pub bad_tags: bool,
+}
+
 /// The robots of one loop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
@@ -247,6 +258,10 @@ pub struct Settings {
     pub seed: Seed,
     /// Id of the process, in every request.
     pub group: UniqId,
+    /// What is not told.
+    pub tolerance: Tolerance,
+    /// Others may have asked for the objects of this test before, so that a device may know new ones.
+    pub others_fill: bool,
 }
 
 impl Settings {

@@ -7,9 +7,15 @@
 //!
 //! Length and checksum are those of the payload. Reading and writing files is left to who may do I/O.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
 use crate::content::Catalog;
-use crate::id::IdSource;
+use crate::id::{IdSource, UniqId};
+use crate::object::Kind;
 use crate::rng::Seed;
+use crate::selector::Selector;
 use crate::world::{Galaxy, World, WorldFacts};
 
 const SIGNATURE: &[u8] = b"polygraph working set\n";
@@ -57,68 +63,65 @@ pub struct Fill {
     pub bytes: u64,
 }
 
-/// What one loop of a client owns.
-#[derive(Clone, Debug)]
+/// Galaxies by the name of their visible server.
+pub type Galaxies = Vec<(String, Galaxy)>;
+
+/// What one loop of a client owns. In its form in bytes, objects whose first reply was still on its way count as
+/// settled: they are, when somebody reads it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Share {
     /// Where new ids come from: going on with it keeps new ids apart from the stored ones.
     pub ids: IdSource,
-    /// Own galaxies by the name of the visible server.
-    pub galaxies: Vec<(String, Galaxy)>,
+    /// Own galaxies. There may be several of a server; objects are created in the first of them.
+    #[serde(with = "galaxies")]
+    pub galaxies: Galaxies,
     /// How much has been filled.
     pub fill: Fill,
 }
 
+/// What one loop goes on with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Legacy {
+    /// Galaxies that are its own from now on. There may be several of a server; objects are created in the first.
+    #[serde(with = "galaxies")]
+    pub own: Galaxies,
+    /// Galaxies of other loops, whose objects it may ask for again. Only of servers of which it owns none.
+    #[serde(with = "galaxies")]
+    pub known: Galaxies,
+}
+
+/// Content types and what they were like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprints {
+    /// Names and hashes.
+    contents: Vec<(String, u64)>,
+    /// The content types of the worlds of each galaxy, by kind of server.
+    direct: Vec<Vec<Kind>>,
+}
+
 /// A working set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkingSet {
+    /// The content types that its objects are of.
+    pub contents: Fingerprints,
     /// The seed that all processes of the test share; it wins over the one of the command line.
     pub global_seed: Seed,
     /// The seed of the process, which wins likewise.
     pub local_seed: Seed,
-    /// By loop.
+    /// By loop; those that were left over when a test had fewer loops come last, without galaxies.
     pub shares: Vec<Share>,
 }
 
-/// The stored form.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Stored {
-    /// Content types and what they were like.
-    contents: Vec<(String, u64)>,
-    global_seed: Seed,
-    local_seed: Seed,
-    shares: Vec<StoredShare>,
-}
-
-#[derive(serde::Serialize, serde::Deserialize)]
-struct StoredShare {
-    ids: IdSource,
-    galaxies: Vec<(String, crate::id::UniqId, Vec<WorldFacts>)>,
-    fill: Fill,
-}
-
 impl WorkingSet {
-    /// The bytes of a file that [`WorkingSet::from_bytes`] reads. Objects whose first reply was still on its way
-    /// count as settled: they are, when the file is read.
+    /// The bytes of a file that [`WorkingSet::from_bytes`] reads.
     ///
     /// # Panics
     /// Never: all parts have a form in bytes, and four gigabytes of worlds fit into no process.
-    pub fn to_bytes(&self, catalog: &Catalog) -> Vec<u8> {
-        let facts = |galaxy: &Galaxy| galaxy.worlds.iter().map(World::settled).collect();
-        let shares = self.shares.iter().map(|share| StoredShare {
-            ids: share.ids.clone(),
-            galaxies: share.galaxies.iter().map(|(name, g)| (name.clone(), g.id, facts(g))).collect(),
-            fill: share.fill,
-        });
-        let stored = Stored {
-            contents: fingerprints(catalog),
-            global_seed: self.global_seed,
-            local_seed: self.local_seed,
-            shares: shares.collect(),
-        };
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::from(SIGNATURE);
         out.extend_from_slice(&[VERSION, b'\n']);
         out.extend_from_slice(&[0; 8]);
-        let mut out = postcard::to_extend(&stored, out).expect("the parts have a form in bytes");
+        let mut out = postcard::to_extend(self, out).expect("the parts have a form in bytes");
         let length = u32::try_from(out.len() - HEAD).expect("a process holds less");
         let crc = crc32fast::hash(&out[HEAD..]);
         out[HEAD - 8..HEAD - 4].copy_from_slice(&length.to_le_bytes());
@@ -126,11 +129,11 @@ impl WorkingSet {
         out
     }
 
-    /// The working set in the bytes of a file, for a test whose content types are those of `catalog`.
+    /// The working set in the bytes of a file.
     ///
     /// # Errors
-    /// If the bytes are no whole working set of this version, or belong to other content types.
-    pub fn from_bytes(bytes: &[u8], catalog: &Catalog) -> Result<WorkingSet, StoreError> {
+    /// If the bytes are no whole working set of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<WorkingSet, StoreError> {
         let rest = bytes.strip_prefix(SIGNATURE).ok_or(StoreError::Foreign)?;
         match rest.first() {
             Some(&VERSION) | None => {}
@@ -149,43 +152,112 @@ impl WorkingSet {
         if bytes.len() > expected || crc32fast::hash(payload) as usize != crc {
             return Err(StoreError::Damaged);
         }
-        let stored: Stored = postcard::from_bytes(payload).map_err(|_| StoreError::Damaged)?;
-        agree(&stored.contents, &fingerprints(catalog)).map_err(StoreError::Configuration)?;
+        postcard::from_bytes(payload).map_err(|_| StoreError::Damaged)
+    }
+
+    /// Whether it was frozen: from then on, only so many of the newest objects are asked for again.
+    pub fn is_frozen(&self) -> bool {
+        let mut galaxies = self.shares.iter().flat_map(|share| &share.galaxies);
+        galaxies.any(|(_, galaxy)| galaxy.worlds.iter().any(|world| world.facts().window.is_some()))
+    }
+
+    /// What was filled in all tests so far.
+    pub fn fill(&self) -> Fill {
+        self.shares.iter().fold(Fill::default(), |all, share| Fill {
+            count: all.count.saturating_add(share.fill.count),
+            bytes: all.bytes.saturating_add(share.fill.bytes),
+        })
+    }
+
+    /// The working set at the end of a test that went on with this one, whose loops delivered `shares`. What was
+    /// filled before is not forgotten, nor are the ids that loops have given out that the later test did not have.
+    #[must_use]
+    pub fn followed_by(self, mut shares: Vec<Share>) -> WorkingSet {
+        let before = self.fill();
+        if let Some(first) = shares.first_mut() {
+            first.fill.count = first.fill.count.saturating_add(before.count);
+            first.fill.bytes = first.fill.bytes.saturating_add(before.bytes);
+        }
+        let spare = self.shares.into_iter().skip(shares.len());
+        let empty = |share| Share { galaxies: Vec::new(), fill: Fill::default(), ..share };
+        shares.extend(spare.map(empty).collect::<Vec<_>>());
+        WorkingSet { shares, ..self }
+    }
+
+    /// Deals the galaxies to `loops` loops, so that each has one owner and every loop has or knows one of each
+    /// server.
+    pub fn deal(&self, loops: usize) -> Vec<Legacy> {
+        let mut of_servers: BTreeMap<&str, Vec<&Galaxy>> = BTreeMap::new();
+        for (name, galaxy) in self.shares.iter().flat_map(|share| &share.galaxies) {
+            of_servers.entry(name).or_default().push(galaxy);
+        }
+        let mut dealt = vec![Legacy { own: Vec::new(), known: Vec::new() }; loops];
+        for (name, galaxies) in of_servers {
+            let named = |galaxy: &&Galaxy| (name.to_owned(), (*galaxy).clone());
+            for (at, legacy) in dealt.iter_mut().enumerate() {
+                match at < galaxies.len() {
+                    true => legacy.own.extend(galaxies.iter().skip(at).step_by(loops).map(named)),
+                    false => legacy.known.extend(galaxies.iter().map(named)),
+                }
+            }
+        }
+        dealt
+    }
+}
+
+impl Fingerprints {
+    /// Those of a test whose robots ask servers directly for these kinds. Seeds are no part of them.
+    pub fn of(catalog: &Catalog, direct: &[Selector<Kind>]) -> Fingerprints {
+        let hash = |content| {
+            let bytes = postcard::to_extend(content, Vec::new()).unwrap_or_default();
+            xxhash_rust::xxh3::xxh3_64(&bytes)
+        };
+        Fingerprints {
+            contents: catalog.contents.iter().map(|content| (content.name.clone(), hash(content))).collect(),
+            direct: direct.iter().map(|kinds| kinds.items().to_vec()).collect(),
+        }
+    }
+
+    /// Makes sure that a test with these content types, `now`, can go on with a set of those.
+    ///
+    /// # Errors
+    /// If they differ.
+    pub fn agree(&self, now: &Fingerprints) -> Result<(), StoreError> {
+        let names = |list: &Fingerprints| {
+            list.contents.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (was, is) = (names(self), names(now));
+        let other = |text| Err(StoreError::Configuration(text));
+        if was != is {
+            return other(format!("its content types are {was}, here they are {is}"));
+        }
+        match self.contents.iter().zip(&now.contents).find(|(was, is)| was != is) {
+            Some(((name, _), _)) => other(format!("content type {name} had other settings")),
+            None if self.direct != now.direct => {
+                other("what can be asked for at its servers (direct_access) was different".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The form of galaxies in bytes.
+mod galaxies {
+    use serde::{Deserializer, Serializer};
+
+    use super::*;
+
+    pub fn serialize<S: Serializer>(galaxies: &Galaxies, to: S) -> Result<S::Ok, S::Error> {
+        let facts = |galaxy: &Galaxy| galaxy.worlds.iter().map(World::settled).collect::<Vec<_>>();
+        to.collect_seq(galaxies.iter().map(|(name, galaxy)| (name, galaxy.id, facts(galaxy))))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Galaxies, D::Error> {
+        let stored = Vec::<(String, UniqId, Vec<WorldFacts>)>::deserialize(from)?;
         let galaxy = |(name, id, facts): (String, _, Vec<WorldFacts>)| {
             (name, Galaxy { id, worlds: facts.into_iter().map(World::known).collect() })
         };
-        let shares = stored.shares.into_iter().map(|share| Share {
-            ids: share.ids,
-            galaxies: share.galaxies.into_iter().map(galaxy).collect(),
-            fill: share.fill,
-        });
-        Ok(WorkingSet {
-            global_seed: stored.global_seed,
-            local_seed: stored.local_seed,
-            shares: shares.collect(),
-        })
-    }
-}
-
-/// Names and hashes of the content types. Seeds are no part of them, they are stored themselves.
-fn fingerprints(catalog: &Catalog) -> Vec<(String, u64)> {
-    let hash = |content| {
-        let bytes = postcard::to_extend(content, Vec::new()).unwrap_or_default();
-        xxhash_rust::xxh3::xxh3_64(&bytes)
-    };
-    catalog.contents.iter().map(|content| (content.name.clone(), hash(content))).collect()
-}
-
-fn agree(stored: &[(String, u64)], now: &[(String, u64)]) -> Result<(), String> {
-    let names =
-        |list: &[(String, u64)]| list.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-    let (was, is) = (names(stored), names(now));
-    if was != is {
-        return Err(format!("its content types are {was}, here they are {is}"));
-    }
-    match stored.iter().zip(now).find(|(was, is)| was != is) {
-        Some(((name, _), _)) => Err(format!("content type {name} had other settings")),
-        None => Ok(()),
+        Ok(stored.into_iter().map(galaxy).collect())
     }
 }
 
@@ -213,13 +285,14 @@ mod tests {
             galaxies: vec![("w1.example:80".into(), galaxy)],
             fill: Fill { count: 5, bytes: 6_000 },
         };
-        WorkingSet { global_seed: Seed(3), local_seed: Seed(4), shares: vec![share] }
+        let contents = Fingerprints::of(&catalog(9.0), &[]);
+        WorkingSet { contents, global_seed: Seed(3), local_seed: Seed(4), shares: vec![share] }
     }
 
     #[test]
     fn a_later_test_goes_on_with_all_objects() {
         let set = working_set();
-        let mut back = WorkingSet::from_bytes(&set.to_bytes(&catalog(9.0)), &catalog(9.0)).unwrap();
+        let mut back = WorkingSet::from_bytes(&set.to_bytes()).unwrap();
         assert_eq!((back.global_seed, back.local_seed), (Seed(3), Seed(4)));
         let (old, new) = (&set.shares[0], &mut back.shares[0]);
         assert_eq!(new.fill, old.fill);
@@ -237,8 +310,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_says_why() {
-        let bytes = working_set().to_bytes(&catalog(9.0));
-        let read = |bytes: &[u8]| WorkingSet::from_bytes(bytes, &catalog(9.0)).unwrap_err();
+        let bytes = working_set().to_bytes();
+        let read = |bytes: &[u8]| WorkingSet::from_bytes(bytes).unwrap_err();
         assert_eq!(read(b""), StoreError::Foreign);
         assert_eq!(read(b"polygraph log\n\x01\n"), StoreError::Foreign);
         let mut newer = bytes.clone();
@@ -256,17 +329,61 @@ mod tests {
             damaged[at] ^= 4;
             assert_eq!(read(&damaged), StoreError::Damaged);
         }
-        let other = WorkingSet::from_bytes(&bytes, &catalog(10.0)).unwrap_err();
+        let agree = |now: &Catalog| working_set().contents.agree(&Fingerprints::of(now, &[]));
+        assert_eq!(agree(&catalog(9.0)), Ok(()));
+        let other = agree(&catalog(10.0)).unwrap_err();
         assert_eq!(
             other.to_string(),
             "the working set belongs to another workload: content type image had other settings"
         );
         let classic = Catalog::classic(Seed(1), Distr::Const(1.0));
-        let other = WorkingSet::from_bytes(&bytes, &classic).unwrap_err();
+        let other = agree(&classic).unwrap_err();
         assert_eq!(
             other.to_string(),
             "the working set belongs to another workload: its content types are image, page, here they are \
              cachable, uncachable"
         );
+    }
+
+    #[test]
+    fn galaxies_are_dealt_so_that_each_has_one_owner() {
+        let mut ids = IdSource::reproducible(1, 0);
+        let mut galaxy = |name: &str| (name.to_owned(), Galaxy::new(ids.fresh(), 1));
+        let share = |galaxies| Share { ids: IdSource::reproducible(1, 0), galaxies, fill: Fill::default() };
+        let shares = vec![share(vec![galaxy("a"), galaxy("b")]), share(vec![galaxy("a")]), share(vec![])];
+        let all = shares.iter().flat_map(|share| &share.galaxies);
+        let all: Vec<UniqId> = all.map(|(_, galaxy)| galaxy.id).collect();
+        let set = WorkingSet { shares, ..working_set() };
+        let ids = |galaxies: &Galaxies| galaxies.iter().map(|(_, galaxy)| galaxy.id).collect::<Vec<_>>();
+        for loops in 1..5 {
+            let dealt = set.deal(loops);
+            let mut owned: Vec<UniqId> = dealt.iter().flat_map(|legacy| ids(&legacy.own)).collect();
+            owned.sort();
+            assert_eq!(owned, all, "{loops}");
+            for legacy in &dealt {
+                let both = [ids(&legacy.own), ids(&legacy.known)].concat();
+                let has = |server: &str| {
+                    let mut names = legacy.own.iter().chain(&legacy.known).map(|(name, _)| name);
+                    names.any(|name| name == server)
+                };
+                assert!(has("a") && has("b"), "{loops}: {both:?}");
+            }
+        }
+        assert!(!set.is_frozen() && working_set().is_frozen());
+    }
+
+    #[test]
+    fn what_was_filled_and_named_before_is_not_forgotten() {
+        let set = working_set();
+        let [first, second] = [0, 1].map(|index| Share {
+            ids: IdSource::reproducible(1, index),
+            galaxies: Vec::new(),
+            fill: Fill { count: 1, bytes: 10 },
+        });
+        let earlier = WorkingSet { shares: vec![first, second.clone()], ..set.clone() };
+        let later = earlier.followed_by(set.shares);
+        assert_eq!(later.fill(), Fill { count: 7, bytes: 6_020 });
+        assert_eq!((later.shares.len(), later.shares[0].galaxies.len()), (2, 1));
+        assert_eq!(later.shares[1].ids.clone().fresh(), second.ids.clone().fresh());
     }
 }

@@ -1,6 +1,7 @@
 //! The proxy between a hand-written origin and a hand-written client, over loopback.
 
 mod caching;
+mod faults;
 mod limits;
 mod relaying;
 mod support;

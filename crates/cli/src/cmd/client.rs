@@ -12,9 +12,11 @@ use polygraph_traffic::Distr;
 use crate::console::{Classic, Progress};
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, RobotOptions, host_port, optional_time, sizes, think,
+    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, WorkingSetOptions,
+    host_port, optional_time, sizes, think, yes_no,
 };
 use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
+use crate::working_set::Files;
 use crate::{Done, cmd, processes};
 
 /// Options of the client.
@@ -57,12 +59,20 @@ pub struct Args {
     #[command(flatten)]
     robots: RobotOptions,
     #[command(flatten)]
+    tolerance: RobotToleranceOptions,
+    /// Replies without any marks of ours are no error
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, help_heading = "Odd replies")]
+    accept_foreign_msgs: bool,
+    #[command(flatten)]
+    working_set: WorkingSetOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
 /// Runs the robots.
-pub fn run(args: Args) -> Done {
+pub fn run(mut args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
+    let working_set = Files::open(&args.working_set, &mut args.common)?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(mut test) => {
             Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut test)?;
@@ -86,9 +96,12 @@ pub fn run(args: Args) -> Done {
     };
     let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
     let [layout] = processes::layouts(&test, &args.common, args.robots.open_conn_lmt, [Side::Client]);
-    let client = client_job(&test, &args.common, limits, layout, args.log.clone())?;
+    working_set.check(&test)?;
+    let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
+    let log = args.log.clone();
+    let client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
     let job = Job {
-        schedule: test.schedule,
+        schedule: test.schedule.clone(),
         start: StartRule::Now,
         client: Some(client),
         server: None,
@@ -105,5 +118,7 @@ pub fn run(args: Args) -> Done {
         }
         console.show(header, record);
     });
-    cmd::run::exit_code(&outcome.map_err(crate::Failure::setup)?)
+    let mut outcome = outcome.map_err(crate::Failure::setup)?;
+    working_set.store(&test, &args.common, outcome.shares.take())?;
+    cmd::run::exit_code(&outcome)
 }

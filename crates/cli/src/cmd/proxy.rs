@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme};
 use polygraph_engine::limits;
 use polygraph_plan::values;
 use polygraph_traffic::Distr;
+use polygraph_wire::auth::digest::Hash;
 
 use crate::options::{Optional, optional_rate, think, whole};
 use crate::{Done, Failure, console};
@@ -42,9 +43,44 @@ pub struct Args {
     /// Delay every transaction by this much: a slower device
     #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
     service_time: Optional<Distr>,
+    /// Ask clients who they are, in this way: basic, digest (MD5) or digest-sha256
+    #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user")]
+    auth: Option<Scheme>,
+    /// A user who may pass; repeatable
+    #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth")]
+    user: Vec<(String, String)>,
+    /// Name of the protected space
+    #[arg(long, value_name = "TEXT", default_value = "polygraph", requires = "auth")]
+    realm: String,
+    /// Commit a fault on this share of its occasions, for example alter=1%; may be repeated
+    ///
+    /// A proxy that is broken on purpose shows what a test finds out about devices. Faults and what robots say about
+    /// them are listed in docs/correctness.md.
+    #[arg(long, value_name = "NAME=SHARE", value_parser = fault, help_heading = "Test kit", hide_short_help = true)]
+    fault: Vec<(Fault, f64)>,
     /// Stop after this time. Default: with Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     duration: Option<f64>,
+}
+
+fn scheme(text: &str) -> Result<Scheme, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "basic" => Ok(Scheme::Basic),
+        "digest" => Ok(Scheme::Digest(Hash::Md5)),
+        "digest-sha256" => Ok(Scheme::Digest(Hash::Sha256)),
+        _ => Err(format!("`{text}` is not a scheme: write basic, digest or digest-sha256")),
+    }
+}
+
+fn credentials(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once(':').filter(|(name, _)| !name.is_empty());
+    let (name, password) = pair.ok_or_else(|| format!("`{text}` has no password: write name:password"))?;
+    Ok((name.to_owned(), password.to_owned()))
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, share) = text.split_once('=').unwrap_or((text, "1"));
+    Ok((name.parse()?, values::share(share)?))
 }
 
 /// Runs the proxy until it is stopped.
@@ -60,8 +96,10 @@ pub fn run(args: Args) -> Done {
         max_connections: args
             .max_connections
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
+        access: args.auth.map(|scheme| Access::new(scheme, &args.realm, args.user)),
         service_rate: args.service_rate.0,
         service_time: args.service_time.0,
+        faults: args.fault,
         ..ProxyConfig::default()
     };
     let mut proxy = Proxy::start(config)

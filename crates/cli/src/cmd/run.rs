@@ -16,11 +16,13 @@ use polygraph_traffic::{Distr, Popularity};
 use crate::console::{self, Classic, Progress};
 use crate::device::{self, DeviceOptions, UnderTest};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
+use crate::names::{NameService, Names, name_service};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, ToleranceOptions, host_port,
-    optional_time, think, whole,
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
+    ToleranceOptions, WorkingSetOptions, host_port, optional_time, think, whole,
 };
 use crate::source::{self, Rest, Route};
+use crate::working_set::Files;
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
@@ -62,6 +64,10 @@ pub struct Args {
     /// Cool-down after measuring, over which the load falls to nothing
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = optional_time)]
     cool_phase: Optional<f64>,
+    /// The name server that robots ask: `auto` is one that knows the names of the workload, for this run
+    #[arg(long, value_name = "HOST:PORT|auto", value_parser = name_service, requires = "config",
+        conflicts_with_all = ["proxy", "surrogate", "device"])]
+    dns: Option<NameService>,
     /// Where result directories are made
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
@@ -73,6 +79,10 @@ pub struct Args {
     robots: PolyMix1,
     #[command(flatten)]
     tolerance: ToleranceOptions,
+    #[command(flatten)]
+    robot_tolerance: RobotToleranceOptions,
+    #[command(flatten)]
+    working_set: WorkingSetOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -92,7 +102,8 @@ pub struct PolyMix1 {
 }
 
 /// Runs both sides.
-pub fn run(args: Args) -> Done {
+pub fn run(mut args: Args) -> Done {
+    let working_set = Files::open(&args.working_set, &mut args.common)?;
     let common = &args.common;
     let device = device::under_test(&args.device)?;
     let test = match source::workload(&args.workload, common, false)? {
@@ -106,8 +117,11 @@ pub fn run(args: Args) -> Done {
     bench.limits.ports = args.robots.robots.ports.0;
     bench.limits.open_connections = args.robots.robots.open_conn_lmt;
     bench.tolerance = args.tolerance.into();
+    bench.robot_tolerance = args.robot_tolerance.tolerance(args.tolerance.accept_foreign_msgs);
     Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
+    bench.names = args.dns.as_ref().map(|service| Names::start(service, &mut bench.test)).transpose()?;
     bench.device = device;
+    bench.working_set = working_set;
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
@@ -165,10 +179,16 @@ pub struct Bench<'a> {
     pub limits: ClientLimits,
     /// What the server side puts up with.
     pub tolerance: Tolerance,
+    /// What robots put up with.
+    pub robot_tolerance: polygraph_robot::Tolerance,
     /// Where result directories are made.
     pub runs: &'a Path,
     /// A device to start in front of the servers and to stop afterwards.
     pub device: Option<UnderTest>,
+    /// The name server of the robots.
+    pub names: Option<Names>,
+    /// Working sets to go on with and to store.
+    pub working_set: Files,
 }
 
 /// What came out of a test.
@@ -203,8 +223,11 @@ impl<'a> Bench<'a> {
             common,
             limits,
             tolerance: Tolerance::default(),
+            robot_tolerance: polygraph_robot::Tolerance::default(),
             runs,
             device: None,
+            names: None,
+            working_set: Files::default(),
         })
     }
 
@@ -214,6 +237,7 @@ impl<'a> Bench<'a> {
     /// If it cannot be run. A test that fails is no error.
     pub fn run(self) -> std::result::Result<Result, Failure> {
         let Bench { mut test, places, .. } = self;
+        self.working_set.check(&test)?;
         let directory = result_directory(self.runs, self.label)?;
         let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
         let mut device = match self.device {
@@ -228,7 +252,9 @@ impl<'a> Bench<'a> {
             [Side::Client, Side::Server],
         );
         let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
-        let client = client_job(&test, self.common, self.limits, on_client, log("client.log"))?;
+        let log = log("client.log");
+        let (limits, tolerance) = (self.limits, self.robot_tolerance);
+        let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
         let mut manifest = manifest(&client.header, &server.header);
         if let Some(device) = &device {
             manifest["device"] = device.manifest();
@@ -237,7 +263,7 @@ impl<'a> Bench<'a> {
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl);
         let job = Job {
-            schedule: test.schedule,
+            schedule: test.schedule.clone(),
             start: StartRule::Now,
             client: Some(client),
             server: Some(server),
@@ -246,7 +272,7 @@ impl<'a> Bench<'a> {
             idle_timeout: self.common.idle_tout.0,
         };
         let verbose = self.common.verb_lvl > 0;
-        let outcome = polygraph_engine::run(job, |header, record| {
+        let mut outcome = polygraph_engine::run(job, |header, record| {
             device.iter_mut().for_each(|device| device.watch(record));
             match verbose {
                 true if header.side == Side::Client => classic.show(header, record),
@@ -264,7 +290,15 @@ impl<'a> Bench<'a> {
             }
             None => None,
         };
-        conclude(&directory, &outcome, summary.as_ref())
+        if let Some(names) = self.names {
+            manifest["dns"] = names.manifest();
+            write_manifest(&directory, &manifest)?;
+        }
+        let stored = self.working_set.store(&test, self.common, outcome.shares.take());
+        let result = conclude(&directory, &outcome, summary.as_ref())?;
+        // What was measured is worth something without the working set.
+        stored.inspect_err(|_| console::print(&result.summary))?;
+        Ok(result)
     }
 }
 
@@ -297,7 +331,12 @@ fn conclude(
 /// Transactions and hits as the robots count them, over all phases.
 fn client_counts(client: &Log) -> device::Seen {
     let scope = Scope::of_intervals(client.log.intervals());
-    device::Seen { requests: scope.block.xacts.entered, hits: scope.block.class(Class::Hit).rptm_us.count() }
+    let count = |class| scope.block.class(class).rptm_us.count();
+    device::Seen {
+        requests: scope.block.xacts.entered,
+        hits: count(Class::Hit),
+        basic: Class::ALL.into_iter().filter(|class| class.is_basic()).map(count).sum(),
+    }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.

@@ -134,6 +134,7 @@ fn devices_are_listed_with_their_versions() {
         ["varnish", "surrogate"],
         ["nginx", "surrogate"],
         ["haproxy", "balancer"],
+        ["haproxy-proxies", "forward"],
     ];
     assert_eq!(roles, expected, "{}", done.out);
     for [name, _, version] in &devices[1..] {

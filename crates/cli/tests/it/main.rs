@@ -3,14 +3,18 @@
 
 mod addr_cmds;
 mod classic;
+mod detection;
 mod determinism;
 mod devices;
 mod dns;
 mod failure;
+mod names;
+mod odd_robots;
 mod pgl_cmds;
 mod sandbox;
 mod tidy;
 mod try_run;
 mod usage;
 mod workers;
+mod working_set;
 mod workloads;

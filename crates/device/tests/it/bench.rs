@@ -94,6 +94,16 @@ impl Bench {
 
     /// The same with this authority in the URLs.
     pub fn get_from(&self, authority: &str, paths: &[&str]) -> u64 {
+        self.ask(authority, paths, "")
+    }
+
+    /// Asks for a path as a browser does whose user wants a new copy. Returns how many requests the origins saw.
+    pub fn reload(&self, path: &str) -> u64 {
+        let fields = "Cache-Control: no-cache\r\nPragma: no-cache\r\n";
+        self.ask(&self.origins[0].address.to_string(), &[path], fields)
+    }
+
+    fn ask(&self, authority: &str, paths: &[&str], fields: &str) -> u64 {
         let before = self.origin_requests();
         let mut stream = TcpStream::connect(self.device.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -102,7 +112,7 @@ impl Bench {
                 Role::Forward => format!("http://{authority}{path}"),
                 _ => (*path).to_owned(),
             };
-            let request = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+            let request = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n");
             stream.write_all(request.as_bytes()).unwrap();
             read_reply(&mut stream, path);
         }

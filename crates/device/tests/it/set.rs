@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
-use polygraph_device::{Counts, Params};
+use polygraph_device::{Counts, Device, Params, Plain};
 
 use crate::bench::{BODY, Bench};
 
@@ -150,12 +150,49 @@ fn haproxy_uses_all_origins_in_turn() {
 
 #[test]
 fn forward_proxies_know_names_from_the_hosts_file() {
-    for name in ["squid", "trafficserver"] {
+    for name in ["squid", "trafficserver", "builtin"] {
         let hosts = vec![("www.bench.tst".to_owned(), Ipv4Addr::LOCALHOST.into())];
+        assert!(Device::find(name).unwrap().takes_hosts());
         let bench = Bench::start(name, Params { hosts, ..Params::default() });
         let authority = format!("www.bench.tst:{}", bench.origins[0].address.port());
         assert_eq!(bench.get_from(&authority, &["/a", "/a"]), 1, "{name}");
     }
+}
+
+#[test]
+fn reloads_go_to_the_origin_and_are_not_plain() {
+    for name in ["squid", "trafficserver", "varnish", "nginx"] {
+        let mut bench = Bench::start(name, Params::default());
+        assert_eq!([bench.get(&["/a", "/a"]), bench.reload("/a"), bench.get(&["/a"])], [1, 1, 0], "{name}");
+        bench.device.halt();
+        let counts = bench.device.counts().unwrap();
+        assert_eq!((counts.requests, counts.hits), (4, 2), "{name}: {counts:?}");
+        assert_eq!(counts.plain, Some(Plain { requests: 3, hits: 2 }), "{name}");
+    }
+    for name in ["varnish", "nginx"] {
+        let bench = Bench::start(name, with(Params::default(), "reload", "ignore"));
+        assert_eq!([bench.get(&["/a"]), bench.reload("/a")], [1, 0], "{name}");
+    }
+}
+
+#[test]
+fn haproxy_chooses_groups_by_endings() {
+    let bench = Bench::start("haproxy", with(Params::default(), "endings", ".html,.png"));
+    bench.get(&["/a.html", "/b.html", "/c.html", "/d.png"]);
+    assert_eq!(bench.origins.each_ref().map(|origin| origin.requests()), [3, 1]);
+}
+
+#[test]
+fn haproxy_in_front_of_proxies() {
+    let proxies = [0, 1].map(|_| Device::find("builtin").unwrap().start(&Params::default()).unwrap());
+    let list = proxies.each_ref().map(|proxy| proxy.address().to_string()).join(",");
+    let bench = Bench::start("haproxy-proxies", with(Params::default(), "proxies", &list));
+    let paths = ["/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h"];
+    assert_eq!([bench.get(&paths), bench.get(&paths)], [8, 0]);
+    // An object has one proxy, but not all objects have the same.
+    let counts = proxies.each_ref().map(|proxy| proxy.counts().unwrap());
+    assert_eq!(counts[0].hits + counts[1].hits, 8);
+    assert!(counts.iter().all(|counts| counts.requests > 0), "{counts:?}");
 }
 
 #[test]

@@ -1,14 +1,21 @@
 //! What is fuzzed: every reader of foreign bytes, on any bytes. None may panic, and what a reader finds must not
 //! depend on the pieces in which the bytes arrive.
 
-use polygraph_origin::request;
-use polygraph_robot::reply::ReplyReader;
+use std::sync::Arc;
+
+use polygraph_origin::names::Names;
+use polygraph_origin::request::{Reader, Request};
+use polygraph_origin::settings::{Farm, House};
+use polygraph_robot::reply::{self, Facts, Progress, ReplyReader};
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::content::Encodings;
+use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, Selector, UniqId};
 use polygraph_wire::auth::{basic, challenges, digest};
 use polygraph_wire::cookie::{self, SetCookie};
 use polygraph_wire::head::Header;
 use polygraph_wire::marks::Marks;
 use polygraph_wire::markup::{Found, Scanner, Tags};
-use polygraph_wire::multipart::{self, Piece, Reader};
+use polygraph_wire::multipart::{self, Piece};
 use polygraph_wire::range::{ContentRange, RangeSet, write_range};
 use polygraph_wire::raw_uris::UriScanner;
 use polygraph_wire::worlds::{AbortMark, WorldMark};
@@ -53,31 +60,86 @@ fn two(data: &[u8]) -> (&[u8], &[u8]) {
     (&data[..at], data.get(at + 1..).unwrap_or_default())
 }
 
-/// What an origin server reads.
-pub fn request(data: &[u8]) {
-    let mut rest = data;
-    // Requests may be pipelined.
-    while let Ok(Some((request, len))) = request::read(rest) {
-        assert!(len > 0 && len <= rest.len());
-        std::hint::black_box(request);
-        rest = &rest[len..];
+/// An origin server with a content type of every form that paths can have.
+fn house() -> House {
+    let plain = |name: &str| Content::plain(name, Distr::Const(1000.0), 0.5);
+    let coded = Content { encodings: Encodings { identity: true, gzip: true }, ..plain("coded") };
+    let dressed = Content { extensions: Selector::only(".gif".to_owned()), ..plain("dressed") };
+    let catalog = Catalog { seed: Seed(1), contents: vec![plain("plain"), coded, dressed] };
+    let kinds = (0..3).map(Kind::of_index).collect();
+    House {
+        catalog: Arc::new(catalog),
+        farms: vec![Farm::plain("fuzzed", kinds)],
+        seed: Seed(1),
+        group: UniqId::default(),
+        classic: false,
+        ignore_urls: false,
+        accept_foreign_msgs: false,
+        share_worlds: true,
     }
 }
 
-/// What a robot reads.
+/// What an origin server reads.
+pub fn request(data: &[u8]) {
+    thread_local!(static HOUSE: House = house());
+    HOUSE.with(|house| {
+        let names = Names::new(&["host:80".to_owned(), "*.suffix:80".to_owned()]);
+        let reader = Reader { house, farm: &house.farms[0], names: &names };
+        let (mut rest, mut scratch) = (data, Vec::new());
+        // Requests may be pipelined.
+        loop {
+            let mut request = Request::default();
+            match reader.read(rest, &mut request, &mut scratch) {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return,
+            }
+            assert!(request.head_size > 0 && request.head_size <= rest.len());
+            rest = &rest[request.head_size..];
+        }
+    });
+}
+
+/// Counts content.
+#[derive(Default)]
+struct Taken(u64);
+
+impl reply::Content for Taken {
+    fn begin(&mut self, _: &Facts) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len() as u64;
+    }
+}
+
+/// What a robot reads: to any request, to HEAD, and while it awaits 100 (continue).
 pub fn reply(data: &[u8]) {
-    for step in [data.len().max(1), step(data)] {
-        let mut reader = ReplyReader::default();
-        let mut pieces = data.chunks(step).chain(std::iter::once(&b""[..]));
-        while let Some(Ok(false)) = pieces.next().map(|piece| reader.feed(piece)) {}
-        assert!(reader.facts().body_bytes <= data.len() as u64);
+    for (to_head, awaits) in [(false, false), (true, false), (false, true)] {
+        for step in [data.len().max(1), step(data)] {
+            let mut reader = ReplyReader::new(to_head, awaits);
+            let mut taken = Taken::default();
+            for piece in data.chunks(step).chain(std::iter::once(&b""[..])) {
+                match reader.feed(piece, &mut taken) {
+                    Ok(Progress::Partial) => {}
+                    Ok(Progress::Continue { .. }) => reader.stop_awaiting(),
+                    Ok(Progress::Complete { rest }) => {
+                        assert!(rest <= piece.len().max(data.len()));
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            assert_eq!(reader.facts().body_bytes, taken.0);
+            assert!(taken.0 <= data.len() as u64);
+        }
     }
 }
 
 /// URLs of requests, links and redirects.
 pub fn url(data: &[u8]) {
     if let Some(oid) = url::parse(data) {
-        assert_eq!(url::parse(&url::path(&oid)), Some(oid));
+        assert_eq!(url::parse(&oid.path()), Some(oid));
     }
     let (base, reference) = two(data);
     for reference in [reference, data] {
@@ -150,7 +212,7 @@ pub fn multipart(data: &[u8]) {
     let (content_type, body) = two(data);
     let boundary = multipart::boundary(content_type).unwrap_or(b"THIS_STRING_SEPARATES");
     whole_and_cut(body, |pieces| {
-        let mut reader = Reader::new(boundary)?;
+        let mut reader = multipart::Reader::new(boundary)?;
         let (mut parts, mut bytes) = (Vec::new(), Vec::new());
         for piece in pieces {
             reader.feed(piece, |piece| match piece {

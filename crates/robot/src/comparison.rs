@@ -1,0 +1,177 @@
+//! Content compared with what it has to be.
+
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::Body;
+use polygraph_traffic::body::{PERIOD, is_filler};
+
+use crate::finding::Finding;
+
+/// So many bytes are kept from the first difference on: more than marks and beginnings of pages have, so that
+/// some of them are text.
+const SAMPLE: usize = 128;
+/// So many of them are shown, and looked for elsewhere.
+const SHOWN: usize = 24;
+
+/// Compares content with what it has to be.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    /// What still has to come; from the first difference on it stands still.
+    expected: Body,
+    /// Bytes that were compared and equal.
+    pub equal: u64,
+    /// The first bytes that were not equal.
+    differs: Option<Vec<u8>>,
+    /// Position of the first byte in the object, and the object, if this is but a part of it.
+    part: Option<(u64, Body)>,
+}
+
+impl Comparison {
+    /// A comparison with a whole body.
+    pub fn new(expected: Body) -> Comparison {
+        Comparison { expected, equal: 0, differs: None, part: None }
+    }
+
+    /// A comparison with `length` bytes of `whole`, from `first` on.
+    pub fn part(whole: &Body, first: u64, length: u64) -> Comparison {
+        let mut body = whole.clone();
+        body.advance(first.min(body.len()));
+        body.truncate(length);
+        Comparison { part: Some((first, whole.clone())), ..Comparison::new(body) }
+    }
+
+    /// Takes the next bytes. Returns how many of them are as they have to be.
+    pub fn take(&mut self, bytes: &[u8]) -> usize {
+        if let Some(sample) = &mut self.differs {
+            let room = SAMPLE - sample.len().min(SAMPLE);
+            sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            return 0;
+        }
+        // What comes after the expected end is a matter of the size, not of the bytes.
+        let bytes = &bytes[..bytes.len().min(usize::try_from(self.expected.len()).unwrap_or(usize::MAX))];
+        let same = self.expected.compare(bytes);
+        self.equal += same as u64;
+        if same < bytes.len() {
+            self.differs = Some(bytes[same..].iter().take(SAMPLE).copied().collect());
+        }
+        same
+    }
+
+    /// What is wrong with the bytes, if anything. `real`: the objects are real content, not filler.
+    pub fn verdict(&self, real: bool) -> Option<Finding> {
+        let seen = self.differs.as_deref()?;
+        let mut expected = self.expected.clone();
+        expected.truncate(seen.len() as u64);
+        let expected = expected.to_vec();
+        let at = self.equal + self.part.as_ref().map_or(0, |(first, _)| *first);
+        let finding = match self.origin_of(seen, &expected, real) {
+            Origin::Altered => {
+                Finding::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} on"))
+            }
+            Origin::Elsewhere(place) => {
+                let detail = format!("instead of the bytes from {at} on come those from {place} on");
+                Finding::new(ErrorKind::BadRange, detail)
+            }
+            Origin::Another => Finding::new(
+                ErrorKind::WrongObject,
+                format!("from byte {at} on the body is that of another object"),
+            ),
+        };
+        let show = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
+            format!("from byte {at} on: {text:?}")
+        };
+        Some(finding.expected(show(&expected), show(seen)))
+    }
+
+    /// Where bytes come from that are not the expected ones.
+    fn origin_of(&self, seen: &[u8], expected: &[u8], real: bool) -> Origin {
+        // An altered byte stands among expected ones; other text goes on as its own.
+        let different = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
+        if seen.len() < 8 || different * 4 < seen.len().min(expected.len()) {
+            return Origin::Altered;
+        }
+        let text = &seen[seen.len().saturating_sub(SHOWN)..];
+        if let Some((_, whole)) = &self.part
+            && let Some(place) = place_in(whole, text)
+        {
+            return Origin::Elsewhere(place.saturating_sub(seen.len().saturating_sub(SHOWN)));
+        }
+        if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
+    }
+}
+
+/// Where unexpected bytes come from.
+enum Origin {
+    /// They were altered on the way, or made up.
+    Altered,
+    /// From this place of the same object.
+    Elsewhere(usize),
+    /// From another object.
+    Another,
+}
+
+/// Where `text` first stands in `body`.
+fn place_in(body: &Body, text: &[u8]) -> Option<usize> {
+    let mut body = body.clone();
+    // After one period filler only repeats itself.
+    body.truncate((PERIOD + 2 * SAMPLE) as u64);
+    body.to_vec().windows(text.len()).position(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_traffic::{Catalog, Content, Distr, Kind, Oid, Seed, UniqId};
+
+    use super::*;
+
+    fn catalog(unique: bool) -> Catalog {
+        let plain = Content::plain("any", Distr::Const(3000.0), 1.0);
+        let content = Content { unique: unique.then_some(1.0), ..plain };
+        Catalog { seed: Seed(1), contents: vec![content] }
+    }
+
+    fn body(catalog: &Catalog, name: u64) -> Body {
+        catalog.body(&Oid { world: UniqId::default(), kind: Kind::FIRST, name }, b"")
+    }
+
+    fn verdict(comparison: &mut Comparison, bytes: &[u8], step: usize) -> Option<ErrorKind> {
+        bytes.chunks(step).for_each(|piece| {
+            comparison.take(piece);
+        });
+        comparison.verdict(false).map(|finding| finding.kind)
+    }
+
+    #[test]
+    fn altered_bytes_are_told_from_other_objects() {
+        for unique in [false, true] {
+            let catalog = catalog(unique);
+            let right = body(&catalog, 0x12).to_vec();
+            for step in [1, 7, 1000, 5000] {
+                let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, step);
+                assert_eq!(check(&right), None);
+                assert_eq!(check(&right[..2000]), None, "the size is another matter");
+                for at in [0, 40, 1234, 2900, 2999] {
+                    let mut altered = right.clone();
+                    altered[at] ^= 1;
+                    assert_eq!(check(&altered), Some(ErrorKind::AlteredBody), "byte {at}");
+                }
+                assert_eq!(check(&[b'?'; 3000]), Some(ErrorKind::AlteredBody));
+                for name in [0x13, 0x7f00_0000_0000_0012] {
+                    let other = body(&catalog, name).to_vec();
+                    assert_eq!(check(&other), Some(ErrorKind::WrongObject), "{name:x}, steps of {step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_may_come_from_elsewhere() {
+        let catalog = catalog(false);
+        let (whole, other) = (body(&catalog, 1), body(&catalog, 2));
+        let bytes = whole.to_vec();
+        let check = |bytes: &[u8]| verdict(&mut Comparison::part(&whole, 1000, 200), bytes, 64);
+        assert_eq!(check(&bytes[1000..1200]), None);
+        assert_eq!(check(&bytes[500..700]), Some(ErrorKind::BadRange));
+        assert_eq!(check(&other.to_vec()[1000..1200]), Some(ErrorKind::WrongObject));
+    }
+}

@@ -1,0 +1,44 @@
+//! What is wrong with a reply.
+
+use polygraph_stats::{ErrorKind, Evidence};
+
+/// What had to come and what came, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contrast {
+    /// What had to come.
+    pub expected: String,
+    /// What came.
+    pub seen: String,
+}
+
+/// Something that is wrong with a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its class.
+    pub kind: ErrorKind,
+    /// What was found, in one line.
+    pub detail: String,
+    /// What had to come and what came.
+    pub contrast: Option<Contrast>,
+}
+
+impl Finding {
+    /// A finding in words.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Finding {
+        Finding { kind, detail: detail.into(), contrast: None }
+    }
+
+    /// Adds what had to come and what came.
+    #[must_use]
+    pub fn expected(mut self, expected: impl Into<String>, seen: impl Into<String>) -> Finding {
+        self.contrast = Some(Contrast { expected: expected.into(), seen: seen.into() });
+        self
+    }
+}
+
+impl Contrast {
+    /// Adds it to the evidence.
+    pub fn tell(&self, evidence: Evidence) -> Evidence {
+        evidence.expected(self.expected.as_str(), self.seen.as_str())
+    }
+}
