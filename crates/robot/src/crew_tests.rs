@@ -13,7 +13,7 @@ use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Seed,
 
 use crate::Crew;
 use crate::pace::Pace;
-use crate::settings::{Field, Load, Profile, Server, Settings, Verify};
+use crate::settings::{Field, Load, Profile, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
@@ -334,4 +334,51 @@ fn ranges_of_compressed_content_are_taken_as_they_are() {
         robot.behavior.ranges = Selector::only(rule);
     });
     assert_eq!(errors(&run(&link, settings, 10)), []);
+}
+
+#[test]
+fn best_effort_robots_wait_for_everything_on_a_page() {
+    for pipeline in [None, Some(Distr::Const(2.0))] {
+        let catalog = pages();
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask: &Ask| {
+                let reply = object(&catalog, ask, "Content-Type: text/html\r\n");
+                Answer::Reply(reply, if ask.oid().is_embedded() { SECOND / 2 } else { SECOND / 10 })
+            }
+        });
+        let settings = settings(catalog, |robot| {
+            robot.load = Load::Closed { think: None };
+            robot.pipeline = pipeline.clone();
+        });
+        let block = run(&link, settings, 60);
+        assert_eq!(errors(&block), []);
+        let asked = link.asked();
+        let (images, pages): (Vec<&Ask>, Vec<&Ask>) = asked.iter().partition(|ask| ask.oid().is_embedded());
+        // Ten pages in six seconds, or a little less if images wait for each other.
+        assert!((50..=101).contains(&pages.len()), "{} pages", pages.len());
+        assert!(images.len().abs_diff(4 * pages.len()) <= 4, "{} images", images.len());
+        for page in &pages {
+            let open = images.iter().filter(|image| image.at < page.at && page.at < image.at + SECOND / 2);
+            assert_eq!(open.count(), 0, "while a page is asked for at {}", page.at);
+        }
+    }
+}
+
+#[test]
+fn idle_robots_ask_for_nothing_and_keep_no_connections() {
+    let (catalog, link) = small();
+    let settings = settings(catalog, |robot| {
+        let idle = Distr::Const(5.0);
+        robot.session = Some(Session { busy_s: Some(10.0), busy_xacts: None, busy_fill: None, idle });
+    });
+    let block = run(&link, settings, 600);
+    assert_eq!(errors(&block), []);
+    let asked = link.asked();
+    let of_period = |ask: &Ask| (ask.at / SECOND) % 15;
+    assert!(asked.iter().all(|ask| of_period(ask) < 10), "busy for 10 of 15 seconds");
+    // 10/s in two thirds of 600 s; five standard errors.
+    assert!((asked.len() as f64 - 4000.0).abs() < 5.0 * 4000f64.sqrt(), "{}", asked.len());
+    let firsts = asked.iter().filter(|ask| ask.before == 0).count();
+    assert!((80..=140).contains(&firsts), "{firsts} connections: two servers, 40 periods, 100 uses");
 }
