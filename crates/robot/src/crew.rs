@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_traffic::rng::mix;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
     AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
@@ -42,6 +43,8 @@ const LAUNCHES_IN_A_ROW: u32 = 16;
 const MAX_CHALLENGES: usize = 3;
 /// How often a robot that may not launch looks whether it may again.
 const PAUSE: Nanos = SECOND / 20;
+/// The robots of a loop look no more often than this lets them all together.
+const LOOK: Nanos = SECOND / 50_000;
 
 /// A robot.
 #[derive(Debug)]
@@ -85,14 +88,14 @@ struct Private {
 
 /// When a robot launches requests.
 #[derive(Debug)]
-enum Clock {
+enum Clock<'a> {
     Poisson(Arrivals),
-    Renewal(Gaps),
+    Renewal(Gaps<'a>),
     /// Not by the clock.
     None,
 }
 
-impl Clock {
+impl Clock<'_> {
     fn is_due(&self) -> bool {
         !matches!(self, Clock::Renewal(gaps) if !gaps.is_due())
     }
@@ -214,14 +217,14 @@ impl<L: Link> Crew<L> {
     /// Launches requests when they are due, whatever became of earlier ones.
     async fn run_open(self: Rc<Self>, start: Nanos) {
         let curve = LoadCurve { launch_window: self.settings.launch_window };
-        let mut clocks: Vec<Clock> = (0..self.settings.robots)
+        let mut clocks: Vec<Clock<'_>> = (0..self.settings.robots)
             .map(|robot| match &self.profile(robot).load {
                 Load::Open { rate } => Clock::Poisson(Arrivals::new(*rate)),
-                Load::Gaps(gaps) => Clock::Renewal(Gaps::new(gaps.clone())),
+                Load::Gaps(gaps) => Clock::Renewal(Gaps::new(gaps)),
                 Load::Closed { .. } | Load::Passive => Clock::None,
             })
             .collect();
-        let next = |clock: &mut Clock, robot: usize, last: Nanos| {
+        let next = |clock: &mut Clock<'_>, robot: usize, last: Nanos| {
             let rng = &mut self.robots()[robot].rng;
             match clock {
                 Clock::Poisson(arrivals) => start + nanos(arrivals.next(&curve, rng)),
@@ -264,6 +267,7 @@ impl<L: Link> Crew<L> {
     /// Launches the next request when everything before has ended.
     async fn run_closed(self: Rc<Self>, start: Nanos, robot: usize, think: Option<Distr>) {
         let number = (self.settings.first_robot + robot) as f64;
+        let rest = PAUSE.max(self.settings.robots as u64 * LOOK);
         let wait = self.settings.launch_window * number / self.settings.all_robots() as f64;
         self.link.sleep_until(start + nanos(wait)).await;
         loop {
@@ -276,7 +280,7 @@ impl<L: Link> Crew<L> {
                 return;
             }
             if !self.launches(robot, now) {
-                self.link.sleep_until(now + PAUSE).await;
+                self.link.sleep_until(now + rest).await;
                 continue;
             }
             let order = self.order(robot, now);
@@ -575,12 +579,13 @@ impl<L: Link> Crew<L> {
         if profile.credentials.is_empty() {
             return;
         }
-        let (at, spoiled) = {
-            let rng = &mut self.robots()[robot].rng;
-            (rng.below(profile.credentials.len() as u64) as usize, rng.event(profile.auth_error))
-        };
+        let seed = self.settings.seed.derive("credentials", (self.settings.first_robot + robot) as u64);
         let mut private = self.private(robot);
-        private.wallet.get_or_insert_default().renew(&profile.credentials[at], spoiled);
+        let wallet = private.wallet.get_or_insert_default();
+        // The first are taken when a reply asks for them: the robot's own stream must not depend on that.
+        let mut rng = Draw::new(seed ^ mix(wallet.renewals));
+        let at = rng.below(profile.credentials.len() as u64) as usize;
+        wallet.renew(&profile.credentials[at], rng.event(profile.auth_error));
     }
 
     fn was_spoiled(&self, robot: usize) -> bool {
