@@ -97,7 +97,7 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         }
     });
     note(crew, robot, order, done, class, now);
-    remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable);
+    remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);
     if let Some(page) = &order.page
         && let Some(bytes) = page.leave(Some(size))
     {
@@ -117,6 +117,7 @@ fn is_verified(done: &Done) -> bool {
 }
 
 /// Keeps what later transactions want to know.
+#[expect(clippy::too_many_arguments, reason = "all that is known of a transaction")]
 fn remember<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
@@ -125,6 +126,7 @@ fn remember<L: Link>(
     class: Class,
     missed: bool,
     cachable: bool,
+    now: u64,
 ) {
     let field = &crew.settings().field;
     let (facts, size) = (&done.facts, done.facts.size());
@@ -153,9 +155,9 @@ fn remember<L: Link>(
     let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
     if cachable && class == Class::Abort {
         history.cut(&order.oid);
-    } else if cachable && whole {
+    } else if cachable && whole && crew.repeats() {
         let hit = class == Class::Hit;
-        let age = history.delivered(&order.oid, order.kind, hit, crew.now() / 1_000_000);
+        let age = history.delivered(&order.oid, order.kind, hit, now / 1_000_000);
         if let Some(age) = age
             && (hit && order.repeat || cause.is_some_and(MissCause::is_of_storage))
         {

@@ -12,7 +12,8 @@ use polygraph_stats::{Class, ErrorKind, Recorder};
 use polygraph_traffic::rng::mix;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
-    AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
+    AbortCoords, Arrivals, Catalog, Content, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind,
+    Stream,
 };
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
@@ -122,6 +123,8 @@ pub struct Crew<L: Link> {
     names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
+    /// Something may be asked for again.
+    repeats: bool,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
     /// streams so that the sequence of their requests does not.
     connection_rng: RefCell<Stream>,
@@ -156,6 +159,7 @@ impl<L: Link> Crew<L> {
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
             history: RefCell::default(),
+            repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
             pace: Cell::new(Pace::FULL),
@@ -539,9 +543,9 @@ impl<L: Link> Crew<L> {
         if order.foreign.is_some() {
             return answers;
         }
-        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
         let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
         if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
             jar.write(order.server, unix, out, &self.recorder);
         }
         answers
@@ -814,6 +818,11 @@ impl<L: Link> Crew<L> {
         &self.recorder
     }
 
+    /// Whether anything is asked for again, so that the past of objects matters.
+    pub fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     /// What was learned about objects.
     pub fn history(&self) -> RefMut<'_, History> {
         self.history.borrow_mut()
@@ -956,13 +965,14 @@ impl<L: Link> Crew<L> {
             false => (None, None),
         };
         let http_minor = self.robots.borrow()[robot].http_minor;
+        let validates = matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304);
         let context = Context {
             field,
             profile,
             http_minor,
             via_proxy: !profile.proxies.is_empty(),
             last,
-            unix_s: self.link.unix_seconds(),
+            unix_s: if validates { self.link.unix_seconds() } else { 0 },
             group: self.settings.group,
             told,
             body,
@@ -1025,6 +1035,18 @@ fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
 fn rank(number: usize) -> f32 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     ((number as f64 * GOLDEN).fract() as f32).min(0.999_999)
+}
+
+/// Whether robots ask for anything again.
+fn repeats(profile: &Profile, catalog: &Catalog) -> bool {
+    let changed = |content: &Content| {
+        content
+            .behavior
+            .as_ref()
+            .and_then(|change| change.recurrence)
+            .is_some_and(|recurrence| recurrence > 0.0)
+    };
+    profile.behavior.recurrence > 0.0 || catalog.contents.iter().any(changed)
 }
 
 /// Where a foreign URL leads.
