@@ -56,7 +56,7 @@ def polyclt(tools, case, port, folder):
     at intervals, so that they are more than asked for."""
     log = folder / "client.log"
     command = [tools.polygraph, "client", "--loops", "1", "--log", log, *(
-        workload_options(case, port) if case.workload else
+        workload_options(case, port, case.count) if case.workload else
         ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
          "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count)])]
     cpu, text = execute(command, folder)

@@ -79,10 +79,10 @@ class Server:
         self.output.close()
 
 
-def workload_options(case, port):
+def workload_options(case, port, count):
     """What tells both sides of a workload, and where they meet."""
     return ["--config", str(case.workload), "--cfg_dirs", str(WORKLOADS / "include"),
-            "--set", f"Servers=['127.0.0.1:{port}']", "--set", f"Xactions={case.count}"]
+            "--set", f"Servers=['127.0.0.1:{port}']", "--set", f"Xactions={count}"]
 
 
 class Polysrv(Server):
@@ -92,7 +92,7 @@ class Polysrv(Server):
         self.tools, self.log = tools, folder / "server.log"
         self.asked = 0 if case.workload else 1
         command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *(
-            workload_options(case, port) if case.workload else
+            workload_options(case, port, 1_000_000_000) if case.workload else
             ["--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B",
              "--pconn_use_lmt", f"const:{case.use_limit}"])]
         super().__init__(self.name, command, port, folder)
@@ -101,7 +101,8 @@ class Polysrv(Server):
         """Stops the server and returns how many transactions it counted, that of the start aside."""
         self.stop()
         done, errors = logged(self.tools, self.log)
-        if errors:
+        # The client leaves when it has enough, maybe in the middle of a long reply.
+        if errors and self.asked:
             raise Failure(f"{errors} errors at the server")
         return done - self.asked
 
