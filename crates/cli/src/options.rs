@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use polygraph_plan::Goal;
 use polygraph_plan::values::{self, Unit};
 use polygraph_robot::Tolerance;
@@ -217,7 +217,7 @@ pub struct CommonOptions {
     pub global_rng_seed: u64,
     /// Objects and transactions get ids that no other run has; `no`: the same in every run with equal seeds, for
     /// devices that know nothing of an earlier one. Processes of a test then need different --local_rng_seed
-    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no)]
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no, action = ArgAction::Set)]
     pub unique_world: bool,
     /// Seed of a process's own choices
     #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
@@ -270,10 +270,10 @@ pub struct WorkingSetOptions {
 #[command(rename_all = "snake_case", next_help_heading = "Odd requests")]
 pub struct ToleranceOptions {
     /// Answer URLs that are not ours with a random object, for devices that ask for more than robots do
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set)]
     pub ign_urls: bool,
     /// The same, and messages without any marks of ours are no error
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set)]
     pub accept_foreign_msgs: bool,
 }
 
@@ -283,10 +283,10 @@ pub struct ToleranceOptions {
 pub struct RobotToleranceOptions {
     /// Hits on objects that this test has not asked for are no error. Only with --unique_world no or
     /// --load_working_set may there be any: otherwise nobody else can have asked for its objects
-    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no)]
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no, action = ArgAction::Set)]
     pub ign_false_hits: bool,
     /// Markup that cannot be read is no error
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no)]
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set)]
     pub ign_bad_cont_tags: bool,
 }
 

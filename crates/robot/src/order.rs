@@ -348,7 +348,7 @@ impl Chooser {
             false => world.produce(due),
         };
         let (kind, method) = special(&robot.behavior, factors.special, rng);
-        let url = robot.trace.get((name.wrapping_sub(1) % robot.trace.len().max(1) as u64) as usize);
+        let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);
         let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
         Order {
             server: 0,

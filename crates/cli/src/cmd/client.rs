@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use polygraph_engine::{Job, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
@@ -61,7 +61,7 @@ pub struct Args {
     #[command(flatten)]
     tolerance: RobotToleranceOptions,
     /// Replies without any marks of ours are no error
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, help_heading = "Odd replies")]
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set, help_heading = "Odd replies")]
     accept_foreign_msgs: bool,
     #[command(flatten)]
     working_set: WorkingSetOptions,

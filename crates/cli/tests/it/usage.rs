@@ -58,3 +58,17 @@ fn wrong_command_lines() {
     }
     insta::assert_snapshot!(transcript);
 }
+
+#[test]
+fn options_that_are_not_there_say_what_to_do_instead() {
+    let sandbox = Sandbox::new();
+    for (words, text) in [
+        ("client --dump err", "--dump: messages cannot be dumped yet"),
+        ("server -Worker 2", "--worker: the program divides itself into processes; --workers"),
+        ("run --no_proxy --icp_tout 2s", "--icp_tout: robots cannot ask by ICP yet"),
+        ("client --no_such_thing", "unexpected argument"),
+    ] {
+        let done = sandbox.polygraph(words);
+        assert!(done.code() == Some(2) && done.err.contains(text), "{words}: {done:?}");
+    }
+}
