@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 
 from cpu import of_rusage
-from servers import PATH, Failure, logged
+from servers import PATH, Failure, logged, workload_options
 
 CONNECTIONS = 64
 # No client may run longer than this many seconds.
@@ -55,9 +55,10 @@ def polyclt(tools, case, port, folder):
     """This project's client with all it measures, and its log, which says how many it did: the goal is checked
     at intervals, so that they are more than asked for."""
     log = folder / "client.log"
-    command = [tools.polygraph, "client", "--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS),
-               "--loops", "1", "--dhr", "0", "--pconn_use_lmt", f"const:{case.use_limit}",
-               "--goal", str(case.count), "--log", log]
+    command = [tools.polygraph, "client", "--loops", "1", "--log", log, *(
+        workload_options(case, port) if case.workload else
+        ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
+         "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count)])]
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)

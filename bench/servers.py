@@ -12,6 +12,8 @@ from pathlib import Path
 # An object of the benchmark: this project's server answers no other URLs, nginx answers all.
 PATH = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4"
 KB = 1024
+WORKLOADS = Path(__file__).resolve().parent.parent / "workloads"
+
 
 
 class Failure(Exception):
@@ -50,7 +52,7 @@ class Server:
             connection.close()
 
     def wait_until_ready(self, body_size):
-        """The first reply also warms up what a server does only once."""
+        """The first reply also warms up what a server does only once. Without a size nothing is asked for."""
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -60,6 +62,8 @@ class Server:
                 if time.monotonic() > deadline or self.process.poll() is not None:
                     raise Failure(f"{self.name} does not listen") from None
                 time.sleep(0.02)
+        if body_size is None:
+            return
         status, body = self.get(PATH)
         if (status, len(body)) != (200, body_size):
             raise Failure(f"{self.name} answers {status} with {len(body)} bytes of body")
@@ -75,23 +79,31 @@ class Server:
         self.output.close()
 
 
+def workload_options(case, port):
+    """What tells both sides of a workload, and where they meet."""
+    return ["--config", str(case.workload), "--cfg_dirs", str(WORKLOADS / "include"),
+            "--set", f"Servers=['127.0.0.1:{port}']", "--set", f"Xactions={case.count}"]
+
+
 class Polysrv(Server):
     name = "polysrv"
 
     def __init__(self, tools, case, port, folder):
         self.tools, self.log = tools, folder / "server.log"
-        command = [tools.polygraph, "server", "--listen", f"127.0.0.1:{port}", "--loops", "1",
-                   "--rep_sz", f"const:{case.body}B", "--pconn_use_lmt", f"const:{case.use_limit}",
-                   "--log", self.log]
+        self.asked = 0 if case.workload else 1
+        command = [tools.polygraph, "server", "--loops", "1", "--log", self.log, *(
+            workload_options(case, port) if case.workload else
+            ["--listen", f"127.0.0.1:{port}", "--rep_sz", f"const:{case.body}B",
+             "--pconn_use_lmt", f"const:{case.use_limit}"])]
         super().__init__(self.name, command, port, folder)
 
     def finish(self):
-        """Stops the server and returns how many transactions it counted, the first one aside."""
+        """Stops the server and returns how many transactions it counted, that of the start aside."""
         self.stop()
         done, errors = logged(self.tools, self.log)
         if errors:
             raise Failure(f"{errors} errors at the server")
-        return done - 1
+        return done - self.asked
 
 
 class Nginx(Server):

@@ -18,6 +18,8 @@ pub struct Run {
     pub rate: f64,
     /// Started in reality, as a share of `rate`.
     pub started_share: f64,
+    /// Transactions of the largest pages; pages of 1 to so many parts come at random, and each begins at once.
+    pub page: u64,
     /// What the device can do per second.
     pub capacity: f64,
     /// Concurrent transactions that the robots allow themselves.
@@ -54,6 +56,7 @@ impl Default for Run {
         Run {
             rate: 100.0,
             started_share: 1.0,
+            page: 1,
             capacity: 1e9,
             open_limit: usize::MAX,
             phases: [4.0, 30.0, 2.0],
@@ -80,6 +83,8 @@ struct Xact {
     size: u64,
     offered_hit: bool,
     error: Option<ErrorKind>,
+    /// Parts of the page that begins with it.
+    page: Option<u64>,
 }
 
 /// SplitMix64.
@@ -123,8 +128,20 @@ impl Run {
         let mut rng = Rng(self.seed);
         let (mut now, mut served, mut all) = (0.0, 0.0, Vec::<Xact>::new());
         let mut running: Vec<f64> = Vec::new();
+        let mut left = 0;
         while now < self.length() {
-            now += rng.exponential(1.0 / (self.rate * self.started_share));
+            let mut page = None;
+            if left == 0 {
+                let mean = (1 + self.page) as f64 / 2.0;
+                now += rng.exponential(mean / (self.rate * self.started_share));
+                if self.page > 1 {
+                    left = 1 + (rng.unit() * self.page as f64) as u64;
+                    page = Some(left);
+                } else {
+                    left = 1;
+                }
+            }
+            left -= 1;
             let draw = rng.unit();
             let (class, mean) = match draw {
                 d if d < 0.55 => (Class::Hit, 0.012),
@@ -144,7 +161,7 @@ impl Run {
             }
             running.push(end);
             let size = 300 + rng.exponential(13e3) as u64;
-            all.push(Xact { begin: now, end, class, size, offered_hit: draw < 0.555, error });
+            all.push(Xact { begin: now, end, class, size, offered_hit: draw < 0.555, error, page });
         }
         all
     }
@@ -237,6 +254,9 @@ impl Run {
         block.xacts.leave(at_ns);
         block.conns.leave(at_ns);
         let us = ((x.end - x.begin) * 1e6) as u64;
+        if let Some(parts) = x.page {
+            block.page(us, x.size, parts);
+        }
         block.close_connection(CloseKind::Busy, us, 1);
         let sample = x.error.map(|kind| {
             block.count_error(kind);

@@ -351,7 +351,7 @@ impl Findings {
     }
 
     /// A planned rate that was not offered. Starts come at random, so the allowance is at least three standard
-    /// deviations of a Poisson count. What robots could not start because connections were at their limit is
+    /// deviations of their number. What robots could not start because connections were at their limit is
     /// the device's doing.
     fn offered(&mut self, side: &SideFacts, headline: &Headline) {
         let (Some(planned), true) = (side.offered_rate(), headline.primary) else { return };
@@ -359,7 +359,7 @@ impl Findings {
         let expected = planned * scope.seconds;
         let started = scope.block.xacts.entered as f64;
         let gap = expected - started;
-        if expected <= 0.0 || gap <= expected * GAP_MAX.max(SIGMAS / expected.sqrt()) {
+        if expected <= 0.0 || gap <= expected * GAP_MAX.max(SIGMAS * (batches(scope) / expected).sqrt()) {
             return;
         }
         let text = format!(
@@ -426,7 +426,8 @@ impl Findings {
 
     /// Transactions that began and those that ended differ by the growth of the level. Only the second half of
     /// the phase counts, or a phase without warm-up would fail while its level rises to where it belongs. A
-    /// steady level of mean L varies like a Poisson count, hence the allowance of three times sqrt(2 L).
+    /// steady level of mean L varies like the number of starts, hence the allowance of three times sqrt(2 L), and
+    /// more where they come in batches.
     fn following(&mut self, side: &SideFacts, headline: &Headline) {
         let middle = (headline.begin_s + headline.end_s) / 2.0;
         if !headline.primary || middle < SETTLING_S {
@@ -439,7 +440,8 @@ impl Findings {
         };
         let (begun, ended) = (total("baseline.req.rate"), total("baseline.rep.rate"));
         let level = total("xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
-        if begun - ended > (begun * GAP_MAX).max(SIGMAS * (2.0 * level).sqrt()) && begun > 0.0 {
+        let random = SIGMAS * (2.0 * level * batches(&headline.scope)).sqrt();
+        if begun - ended > (begun * GAP_MAX).max(random) && begun > 0.0 {
             let text = format!(
                 "the device cannot follow: in the second half of phase {} {begun:.0} transactions began and {ended:.0} \
                  ended, {:.1} % fewer",
@@ -469,7 +471,8 @@ impl Findings {
         // A level that merely settles grows less and less: its last step is then a small part of the whole.
         let settling = last - parts[GROWTH_PARTS - 2] < 0.1 * grown;
         let in_each = parts.windows(2).all(|pair| pair[1] > pair[0]);
-        if in_each && !settling && grown > 0.5 * first && grown > SIGMAS * (2.0 * last).sqrt() {
+        let random = SIGMAS * (2.0 * last * batches(&headline.scope)).sqrt();
+        if in_each && !settling && grown > 0.5 * first && grown > random {
             let text = format!(
                 "concurrent transactions grew all through phase {}, from {first:.0} to {last:.0}",
                 headline.phase
@@ -512,6 +515,18 @@ impl Findings {
             }
         }
     }
+}
+
+/// The variance of the number of starts in a given time, as a multiple of that of a Poisson count: 1, unless pages
+/// make transactions come in batches. If batches of random size B come at random it is E(B^2) / E(B). Robots leave
+/// out a request for every embedded object, so in the long run it is less.
+fn batches(scope: &Scope) -> f64 {
+    let parts = &scope.block.pages.parts;
+    let (Some(mean), pages) = (parts.mean(), parts.count() as f64) else { return 1.0 };
+    let in_pages = pages * mean;
+    let squares = pages * (mean.powi(2) + parts.std_dev().unwrap_or(0.0).powi(2));
+    let singles = (scope.ended_count() as f64 - in_pages).max(0.0);
+    ((singles + squares) / (singles + in_pages)).max(1.0)
 }
 
 /// First index of part `i` of `n` things.

@@ -97,7 +97,7 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         }
     });
     note(crew, robot, order, done, class, now);
-    remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable);
+    remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);
     if let Some(page) = &order.page
         && let Some(bytes) = page.leave(Some(size))
     {
@@ -117,6 +117,7 @@ fn is_verified(done: &Done) -> bool {
 }
 
 /// Keeps what later transactions want to know.
+#[expect(clippy::too_many_arguments, reason = "all that is known of a transaction")]
 fn remember<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
@@ -125,6 +126,7 @@ fn remember<L: Link>(
     class: Class,
     missed: bool,
     cachable: bool,
+    now: u64,
 ) {
     let field = &crew.settings().field;
     let (facts, size) = (&done.facts, done.facts.size());
@@ -153,9 +155,9 @@ fn remember<L: Link>(
     let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
     if cachable && class == Class::Abort {
         history.cut(&order.oid);
-    } else if cachable && whole {
+    } else if cachable && whole && crew.repeats() {
         let hit = class == Class::Hit;
-        let age = history.delivered(&order.oid, order.kind, hit, crew.now() / 1_000_000);
+        let age = history.delivered(&order.oid, order.kind, hit, now / 1_000_000);
         if let Some(age) = age
             && (hit && order.repeat || cause.is_some_and(MissCause::is_of_storage))
         {
@@ -226,14 +228,12 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     }
     let second_hand = is_second_hand(order, facts);
     // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
-    // Files of a document root are in no world.
-    let is_own = order.foreign.is_none() && order.oid.world != UniqId::default();
     if second_hand
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat
         && !done.retried
-        && is_own
+        && is_of_a_world(order)
     {
         let detail = "a stored reply to a request that was never made";
         return fault(copy_given(ErrorKind::UnrequestedHit, detail, order, facts));
@@ -249,6 +249,11 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         return fault(copy_given(ErrorKind::PrivateLeak, detail, order, facts));
     }
     Ok(class_of(order, facts, second_hand))
+}
+
+/// Files of a document root are in no world: all loops ask for the same ones, under ever new names.
+fn is_of_a_world(order: &Order) -> bool {
+    order.foreign.is_none() && order.oid.world != UniqId::default()
 }
 
 fn class_of(order: &Order, facts: &Facts, second_hand: bool) -> Class {
@@ -313,7 +318,8 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     if copy && !(facts.cachable && field.catalog.cachable(&order.oid)) {
         report(&copy_given(ErrorKind::UncachableHit, "a stored reply that must not be stored", order, facts));
     }
-    if class == Class::Hit && !order.repeat && !done.retried && !tolerance.false_hits {
+    let is_first = !order.repeat && !done.retried && is_of_a_world(order);
+    if class == Class::Hit && is_first && !tolerance.false_hits {
         let detail = "a stored reply to a request that this test has not made";
         report(&copy_given(ErrorKind::FalseHit, detail, order, facts));
     }

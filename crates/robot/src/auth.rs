@@ -52,6 +52,8 @@ pub struct Wallet {
     password: String,
     /// The password is spoiled on purpose.
     pub spoiled: bool,
+    /// How often credentials were taken.
+    pub renewals: u64,
     schemes: FxHashMap<Asker, Scheme>,
 }
 
@@ -65,6 +67,7 @@ impl Wallet {
             self.password.push('-');
         }
         self.spoiled = spoiled;
+        self.renewals += 1;
         self.schemes.remove(&Asker::Proxy);
     }
 

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND, nanos, yield_now};
 use polygraph_stats::{Class, ErrorKind, Recorder};
+use polygraph_traffic::rng::mix;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
-    AbortCoords, Arrivals, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind, Stream,
+    AbortCoords, Arrivals, Catalog, Content, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind,
+    Stream,
 };
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
@@ -42,6 +44,8 @@ const LAUNCHES_IN_A_ROW: u32 = 16;
 const MAX_CHALLENGES: usize = 3;
 /// How often a robot that may not launch looks whether it may again.
 const PAUSE: Nanos = SECOND / 20;
+/// The robots of a loop look no more often than this lets them all together.
+const LOOK: Nanos = SECOND / 50_000;
 
 /// A robot.
 #[derive(Debug)]
@@ -85,14 +89,14 @@ struct Private {
 
 /// When a robot launches requests.
 #[derive(Debug)]
-enum Clock {
+enum Clock<'a> {
     Poisson(Arrivals),
-    Renewal(Gaps),
+    Renewal(Gaps<'a>),
     /// Not by the clock.
     None,
 }
 
-impl Clock {
+impl Clock<'_> {
     fn is_due(&self) -> bool {
         !matches!(self, Clock::Renewal(gaps) if !gaps.is_due())
     }
@@ -119,6 +123,8 @@ pub struct Crew<L: Link> {
     names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
+    /// Something may be asked for again.
+    repeats: bool,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
     /// streams so that the sequence of their requests does not.
     connection_rng: RefCell<Stream>,
@@ -153,6 +159,7 @@ impl<L: Link> Crew<L> {
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
             history: RefCell::default(),
+            repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
             pace: Cell::new(Pace::FULL),
@@ -214,14 +221,14 @@ impl<L: Link> Crew<L> {
     /// Launches requests when they are due, whatever became of earlier ones.
     async fn run_open(self: Rc<Self>, start: Nanos) {
         let curve = LoadCurve { launch_window: self.settings.launch_window };
-        let mut clocks: Vec<Clock> = (0..self.settings.robots)
+        let mut clocks: Vec<Clock<'_>> = (0..self.settings.robots)
             .map(|robot| match &self.profile(robot).load {
                 Load::Open { rate } => Clock::Poisson(Arrivals::new(*rate)),
-                Load::Gaps(gaps) => Clock::Renewal(Gaps::new(gaps.clone())),
+                Load::Gaps(gaps) => Clock::Renewal(Gaps::new(gaps)),
                 Load::Closed { .. } | Load::Passive => Clock::None,
             })
             .collect();
-        let next = |clock: &mut Clock, robot: usize, last: Nanos| {
+        let next = |clock: &mut Clock<'_>, robot: usize, last: Nanos| {
             let rng = &mut self.robots()[robot].rng;
             match clock {
                 Clock::Poisson(arrivals) => start + nanos(arrivals.next(&curve, rng)),
@@ -264,6 +271,7 @@ impl<L: Link> Crew<L> {
     /// Launches the next request when everything before has ended.
     async fn run_closed(self: Rc<Self>, start: Nanos, robot: usize, think: Option<Distr>) {
         let number = (self.settings.first_robot + robot) as f64;
+        let rest = PAUSE.max(self.settings.robots as u64 * LOOK);
         let wait = self.settings.launch_window * number / self.settings.all_robots() as f64;
         self.link.sleep_until(start + nanos(wait)).await;
         loop {
@@ -276,7 +284,7 @@ impl<L: Link> Crew<L> {
                 return;
             }
             if !self.launches(robot, now) {
-                self.link.sleep_until(now + PAUSE).await;
+                self.link.sleep_until(now + rest).await;
                 continue;
             }
             let order = self.order(robot, now);
@@ -535,9 +543,9 @@ impl<L: Link> Crew<L> {
         if order.foreign.is_some() {
             return answers;
         }
-        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
         let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
         if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
             jar.write(order.server, unix, out, &self.recorder);
         }
         answers
@@ -575,12 +583,13 @@ impl<L: Link> Crew<L> {
         if profile.credentials.is_empty() {
             return;
         }
-        let (at, spoiled) = {
-            let rng = &mut self.robots()[robot].rng;
-            (rng.below(profile.credentials.len() as u64) as usize, rng.event(profile.auth_error))
-        };
+        let seed = self.settings.seed.derive("credentials", (self.settings.first_robot + robot) as u64);
         let mut private = self.private(robot);
-        private.wallet.get_or_insert_default().renew(&profile.credentials[at], spoiled);
+        let wallet = private.wallet.get_or_insert_default();
+        // The first are taken when a reply asks for them: the robot's own stream must not depend on that.
+        let mut rng = Draw::new(seed ^ mix(wallet.renewals));
+        let at = rng.below(profile.credentials.len() as u64) as usize;
+        wallet.renew(&profile.credentials[at], rng.event(profile.auth_error));
     }
 
     fn was_spoiled(&self, robot: usize) -> bool {
@@ -809,6 +818,11 @@ impl<L: Link> Crew<L> {
         &self.recorder
     }
 
+    /// Whether anything is asked for again, so that the past of objects matters.
+    pub fn repeats(&self) -> bool {
+        self.repeats
+    }
+
     /// What was learned about objects.
     pub fn history(&self) -> RefMut<'_, History> {
         self.history.borrow_mut()
@@ -952,13 +966,14 @@ impl<L: Link> Crew<L> {
             false => (None, None),
         };
         let http_minor = self.robots.borrow()[robot].http_minor;
+        let validates = matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304);
         let context = Context {
             field,
             profile,
             http_minor,
             via_proxy: !profile.proxies.is_empty(),
             last,
-            unix_s: self.link.unix_seconds(),
+            unix_s: if validates { self.link.unix_seconds() } else { 0 },
             group: self.settings.group,
             told,
             body,
@@ -1021,6 +1036,18 @@ fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
 fn rank(number: usize) -> f32 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     ((number as f64 * GOLDEN).fract() as f32).min(0.999_999)
+}
+
+/// Whether robots ask for anything again.
+fn repeats(profile: &Profile, catalog: &Catalog) -> bool {
+    let changed = |content: &Content| {
+        content
+            .behavior
+            .as_ref()
+            .and_then(|change| change.recurrence)
+            .is_some_and(|recurrence| recurrence > 0.0)
+    };
+    profile.behavior.recurrence > 0.0 || catalog.contents.iter().any(changed)
 }
 
 /// Where a foreign URL leads.

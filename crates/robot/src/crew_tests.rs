@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
 use polygraph_stats::{Block, ErrorKind, Recorder};
-use polygraph_traffic::content::{Embeds, Source};
+use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
-use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Seed, Selector};
+use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
+use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Seed, Selector};
 
 use crate::Crew;
 use crate::pace::Pace;
-use crate::settings::{Field, Load, Profile, Server, Settings, Verify};
+use crate::settings::{Field, Load, Profile, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
@@ -82,9 +83,13 @@ fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
 #[test]
 fn pipelined_requests_go_where_they_belong() {
     let catalog = pages();
+    // Replies come at full seconds, so pages of both servers arrive together.
     let link = TestLink::new({
         let catalog = catalog.clone();
-        move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 4)
+        move |ask| {
+            let page = object(&catalog, ask, "Content-Type: text/html\r\n");
+            Answer::Reply(page, SECOND - ask.at % SECOND)
+        }
     });
     let block = run(&link, settings(catalog, |robot| robot.pipeline = Some(Distr::Const(3.0))), 100);
     for ask in link.asked() {
@@ -214,33 +219,166 @@ fn files_of_a_document_root_are_found_in_caches() {
     assert!(block.hit_ratio() == Some(1.0));
 }
 
-#[test]
-fn a_first_visit_is_paid_to_every_server_and_configured_fields_win() {
+/// Small objects, and a server that has them.
+fn small() -> (Catalog, TestLink) {
     let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
     let link = TestLink::new({
         let catalog = catalog.clone();
         move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
     });
-    let mut all = settings(catalog, |robot| {
-        robot.behavior.recurrence = 0.9;
-        robot.behavior.methods = Selector::only(Method::Get);
-        robot.origins = Selector::weighted([(0, 1.0), (1, 1e-9)]);
-    });
-    let mut profile = (*all.profiles[0]).clone();
-    let rule = |name: &str, value: &str| polygraph_traffic::headers::HeaderRule {
+    (catalog, link)
+}
+
+#[test]
+fn a_first_visit_is_paid_to_every_server() {
+    for seed in 1..9 {
+        let (catalog, link) = small();
+        let settings = settings(catalog, |robot| {
+            robot.behavior.recurrence = 0.9;
+            // Without the visit nobody would ever ask one of them.
+            let rare = 1e-9;
+            robot.origins =
+                Selector::weighted(if seed % 2 == 0 { [(0, 1.0), (1, rare)] } else { [(0, rare), (1, 1.0)] });
+        });
+        run(&link, Settings { seed: Seed(seed), ..settings }, 20);
+        for server in ["10.0.0.1", "10.0.0.2"] {
+            assert!(
+                link.asked().iter().any(|ask| ask.hop.ip().to_string() == server),
+                "{server}, seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn configured_fields_win() {
+    let (catalog, link) = small();
+    let rule = |name: &str, value: &str| HeaderRule {
         prob: 1.0,
-        what: polygraph_traffic::headers::HeaderChoice::One { name: name.into(), value: value.into() },
+        what: HeaderChoice::One { name: name.into(), value: value.into() },
     };
-    profile.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
-    profile.requests_per_connection = Distr::Const(1.0);
-    all.profiles = vec![Arc::new(profile)];
-    run(&link, all, 20);
+    let settings = settings(catalog, |robot| {
+        robot.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+        robot.requests_per_connection = Distr::Const(1.0);
+    });
+    run(&link, settings, 2);
     let asked = link.asked();
-    assert!(asked.iter().any(|ask| ask.hop.ip().to_string() == "10.0.0.2"));
+    assert!(asked.len() > 5);
     for ask in asked {
         let fields =
             |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
         assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
         assert_eq!(ask.field("Accept"), Some("text/html"));
     }
+}
+
+#[test]
+fn a_redirect_leads_out_of_the_test_to_where_it_says() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| match ask.head.contains("/t04/") {
+            // Images are elsewhere.
+            true => {
+                let text =
+                    "HTTP/1.1 302 Found\r\nLocation: http://10.7.7.7:81/x\r\nContent-Length: 0\r\n\r\n";
+                Answer::Reply(text.into(), 0)
+            }
+            false if ask.head.contains(" /x ") => {
+                Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), 0)
+            }
+            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+        }
+    });
+    let block = run(&link, settings(catalog, |_| {}), 10);
+    assert_eq!(errors(&block), []);
+    let elsewhere: Vec<Ask> = link.asked().into_iter().filter(|ask| ask.head.contains(" /x ")).collect();
+    assert!(elsewhere.len() > 5);
+    assert!(elsewhere.iter().all(|ask| ask.hop == SocketAddr::from(([10, 7, 7, 7], 81))));
+}
+
+#[test]
+fn repeated_foreign_objects_are_offered_hits_if_they_say_so() {
+    for (fields, offered) in [("", 0.8), ("Cache-Control: no-cache\r\n", 0.0)] {
+        let link = TestLink::new(move |_| {
+            Answer::Reply(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 1\r\n\r\nx").into(), 0)
+        });
+        let settings = settings(pages(), |robot| {
+            robot.foreign = 1.0;
+            robot.behavior.recurrence = 0.8;
+            robot.trace = Arc::new(vec!["http://10.7.7.7/".into()]);
+        });
+        let block = run(&link, settings, 200);
+        assert_eq!(errors(&block), []);
+        // 2000 draws: five standard errors are 0.045.
+        let ratio = block.offered_hit_ratio().unwrap();
+        assert!((ratio - offered).abs() < 0.05, "{ratio}");
+    }
+}
+
+#[test]
+fn ranges_of_compressed_content_are_taken_as_they_are() {
+    let mut catalog = pages();
+    catalog.contents[0].encodings = Encodings { identity: true, gzip: true };
+    let link = TestLink::new(|_| {
+        // The end is within a tag, and the whole is smaller than the object that is not compressed.
+        let head = "HTTP/1.1 206 Partial Content\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\
+            Content-Range: bytes 10-14/700\r\nContent-Length: 5\r\nX-Target: a:80\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\r\n<embe";
+        Answer::Reply(head.into(), 0)
+    });
+    let extent = |at| polygraph_traffic::ranges::Extent::Absolute(at);
+    let rule = polygraph_traffic::ranges::RangeRule::From { first: extent(10), last: Some(extent(14)) };
+    let settings = settings(catalog, |robot| {
+        robot.accept_encoding = Some("gzip".into());
+        robot.behavior.kinds = Selector::only(polygraph_traffic::RequestKind::Range);
+        robot.behavior.ranges = Selector::only(rule);
+    });
+    assert_eq!(errors(&run(&link, settings, 10)), []);
+}
+
+#[test]
+fn best_effort_robots_wait_for_everything_on_a_page() {
+    for pipeline in [None, Some(Distr::Const(2.0))] {
+        let catalog = pages();
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask: &Ask| {
+                let reply = object(&catalog, ask, "Content-Type: text/html\r\n");
+                Answer::Reply(reply, if ask.oid().is_embedded() { SECOND / 2 } else { SECOND / 10 })
+            }
+        });
+        let settings = settings(catalog, |robot| {
+            robot.load = Load::Closed { think: None };
+            robot.pipeline = pipeline.clone();
+        });
+        let block = run(&link, settings, 60);
+        assert_eq!(errors(&block), []);
+        let asked = link.asked();
+        let (images, pages): (Vec<&Ask>, Vec<&Ask>) = asked.iter().partition(|ask| ask.oid().is_embedded());
+        // Ten pages in six seconds, or a little less if images wait for each other.
+        assert!((50..=101).contains(&pages.len()), "{} pages", pages.len());
+        assert!(images.len().abs_diff(4 * pages.len()) <= 4, "{} images", images.len());
+        for page in &pages {
+            let open = images.iter().filter(|image| image.at < page.at && page.at < image.at + SECOND / 2);
+            assert_eq!(open.count(), 0, "while a page is asked for at {}", page.at);
+        }
+    }
+}
+
+#[test]
+fn idle_robots_ask_for_nothing_and_keep_no_connections() {
+    let (catalog, link) = small();
+    let settings = settings(catalog, |robot| {
+        let idle = Distr::Const(5.0);
+        robot.session = Some(Session { busy_s: Some(10.0), busy_xacts: None, busy_fill: None, idle });
+    });
+    let block = run(&link, settings, 600);
+    assert_eq!(errors(&block), []);
+    let asked = link.asked();
+    let of_period = |ask: &Ask| (ask.at / SECOND) % 15;
+    assert!(asked.iter().all(|ask| of_period(ask) < 10), "busy for 10 of 15 seconds");
+    // 10/s in two thirds of 600 s; five standard errors.
+    assert!((asked.len() as f64 - 4000.0).abs() < 5.0 * 4000f64.sqrt(), "{}", asked.len());
+    let firsts = asked.iter().filter(|ask| ask.before == 0).count();
+    assert!((80..=140).contains(&firsts), "{firsts} connections: two servers, 40 periods, 100 uses");
 }

@@ -197,7 +197,8 @@ impl<'a> Entity<'a> {
             Way::Ignored | Way::Unknown => self.problem,
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
-                let size = || wrong_size(facts.body_bytes, size).filter(|_| full && facts.status == 200);
+                let size =
+                    || if full && facts.status == 200 { wrong_size(facts.body_bytes, size) } else { None };
                 self.problem.or_else(|| comparison.verdict(real)).or_else(size)
             }
             Way::Gzip(mut decoder) => {
@@ -205,7 +206,7 @@ impl<'a> Entity<'a> {
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
                 let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
-                let size = || wrong_size(comparison.equal, size).filter(|_| full);
+                let size = || if full { wrong_size(comparison.equal, size) } else { None };
                 match (comparison.verdict(real), coding) {
                     // One wrong bit can turn all that is decompressed after it into other text.
                     (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {

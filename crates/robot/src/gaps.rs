@@ -11,17 +11,17 @@ const LOOK_AGAIN: Nanos = SECOND;
 /// The launches of one robot. A load factor of `x` stretches gaps by `1/x`; at 0 time stands still, and goes on as
 /// soon as the factor rises.
 #[derive(Debug)]
-pub struct Gaps {
-    gaps: Distr,
+pub struct Gaps<'a> {
+    gaps: &'a Distr,
     /// Number of gaps so far.
     drawn: u64,
     /// What is left of the current gap, in seconds at the full rate.
     left: f64,
 }
 
-impl Gaps {
+impl<'a> Gaps<'a> {
     /// A stream with these gaps in seconds at the full rate.
-    pub fn new(gaps: Distr) -> Gaps {
+    pub fn new(gaps: &'a Distr) -> Gaps<'a> {
         Gaps { gaps, drawn: 0, left: 0.0 }
     }
 
@@ -55,7 +55,7 @@ mod tests {
     use polygraph_traffic::Seed;
 
     fn launches(gaps: Distr, load: Ramp, until: f64) -> Vec<f64> {
-        let (mut gaps, mut rng) = (Gaps::new(gaps), Seed(31).stream("gaps", 0));
+        let (mut gaps, mut rng) = (Gaps::new(&gaps), Seed(31).stream("gaps", 0));
         let (mut now, mut launches) = (0, Vec::new());
         loop {
             now = gaps.next(now, &load, &mut rng);

@@ -146,7 +146,9 @@ impl<L: Link> Crew<L> {
     /// Keeps the connection for the robot's next request, or closes it if that is not possible.
     pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool) {
         if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
-            leased.idle_since = self.now();
+            if self.profile(robot).idle_timeout.is_some() {
+                leased.idle_since = self.now();
+            }
             self.robots()[robot].idle.push(leased);
             self.call_waiting(robot);
         } else {

@@ -18,3 +18,4 @@ mod usage;
 mod workers;
 mod working_set;
 mod workloads;
+mod workloads_run;

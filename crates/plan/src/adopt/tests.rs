@@ -596,6 +596,13 @@ fn what_cannot_be_run_is_named() {
 }
 
 #[test]
+fn gaps_without_a_length_are_refused() {
+    let workload = workload(&program("R.req_rate = undef(); R.req_inter_arrival = const(0sec);"));
+    let all = adopt(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+    assert!(all.iter().any(|obstacle| obstacle.to_string().contains("req_inter_arrival")), "{all:?}");
+}
+
+#[test]
 fn distributions() {
     let bin = |min, max, weight| Bin { min, max, weight };
     let table = Table::new([bin(1024.0, None, 1.0), bin(2048.0, Some(4096.0), 3.0)]).unwrap();

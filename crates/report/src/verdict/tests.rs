@@ -35,6 +35,22 @@ fn healthy_runs_of_many_seeds_and_rates_are_valid() {
 }
 
 #[test]
+fn pages_make_healthy_runs_uneven() {
+    for seed in 10..40 {
+        let rate = 60.0 + 10.0 * (seed % 5) as f64;
+        check(&Run { rate, seed, page: 14, ..Run::default() }, Outcome::Valid, &[]);
+    }
+}
+
+#[test]
+fn pages_do_not_hide_what_is_wrong() {
+    let pages = Run { page: 14, ..Run::default() };
+    check(&Run { started_share: 0.6, ..pages.clone() }, Outcome::Invalid, &["offered"]);
+    let verdict = fold(&Run { capacity: 75.0, ..pages }.logs()).unwrap().verdict;
+    assert_eq!(verdict.outcome, Outcome::Failed, "{verdict:#?}");
+}
+
+#[test]
 fn a_phase_without_warm_up_does_not_look_like_overload() {
     check(&Run { phases: [0.0, 30.0, 0.0], ..Run::default() }, Outcome::Valid, &[]);
 }
