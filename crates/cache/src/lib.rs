@@ -13,10 +13,10 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! A request passes through the modules in this order: `proxy` accepts, `client` reads the head, has `access` judge it and decides
-//! with `policy` and `store`, then either writes the stored reply or has `forward` ask an origin over a
-//! connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store` do no I/O.
-//! A proxy with `faults` does some of it wrongly, to try out whether a test finds that.
+//! A request passes through the modules in this order: `proxy` accepts, `client` reads the head, has `access`
+//! judge it and decides with `policy` and `store`, then either writes the stored reply or has `forward` ask an
+//! origin over a connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store`
+//! do no I/O. A proxy with `faults` does some of it wrongly, to try out whether a test finds that.
 //!
 //! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
 //! answering them from stored replies, serving stale replies when an origin fails, trailers.

@@ -511,7 +511,7 @@ impl<L: Link> Crew<L> {
             let can_answer = self.wallet(robot).learn(asker, fields, done.answers.to(asker));
             if !can_answer || asked.len() > MAX_CHALLENGES {
                 // With a spoiled password that is how it has to be.
-                done.denied = self.was_spoiled(robot) && !asked.is_empty();
+                done.denied = self.was_spoiled(robot) && (done.answers.to(asker) || !asked.is_empty());
                 return Ok(done);
             }
             asked.push(asker);
@@ -943,7 +943,8 @@ impl<L: Link> Crew<L> {
         let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
         let links = (profile.embed_recur > 0.0)
             .then(|| Links::new(Rc::clone(&kit.tags), kit.raw.as_ref().map(Rc::clone)));
-        Entity::new(&field.catalog, order, url, field.verify, kit.accepts_gzip, links)
+        let trusts_unmarked = self.settings.tolerance.foreign_replies;
+        Entity::new(&field.catalog, order, url, field.verify, trusts_unmarked, kit.accepts_gzip, links)
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.

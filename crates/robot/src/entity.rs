@@ -74,6 +74,8 @@ pub struct Entity<'a> {
     order: &'a Order,
     url: &'a dyn Fn() -> String,
     verify: Verify,
+    /// Replies without any marks of ours may be anything.
+    trusts_unmarked: bool,
     way: Way,
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
@@ -99,11 +101,23 @@ impl<'a> Entity<'a> {
         order: &'a Order,
         url: &'a dyn Fn() -> String,
         verify: Verify,
+        trusts_unmarked: bool,
         accepts_gzip: bool,
         links: Option<crate::links::Links>,
     ) -> Entity<'a> {
         let way = Way::Ignored;
-        Entity { catalog, order, url, verify, way, accepts_gzip, digest: None, problem: None, links }
+        Entity {
+            catalog,
+            order,
+            url,
+            verify,
+            trusts_unmarked,
+            way,
+            accepts_gzip,
+            digest: None,
+            problem: None,
+            links,
+        }
     }
 
     fn expected(&self) -> Body {
@@ -364,7 +378,11 @@ impl Content for Entity<'_> {
         if self.order.method == Method::Head {
             return Ok(());
         }
-        if self.order.foreign.is_some() {
+        let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
+        if self.trusts_unmarked && !marked {
+            self.links = None;
+        }
+        if self.order.foreign.is_some() || self.trusts_unmarked && !marked {
             self.way = Way::Unknown;
             return Ok(());
         }

@@ -157,6 +157,8 @@ impl Bench {
             open_limit: self.open_limit,
             seed: Seed(1),
             group,
+            tolerance: Default::default(),
+            others_fill: false,
         };
         Job {
             client: Some(ClientJob {
@@ -164,6 +166,8 @@ impl Bench {
                 ports: self.ports,
                 layout: Layout::threads(self.loops),
                 ids,
+                earlier: None,
+                stores: false,
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
             }),
