@@ -265,8 +265,7 @@ mod tests {
     #[test]
     fn evictions_mean_a_small_cache() {
         let text = told(&scope(&[(MissCause::Evicted, 415), (MissCause::InFlight, 85)]));
-        let wanted =
-            "The cache is too small: 83 % of the missed hits were capacity misses, objects that had been hits before.";
+        let wanted = "The cache is too small: 83 % of the missed hits were capacity misses, objects that had been hits before.";
         assert!(text.contains(wanted), "{text}");
         assert!(
             text.starts_with("500 of 1,000 offered hits (50 %) were misses.") && text.contains("17 % of")

@@ -13,7 +13,7 @@ use polygraph_traffic::rng::mix;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
     AbortCoords, Arrivals, Catalog, Content, Distr, Draw, IdSource, LoadCurve, Oid, Random, RequestKind,
-    Stream,
+    Selector, Stream,
 };
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
@@ -1024,10 +1024,33 @@ fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
         http_minor: settings.profiles[profile].http_minor.draw(&mut choices).copied().unwrap_or(1),
         open: 0,
         active: 0,
-        extra: 0,
+        extra: first_debt(settings, profile, &mut choices),
         idle: Vec::new(),
         private: None,
     }
+}
+
+/// Launches that a robot leaves out at first, as if it had been there before and were somewhere among the embedded
+/// objects of a page. Without it all robots would begin with a page, and a test with few requests per robot would
+/// offer several times its rate at first.
+fn first_debt(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
+    const TRIES: usize = 8;
+    let (field, robot) = (&settings.field, &settings.profiles[profile]);
+    if robot.embed_recur <= 0.0 || !matches!(robot.load, Load::Open { .. } | Load::Gaps(_)) {
+        return 0;
+    }
+    // A moment falls into a page in proportion to the number of its parts.
+    let mut page = || {
+        let server = robot.origins.draw(rng).copied().unwrap_or(0);
+        let direct = field.servers.get(server).map(|server| &field.direct[server.direct])?;
+        let kind = *direct.draw(rng)?;
+        let world = polygraph_traffic::UniqId { counter: rng.bits() as u32 & !1, ..Default::default() };
+        Some(field.catalog.embedded_count(&Oid { world, kind, name: 1 }))
+    };
+    let parts: Vec<(u64, f64)> =
+        (0..TRIES).filter_map(|_| page()).map(|n| (n, robot.embed_recur.mul_add(n as f64, 1.0))).collect();
+    let Some(&embedded) = Selector::weighted(parts).draw(rng) else { return 0 };
+    rng.below((embedded as f64 * robot.embed_recur).round() as u64 + 1) as u32
 }
 
 /// The place of a robot in the order in which robots become active. Multiples of the golden ratio are spread so

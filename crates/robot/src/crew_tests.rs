@@ -382,3 +382,22 @@ fn idle_robots_ask_for_nothing_and_keep_no_connections() {
     let firsts = asked.iter().filter(|ask| ask.before == 0).count();
     assert!((80..=140).contains(&firsts), "{firsts} connections: two servers, 40 periods, 100 uses");
 }
+
+#[test]
+fn robots_of_pages_offer_their_rate_from_the_first_second_on() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 1000)
+    });
+    let mut all = settings(catalog, |robot| {
+        robot.load = Load::Open { rate: 0.05 };
+        robot.count = 2000;
+    });
+    all.robots = 2000;
+    // A tenth of what a robot needs to get over its first page: 100/s asked for, 1000 requests. Pages come in
+    // bunches of about five, so five standard errors are 5 * sqrt(1000 * 5).
+    let block = run(&link, all, 10);
+    let begun = block.xacts.entered as f64;
+    assert!((begun - 1000.0).abs() < 360.0, "{begun}");
+}

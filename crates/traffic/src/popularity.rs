@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn without_a_frozen_set_everything_is_hot() {
-        let model = PopModel { hot_frac: 0.01, hot_prob: 1.0, bhr_discrimination: 1.0, ..PopModel::default() };
+        let model =
+            PopModel { hot_frac: 0.01, hot_prob: 1.0, bhr_discrimination: 1.0, ..PopModel::default() };
         let mut rng = Seed(5).stream("hot", 1);
         let from = Candidates { last: 1000, window: None, hot_end: 500 };
         let names: Vec<u64> = (0..1000).map(|_| model.choose(from, &mut rng, |_| None).name).collect();

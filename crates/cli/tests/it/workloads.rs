@@ -49,7 +49,8 @@ fn pages_images_and_names_of_several_servers() {
     for fact in [
         "content 3 page",
         "content 4 image",
-        "content 5 text", "content 6 large",
+        "content 5 text",
+        "content 6 large",
         "A: servers",
         "B: HTTP version",
         "a1.bench.tst",
