@@ -401,3 +401,23 @@ fn robots_of_pages_offer_their_rate_from_the_first_second_on() {
     let begun = block.xacts.entered as f64;
     assert!((begun - 1000.0).abs() < 360.0, "{begun}");
 }
+
+#[test]
+fn connections_are_used_as_often_as_the_distribution_says() {
+    let catalog = Catalog { seed: Seed(3), contents: vec![Content::plain("x", Distr::Const(100.0), 1.0)] };
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+    });
+    let uses = Distr::Zipf { n: 16 };
+    let all = settings(catalog, |robot| {
+        robot.load = Load::Open { rate: 100.0 };
+        robot.requests_per_connection = uses.clone();
+        robot.origins = Selector::only(0);
+    });
+    let block = run(&link, all, 400);
+    // About 8,000 connections with a standard deviation of 4.6 uses; five standard errors.
+    let (count, mean) = (block.conn_uses.count() as f64, block.conn_uses.mean().unwrap());
+    assert!(count > 5_000.0 && (mean - uses.mean()).abs() < 5.0 * 4.6 / count.sqrt(), "{mean} of {count}");
+    assert_eq!((block.conn_uses.min(), block.conn_uses.max()), (Some(1), Some(16)));
+}

@@ -11,7 +11,6 @@
 //!   embedded objects); [`life`], [`body`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
-//! * [`arrivals`], [`session`]: when the next request is due, and when a robot rests.
 //! * [`store`]: what a later test needs to go on with the objects of this one.
 
 pub mod abort;
@@ -30,7 +29,6 @@ pub mod ranges;
 pub mod request;
 pub mod rng;
 pub mod selector;
-pub mod session;
 pub mod store;
 pub mod table;
 pub mod world;
