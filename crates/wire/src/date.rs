@@ -12,7 +12,7 @@ pub fn format(unix_seconds: u64) -> String {
     String::from_utf8_lossy(&text(unix_seconds)).into_owned()
 }
 
-/// Like [`format`], without allocation.
+/// Like [`format()`], without allocation.
 pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
     let days = unix_seconds / 86_400;
     let (year, month, day) = civil_from_days(days as i64);
