@@ -1,0 +1,164 @@
+//! What follows from transactions: embedded objects and redirects.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use polygraph_link::Link;
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::{Oid, Random, RequestKind};
+use polygraph_wire::uri;
+
+use super::Crew;
+use crate::order::{Cause, Order};
+use crate::settings::Profile;
+
+impl<L: Link> Crew<L> {
+    /// Starts a transaction that follows from another one. It counts as running from now on, not only from its
+    /// first turn.
+    pub(super) fn follow(&self, robot: usize, order: Order) {
+        if let Some(page) = &order.page {
+            page.enter();
+        }
+        self.robots()[robot].active += 1;
+        self.followers.borrow_mut().push_back((robot, order));
+        self.launcher.call();
+    }
+
+    /// Starts what follows from other transactions. They cannot start each other: a task would contain itself.
+    pub(super) async fn launch_followers(self: Rc<Self>) {
+        loop {
+            while let Some((robot, order)) = self.next_follower() {
+                let crew = Rc::clone(&self);
+                match order.hop {
+                    Some(hop) if self.profile(robot).pipeline.is_some() => {
+                        self.backlog(robot).push(order);
+                        self.link.spawn(async move {
+                            crew.transact_together(robot, hop).await;
+                            crew.end_one(robot);
+                        });
+                    }
+                    _ => self.link.spawn(async move {
+                        crew.transact(robot, order).await;
+                        crew.end_one(robot);
+                    }),
+                }
+            }
+            self.launcher.wait(std::future::pending()).await;
+        }
+    }
+
+    pub(super) fn next_follower(&self) -> Option<(usize, Order)> {
+        self.followers.borrow_mut().pop_front()
+    }
+
+    /// Asks for an embedded object that `link` in the reply to `container` refers to.
+    pub fn follow_link(self: &Rc<Self>, robot: usize, container: &Order, hop: SocketAddr, link: &[u8]) {
+        let profile = self.profile(robot);
+        if container.foreign.is_some() {
+            return self.follow_foreign(robot, container, link, profile);
+        }
+        let field = &self.settings.field;
+        let authority = field.servers[container.server].authority.as_bytes();
+        if let Some(parts) = uri::split(link)
+            && parts.authority != authority.strip_suffix(b":80").unwrap_or(authority)
+            && parts.authority != authority
+        {
+            return self.note_link(ErrorKind::ForeignLink, container, link);
+        }
+        let Some(oid) = polygraph_wire::url::parse(link) else {
+            return self.note_link(ErrorKind::ForeignTag, container, link);
+        };
+        if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
+            return;
+        }
+        // Only basic requests are satisfied with what the robot has.
+        let has = profile.private_cache > 0 && self.private(robot).received.contains(&oid);
+        if has && container.kind == RequestKind::Basic {
+            return;
+        }
+        let now = self.now();
+        let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
+        order.hop = Some(hop);
+        self.count_launched(robot, container);
+        self.follow(robot, order);
+    }
+
+    /// An embedded object of `container` is asked for. If no launch was left out for it in advance, the next one
+    /// is (reference: models.md, section 9.3).
+    pub(super) fn count_launched(&self, robot: usize, container: &Order) {
+        let launched = container.launched.get() + 1;
+        container.launched.set(launched);
+        if launched > container.planned {
+            self.leave_out(robot, 1);
+        }
+    }
+
+    /// So many of the robot's next launches are left out.
+    pub(super) fn leave_out(&self, robot: usize, launches: u32) {
+        let extra = &mut self.robots()[robot].extra;
+        // Robots of a closed loop never make up for them.
+        *extra = extra.saturating_add(launches);
+    }
+
+    pub(super) fn follow_foreign(
+        self: &Rc<Self>,
+        robot: usize,
+        container: &Order,
+        link: &[u8],
+        profile: &Profile,
+    ) {
+        let base = container.foreign.as_deref().unwrap_or_default();
+        let mut url = Vec::new();
+        let now = self.now();
+        let wanted = self.connection_rng().event(profile.embed_recur);
+        if !wanted || !uri::resolve(base.as_bytes(), link, &mut url) {
+            return;
+        }
+        let Ok(url) = String::from_utf8(url) else { return };
+        let oid = Oid { name: container.oid.name << 8, ..container.oid };
+        let mut order = self.chooser.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
+        order.foreign = Some(Rc::from(url));
+        self.count_launched(robot, container);
+        self.follow(robot, order);
+    }
+
+    pub(super) fn note_link(&self, kind: ErrorKind, container: &Order, link: &[u8]) {
+        let now = self.now();
+        self.recorder
+            .error(kind, now, || format!("{} in {}", String::from_utf8_lossy(link), self.url(container)));
+    }
+
+    /// Goes where a redirect leads.
+    pub fn follow_redirect(self: &Rc<Self>, robot: usize, from: &Order, location: &[u8]) {
+        let now = self.now();
+        let base = self.url(from);
+        let mut url = Vec::new();
+        if !uri::resolve(base.as_bytes(), location, &mut url) {
+            return self.note_link(ErrorKind::BadLocation, from, location);
+        }
+        let oid = polygraph_wire::url::parse(&url);
+        let authority = self.settings.field.servers.get(from.server).map_or("", |server| &server.authority);
+        let same = uri::split(&url).is_some_and(|parts| {
+            parts.authority == authority.as_bytes()
+                || parts.authority == authority.strip_suffix(":80").unwrap_or(authority).as_bytes()
+        });
+        let mut order = match oid {
+            Some(oid) if same => {
+                let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
+                Order { repeat: true, kind: RequestKind::Basic, ..order }
+            }
+            Some(_) => return self.note_link(ErrorKind::ForeignLink, from, location),
+            None => {
+                let Ok(url) = String::from_utf8(url) else {
+                    return self.note_link(ErrorKind::BadLocation, from, location);
+                };
+                let oid = Oid { kind: polygraph_traffic::Kind::FOREIGN, ..from.oid };
+                let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
+                Order { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..order }
+            }
+        };
+        order.page = None;
+        self.leave_out(robot, 1);
+        self.follow(robot, order);
+    }
+}

@@ -1,0 +1,213 @@
+//! A transaction from its start to its end, with what the robot brings along: credentials and cookies.
+
+use std::cell::RefMut;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use polygraph_link::Link;
+use polygraph_stats::Class;
+use polygraph_traffic::rng::mix;
+use polygraph_traffic::{Draw, Random};
+use polygraph_wire::uri;
+
+use super::Crew;
+use crate::account;
+use crate::auth::{Answers, Asker, Wallet};
+use crate::cookies::Jar;
+use crate::exchange::{Done, Fault, exchange};
+use crate::order::{Cause, Order};
+use crate::page::Page;
+use crate::pipeline::exchange_together;
+
+/// A transaction answers so many challenges, at most.
+const MAX_CHALLENGES: usize = 3;
+impl<L: Link> Crew<L> {
+    /// One transaction from its start, now, to its end. Returns true if it failed.
+    pub(super) async fn transact(self: &Rc<Self>, robot: usize, mut order: Order) -> bool {
+        let entered = self.link.now();
+        self.robots()[robot].active += 1;
+        if order.cause == Cause::Direct && order.planned > 0 {
+            order.page = Some(Rc::new(Page::new(entered)));
+        }
+        self.recorder.with(|block| {
+            block.xacts.enter(entered);
+            if order.cause == Cause::Direct {
+                block.late_us.record(entered.saturating_sub(order.due) / 1000);
+            }
+        });
+        let outcome = self.converse(robot, &order, None).await;
+        let failed = account::settle(self, robot, &order, outcome);
+        let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());
+        if left_out_for_nothing > 0 {
+            let extra = &mut self.robots()[robot].extra;
+            *extra = extra.saturating_sub(left_out_for_nothing);
+        }
+        self.end_one(robot);
+        failed
+    }
+
+    /// One of the robot's tasks is over; if it was the last, whoever waits for that is called.
+    pub(super) fn end_one(&self, robot: usize) {
+        let active = {
+            let robot = &mut self.robots()[robot];
+            robot.active -= 1;
+            robot.active
+        };
+        if active == 0 {
+            let gate = self.quiet.borrow().get(&robot).cloned();
+            if let Some(gate) = gate {
+                gate.call();
+            }
+        }
+    }
+
+    /// Transactions that share a connection: the first one that waits, and others that go the same way. Those
+    /// that are cut off by the failure of another one are tried again, each by itself.
+    pub(super) async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+        // Another task may have taken it along already.
+        let Some(order) = self.backlog(robot).first(hop) else { return };
+        self.robots()[robot].active += 1;
+        let outcomes = exchange_together(self, robot, order, hop).await;
+        for (order, outcome) in outcomes {
+            let outcome = match outcome {
+                // Answers to challenges go one by one.
+                Some(Ok(done)) => self.converse(robot, &order, Some(done)).await,
+                Some(failed) => failed,
+                None => {
+                    self.count_retry();
+                    self.converse(robot, &order, None).await
+                }
+            };
+            account::settle(self, robot, &order, outcome);
+        }
+        self.end_one(robot);
+    }
+
+    /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
+    /// that is one transaction (reference: models.md, section 21). The first exchange may have been made already.
+    pub(super) async fn converse(
+        self: &Rc<Self>,
+        robot: usize,
+        order: &Order,
+        mut made: Option<Done>,
+    ) -> Result<Done, Fault> {
+        let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
+        loop {
+            let mut done = match made.take() {
+                Some(done) => done,
+                None => {
+                    lines.clear();
+                    let answers = self.write_private_lines(robot, order, &mut lines);
+                    Done { answers, ..exchange(self, robot, order, &lines).await? }
+                }
+            };
+            let began = done.started;
+            done.started = *first.get_or_insert(began);
+            sent += done.sent;
+            done.sent = sent;
+            self.keep_cookies(robot, order, &done);
+            let asker = match done.facts.status {
+                407 => Asker::Proxy,
+                401 if order.foreign.is_none() => Asker::Origin(order.server),
+                _ => {
+                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    if done.facts.status < 400 && self.was_spoiled(robot) {
+                        // Proxies that ask do so for everything, origins perhaps for this alone.
+                        let proxy = done.answers.proxy.then_some(Asker::Proxy);
+                        done.fooled = proxy.or(asked.last().copied());
+                    }
+                    return Ok(done);
+                }
+            };
+            if self.profile(robot).credentials.is_empty() {
+                return Ok(done);
+            }
+            let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+            let can_answer = self.wallet(robot).learn(asker, fields, done.answers.to(asker));
+            if !can_answer || asked.len() > MAX_CHALLENGES {
+                // With a spoiled password that is how it has to be.
+                done.denied = self.was_spoiled(robot) && (done.answers.to(asker) || !asked.is_empty());
+                return Ok(done);
+            }
+            asked.push(asker);
+            let (now, size) = (self.now(), done.facts.size());
+            self.recorder.with(|block| {
+                let stats = block.class_mut(Class::Authenticating);
+                stats.record((now - began) / 1000, size);
+            });
+        }
+    }
+
+    /// Appends credentials and cookies. Foreign servers get neither. Tells whose challenges are answered.
+    pub(crate) fn write_private_lines(&self, robot: usize, order: &Order, out: &mut Vec<u8>) -> Answers {
+        let profile = self.profile(robot);
+        let mut answers = Answers::default();
+        if !profile.credentials.is_empty() {
+            let url = self.url(order);
+            let via_proxy = !profile.proxies.is_empty();
+            let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
+            let target = if via_proxy { &url } else { path.unwrap_or("/") };
+            let mut wallet = self.wallet(robot);
+            if order.foreign.is_none() {
+                answers.origin = wallet.write(Asker::Origin(order.server), order.method.word(), target, out);
+            }
+            if via_proxy {
+                answers.proxy = wallet.write(Asker::Proxy, order.method.word(), target, out);
+            }
+        }
+        if order.foreign.is_some() {
+            return answers;
+        }
+        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
+        if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
+            let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+            jar.write(order.server, unix, out, &self.recorder);
+        }
+        answers
+    }
+
+    pub(super) fn keep_cookies(&self, robot: usize, order: &Order, done: &Done) {
+        let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
+        if order.foreign.is_some() {
+            return;
+        }
+        let profile = self.profile(robot);
+        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
+        let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
+        if !choices.event(profile.cookie_sender) {
+            return;
+        }
+        let room = profile.cookies_keep.sample(&mut choices).ceil().clamp(0.0, 1000.0) as usize;
+        let mut private = self.private(robot);
+        let jar = private.jar.get_or_insert_with(|| Jar::new(room));
+        jar.store(order.server, &rare.cookies, unix, &self.recorder);
+    }
+
+    /// The robot's credentials, taken from the list when it needs them first.
+    pub(super) fn wallet(&self, robot: usize) -> RefMut<'_, Wallet> {
+        if self.private(robot).wallet.is_none() {
+            self.private(robot).wallet = Some(Box::default());
+            self.renew_credentials(robot);
+        }
+        RefMut::map(self.private(robot), |private| &mut **private.wallet.get_or_insert_default())
+    }
+
+    /// The next credentials of a random cycle (reference: models.md, section 21).
+    pub(super) fn renew_credentials(&self, robot: usize) {
+        let profile = self.profile(robot);
+        if profile.credentials.is_empty() {
+            return;
+        }
+        let seed = self.settings.seed.derive("credentials", (self.settings.first_robot + robot) as u64);
+        let mut private = self.private(robot);
+        let wallet = private.wallet.get_or_insert_default();
+        // The first are taken when a reply asks for them: the robot's own stream must not depend on that.
+        let mut rng = Draw::new(seed ^ mix(wallet.renewals));
+        let at = rng.below(profile.credentials.len() as u64) as usize;
+        wallet.renew(&profile.credentials[at], rng.event(profile.auth_error));
+    }
+
+    pub(super) fn was_spoiled(&self, robot: usize) -> bool {
+        !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
+    }
+}
