@@ -23,16 +23,6 @@ impl LoadCurve {
         if work < ramp_work { (2.0 * self.launch_window * work).sqrt() } else { work + ramp_work }
     }
 
-    /// The expected load, in seconds at the full rate, until `time` seconds: the inverse of [`LoadCurve::time_of`].
-    pub fn work_until(&self, time: f64) -> f64 {
-        let ramp_work = self.launch_window / 2.0;
-        if time < self.launch_window {
-            time.max(0.0).powi(2) / (2.0 * self.launch_window)
-        } else {
-            time - ramp_work
-        }
-    }
-
     /// Share of the full rate that is offered at `time` seconds.
     pub fn factor(&self, time: f64) -> f64 {
         if time < self.launch_window { time.max(0.0) / self.launch_window } else { 1.0 }
@@ -66,12 +56,6 @@ impl Arrivals {
         self.work += self.gaps.sample_at(self.index, rng);
         self.index += 1;
         curve.time_of(self.work)
-    }
-
-    /// Goes on at `time` seconds after a pause: the next gap begins there. Time that has passed already in the
-    /// stream does not come back.
-    pub fn resume(&mut self, curve: &LoadCurve, time: f64) {
-        self.work = self.work.max(curve.work_until(time));
     }
 }
 
@@ -123,23 +107,6 @@ mod tests {
         assert!(gaps.iter().enumerate().map(off).fold(0.0, f64::max) < 1.63 / n.sqrt());
         assert!(Arrivals::renewal(Distr::Const(0.0)).is_none());
         assert!(Arrivals::renewal(Distr::Norm { mean: f64::NAN, sd: 1.0 }).is_none());
-    }
-
-    #[test]
-    fn a_stream_goes_on_where_it_is_resumed() {
-        let mut rng = Seed(23).stream("arrivals", 0);
-        for launch_window in [0.0, 10.0] {
-            let curve = LoadCurve { launch_window };
-            for time in [0.0, 3.0, 9.99, 10.0, 500.0] {
-                assert!((curve.time_of(curve.work_until(time)) - time).abs() < 1e-9, "{time}");
-            }
-            let mut stream = Arrivals::renewal(Distr::Const(2.0)).unwrap();
-            stream.next(&curve, &mut rng);
-            stream.resume(&curve, 100.0);
-            assert!((stream.next(&curve, &mut rng) - 102.0).abs() < 1e-9);
-            stream.resume(&curve, 50.0);
-            assert!((stream.next(&curve, &mut rng) - 104.0).abs() < 1e-9);
-        }
     }
 
     #[test]
