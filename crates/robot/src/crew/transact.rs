@@ -21,6 +21,7 @@ use crate::pipeline::exchange_together;
 
 /// A transaction answers so many challenges, at most.
 const MAX_CHALLENGES: usize = 3;
+
 impl<L: Link> Crew<L> {
     /// One transaction from its start, now, to its end. Returns true if it failed.
     pub(super) async fn transact(self: &Rc<Self>, robot: usize, mut order: Order) -> bool {
