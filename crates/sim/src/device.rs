@@ -131,11 +131,11 @@ struct Inner {
 }
 
 impl Device {
-    /// Starts a device at `address`. Its clients ask for objects of `catalog`, whose contents it need not keep because
+    /// Starts a device that listens at `addresses`. Its clients ask for objects of `catalog`, whose contents it need not keep because
     /// they can be made again; `hosts` are names of origins and their addresses.
     pub fn start(
         link: &VirtualLink,
-        address: SocketAddr,
+        addresses: &[SocketAddr],
         model: Model,
         catalog: Catalog,
         hosts: &[(String, Vec<IpAddr>)],
@@ -148,8 +148,10 @@ impl Device {
             hosts: hosts.iter().map(|(name, ips)| (name.to_ascii_lowercase(), ips.clone())).collect(),
             figures: Cell::default(),
         }));
-        let (serving, spawning) = (device.clone(), link.clone());
-        link.listen(address, move |conn, _| spawning.spawn(client::serve(serving.clone(), conn)));
+        for address in addresses {
+            let (serving, spawning) = (device.clone(), link.clone());
+            link.listen(*address, move |conn, _| spawning.spawn(client::serve(serving.clone(), conn)));
+        }
         link.spawn(device.clone().sweep());
         device
     }

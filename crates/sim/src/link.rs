@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -99,7 +99,7 @@ impl VirtualLink {
         *self.0.anywhere.borrow_mut() = None;
     }
 
-    /// Hands every connection to `address` over to `accept`.
+    /// Hands every connection to `address` over to `accept`; an unspecified address stands for all of its kind.
     pub fn listen(&self, address: SocketAddr, accept: impl Fn(VirtualConn, SocketAddr) + 'static) {
         self.0.listeners.borrow_mut().insert(address, Rc::new(accept));
     }
@@ -145,6 +145,14 @@ impl VirtualLink {
             buffer.clear();
             buffers.push(buffer);
         }
+    }
+}
+
+/// The address that stands for all addresses of the same kind.
+fn unspecified(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 
@@ -207,7 +215,10 @@ impl Link for VirtualLink {
         if self.now() >= self.0.no_port_from.get() {
             return Err(ConnectError::NoPort);
         }
-        let listener = self.0.listeners.borrow().get(&to).map(Rc::clone);
+        let listeners = self.0.listeners.borrow();
+        let any = SocketAddr::new(unspecified(to.ip()), to.port());
+        let listener = listeners.get(&to).or_else(|| listeners.get(&any)).map(Rc::clone);
+        drop(listeners);
         let accept = listener.or_else(|| self.0.anywhere.borrow().as_ref().map(Rc::clone));
         let Some(accept) = accept else {
             return Err(ConnectError::Refused(io::ErrorKind::ConnectionRefused));

@@ -7,4 +7,5 @@ pub mod logs;
 pub mod proxy;
 pub mod run;
 pub mod server;
+pub mod simulate;
 pub mod try_run;

@@ -51,7 +51,7 @@ impl Bench {
                 }
             });
         });
-        let device = Device::start(&link, DEVICE, model, catalog, &hosts);
+        let device = Device::start(&link, &[DEVICE], model, catalog, &hosts);
         Bench { link, device, asked }
     }
 
