@@ -141,6 +141,7 @@ pub fn run(args: Args) -> Done {
     let epoch = EPOCH + common.local_rng_seed % (1 << 32);
     let setup = Setup {
         test,
+        places: None,
         common: &common,
         device: args.device.0,
         delay: nanos(args.net_delay.0.unwrap_or(0.0)),
