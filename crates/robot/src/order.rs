@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
+use polygraph_stats::Ticket;
 use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::store::{Galaxies, Legacy};
@@ -66,6 +67,8 @@ pub struct Order {
     pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
     pub page: Option<Rc<Page>>,
+    /// Its number among the unfinished transactions, once it has begun.
+    pub ticket: Ticket,
 }
 
 impl Order {
@@ -242,6 +245,7 @@ impl Chooser {
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         };
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
@@ -369,6 +373,7 @@ impl Chooser {
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         }
     }
 

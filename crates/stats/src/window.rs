@@ -166,6 +166,11 @@ impl Window {
         }
     }
 
+    /// The window of one loop in which nothing happens for so many seconds.
+    pub fn lasting(seconds: f64) -> Window {
+        Window { loop_seconds: seconds, loops: 1, ..Window::default() }
+    }
+
     /// Adds the window of another loop over the same time.
     pub fn merge(&mut self, other: &Window) {
         self.fold(other);
