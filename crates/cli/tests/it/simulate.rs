@@ -62,9 +62,10 @@ fn devices_differ_in_what_they_keep() {
     assert!(ideal[3] - ideal[4] < 1.5, "{ideal:?}");
     assert!(small[4] > 3.0 && small[4] < ideal[4] - 10.0, "{small:?}");
     assert!(ideal[7] < small[7] && small[7] < none[7], "misses wait for servers that think");
-    // A device with little capacity is what the load grows up to.
-    let slow = top2("ideal,rate=40/s");
-    assert!((slow[2] - 40.0).abs() < 1.0, "{slow:?}");
+    // Time in the device comes on top.
+    let slow = top2("ideal,hit=20ms,miss=100ms");
+    let more = slow[7] - ideal[7];
+    assert!(more > 50.0 && more < 80.0, "{more} ms: {slow:?}");
     let odd = sandbox.polygraph("simulate x.pg --device mru:1GB");
     assert!(odd.code() == Some(2) && odd.err.contains("there is no policy `mru`"), "{odd:?}");
 }
