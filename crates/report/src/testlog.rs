@@ -47,6 +47,8 @@ pub struct Run {
     pub end: Option<EndReason>,
     /// The process ends after so many seconds, whatever the plan says.
     pub stop_at: Option<f64>,
+    /// The text of the workload.
+    pub workload_text: String,
     /// Changes the random numbers.
     pub seed: u64,
 }
@@ -70,6 +72,7 @@ impl Default for Run {
             lost: None,
             end: Some(EndReason::Finished),
             stop_at: None,
+            workload_text: String::new(),
             seed: 1,
         }
     }
@@ -331,6 +334,7 @@ impl Run {
             } else {
                 Vec::new()
             },
+            workload_text: self.workload_text.clone(),
         }
     }
 }
