@@ -1,0 +1,1 @@
+//! An index of runs: what `polygraph runs` lists.
