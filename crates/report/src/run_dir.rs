@@ -74,8 +74,11 @@ impl Run {
 
     /// Its name for people: the last part of its path.
     pub fn name(&self) -> String {
-        let resolved = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        resolved.file_name().map_or_else(|| self.path.display().to_string(), |n| n.to_string_lossy().into())
+        let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        // `.` and `..` have names, too.
+        last(&self.path)
+            .or_else(|| last(&self.path.canonicalize().ok()?))
+            .unwrap_or_else(|| self.path.display().to_string())
     }
 
     /// The device under test: its name and version if the program started it, or else the proxy's address.

@@ -54,7 +54,7 @@ pub(super) fn print(figure: &Figure, value: Option<f64>) -> String {
 }
 
 /// The difference and half of its interval: in percent of the first value, for percentages in points.
-fn difference(figure: &Figure, change: &Change) -> (String, String) {
+pub(super) fn difference(figure: &Figure, change: &Change) -> (String, String) {
     let dash = || UNDEFINED.to_owned();
     let Some(difference) = &change.difference else { return (dash(), dash()) };
     let sign = if difference.by > 0.0 { "+" } else { "" };

@@ -22,6 +22,11 @@ const USUAL: [&str; 15] = [
     "conn.use.mean",
 ];
 
+/// Names of the figures that are compared unless somebody asks for others.
+pub fn usual() -> impl Iterator<Item = String> {
+    USUAL.iter().map(|name| (*name).to_owned())
+}
+
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {

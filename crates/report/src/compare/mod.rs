@@ -14,6 +14,7 @@ mod differs;
 mod json;
 mod markdown;
 mod matrix;
+mod page;
 mod text;
 
 use crate::figures::Figure;
@@ -24,11 +25,12 @@ use blocks::Cut;
 use chance::{Between, Draws, Value, difference, mean, values};
 
 pub use chance::Difference;
-pub use choice::{Better, better};
+pub use choice::{Better, better, usual};
 pub use differs::{Differs, Weight};
 pub use json::json;
 pub use markdown::markdown;
-pub use text::text;
+pub use page::page;
+pub use text::{preface, text};
 
 /// All intervals together hold with this confidence, unless options say otherwise.
 const CONFIDENCE: f64 = 0.95;

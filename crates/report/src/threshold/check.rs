@@ -59,24 +59,25 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
 }
 
 /// Which of the conditions hold for a group against the first one; conditions on values are held against every group but
-/// the first. A change holds only if it is no noise. A figure that is undefined where the first run has a value holds:
-/// conditions name what must not happen, and figures must not vanish.
+/// the first. A change holds only if it is no noise. Where a figure is undefined, conditions hold unless it was so in the
+/// first run too: they name what must not happen, and figures must not vanish.
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
     let mut all = Vec::new();
     for condition in conditions {
-        let part = comparison
-            .parts
-            .iter()
-            .find(|part| condition.phase.as_ref().is_none_or(|name| part.phase == *name));
-        let row = part.and_then(|part| row(part, condition));
-        for index in 1..comparison.groups.len() {
-            let name = &comparison.groups[index].name;
-            let (holds, found, value) = match row {
-                None => (true, UNDEFINED.to_owned(), None),
-                Some(row) => of_row(row, index, condition),
-            };
-            let found = format!("{name}: {found}");
-            all.push(Checked { condition: condition.text.clone(), holds, found, value });
+        let wanted = |part: &&Part| condition.phase.as_ref().is_none_or(|name| part.phase == *name);
+        for part in comparison.parts.iter().filter(wanted) {
+            let row = row(part, condition);
+            for (index, group) in comparison.groups.iter().enumerate().skip(1) {
+                let (holds, found, value) = match row {
+                    // Nobody has a value.
+                    None => (!condition.is_change(), UNDEFINED.to_owned(), None),
+                    Some(row) => of_row(row, index, condition),
+                };
+                let place =
+                    if comparison.parts.len() > 1 { format!(" in {}", part.phase) } else { String::new() };
+                let found = format!("{}{place}: {found}", group.name);
+                all.push(Checked { condition: condition.text.clone(), holds, found, value });
+            }
         }
     }
     all
@@ -90,7 +91,8 @@ fn of_row(row: &Row, index: usize, condition: &Condition) -> (bool, String, Opti
     let (value, change) = (row.values[index], &row.changes[index - 1]);
     let shown = print(row.figure, value);
     if value.is_none() {
-        return (true, shown, None);
+        let vanished = row.values[0].is_some() || !condition.is_change();
+        return (vanished, shown, None);
     }
     let looked_at = match condition.bound {
         Bound::Value(_) => value,
