@@ -213,6 +213,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         offered_rate: None,
         offered_dhr: None,
         contents: facts::kinds(test),
+        workload_text: test.text.clone(),
     }
 }
 

@@ -5,6 +5,7 @@ mod cmd;
 mod console;
 mod content_files;
 mod device;
+mod expect;
 mod facts;
 mod jobs;
 mod later;
@@ -33,6 +34,12 @@ pub mod exit {
     pub const SETUP: u8 = 3;
     /// A log cannot be read, or has not what was asked for.
     pub const DATA: u8 = 4;
+    /// The run is good, but does not reach what `--expect` asks for.
+    pub const EXPECTATION: u8 = 10;
+    /// A condition of `--fail_on` holds.
+    pub const REGRESSION: u8 = 14;
+    /// Runs cannot be compared: other workloads, or one that is INVALID.
+    pub const NOT_COMPARABLE: u8 = 15;
     /// Stopped by the user; what was measured is kept.
     pub const INTERRUPTED: u8 = 130;
 }
@@ -72,6 +79,10 @@ enum Command {
     Lr(cmd::logs::LrArgs),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    /// Runs side by side: what differs, and whether chance explains it
+    Compare(cmd::compare::Args),
+    /// The runs of a directory with their verdicts and main figures
+    Runs(cmd::runs::Args),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -117,6 +128,8 @@ fn main() -> ExitCode {
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::Compare(args) => cmd::compare::run(args),
+        Command::Runs(args) => cmd::runs::run(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)

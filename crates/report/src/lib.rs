@@ -8,6 +8,7 @@
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
+pub mod compare;
 pub mod console;
 pub mod correctness;
 pub mod figures;
@@ -16,10 +17,13 @@ pub mod html;
 pub mod lr;
 pub mod lx;
 pub mod misses;
+pub mod names;
+pub mod run_dir;
 pub mod scope;
 pub mod series;
 pub mod summary;
 pub mod text;
+pub mod threshold;
 pub mod verdict;
 
 pub use fold::{Log, RunFacts, fold};

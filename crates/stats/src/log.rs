@@ -287,6 +287,7 @@ mod tests {
             offered_rate: Some(10.0),
             offered_dhr: Some(0.55),
             contents: vec![],
+            workload_text: String::new(),
         }))
     }
 

@@ -56,6 +56,9 @@ pub struct Header {
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
     /// kinds are not told apart. See [`Block::kinds`].
     pub contents: Vec<String>,
+    /// The workload as it was compiled: the texts of all its files, and the values set from outside. Empty for tests
+    /// that options describe.
+    pub workload_text: String,
 }
 
 /// What was planned for a phase.

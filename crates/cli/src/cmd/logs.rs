@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_report::console::Form;
 use polygraph_report::lx::{LxOptions, LxSide, list_figures, lx_json};
+use polygraph_report::run_dir::logs_in;
 use polygraph_report::{Log, lr as lr_text, lx as lx_text, write_report};
 
+use crate::expect::Expectations;
 use crate::options::yes_no;
 use crate::{Done, Failure, console};
 
@@ -40,6 +42,8 @@ pub struct LxArgs {
     /// List the figures with units and definitions
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    expectations: Expectations,
     /// Logs of one run
     #[arg(required_unless_present = "list")]
     logs: Vec<PathBuf>,
@@ -59,7 +63,10 @@ pub fn lx(args: LxArgs) -> Done {
         values_only: !args.prn_names,
     };
     let text = if args.json { lx_json(&logs, &options) } else { lx_text(&logs, &options) };
-    output(args.out.as_deref(), &text.map_err(Failure::data)?)
+    let done = output(args.out.as_deref(), &text.map_err(Failure::data)?)?;
+    let met = args.expectations.check(&polygraph_report::fold(&logs).map_err(Failure::data)?);
+    console::note_raw(&met.text());
+    Ok(met.failure().unwrap_or(done))
 }
 
 /// Options of `lr`.
@@ -97,6 +104,8 @@ pub struct ReportArgs {
     /// The report; by default report.html in the result directory, or here
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    expectations: Expectations,
     /// A result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -105,28 +114,15 @@ pub struct ReportArgs {
 /// Writes an HTML report.
 pub fn report(args: ReportArgs) -> Done {
     let (paths, default) = match &args.logs[..] {
-        [one] if one.is_dir() => (logs_in(one)?, one.join("report.html")),
+        [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("report.html")),
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    write_report(&paths, &out).map_err(Failure::data)?;
+    let facts = write_report(&paths, &out).map_err(Failure::data)?;
     console::note(&format!("report: {}", out.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The logs in a result directory.
-fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", directory.display())))?;
-    let mut logs: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .collect();
-    logs.sort();
-    if logs.is_empty() {
-        return Err(Failure::data(anyhow::anyhow!("there are no logs in {}", directory.display())));
-    }
-    Ok(logs)
+    let met = args.expectations.check(&facts);
+    console::print(&met.text());
+    Ok(met.failure().unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Opens logs and says what is missing in them.

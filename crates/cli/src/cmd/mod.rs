@@ -1,10 +1,12 @@
 //! The subcommands: each parses, calls and prints.
 
 pub mod client;
+pub mod compare;
 pub mod devices;
 pub mod dns;
 pub mod logs;
 pub mod proxy;
 pub mod run;
+pub mod runs;
 pub mod server;
 pub mod try_run;

@@ -9,12 +9,14 @@ use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
+use polygraph_report::run_dir::Run;
 use polygraph_report::{Log, Scope, summary_text, write_report};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
 use crate::device::{self, DeviceOptions, UnderTest};
+use crate::expect::Expectations;
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{
@@ -84,6 +86,8 @@ pub struct Args {
     #[command(flatten)]
     working_set: WorkingSetOptions,
     #[command(flatten)]
+    expectations: Expectations,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -122,6 +126,7 @@ pub fn run(mut args: Args) -> Done {
     bench.names = args.dns.as_ref().map(|service| Names::start(service, &mut bench.test)).transpose()?;
     bench.device = device;
     bench.working_set = working_set;
+    bench.expectations = args.expectations.clone();
     let result = bench.run()?;
     console::print(&result.summary);
     Ok(result.code)
@@ -189,6 +194,8 @@ pub struct Bench<'a> {
     pub names: Option<Names>,
     /// Working sets to go on with and to store.
     pub working_set: Files,
+    /// What the run has to reach.
+    pub expectations: Expectations,
 }
 
 /// What came out of a test.
@@ -228,6 +235,7 @@ impl<'a> Bench<'a> {
             device: None,
             names: None,
             working_set: Files::default(),
+            expectations: Expectations::default(),
         })
     }
 
@@ -295,42 +303,50 @@ impl<'a> Bench<'a> {
             write_manifest(&directory, &manifest)?;
         }
         let stored = self.working_set.store(&test, self.common, outcome.shares.take());
-        let result = conclude(&directory, &outcome, summary.as_ref())?;
+        let result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, manifest)?;
         // What was measured is worth something without the working set.
         stored.inspect_err(|_| console::print(&result.summary))?;
         Ok(result)
     }
 }
 
-/// Writes the report of a result directory and says what came out.
+/// Writes the report of a result directory, remembers the run and says what came out.
 fn conclude(
     directory: &Path,
     outcome: &Outcome,
     device: Option<&device::Report>,
+    expectations: &Expectations,
+    mut manifest: serde_json::Value,
 ) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
-    let logs: Vec<Log> = paths
-        .iter()
-        .map(|path| Log::open(path))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(Failure::data)?;
-    let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
+    let run = Run::open(directory).map_err(Failure::data)?;
+    let facts = &run.facts;
     write_report(&paths, &report).map_err(Failure::data)?;
+    let met = expectations.check(facts);
+    if let Some(json) = met.json() {
+        manifest["expected"] = json;
+        write_manifest(directory, &manifest)?;
+    }
+    if let Err(error) = polygraph_history::record(&run) {
+        console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
+    }
     let places = [("report", report.as_path()), ("logs", directory)];
-    let device = device.map_or_else(String::new, |device| device.line(&client_counts(&logs[0])));
-    let summary = format!("\n{}{device}", summary_text(&facts, &places));
+    let counts = client_counts(&run.logs);
+    let device = device.map_or_else(String::new, |device| device.line(&counts));
+    let summary = format!("\n{}{}{device}", summary_text(facts, &places), met.text());
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
-        (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
+        (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
     Ok(Result { summary, report, code })
 }
 
 /// Transactions and hits as the robots count them, over all phases.
-fn client_counts(client: &Log) -> device::Seen {
-    let scope = Scope::of_intervals(client.log.intervals());
+fn client_counts(logs: &[Log]) -> device::Seen {
+    let clients = logs.iter().filter(|log| log.log.header.side == Side::Client);
+    let scope = Scope::of_intervals(clients.flat_map(|log| log.log.intervals()));
     let count = |class| scope.block.class(class).rptm_us.count();
     device::Seen {
         requests: scope.block.xacts.entered,

@@ -90,7 +90,8 @@ impl Sandbox {
     /// The only result directory there is in `runs`.
     pub fn result(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
-        let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        let mut found: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0)
     }

@@ -203,5 +203,6 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         offered_rate: None,
         offered_dhr: None,
         contents: Vec::new(),
+        workload_text: String::new(),
     }
 }

@@ -177,7 +177,18 @@ pub fn adopt(
     let schedule = schedule::schedule(workload, &mut found);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
-        Ok(Test { name, robots, field, servers, classic: false, schedule, launch_window: 0.0, names, notes })
+        Ok(Test {
+            name,
+            robots,
+            field,
+            servers,
+            classic: false,
+            schedule,
+            launch_window: 0.0,
+            names,
+            text: String::new(),
+            notes,
+        })
     } else {
         Err(found.obstacles)
     }
