@@ -50,6 +50,20 @@ pub fn client_job(
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
+    Ok(client_job_within(test, common, (limit.ports, open_limit), layout, log, working_set, tolerance))
+}
+
+/// The client side of a test as a job of the engine, with explicit local ports and so many open connections at most,
+/// whatever this machine has of both.
+pub fn client_job_within(
+    test: &Test,
+    common: &CommonOptions,
+    (ports, open_limit): (Option<(u16, u16)>, usize),
+    layout: Layout,
+    log: Option<PathBuf>,
+    working_set: &working_set::Files,
+    tolerance: polygraph_robot::Tolerance,
+) -> ClientJob {
     let earlier = working_set.earlier.as_ref();
     let stored = |index: usize| earlier.and_then(|set| set.shares.get(index)).map(|share| share.ids.clone());
     let ids_of = |index: usize| match stored(index) {
@@ -71,7 +85,7 @@ pub fn client_job(
         tolerance,
         others_fill: !common.unique_world || earlier.is_some(),
     };
-    let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, limit.ports));
+    let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, ports));
     if let Some(set) = earlier {
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
@@ -79,7 +93,7 @@ pub fn client_job(
     header.offered_rate = test.full_rate();
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores) = (earlier.cloned(), working_set.stores());
-    Ok(ClientJob { settings, ports: limit.ports, layout, ids, earlier, stores, header, log })
+    ClientJob { settings, ports, layout, ids, earlier, stores, header, log }
 }
 
 /// What servers put up with.

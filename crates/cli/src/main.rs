@@ -7,6 +7,7 @@ mod content_files;
 mod device;
 mod expect;
 mod facts;
+mod forecast;
 mod jobs;
 mod later;
 mod names;
@@ -15,6 +16,7 @@ mod outside;
 mod pgl_cmds;
 mod processes;
 mod repair;
+mod simulation;
 mod source;
 mod working_set;
 
@@ -63,6 +65,8 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// A whole test in virtual time, in a fraction of its time: what to expect of a workload and of a cache
+    Simulate(cmd::simulate::Args),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Simulate(args) => cmd::simulate::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

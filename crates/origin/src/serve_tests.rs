@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_sim::VirtualLink;
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Recorder};
 use polygraph_traffic::content::Content;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -13,18 +14,18 @@ use polygraph_wire::{checksum, date};
 
 use crate::origin::Origin;
 use crate::settings::{Cookies, House, Redirects, Server};
-use crate::testing::{EPOCH, PATH, TestClient, TestLink, classic, connection, house};
+use crate::testing::{EPOCH, PATH, TestClient, classic, connection, house, link};
 
 /// A server and what it counts.
 struct Bench {
-    link: TestLink,
-    origin: Rc<Origin<TestLink>>,
+    link: VirtualLink,
+    origin: Rc<Origin<VirtualLink>>,
     recorder: Recorder,
 }
 
 impl Bench {
     fn new(house: House) -> Bench {
-        let (link, recorder) = (TestLink::default(), Recorder::new());
+        let (link, recorder) = (link(), Recorder::new());
         let origin = Origin::new(link.clone(), Arc::new(house), 0, recorder.clone());
         Bench { link, origin, recorder }
     }
@@ -707,7 +708,7 @@ fn settings_travel_to_other_processes() {
 #[test]
 fn thousands_of_servers_are_cheap() {
     let house = Arc::new(persistent(classic(10.0)));
-    let origin = Origin::new(TestLink::default(), Arc::clone(&house), 0, Recorder::new());
+    let origin = Origin::new(link(), Arc::clone(&house), 0, Recorder::new());
     let server = |number: u64| Server {
         farm: 0,
         number,

@@ -66,7 +66,7 @@ fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
 /// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
 fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
     let recorder = Recorder::new();
-    let crew = Crew::new(link.clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
+    let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
     link.run(seconds * SECOND);
     crew.set_pace(Pace::STOPPED);
@@ -130,7 +130,7 @@ fn who_waits_for_a_connection_is_not_forgotten() {
         robot.open_limit = Some(1);
         robot.requests_per_connection = Distr::Const(1.0);
     });
-    link.refuse_from(5 * SECOND);
+    link.run_out_of_ports(5 * SECOND);
     let block = run(&link, limited, 4);
     assert!(matches!(errors(&block)[..], [(ErrorKind::NoPort, many)] if many > 5), "{:?}", errors(&block));
     assert_eq!(block.waiting.entered, block.waiting.left);

@@ -9,4 +9,5 @@ pub mod proxy;
 pub mod run;
 pub mod runs;
 pub mod server;
+pub mod simulate;
 pub mod try_run;

@@ -263,7 +263,7 @@ impl<'a> Bench<'a> {
         let log = log("client.log");
         let (limits, tolerance) = (self.limits, self.robot_tolerance);
         let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
-        let mut manifest = manifest(&client.header, &server.header);
+        let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
         if let Some(device) = &device {
             manifest["device"] = device.manifest();
         }
@@ -311,7 +311,10 @@ impl<'a> Bench<'a> {
 }
 
 /// Writes the report of a result directory, remembers the run and says what came out.
-fn conclude(
+///
+/// # Errors
+/// If its logs cannot be read, or the report cannot be written.
+pub fn conclude(
     directory: &Path,
     outcome: &Outcome,
     device: Option<&device::Report>,
@@ -368,7 +371,10 @@ pub fn exit_code(outcome: &Outcome) -> Done {
 }
 
 /// Makes a directory `<label>-<time>` that does not exist yet.
-fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
+///
+/// # Errors
+/// If it cannot be made.
+pub fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
     let label: String =
         label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
@@ -391,8 +397,12 @@ fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Fa
     )))
 }
 
-/// What one needs to know to repeat the run.
-fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) -> serde_json::Value {
+/// What one needs to know to repeat a run that began at `time`.
+pub fn manifest(
+    client: &polygraph_stats::Header,
+    server: &polygraph_stats::Header,
+    time: &jiff::Zoned,
+) -> serde_json::Value {
     let object = |pairs: &[(String, String)]| {
         pairs
             .iter()
@@ -404,7 +414,7 @@ fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) 
         "version": client.version,
         "workload": client.workload,
         "label": client.label,
-        "time": jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         "command": client.command,
         "environment": object(&client.environment),
         "client": object(&client.settings),
@@ -419,7 +429,11 @@ fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) 
     })
 }
 
-fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
+/// Writes the manifest of a result directory.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
     let path = directory.join("manifest.json");
     let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
     std::fs::write(&path, text + "\n")
