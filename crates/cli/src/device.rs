@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use polygraph_device::{Counts, Device, End, Error, Params, Role, Running, Usage};
 use polygraph_plan::{Test, values};
+use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::Record;
 use serde_json::{Value, json};
 
@@ -114,6 +115,14 @@ pub struct InPath {
 }
 
 impl UnderTest {
+    /// What is known of the device's cache, for predictions: without any size it may keep everything;
+    /// balancers keep nothing.
+    pub fn model(&self) -> Option<Model> {
+        let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
+        let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
+        (self.device.role() != Role::Balancer).then(|| Model::instant(cache))
+    }
+
     /// Starts the device in front of servers at `origins` and leads the robots of the test to it. Its
     /// configuration goes to the result directory.
     ///

@@ -72,6 +72,8 @@ pub fn device(text: &str) -> Result<Optional<Model>, String> {
 pub struct Setup<'a> {
     /// The test. Robots that are told of no proxy go through the device, if there is one.
     pub test: Test,
+    /// Where its servers are, in order; `None`: where the test says.
+    pub places: Option<Vec<SocketAddr>>,
     /// Options of both sides.
     pub common: &'a CommonOptions,
     /// The device; `None`: robots connect to servers.
@@ -106,7 +108,7 @@ impl Simulation {
     /// If the test does not fit the device.
     pub fn new(setup: Setup<'_>, directory: Option<&Path>) -> Result<Simulation, Failure> {
         let Setup { mut test, common, working_set, .. } = setup;
-        let places = places(&test);
+        let places = setup.places.unwrap_or_else(|| places(&test));
         test.serve_at(&places);
         let device = match setup.device {
             Some(model) => Some((model, put_between(&mut test)?)),

@@ -11,12 +11,14 @@ use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
 use polygraph_report::run_dir::Run;
 use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
 use crate::device::{self, DeviceOptions, UnderTest};
 use crate::expect::Expectations;
+use crate::forecast::{Forecast, Prediction, forecast};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{
@@ -70,6 +72,11 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT|auto", value_parser = name_service, requires = "config",
         conflicts_with_all = ["proxy", "surrogate", "device"])]
     dns: Option<NameService>,
+    /// The model of the device that figures are predicted with, shown beside those measured at the end, as for
+    /// `simulate --device`; `auto`: LRU with the sizes that the device is told, if it is told any, else ideal; `no`:
+    /// nothing is predicted
+    #[arg(long, value_name = "MODEL|auto|no", default_value = "auto", value_parser = forecast)]
+    predict: Forecast,
     /// Where result directories are made
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
@@ -124,6 +131,10 @@ pub fn run(mut args: Args) -> Done {
     bench.robot_tolerance = args.robot_tolerance.tolerance(args.tolerance.accept_foreign_msgs);
     Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
     bench.names = args.dns.as_ref().map(|service| Names::start(service, &mut bench.test)).transpose()?;
+    bench.predict = match args.predict {
+        Forecast::Auto if args.no_proxy => Forecast::With(None),
+        predict => predict,
+    };
     bench.device = device;
     bench.working_set = working_set;
     bench.expectations = args.expectations.clone();
@@ -196,6 +207,8 @@ pub struct Bench<'a> {
     pub working_set: Files,
     /// What the run has to reach.
     pub expectations: Expectations,
+    /// How figures are predicted.
+    pub predict: Forecast,
 }
 
 /// What came out of a test.
@@ -236,6 +249,7 @@ impl<'a> Bench<'a> {
             names: None,
             working_set: Files::default(),
             expectations: Expectations::default(),
+            predict: Forecast::Auto,
         })
     }
 
@@ -246,6 +260,15 @@ impl<'a> Bench<'a> {
     pub fn run(self) -> std::result::Result<Result, Failure> {
         let Bench { mut test, places, .. } = self;
         self.working_set.check(&test)?;
+        let predicted = match self.predict {
+            Forecast::No => None,
+            Forecast::With(model) => Some((test.clone(), model)),
+            Forecast::Auto => {
+                let unknown = Some(Model::instant(Cache::Ideal));
+                Some((test.clone(), self.device.as_ref().map_or(unknown, UnderTest::model)))
+            }
+        };
+        let epoch = jiff::Timestamp::now().as_second() as u64;
         let directory = result_directory(self.runs, self.label)?;
         let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
         let mut device = match self.device {
@@ -302,8 +325,26 @@ impl<'a> Bench<'a> {
             manifest["dns"] = names.manifest();
             write_manifest(&directory, &manifest)?;
         }
+        let mut result =
+            conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
+        if let Some((as_run, device)) = predicted {
+            let prediction = Prediction {
+                test: as_run,
+                places: origins,
+                common: self.common,
+                loops: on_client.loops,
+                device,
+                epoch,
+                tolerance: self.robot_tolerance,
+                server_tolerance: self.tolerance,
+                working_set: &self.working_set,
+            };
+            let (text, facts) = prediction.beside(&directory, &outcome.reason)?;
+            result.summary += &text;
+            manifest["prediction"] = facts;
+            write_manifest(&directory, &manifest)?;
+        }
         let stored = self.working_set.store(&test, self.common, outcome.shares.take());
-        let result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, manifest)?;
         // What was measured is worth something without the working set.
         stored.inspect_err(|_| console::print(&result.summary))?;
         Ok(result)
@@ -319,7 +360,7 @@ pub fn conclude(
     outcome: &Outcome,
     device: Option<&device::Report>,
     expectations: &Expectations,
-    mut manifest: serde_json::Value,
+    manifest: &mut serde_json::Value,
 ) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
@@ -329,7 +370,7 @@ pub fn conclude(
     let met = expectations.check(facts);
     if let Some(json) = met.json() {
         manifest["expected"] = json;
-        write_manifest(directory, &manifest)?;
+        write_manifest(directory, manifest)?;
     }
     if let Err(error) = polygraph_history::record(&run) {
         console::note(&format!("{error}; `polygraph runs` will find the run all the same"));

@@ -144,6 +144,7 @@ pub fn run(args: Args) -> Done {
     let epoch = EPOCH + common.local_rng_seed % (1 << 32);
     let setup = Setup {
         test,
+        places: None,
         common: &common,
         device: args.device.0,
         delay: nanos(args.net_delay.0.unwrap_or(0.0)),
@@ -173,7 +174,7 @@ pub fn run(args: Args) -> Done {
     }
     write_manifest(&directory, &manifest)?;
     let stored = working_set.store(&test, &common, outcome.shares.take());
-    let result = conclude(&directory, &outcome, None, &args.expectations, manifest)?;
+    let result = conclude(&directory, &outcome, None, &args.expectations, &mut manifest)?;
     console::print(&result.summary);
     console::print(&forecast::table(&directory, device.as_ref())?);
     stored?;
