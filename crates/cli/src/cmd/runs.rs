@@ -8,7 +8,7 @@ use clap::Parser;
 use jiff::{Timestamp, Zoned, civil};
 use polygraph_history::{Entry, Filter, Index, IndexError, Standing};
 use polygraph_plan::values;
-use polygraph_report::text::{ms, number};
+use polygraph_report::text::{aligned, ms, number};
 
 use crate::{Done, Failure, console};
 
@@ -128,17 +128,10 @@ fn table(entries: &[Entry]) -> String {
         ]
     };
     let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(entries.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut out = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let gap = " ".repeat(width - cell.chars().count());
-            // Words to the left, numbers to the right.
-            line.push_str(&if column < 4 { format!("{cell}{gap}  ") } else { format!("{gap}{cell}  ") });
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
+    // Words to the left, numbers to the right.
+    for (index, line) in aligned(rows.iter().map(|row| row.as_slice()), 4).iter().enumerate() {
+        let _ = writeln!(out, "{line}");
         let reason = index.checked_sub(1).map_or("", |entry| &entries[entry].reason);
         if !reason.is_empty() {
             let _ = writeln!(out, "    {reason}");

@@ -3,6 +3,7 @@
 
 mod addr_cmds;
 mod classic;
+mod compare;
 mod detection;
 mod determinism;
 mod devices;

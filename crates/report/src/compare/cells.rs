@@ -2,7 +2,7 @@
 
 use super::{Change, Comparison, Judgement, Part, Row};
 use crate::figures::{Figure, Unit};
-use crate::text::{UNDEFINED, number, short};
+use crate::text::{UNDEFINED, number};
 
 /// A table of words.
 pub(super) struct Cells {
@@ -15,8 +15,8 @@ pub(super) struct Cells {
 /// What stands behind the best value.
 pub(super) const BEST: &str = "*";
 
-/// The figures of a part, or only those that differ.
-pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bool) -> Cells {
+/// The figures of a part, or only those that differ; `best` stands behind the best values.
+pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bool, best: &str) -> Cells {
     let two = comparison.groups.len() == 2;
     let mut head = vec!["figure".to_owned(), "unit".to_owned()];
     head.extend(comparison.groups.iter().map(|group| group.name.clone()));
@@ -27,7 +27,7 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bo
     let rows = part.rows.iter().filter(wanted).map(|row| {
         let mut cells = vec![row.figure.name.clone(), row.figure.unit.symbol().to_owned()];
         for (group, value) in row.values.iter().enumerate() {
-            let best = if row.best.contains(&group) { BEST } else { "" };
+            let best = if row.best.contains(&group) { best } else { "" };
             let mut cell = format!("{}{best}", print(row.figure, *value));
             if let (false, Some(change)) = (two, group.checked_sub(1).map(|index| &row.changes[index])) {
                 cell.push_str(&in_brackets(row.figure, change));
@@ -49,7 +49,17 @@ pub(super) fn print(figure: &Figure, value: Option<f64>) -> String {
     match figure.unit {
         Unit::Count => number(value, 0),
         Unit::Percent => number(value, 2),
-        _ => short(value),
+        // Four digits: what is compared differs by little.
+        _ => number(
+            value,
+            match value.map_or(0.0, f64::abs) {
+                v if v >= 1000.0 || v == 0.0 => 0,
+                v if v >= 100.0 => 1,
+                v if v >= 10.0 => 2,
+                v if v >= 1.0 => 3,
+                _ => 4,
+            },
+        ),
     }
 }
 

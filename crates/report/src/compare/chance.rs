@@ -6,6 +6,8 @@
 //! what they have in common at the same time (the requests of the same seed, ramps of the load) cancels in
 //! differences, and what they have not in common does no harm.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::blocks::{Cut, FEWEST};
@@ -21,15 +23,9 @@ pub(super) struct Draws(Vec<Vec<usize>>);
 impl Draws {
     /// The draws of `blocks` blocks: always the same, so that a comparison can be repeated.
     pub(super) fn new(blocks: usize) -> Draws {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut below = move |limit: usize| {
-            // SplitMix64; the bias of the remainder is of no importance for a few blocks.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) % limit.max(1) as u64) as usize
-        };
+        let mut random = SplitMix64::seed_from_u64(1);
+        // The bias of the remainder is of no importance for a few blocks.
+        let mut below = move |limit: usize| (random.next_u64() % limit.max(1) as u64) as usize;
         let draws = if blocks < FEWEST { 0 } else { DRAWS };
         Draws((0..draws).map(|_| (0..blocks).map(|_| below(blocks)).collect()).collect())
     }

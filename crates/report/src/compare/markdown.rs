@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cells::{self, Cells};
+use super::cells::{self, BEST, Cells};
 use super::{Comparison, Weight, matrix, text};
 use crate::text::duration;
 
@@ -22,7 +22,7 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     for part in &comparison.parts {
         let seconds: Vec<String> = part.seconds.iter().map(|seconds| duration(*seconds)).collect();
         let _ = writeln!(out, "\n**{}** ({})\n", escape(&part.phase), seconds.join(", "));
-        let cells = cells::of_part(comparison, part, changed_only);
+        let cells = cells::of_part(comparison, part, changed_only, BEST);
         if cells.rows.is_empty() {
             out.push_str("No figure differs.\n");
         } else {

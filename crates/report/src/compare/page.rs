@@ -127,7 +127,7 @@ fn sections(comparison: &Comparison<'_>) -> Vec<Section> {
 
 /// The table of a part, with verdicts as marks.
 fn figures(comparison: &Comparison<'_>, part: &Compared) -> Table {
-    let cells = cells::of_part(comparison, part, false);
+    let cells = cells::of_part(comparison, part, false, "");
     let two = comparison.groups.len() == 2;
     let mut marks = Vec::new();
     for (index, row) in part.rows.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::cells::{self, BEST, Cells};
 use super::{Comparison, Weight, matrix};
-use crate::text::duration;
+use crate::text::{aligned, duration};
 
 /// Lines of a workload's differences that are shown.
 const DIFF_LINES: usize = 40;
@@ -16,14 +16,14 @@ pub fn text(comparison: &Comparison<'_>, changed_only: bool) -> String {
     for part in &comparison.parts {
         let seconds: Vec<String> = part.seconds.iter().map(|seconds| duration(*seconds)).collect();
         let _ = writeln!(out, "phase {} ({})", part.phase, seconds.join(", "));
-        let cells = cells::of_part(comparison, part, changed_only);
+        let cells = cells::of_part(comparison, part, changed_only, BEST);
         if cells.rows.is_empty() {
             out.push_str("no figure differs\n");
         } else {
-            out.push_str(&aligned(&cells));
+            out.push_str(&lines(&cells));
         }
         for (title, cells) in matrix::of_part(comparison, part) {
-            let _ = write!(out, "\n{title}\n{}", aligned(&cells));
+            let _ = write!(out, "\n{title}\n{}", lines(&cells));
         }
         out.push('\n');
     }
@@ -69,23 +69,7 @@ pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
     text
 }
 
-/// A table with aligned columns: the first to the left, all others to the right.
-fn aligned(cells: &Cells) -> String {
-    let rows = || std::iter::once(&cells.head).chain(&cells.rows);
-    let width = |column: usize| rows().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..cells.head.len()).map(width).collect();
-    let mut out = String::new();
-    for row in rows() {
-        let mut line = String::new();
-        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let gap = " ".repeat(width - cell.chars().count());
-            // Marks stand outside of the column of digits.
-            match index {
-                0 => line.push_str(&format!("{cell}{gap}")),
-                _ => line.push_str(&format!("  {gap}{cell}")),
-            }
-        }
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out
+fn lines(cells: &Cells) -> String {
+    let rows = std::iter::once(&cells.head).chain(&cells.rows).map(Vec::as_slice);
+    aligned(rows, 1).into_iter().map(|line| line + "\n").collect()
 }
