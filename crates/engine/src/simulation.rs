@@ -10,7 +10,7 @@ use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_origin::Origin;
 use polygraph_robot::Crew;
 use polygraph_sim::VirtualLink;
-use polygraph_stats::{Header, Record, Recorder};
+use polygraph_stats::{EndReason, Header, Record, Recorder};
 
 use crate::books::{Books, Observer};
 use crate::conductor::{Conductor, Event, NOTICE, Seen, TICK};
@@ -22,6 +22,9 @@ use crate::roles::{Role, client_roles, server_roles};
 use crate::run::{EngineError, Job, Outcome};
 use crate::side::SideState;
 
+/// Why a test cannot go on.
+const STANDSTILL: &str = "time stands still: tasks go on and on in the same moment, as robots do that send their \
+    next request at once when replies take no time";
 /// After the end of the last phase everybody has so much time to end.
 const CODA: Nanos = SECOND;
 
@@ -88,13 +91,14 @@ fn run(
     let timeline = Arc::clone(&score.timeline);
     let mut conductor = Conductor::new(score, start);
     let reason = loop {
-        if !conductor.is_between() {
-            link.run(link.now() + TICK);
-        }
+        let goes_on = conductor.is_between() || link.run(link.now() + TICK);
         books.collect(observer)?;
-        let seen = Seen { now: link.now(), counts: books.counts(), activity: books.activity(), stop: None };
+        let stop = (!goes_on).then(|| EndReason::Fatal(STANDSTILL.into()));
+        let seen = Seen { now: link.now(), counts: books.counts(), activity: books.activity(), stop };
         for event in conductor.step(&seen) {
-            if let Event::PhaseEnds { at, .. } = event {
+            if let Event::PhaseEnds { at, .. } = event
+                && goes_on
+            {
                 link.run(at);
                 books.collect(observer)?;
             }
@@ -106,7 +110,9 @@ fn run(
     };
     timeline.let_servers_go();
     let end = link.now();
-    link.run(end + CODA);
+    if !matches!(reason, EndReason::Fatal(_)) {
+        link.run(end + CODA);
+    }
     books.close(end, reason, observer)
 }
 

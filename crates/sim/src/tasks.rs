@@ -65,10 +65,10 @@ impl Tasks {
         slot.insert(Some(Task { future: Box::pin(task), call, waker }));
     }
 
-    /// Runs tasks until all wait.
-    pub fn run(&self) {
-        loop {
-            let Some(number) = self.ready.queue().pop_front() else { return };
+    /// Runs tasks until all wait, which is said by true, or for so many turns.
+    pub fn run(&self, turns: u64) -> bool {
+        for _ in 0..turns {
+            let Some(number) = self.ready.queue().pop_front() else { return true };
             // A waker may outlive its task; another task of the same number may be called in vain.
             let taken = self.slots.borrow_mut().get_mut(number).and_then(Option::take);
             let Some(mut task) = taken else { continue };
@@ -78,6 +78,7 @@ impl Tasks {
                 Poll::Ready(()) => drop(self.slots.borrow_mut().remove(number)),
             }
         }
+        false
     }
 
     /// Ends all tasks where they are.

@@ -13,6 +13,7 @@ mod names;
 mod odd_robots;
 mod pgl_cmds;
 mod sandbox;
+mod simulate;
 mod tidy;
 mod try_run;
 mod usage;

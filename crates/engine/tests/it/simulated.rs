@@ -83,6 +83,14 @@ fn errors_and_silence_end_a_run_in_virtual_time_too() {
     let run = failing.simulate();
     assert_eq!(run.outcome.reason, EndReason::ErrorGoal { phase: "meas".into() });
     assert!((20..30).contains(&run.client.failed_count()), "{}", run.client.failed_count());
+    // Robots that ask as soon as they have their reply, and servers that do not think.
+    let mut hasty =
+        bench(Schedule { phases: vec![phase("meas", lasting(1.0), (1.0, 1.0))], working_set: None });
+    hasty.profiles[0].load = Load::Closed { think: None };
+    hasty.farm.think = None;
+    let run = hasty.simulate();
+    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    assert!(why.starts_with("time stands still"), "{why}");
 }
 
 #[test]

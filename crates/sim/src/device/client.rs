@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use polygraph_cache::message::{own_reply, write_end, write_not_modified};
-use polygraph_cache::policy::{RequestFacts, Reuse, not_modified};
+use polygraph_cache::object::How;
+use polygraph_cache::policy::{RequestFacts, Reuse};
 use polygraph_cache::target::Target;
 use polygraph_link::Conn;
 use polygraph_traffic::Body;
@@ -46,33 +47,6 @@ enum Decision {
     Hit { stored: Rc<Stored>, how: How, minor: u8, keep: bool },
     /// The origin is asked.
     Forward(Box<Job>),
-}
-
-/// In which form a stored reply answers a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Head and body.
-    Whole,
-    /// The head alone.
-    Head,
-    /// `304 Not Modified`.
-    NotModified,
-}
-
-impl How {
-    /// For a request with this method and these conditions.
-    pub fn to(method: &str, facts: &RequestFacts<'_>, stored: &Stored) -> How {
-        let object = &stored.object;
-        if object.status == 200
-            && not_modified(facts, object.etag.as_deref(), object.last_modified, object.date)
-        {
-            How::NotModified
-        } else if method == "HEAD" {
-            How::Head
-        } else {
-            How::Whole
-        }
-    }
 }
 
 /// Serves a client until its connection ends.
@@ -158,7 +132,7 @@ fn decide_on(device: &Device, head: &RequestHead<'_, '_>) -> Decision {
     if let Some(stored) = stored {
         if stored.object.freshness.reuse(&facts.control, now) == Reuse::Fresh {
             device.count(|figures| figures.hits += 1);
-            let how = How::to(head.method, &facts, &stored);
+            let how = How::to(head.method, &facts, &stored.object);
             return Decision::Hit { stored, how, minor, keep };
         }
         stale = Some(stored).filter(|stored| head.method == "GET" && stored.object.has_validator());

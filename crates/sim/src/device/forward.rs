@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use polygraph_cache::message::{BodyOut, contradicts, merge_heads, write_end, write_reply, write_request};
-use polygraph_cache::object::{Object, Selecting};
+use polygraph_cache::message::{BodyOut, contradicts, write_end, write_reply, write_request};
+use polygraph_cache::object::{How, Object, Selecting};
 use polygraph_cache::policy::{Freshness, ReplyFacts, RequestFacts, is_idempotent, is_safe, may_store};
 use polygraph_cache::target::Target;
 use polygraph_link::{Conn, Link, Nanos};
@@ -19,7 +19,7 @@ use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, ReplyHead, RequestHead, parse_reply, parse_request};
 use rustc_hash::FxHashMap;
 
-use super::client::{How, MAX_HEAD, Then, answer, reply_self};
+use super::client::{MAX_HEAD, Then, answer, reply_self};
 use super::message::Peer;
 use super::store::Stored;
 use super::{Device, IDLE, NAME, PATIENCE};
@@ -380,40 +380,18 @@ fn bring_up_to_date(
     now: u64,
 ) -> Rc<Stored> {
     let old = &stale.object;
-    let mut head = merge_heads(&old.head, block);
-    head.extend_from_slice(b"\r\n");
-    let merged = parse_reply(&head, |reply| {
-        let facts = ReplyFacts { age: facts_304.age, ..ReplyFacts::read(reply.headers, now) };
-        let keep = may_store("GET", wanted, old.status, &facts, now);
-        (keep, Freshness::new(old.status, &facts, request_ms, now), Object::validators(&facts, now))
-    });
-    head.truncate(head.len() - 2);
-    let Ok(Some((keep, freshness, (etag, last_modified, date)))) = merged else {
-        // Too many fields taken together: the old head will do, once.
-        device.0.store.borrow_mut().remove(old.hash, &old.key);
+    let mut store = device.0.store.borrow_mut();
+    let Some((object, keep)) = old.brought_up_to_date(block, facts_304, wanted, request_ms, now) else {
+        // The old head will do, once.
+        store.remove(old.hash, &old.key);
         return Rc::clone(stale);
     };
-    let fresh = || Stored {
-        object: Object {
-            key: old.key.clone(),
-            hash: old.hash,
-            selecting: old.selecting.clone(),
-            status: old.status,
-            head: head.clone().into_boxed_slice(),
-            body: Default::default(),
-            freshness,
-            etag: etag.clone(),
-            last_modified,
-            date,
-        },
-        content: Rc::clone(&stale.content),
-    };
-    let mut store = device.0.store.borrow_mut();
+    let fresh = Rc::new(Stored { object, content: Rc::clone(&stale.content) });
     match keep {
-        true => store.put(fresh(), device.now()),
+        true => store.put(Rc::clone(&fresh), device.now()),
         false => store.remove(old.hash, &old.key),
     }
-    Rc::new(fresh())
+    fresh
 }
 
 /// Takes the content in.
@@ -440,8 +418,8 @@ async fn pass_back(device: &Device, client: &mut Peer, job: &Job, fetched: Fetch
     if let Some(fresh) = confirmed {
         device.count(|figures| figures.validated += 1);
         let now = device.now_ms();
-        let how =
-            job.with_head(|head, _| How::to(head.method, &RequestFacts::read(head.headers, now), &fresh));
+        let how = job
+            .with_head(|head, _| How::to(head.method, &RequestFacts::read(head.headers, now), &fresh.object));
         return answer(device, client, &fresh, how.unwrap_or(How::Whole), job.minor, job.keep).await;
     }
     let keep = job.keep && whole && !matches!(content, Content::Partial(..));
@@ -487,5 +465,5 @@ fn store(device: &Device, job: &Job, status: u16, head: &[u8], bytes: &[u8], sto
         last_modified,
         date,
     };
-    store.put(Stored { object, content: Rc::new(content) }, device.now());
+    store.put(Rc::new(Stored { object, content: Rc::new(content) }), device.now());
 }

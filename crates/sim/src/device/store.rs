@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Stores a reply in the place of the one to the same requests.
-    pub fn put(&mut self, stored: Stored, now: Nanos) {
+    pub fn put(&mut self, stored: Rc<Stored>, now: Nanos) {
         let object = &stored.object;
         if stored.content.len() > self.max_content {
             return;
@@ -121,7 +121,7 @@ impl Store {
         }
         let mut gone = Vec::new();
         self.policy.take(key, stored.bytes(), &mut gone);
-        self.objects.insert(key, Rc::new(stored));
+        self.objects.insert(key, stored);
         if !gone.is_empty() {
             self.full_at.get_or_insert(now);
             self.evicted += gone.len() as u64;
