@@ -44,3 +44,4 @@ pub use config::ProxyConfig;
 pub use counters::Snapshot;
 pub use faults::Fault;
 pub use proxy::Proxy;
+pub use service::ServiceModel;

@@ -14,6 +14,7 @@ mod outside;
 mod pgl_cmds;
 mod processes;
 mod repair;
+mod service;
 mod source;
 mod working_set;
 
