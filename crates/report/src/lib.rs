@@ -16,6 +16,7 @@ pub mod html;
 pub mod lr;
 pub mod lx;
 pub mod misses;
+pub mod peak;
 pub mod scope;
 pub mod series;
 pub mod summary;
