@@ -37,6 +37,13 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+impl DeviceOptions {
+    /// Whether there is one to start.
+    pub fn is_given(&self) -> bool {
+        self.device.is_some()
+    }
+}
+
 /// A device with what it is told.
 #[derive(Debug)]
 pub struct UnderTest {

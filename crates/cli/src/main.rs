@@ -57,6 +57,8 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// The highest rate at which a device holds
+    Peak(cmd::peak::PeakArgs),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Peak(args) => cmd::peak::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

@@ -18,8 +18,8 @@ pub struct Measured {
     pub mean_ms: Option<f64>,
     /// 95 % of the response times do not exceed it, in milliseconds.
     pub p95_ms: Option<f64>,
-    /// Mean response time of hits in milliseconds.
-    pub hit_ms: Option<f64>,
+    /// The longest response time in milliseconds.
+    pub max_ms: Option<f64>,
     /// Measured document hit ratio in percent.
     pub dhr: Option<f64>,
     /// Offered document hit ratio in percent.
@@ -42,7 +42,7 @@ impl Measured {
             measured: figure("rep_rate"),
             mean_ms: figure("resp_tm_mean"),
             p95_ms: figure("resp_tm_p95"),
-            hit_ms: figure("rptm_mean:hit"),
+            max_ms: figure("baseline.rptm.max"),
             dhr: figure("rep_dhr"),
             offered_dhr: figure("req_dhr"),
             errors: figure("err_pct"),
@@ -186,7 +186,7 @@ mod tests {
             measured: Some(99.0),
             mean_ms: Some(1400.0),
             p95_ms: Some(4000.0),
-            hit_ms: Some(10.0),
+            max_ms: Some(9000.0),
             dhr: Some(53.0),
             offered_dhr: Some(55.0),
             errors: Some(0.5),

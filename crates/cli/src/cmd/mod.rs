@@ -4,6 +4,7 @@ pub mod client;
 pub mod devices;
 pub mod dns;
 pub mod logs;
+pub mod peak;
 pub mod proxy;
 pub mod run;
 pub mod server;

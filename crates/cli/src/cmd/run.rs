@@ -9,7 +9,7 @@ use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
-use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_report::{Log, RunFacts, Scope, summary_text, write_report};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
@@ -26,7 +26,7 @@ use crate::working_set::Files;
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(
     rename_all = "snake_case",
     mut_arg("config", |arg| arg.conflicts_with_all([
@@ -102,7 +102,17 @@ pub struct PolyMix1 {
 }
 
 /// Runs both sides.
-pub fn run(mut args: Args) -> Done {
+pub fn run(args: Args) -> Done {
+    let result = measure(args)?;
+    console::print(&result.summary);
+    Ok(result.code)
+}
+
+/// Runs both sides without saying what came out.
+///
+/// # Errors
+/// If the test cannot be run. A test that fails is no error.
+pub fn measure(mut args: Args) -> std::result::Result<Result, Failure> {
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let common = &args.common;
     let device = device::under_test(&args.device)?;
@@ -122,9 +132,56 @@ pub fn run(mut args: Args) -> Done {
     bench.names = args.dns.as_ref().map(|service| Names::start(service, &mut bench.test)).transpose()?;
     bench.device = device;
     bench.working_set = working_set;
-    let result = bench.run()?;
-    console::print(&result.summary);
-    Ok(result.code)
+    bench.run()
+}
+
+/// What a search for a peak must know of its runs, and tell them.
+impl Args {
+    /// The test comes from a workload file.
+    pub fn is_workload(&self) -> bool {
+        self.workload.config.is_some()
+    }
+
+    /// The values of `--set`.
+    pub fn settings(&self) -> impl Iterator<Item = &str> {
+        self.workload.settings.iter().map(|(_, value)| value.as_str())
+    }
+
+    /// The rate of all robots, if they have one.
+    pub fn rate(&self) -> Option<f64> {
+        self.robots.robots.req_rate.and_then(|rate| rate.0)
+    }
+
+    /// A name for the run.
+    pub fn label(&self) -> &str {
+        &self.common.label
+    }
+
+    /// Where result directories are made.
+    pub fn runs(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The device is started for the run and stopped after it.
+    pub fn starts_device(&self) -> bool {
+        self.device.is_given()
+    }
+
+    /// Makes it run number `number` of a search, with this rate, whose result directory goes into `runs`. In a workload,
+    /// the rate replaces `mark` in the values of `--set`. Runs differ in what is random, or repeating one would tell
+    /// nothing new.
+    pub fn aim(&mut self, runs: &Path, number: usize, rate: f64, mark: &str) {
+        self.runs = runs.to_owned();
+        self.common.label = format!("step-{number:02}");
+        self.common.local_rng_seed = self.common.local_rng_seed.wrapping_add(number as u64 - 1);
+        if self.is_workload() {
+            let text = super::peak::rate_text(rate);
+            self.workload.settings.iter_mut().for_each(|(_, value)| *value = value.replace(mark, &text));
+        } else {
+            self.robots.robots.req_rate = Some(Optional(Some(rate)));
+            self.common.goal.get_or_insert_with(super::peak::goal);
+        }
+    }
 }
 
 /// The test that options describe.
@@ -200,6 +257,12 @@ pub struct Result {
     pub report: PathBuf,
     /// The exit code.
     pub code: ExitCode,
+    /// The result directory.
+    pub directory: PathBuf,
+    /// What was measured.
+    pub facts: RunFacts,
+    /// The user stopped it.
+    pub interrupted: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -325,7 +388,8 @@ fn conclude(
         (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
         _ => ExitCode::from(exit::FAILED),
     };
-    Ok(Result { summary, report, code })
+    let interrupted = outcome.reason == EndReason::Interrupted;
+    Ok(Result { summary, report, code, directory: directory.to_owned(), facts, interrupted })
 }
 
 /// Transactions and hits as the robots count them, over all phases.
@@ -352,7 +416,10 @@ pub fn exit_code(outcome: &Outcome) -> Done {
 }
 
 /// Makes a directory `<label>-<time>` that does not exist yet.
-fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
+///
+/// # Errors
+/// If it cannot be made.
+pub fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
     let label: String =
         label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();

@@ -10,6 +10,7 @@ mod dns;
 mod failure;
 mod names;
 mod odd_robots;
+mod peak;
 mod pgl_cmds;
 mod sandbox;
 mod tidy;
