@@ -76,7 +76,7 @@ pub fn client_job(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
-    header.offered_rate = test.full_rate();
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores) = (earlier.cloned(), working_set.stores());
     Ok(ClientJob { settings, ports: limit.ports, layout, ids, earlier, stores, header, log })

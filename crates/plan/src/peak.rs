@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn searches_end_as_they_must() {
         type Answer = fn(f64, usize) -> Vote;
-        let rows: [(Search, Answer, End, Option<f64>, Option<f64>); 6] = [
+        type Row = (Search, Answer, End, Option<f64>, Option<f64>);
+        let rows: [Row; 6] = [
             (Search { most: Some(300.0), ..SEARCH }, |_, _| Vote::Held, End::Most, Some(300.0), None),
             (SEARCH, |_, _| Vote::Failed, End::Nothing, None, Some(50.0 / 64.0)),
             (SEARCH, |_, _| Vote::Void, End::Nothing, None, Some(50.0 / 64.0)),

@@ -1,5 +1,7 @@
 //! The thermostat of a phase: how its load follows the response time.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A rule that keeps the mean response time within a window by changing the load (reference: models.md, section 18.1).
@@ -39,6 +41,16 @@ impl Rptmstat {
             0.0 => format!("{mean:.2}sec rptm requires no load adjustment"),
             change => format!("{mean:.2}sec rptm changes load by {:+.2}%", change * 100.0),
         }
+    }
+}
+
+impl fmt::Display for Rptmstat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound =
+            |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |seconds| format!("{seconds}s"));
+        let (min, max) = (bound(self.rptm_min), bound(self.rptm_max));
+        let (dur, delta) = (self.sample_dur, self.load_delta * 100.0);
+        write!(f, "{dur} s samples, load changes by {delta:.2}% to keep rptm in {min} .. {max}")
     }
 }
 

@@ -1,6 +1,7 @@
 //! `polygraph peak`: the highest rate at which a device holds.
 
 mod criteria;
+mod page;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -90,9 +91,13 @@ pub fn run(args: PeakArgs) -> Done {
         Some(directory) => resume(directory)?,
         None => begin(args)?,
     };
+    let report = directory.join("report.html");
     let finding = loop {
         match state.next() {
-            Next::Done(finding) => break finding,
+            Next::Done(finding) => {
+                write(&report, &page::html(&state, Some(&finding)))?;
+                break finding;
+            }
             Next::Run(rate, why) => {
                 let step = match step(&args, &directory, &state, rate, why)? {
                     Some(step) => step,
@@ -100,6 +105,8 @@ pub fn run(args: PeakArgs) -> Done {
                 };
                 state.steps.push(step);
                 state.save(&directory)?;
+                // Half a curve is better than none.
+                write(&report, &page::html(&state, None))?;
                 console::print(&line(&state));
                 let last = matches!(state.next(), Next::Done(_));
                 if !last && !rest(&args, &state)? {
@@ -109,6 +116,7 @@ pub fn run(args: PeakArgs) -> Done {
         }
     };
     console::print(&format!("{}\n", conclusion(&state, &finding)));
+    console::print(&format!("{:<14} {}\n", "report", report.display()));
     console::print(&format!("{:<14} {}\n", "runs", directory.display()));
     Ok(ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED }))
 }
@@ -194,6 +202,7 @@ fn step(
     };
     let name = result.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     Ok(Some(Step {
+        workload: result.facts.main_side().header().workload.clone(),
         rate,
         why: why.word().to_owned(),
         vote,
@@ -215,6 +224,11 @@ fn rest(args: &PeakArgs, state: &State) -> Result<bool, Failure> {
     let begin = Instant::now();
     polygraph_engine::signals::wait(Some(pause)).map_err(Failure::setup)?;
     Ok(begin.elapsed() >= pause)
+}
+
+fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    std::fs::write(path, page)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }
 
 fn interrupted(directory: &Path) -> ExitCode {
@@ -311,6 +325,7 @@ mod tests {
 
     fn state(steps: &[(f64, Vote)]) -> State {
         let step = |&(rate, vote): &(f64, Vote)| Step {
+            workload: String::new(),
             rate,
             why: "first".to_owned(),
             vote,

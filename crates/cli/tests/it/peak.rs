@@ -54,6 +54,8 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
     let (held, failed) = (rate_after("holds at "), rate_after("fails at "));
     assert!(held > CAPACITY * 0.85 && held < CAPACITY * 1.055, "{line}");
     assert!(failed > CAPACITY * 0.945 && failed <= held / 0.92 + 1e-9, "{line}");
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("id=\"fig-knee\"") && page.contains(line), "the page of the search");
     // Each step is a run like any other, and has a report.
     let state: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(directory.join("peak.json")).unwrap()).unwrap();

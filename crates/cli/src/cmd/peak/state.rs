@@ -31,6 +31,8 @@ pub struct State {
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
+    /// The workload.
+    pub workload: String,
     /// Its rate, requests per second.
     pub rate: f64,
     /// Why this rate, in a word.
@@ -70,6 +72,11 @@ impl State {
         std::fs::write(&fresh, text + "\n")
             .and_then(|()| std::fs::rename(&fresh, &path))
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+    }
+
+    /// What was searched with.
+    pub fn what(&self) -> &str {
+        self.steps.first().map_or("nothing", |step| step.workload.as_str())
     }
 
     /// The runs as the search sees them.
