@@ -12,6 +12,7 @@ mod names;
 mod odd_robots;
 mod peak;
 mod pgl_cmds;
+mod rptmstat;
 mod sandbox;
 mod tidy;
 mod try_run;
