@@ -47,3 +47,4 @@ pub use counters::Snapshot;
 pub use faults::Fault;
 pub use proxy::Proxy;
 pub use store::{OBJECT_SHARE, STORED_BYTES};
+pub use service::ServiceModel;

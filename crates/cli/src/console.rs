@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use polygraph_report::Scope;
-use polygraph_report::console::{Form, Line, Span};
+use polygraph_report::console::{Form, Line, Span, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record, Side};
 
@@ -55,19 +55,30 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }
 
-/// The console of one side alone, with statistics lines in the form of generation 1.x.
+/// The console of one side alone, with statistics lines in the form of its generation: 1.x if options describe the
+/// test, the later one, with a time stamp before every line, if a workload file does.
 #[derive(Debug)]
 pub struct Classic {
     verbosity: u8,
+    form: Form,
     ok_so_far: u64,
     /// The intervals of the current phase so far, as one.
     phase: Option<Interval>,
 }
 
 impl Classic {
-    /// A console at a verbosity level.
-    pub fn new(verbosity: u8) -> Classic {
-        Classic { verbosity, ok_so_far: 0, phase: None }
+    /// A console at a verbosity level, of a test that options describe or a workload file.
+    pub fn new(verbosity: u8, classic: bool) -> Classic {
+        let form = if classic { Form::V1 } else { Form::V4 };
+        Classic { verbosity, form, ok_so_far: 0, phase: None }
+    }
+
+    /// What stands before messages.
+    fn stamp(&self, at_ns: u64) -> String {
+        match self.form {
+            Form::V1 => String::new(),
+            Form::V4 => stamp(at_ns as f64 * 1e-9),
+        }
     }
 
     /// Shows a record if the verbosity asks for it.
@@ -90,9 +101,11 @@ impl Classic {
                 let intervals = self.phase.iter().filter(|interval| interval.phase == *phase);
                 self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
-            Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
-            Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {
-                println!("error: ({}) {}: {detail}", kind.number(), kind.text());
+            Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
+                println!("{}{text}", self.stamp(*at_ns));
+            }
+            Record::ErrorSample { at_ns, kind, detail, .. } if self.verbosity >= 1 => {
+                println!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
             }
             Record::End { reason, unfinished, .. } => {
                 println!("shutdown reason: {}", end_reason(reason));
@@ -113,7 +126,7 @@ impl Classic {
             ok_so_far: self.ok_so_far,
             scope,
         };
-        println!("{}", line.text(Form::V1));
+        println!("{}", line.text(self.form));
     }
 }
 

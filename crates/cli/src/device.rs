@@ -27,7 +27,8 @@ pub struct DeviceOptions {
     #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["proxy", "surrogate", "no_proxy"])]
     device: Option<String>,
     /// What the device is told, repeatable: listen=IP:PORT, mem=SIZE, disk=SIZE, disk_dir=DIR, max_object=SIZE,
-    /// workers=N, dns=IP:PORT, hosts=FILE, and what `polygraph devices` lists
+    /// workers=N, dns=IP:PORT, hosts=FILE, and what `polygraph devices` lists; for `builtin` the options of
+    /// `polygraph proxy` that make it slower, like service_rate=200/sec
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     device_opt: Vec<(String, String)>,
 }
@@ -35,6 +36,13 @@ pub struct DeviceOptions {
 fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for example mem=256MB")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+impl DeviceOptions {
+    /// Whether there is one to start.
+    pub fn is_given(&self) -> bool {
+        self.device.is_some()
+    }
 }
 
 /// A device with what it is told.
@@ -79,6 +87,7 @@ fn set(params: &mut Params, key: &str, value: &str) -> Result<(), String> {
         }
         "dns" => params.nameservers.push(address(value)?),
         "hosts" => params.hosts = hosts(value)?,
+        _ if crate::service::set(&mut params.service, key, value)? => {}
         _ => drop(params.options.insert(key.to_owned(), value.to_owned())),
     }
     Ok(())

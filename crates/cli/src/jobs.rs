@@ -90,7 +90,7 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
-    header.offered_rate = test.full_rate();
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores) = (earlier.cloned(), working_set.stores());
     ClientJob { settings, ports, layout, ids, earlier, stores, header, log }

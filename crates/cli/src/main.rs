@@ -17,6 +17,7 @@ mod pgl_cmds;
 mod processes;
 mod repair;
 mod simulation;
+mod service;
 mod source;
 mod working_set;
 
@@ -67,6 +68,8 @@ enum Command {
     Run(cmd::run::Args),
     /// A whole test in virtual time, in a fraction of its time: what to expect of a workload and of a cache
     Simulate(cmd::simulate::Args),
+    /// The highest rate at which a device holds
+    Peak(cmd::peak::PeakArgs),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
         Command::Simulate(args) => cmd::simulate::run(args),
+        Command::Peak(args) => cmd::peak::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

@@ -8,6 +8,7 @@
 //! * [`locks`]: what keeps a phase from ending although its goal is met.
 //! * [`adjust`]: factors that change while a phase goes on.
 //! * [`governor`]: those who watch a phase and change them: scripts, controllers.
+//! * [`thermostat`]: load that follows the response time.
 //! * [`freeze`]: when the working set stops growing.
 
 pub mod adjust;
@@ -15,6 +16,7 @@ pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
+pub mod thermostat;
 
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ pub use self::event::Event;
 use self::freeze::WorkingSet;
 pub use self::governor::{Governor, Helm, Sampler};
 use self::locks::Locks;
+use self::thermostat::Thermostat;
 use crate::gauge::Counts;
 use crate::timeline::Timeline;
 
@@ -111,7 +114,9 @@ impl Conductor {
             true => WorkingSet::frozen(),
             false => WorkingSet::new(limit, start),
         };
-        Conductor {
+        let rules = score.schedule.phases.iter().map(|phase| phase.rptmstat.filter(|_| score.has_robots));
+        let rules: Vec<_> = rules.collect();
+        let mut conductor = Conductor {
             score,
             start,
             stage: Stage::Before(0, start),
@@ -121,7 +126,13 @@ impl Conductor {
             engaged: Vec::new(),
             governors: Vec::new(),
             so_far: Window::default(),
+        };
+        for (phase, rule) in rules.into_iter().enumerate() {
+            if let Some(rule) = rule {
+                conductor.engage(phase, Box::new(Thermostat::new(rule)));
+            }
         }
+        conductor
     }
 
     /// Lets somebody steer a phase that has not begun.

@@ -4,7 +4,9 @@
 //! * [`goal`]: when a phase has done its work, and when the test has failed.
 //! * [`factor`]: how much of the configured behaviour is in force in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
+//! * [`peak`]: the search for the highest rate at which a device holds.
 //! * [`phases`]: the phases of a test in order.
+//! * [`rptmstat`]: load that follows the response time.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
@@ -13,8 +15,10 @@ pub mod adopt;
 pub mod factor;
 pub mod goal;
 pub mod offered;
+pub mod peak;
 pub mod phases;
 pub mod predict;
+pub mod rptmstat;
 pub mod test;
 pub mod values;
 
@@ -22,4 +26,5 @@ pub use adopt::{Obstacle, Outside, adopt};
 pub use factor::{Factor, Factors};
 pub use goal::{Along, Goal};
 pub use phases::{Phase, Schedule, WorkingSetLimit};
+pub use rptmstat::Rptmstat;
 pub use test::{Servers, Site, Test};

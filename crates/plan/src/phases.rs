@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::factor::{Factor, Factors};
 use crate::goal::{Goal, scaled};
+use crate::rptmstat::Rptmstat;
 
 /// A stretch of the test with a goal of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub struct Phase {
     pub factors: Factors,
     /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
     pub wait_wss_freeze: bool,
+    /// How its load follows the response time, if it does.
+    pub rptmstat: Option<Rptmstat>,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).
@@ -114,6 +117,11 @@ impl Schedule {
                 fill_bytes: phase.goal.fill_size,
             })
             .collect()
+    }
+
+    /// True if the load of a primary phase follows what is measured, so that nobody knows it before.
+    pub fn is_steered(&self) -> bool {
+        self.phases.iter().any(|phase| phase.primary && phase.rptmstat.is_some())
     }
 
     /// Total duration in seconds, if all phases have one.

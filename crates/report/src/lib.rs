@@ -19,6 +19,7 @@ pub mod lx;
 pub mod misses;
 pub mod names;
 pub mod run_dir;
+pub mod peak;
 pub mod scope;
 pub mod series;
 pub mod summary;

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod devices;
 pub mod dns;
 pub mod logs;
+pub mod peak;
 pub mod proxy;
 pub mod run;
 pub mod runs;

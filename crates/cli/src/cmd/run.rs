@@ -10,7 +10,7 @@ use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
 use polygraph_report::run_dir::Run;
-use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_report::{Log, RunFacts, Scope, summary_text, write_report};
 use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
@@ -30,7 +30,7 @@ use crate::working_set::Files;
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(
     rename_all = "snake_case",
     mut_arg("config", |arg| arg.conflicts_with_all([
@@ -113,7 +113,17 @@ pub struct PolyMix1 {
 }
 
 /// Runs both sides.
-pub fn run(mut args: Args) -> Done {
+pub fn run(args: Args) -> Done {
+    let result = measure(args)?;
+    console::print(&result.summary);
+    Ok(result.code)
+}
+
+/// Runs both sides without saying what came out.
+///
+/// # Errors
+/// If the test cannot be run. A test that fails is no error.
+pub fn measure(mut args: Args) -> std::result::Result<Result, Failure> {
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let common = &args.common;
     let device = device::under_test(&args.device)?;
@@ -138,9 +148,57 @@ pub fn run(mut args: Args) -> Done {
     bench.device = device;
     bench.working_set = working_set;
     bench.expectations = args.expectations.clone();
-    let result = bench.run()?;
-    console::print(&result.summary);
-    Ok(result.code)
+    bench.run()
+}
+
+/// What a search for a peak must know of its runs, and tell them.
+impl Args {
+    /// The test comes from a workload file.
+    pub fn is_workload(&self) -> bool {
+        self.workload.config.is_some()
+    }
+
+    /// The values of `--set`.
+    pub fn settings(&self) -> impl Iterator<Item = &str> {
+        self.workload.settings.iter().map(|(_, value)| value.as_str())
+    }
+
+    /// The rate of all robots, if they have one.
+    pub fn rate(&self) -> Option<f64> {
+        self.robots.robots.req_rate.and_then(|rate| rate.0)
+    }
+
+    /// A name for the run.
+    pub fn label(&self) -> &str {
+        &self.common.label
+    }
+
+    /// Where result directories are made.
+    pub fn runs(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The device is started for the run and stopped after it.
+    pub fn starts_device(&self) -> bool {
+        self.device.is_given()
+    }
+
+    /// Makes it run number `number` of a search, with this rate, whose result directory goes into `runs`. In a workload,
+    /// the rate replaces `mark` in the values of `--set`. Runs differ in what is random, or repeating one would tell
+    /// nothing new.
+    pub fn aim(&mut self, runs: &Path, number: usize, rate: f64, mark: &str) {
+        self.runs = runs.to_owned();
+        self.common.label = format!("step-{number:02}");
+        self.predict = Forecast::No;
+        self.common.local_rng_seed = self.common.local_rng_seed.wrapping_add(number as u64 - 1);
+        if self.is_workload() {
+            let text = super::peak::rate_text(rate);
+            self.workload.settings.iter_mut().for_each(|(_, value)| *value = value.replace(mark, &text));
+        } else {
+            self.robots.robots.req_rate = Some(Optional(Some(rate)));
+            self.common.goal.get_or_insert_with(super::peak::goal);
+        }
+    }
 }
 
 /// The test that options describe.
@@ -220,6 +278,12 @@ pub struct Result {
     pub report: PathBuf,
     /// The exit code.
     pub code: ExitCode,
+    /// The result directory.
+    pub directory: PathBuf,
+    /// What was measured.
+    pub facts: RunFacts,
+    /// The user stopped it.
+    pub interrupted: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -292,7 +356,7 @@ impl<'a> Bench<'a> {
         }
         write_manifest(&directory, &manifest)?;
         let mut progress = Progress::new(test.schedule.duration());
-        let mut classic = Classic::new(self.common.verb_lvl);
+        let mut classic = Classic::new(self.common.verb_lvl, test.classic);
         let job = Job {
             schedule: test.schedule.clone(),
             start: StartRule::Now,
@@ -384,7 +448,8 @@ pub fn conclude(
         (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
-    Ok(Result { summary, report, code })
+    let interrupted = outcome.reason == EndReason::Interrupted;
+    Ok(Result { summary, report, code, directory: directory.to_owned(), facts: run.facts, interrupted })
 }
 
 /// Transactions and hits as the robots count them, over all phases.

@@ -1,7 +1,7 @@
 //! Schedules conducted by hand.
 
 use super::*;
-use polygraph_plan::{Factor, Goal, WorkingSetLimit};
+use polygraph_plan::{Factor, Goal, Rptmstat, WorkingSetLimit};
 
 const START: Nanos = 100 * SECOND;
 
@@ -173,4 +173,45 @@ fn governors_see_what_is_new_and_steer_their_phase() {
     step(&mut conductor, 4.0, 10);
     assert_eq!(timeline.factors(1).load, Factor::ONE);
     assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
+}
+
+#[test]
+fn a_thermostat_holds_the_response_time_and_tells() {
+    let rule = Rptmstat { sample_dur: 10.0, load_delta: 0.1, rptm_min: Some(1.4), rptm_max: Some(1.5) };
+    let factors = Factors { load: Factor::flat(0.5), ..Factors::ONE };
+    let held = Phase { factors, rptmstat: Some(rule), ..phase("held", Goal::default()) };
+    let (mut conductor, timeline) = conductor(schedule(vec![held]), None);
+    assert!(timeline.news_wanted());
+    // Ten transactions of the same response time.
+    let mut step = |seconds, rptm: Option<f64>| {
+        let mut news = Window::lasting(1.0);
+        if let Some(rptm) = rptm {
+            (0..10).for_each(|_| news.classes[0].record((rptm * 1e6) as u64, 10));
+        }
+        let events = conductor.step(&Seen { news, ..seen(seconds, 0, 0, 0) });
+        let said = |event: Event| match event {
+            Event::Said { level, text, .. } => Some((level, text)),
+            _ => None,
+        };
+        events.into_iter().filter_map(said).collect::<Vec<_>>()
+    };
+    let started = step(0.0, None);
+    assert_eq!(
+        started[0],
+        (6, "fyi: rptmstat: 10 s samples, load changes by 10.00% to keep rptm in 1.4s .. 1.5s".into())
+    );
+    assert_eq!(step(9.9, Some(9.0)), [], "not yet");
+    // The sample's mean is of all in it.
+    let low = "fyi: load factor 50.00% -> 45.00%";
+    let rptm = "fyi: rptmstat: 5.10sec rptm changes load by -10.00%";
+    assert_eq!(step(10.0, Some(1.2)), [(7, rptm.into()), (6, low.into())]);
+    assert_eq!(timeline.factors(0).load, Factor::flat(0.45));
+    let fine = "fyi: rptmstat: 1.45sec rptm requires no load adjustment";
+    assert_eq!(step(20.0, Some(1.45)), [(8, fine.to_owned())]);
+    let high = "fyi: load factor 45.00% -> 49.50%";
+    let rptm = "fyi: rptmstat: 0.01sec rptm changes load by +10.00%";
+    assert_eq!(step(30.0, Some(0.01)), [(7, rptm.into()), (6, high.into())]);
+    let nothing = "fyi: rptmstat: no transactions to judge the response time by";
+    assert_eq!(step(40.0, None), [(7, nothing.to_owned())]);
+    assert!((timeline.factors(0).load.beg - 0.495).abs() < 1e-9);
 }

@@ -1,19 +1,20 @@
 //! Phases and the limit of the working set.
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::Phase as PglPhase;
+use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat};
 
 use super::{Findings, only_defaults};
 use crate::factor::Factors;
 use crate::goal::Goal;
 use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
+use crate::rptmstat::Rptmstat;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let default = PglPhase::default();
-        only_defaults!(found, "Phase", phase, default, [rptmstat script]);
+        only_defaults!(found, "Phase", phase, default, [script]);
         if !phase.stats_samples.is_empty() {
             found.note("samples of single transactions (`StatsSample`) are not taken");
         }
@@ -29,6 +30,7 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
                 special_msg: plan.special_msg,
             },
             wait_wss_freeze: phase.wait_wss_freeze,
+            rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
         }
     });
     let phases = phases.collect();
@@ -37,6 +39,16 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let mut schedule = Schedule { phases, working_set: after.or(fill) };
     schedule.choose_primary();
     schedule
+}
+
+/// The thermostat; the language has checked that it is complete.
+fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
+    Some(Rptmstat {
+        sample_dur: control.sample_dur?.secs(),
+        load_delta: control.load_delta?,
+        rptm_min: control.rptm_min.map(|time| time.secs()),
+        rptm_max: control.rptm_max.map(|time| time.secs()),
+    })
 }
 
 fn goal(phase: &PglPhase) -> Goal {

@@ -20,6 +20,7 @@ use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, Requ
 
 use super::{Obstacle, Outside, adopt};
 use crate::offered::offered_dhr;
+use crate::rptmstat::Rptmstat;
 use crate::test::Test;
 
 /// Files whose only entry is their own path; a trace of one URL; one host with an address.
@@ -574,10 +575,6 @@ fn what_cannot_be_run_is_named() {
             "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
             "`heartbeat_notif_rate`",
         ),
-        (
-            "Phase Q = { goal.duration = 1min; rptmstat = { sample_dur = 1sec; load_delta = 1%; rptm_max = 1sec; }; }; schedule(Q);",
-            "`rptmstat`",
-        ),
         ("Phase Q = { goal.duration = 1min; script = { print(1); }; }; schedule(Q);", "`script`"),
         (
             "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
@@ -593,6 +590,16 @@ fn what_cannot_be_run_is_named() {
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
     }
+}
+
+#[test]
+fn thermostats_of_phases_are_adopted() {
+    let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
+         rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
+    let test = adopt(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
+    let rule = Rptmstat { sample_dur: 30.0, load_delta: 0.01, rptm_min: None, rptm_max: Some(1.5) };
+    let rules: Vec<_> = test.schedule.phases.iter().map(|phase| phase.rptmstat).collect();
+    assert_eq!(rules.iter().flatten().collect::<Vec<_>>(), [&rule]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod chart;
 mod charts;
 mod first;
 mod glossary;
+pub mod knee;
 pub mod page;
 mod sections;
 pub mod table;
