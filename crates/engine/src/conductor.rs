@@ -8,6 +8,7 @@
 //! * [`locks`]: what keeps a phase from ending although its goal is met.
 //! * [`adjust`]: factors that change while a phase goes on.
 //! * [`governor`]: those who watch a phase and change them: scripts, controllers.
+//! * [`script`]: scripts of phases.
 //! * [`freeze`]: when the working set stops growing.
 
 pub mod adjust;
@@ -15,7 +16,10 @@ pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
+pub mod script;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
@@ -27,6 +31,7 @@ pub use self::event::Event;
 use self::freeze::WorkingSet;
 pub use self::governor::{Governor, Helm, Sampler};
 use self::locks::Locks;
+use self::script::ScriptGovernor;
 use crate::gauge::Counts;
 use crate::timeline::Timeline;
 
@@ -122,6 +127,24 @@ impl Conductor {
             governors: Vec::new(),
             so_far: Window::default(),
         }
+        .with_planned_governors()
+    }
+
+    /// Engages those whom the schedule itself names. Servers leave that to their clients.
+    fn with_planned_governors(mut self) -> Conductor {
+        if !self.score.has_robots {
+            return self;
+        }
+        let schedule = Arc::clone(&self.score.schedule);
+        let mut interpreter = None;
+        for (number, phase) in schedule.phases.iter().enumerate() {
+            if let Some(script) = &phase.script {
+                let shared = interpreter.get_or_insert_with(|| Rc::new(RefCell::new(script.interpreter())));
+                let governor = ScriptGovernor::new(script.clone(), Rc::clone(shared));
+                self.engage(number, Box::new(governor));
+            }
+        }
+        self
     }
 
     /// Lets somebody steer a phase that has not begun.

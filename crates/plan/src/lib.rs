@@ -5,6 +5,7 @@
 //! * [`factor`]: how much of the configured behaviour is in force in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
 //! * [`phases`]: the phases of a test in order.
+//! * [`script`]: code that runs with a phase.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
@@ -15,6 +16,7 @@ pub mod goal;
 pub mod offered;
 pub mod phases;
 pub mod predict;
+pub mod script;
 pub mod test;
 pub mod values;
 
@@ -22,4 +24,5 @@ pub use adopt::{Obstacle, Outside, adopt};
 pub use factor::{Factor, Factors};
 pub use goal::{Along, Goal};
 pub use phases::{Phase, Schedule, WorkingSetLimit};
+pub use script::Script;
 pub use test::{Servers, Site, Test};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::factor::{Factor, Factors};
 use crate::goal::{Goal, scaled};
+use crate::script::Script;
 
 /// A stretch of the test with a goal of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct Phase {
     pub factors: Factors,
     /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
     pub wait_wss_freeze: bool,
+    /// Code that the client's side runs when the phase begins. It stays with the conductor; other processes do not get it.
+    #[serde(skip)]
+    pub script: Option<Script>,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).

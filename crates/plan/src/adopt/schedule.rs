@@ -8,12 +8,13 @@ use crate::factor::Factors;
 use crate::goal::Goal;
 use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
+use crate::script::Script;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let default = PglPhase::default();
-        only_defaults!(found, "Phase", phase, default, [rptmstat script]);
+        only_defaults!(found, "Phase", phase, default, [rptmstat]);
         if !phase.stats_samples.is_empty() {
             found.note("samples of single transactions (`StatsSample`) are not taken");
         }
@@ -21,7 +22,7 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
             name: plan.name,
             primary: phase.primary,
             log_stats: phase.log_stats,
-            goal: goal(phase),
+            goal: phase.goal.as_deref().map(Goal::from).unwrap_or_default(),
             factors: Factors {
                 populus: plan.populus,
                 load: plan.load,
@@ -29,6 +30,7 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
                 special_msg: plan.special_msg,
             },
             wait_wss_freeze: phase.wait_wss_freeze,
+            script: phase.script.map(|id| Script::new(&workload.scripts, id)),
         }
     });
     let phases = phases.collect();
@@ -37,15 +39,4 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let mut schedule = Schedule { phases, working_set: after.or(fill) };
     schedule.choose_primary();
     schedule
-}
-
-fn goal(phase: &PglPhase) -> Goal {
-    let Some(goal) = &phase.goal else { return Goal::default() };
-    let positive = |count: i64| u64::try_from(count).ok().filter(|&count| count > 0);
-    Goal {
-        duration: goal.duration.map(|time| time.secs()),
-        xactions: goal.xactions.and_then(|count| positive(count.into())),
-        fill_size: goal.fill_size.and_then(|size| positive(size.0)),
-        errors: goal.errors,
-    }
 }

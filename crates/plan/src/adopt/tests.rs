@@ -578,7 +578,6 @@ fn what_cannot_be_run_is_named() {
             "Phase Q = { goal.duration = 1min; rptmstat = { sample_dur = 1sec; load_delta = 1%; rptm_max = 1sec; }; }; schedule(Q);",
             "`rptmstat`",
         ),
-        ("Phase Q = { goal.duration = 1min; script = { print(1); }; }; schedule(Q);", "`script`"),
         (
             "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
             "Proxy",
