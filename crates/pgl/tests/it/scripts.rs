@@ -205,3 +205,25 @@ fn a_share_that_is_compared_with_percents_is_pointed_out() {
         assert_eq!(found, code, "{script}: {codes:?}");
     }
 }
+
+#[test]
+fn the_examples_in_the_documentation_run() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scripts.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let examples: Vec<&str> = text.split("```\n").skip(1).step_by(2).collect();
+    assert_eq!(examples.len(), 3);
+    for example in examples {
+        // Of a search that ends at once all watchdogs run once.
+        let workload = workload(example, "");
+        let mut interpreter = Interpreter::new(&workload.scripts);
+        let mut world = World { mean: Some(2.5), load: 0.5, ..World::default() };
+        for script in 0..workload.scripts.count() as u32 {
+            let ran = interpreter.begin(ScriptId(script), &mut world);
+            assert_eq!(ran.error, None, "{example}");
+            for watchdog in &ran.watchdogs {
+                assert_eq!(interpreter.fire(watchdog, &mut world).error, None, "{example}");
+            }
+        }
+        assert!(!world.log.is_empty(), "{example}");
+    }
+}

@@ -754,11 +754,11 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let dhr = offered_dhr(&test).unwrap_or_else(|| panic!("{file} offers an unknown hit ratio"));
         assert!((0.03..0.95).contains(&dhr), "{file}: {dhr}");
     }
-    // All of `workloads/` but the one that needs phase scripts.
+    // All of `workloads/`.
     let mut files: Vec<_> = std::fs::read_dir(directory.join("workloads"))
         .unwrap()
         .map(|entry| format!("workloads/{}", entry.unwrap().file_name().to_str().unwrap()))
-        .filter(|name| name.ends_with(".pg") && name != "workloads/rptmstat.pg")
+        .filter(|name| name.ends_with(".pg"))
         .collect();
     files.sort();
     let mut told: Vec<_> = all.into_iter().map(|(file, _)| file).collect();
