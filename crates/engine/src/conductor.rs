@@ -9,6 +9,7 @@
 //! * [`adjust`]: factors that change while a phase goes on.
 //! * [`governor`]: those who watch a phase and change them: scripts, controllers.
 //! * [`thermostat`]: load that follows the response time.
+//! * [`script`]: scripts of phases.
 //! * [`freeze`]: when the working set stops growing.
 
 pub mod adjust;
@@ -17,7 +18,10 @@ pub mod freeze;
 pub mod governor;
 pub mod locks;
 pub mod thermostat;
+pub mod script;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
@@ -30,6 +34,7 @@ use self::freeze::WorkingSet;
 pub use self::governor::{Governor, Helm, Sampler};
 use self::locks::Locks;
 use self::thermostat::Thermostat;
+use self::script::ScriptGovernor;
 use crate::gauge::Counts;
 use crate::timeline::Timeline;
 
@@ -114,9 +119,7 @@ impl Conductor {
             true => WorkingSet::frozen(),
             false => WorkingSet::new(limit, start),
         };
-        let rules = score.schedule.phases.iter().map(|phase| phase.rptmstat.filter(|_| score.has_robots));
-        let rules: Vec<_> = rules.collect();
-        let mut conductor = Conductor {
+        let conductor = Conductor {
             score,
             start,
             stage: Stage::Before(0, start),
@@ -127,12 +130,27 @@ impl Conductor {
             governors: Vec::new(),
             so_far: Window::default(),
         };
-        for (phase, rule) in rules.into_iter().enumerate() {
-            if let Some(rule) = rule {
-                conductor.engage(phase, Box::new(Thermostat::new(rule)));
+        conductor.with_planned_governors()
+    }
+
+    /// Engages those whom the schedule itself names. Servers leave that to their clients.
+    fn with_planned_governors(mut self) -> Conductor {
+        if !self.score.has_robots {
+            return self;
+        }
+        let schedule = Arc::clone(&self.score.schedule);
+        let mut interpreter = None;
+        for (number, phase) in schedule.phases.iter().enumerate() {
+            if let Some(script) = &phase.script {
+                let shared = interpreter.get_or_insert_with(|| Rc::new(RefCell::new(script.interpreter())));
+                let governor = ScriptGovernor::new(script.clone(), Rc::clone(shared));
+                self.engage(number, Box::new(governor));
+            }
+            if let Some(rule) = phase.rptmstat {
+                self.engage(number, Box::new(Thermostat::new(rule)));
             }
         }
-        conductor
+        self
     }
 
     /// Lets somebody steer a phase that has not begun.

@@ -7,6 +7,7 @@
 //! * [`peak`]: the search for the highest rate at which a device holds.
 //! * [`phases`]: the phases of a test in order.
 //! * [`rptmstat`]: load that follows the response time.
+//! * [`script`]: code that runs with a phase.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
@@ -19,6 +20,7 @@ pub mod peak;
 pub mod phases;
 pub mod predict;
 pub mod rptmstat;
+pub mod script;
 pub mod test;
 pub mod values;
 
@@ -27,4 +29,5 @@ pub use factor::{Factor, Factors};
 pub use goal::{Along, Goal};
 pub use phases::{Phase, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;
+pub use script::Script;
 pub use test::{Servers, Site, Test};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::factor::{Factor, Factors};
 use crate::goal::{Goal, scaled};
 use crate::rptmstat::Rptmstat;
+use crate::script::Script;
 
 /// A stretch of the test with a goal of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct Phase {
     pub wait_wss_freeze: bool,
     /// How its load follows the response time, if it does.
     pub rptmstat: Option<Rptmstat>,
+    /// Code that the client's side runs when the phase begins. It stays with the conductor; other processes do not get it.
+    #[serde(skip)]
+    pub script: Option<Script>,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).

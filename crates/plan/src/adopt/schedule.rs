@@ -1,20 +1,19 @@
 //! Phases and the limit of the working set.
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat};
+use polygraph_pgl::types::Rptmstat as PglRptmstat;
 
-use super::{Findings, only_defaults};
+use super::Findings;
 use crate::factor::Factors;
 use crate::goal::Goal;
 use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
 use crate::rptmstat::Rptmstat;
+use crate::script::Script;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
-        let default = PglPhase::default();
-        only_defaults!(found, "Phase", phase, default, [script]);
         if !phase.stats_samples.is_empty() {
             found.note("samples of single transactions (`StatsSample`) are not taken");
         }
@@ -22,7 +21,7 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
             name: plan.name,
             primary: phase.primary,
             log_stats: phase.log_stats,
-            goal: goal(phase),
+            goal: phase.goal.as_deref().map(Goal::from).unwrap_or_default(),
             factors: Factors {
                 populus: plan.populus,
                 load: plan.load,
@@ -31,6 +30,7 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
             },
             wait_wss_freeze: phase.wait_wss_freeze,
             rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
+            script: phase.script.map(|id| Script::new(&workload.scripts, id)),
         }
     });
     let phases = phases.collect();
@@ -49,15 +49,4 @@ fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
         rptm_min: control.rptm_min.map(|time| time.secs()),
         rptm_max: control.rptm_max.map(|time| time.secs()),
     })
-}
-
-fn goal(phase: &PglPhase) -> Goal {
-    let Some(goal) = &phase.goal else { return Goal::default() };
-    let positive = |count: i64| u64::try_from(count).ok().filter(|&count| count > 0);
-    Goal {
-        duration: goal.duration.map(|time| time.secs()),
-        xactions: goal.xactions.and_then(|count| positive(count.into())),
-        fill_size: goal.fill_size.and_then(|size| positive(size.0)),
-        errors: goal.errors,
-    }
 }

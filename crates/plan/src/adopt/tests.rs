@@ -575,7 +575,6 @@ fn what_cannot_be_run_is_named() {
             "R.session = { busy_period.duration = 1min; idle_period_duration = exp(1min); heartbeat_notif_rate = 1/sec; };",
             "`heartbeat_notif_rate`",
         ),
-        ("Phase Q = { goal.duration = 1min; script = { print(1); }; }; schedule(Q);", "`script`"),
         (
             "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
             "Proxy",
@@ -762,11 +761,11 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let dhr = offered_dhr(&test).unwrap_or_else(|| panic!("{file} offers an unknown hit ratio"));
         assert!((0.03..0.95).contains(&dhr), "{file}: {dhr}");
     }
-    // All of `workloads/` but the one that needs phase scripts.
+    // All of `workloads/`.
     let mut files: Vec<_> = std::fs::read_dir(directory.join("workloads"))
         .unwrap()
         .map(|entry| format!("workloads/{}", entry.unwrap().file_name().to_str().unwrap()))
-        .filter(|name| name.ends_with(".pg") && name != "workloads/rptmstat.pg")
+        .filter(|name| name.ends_with(".pg"))
         .collect();
     files.sort();
     let mut told: Vec<_> = all.into_iter().map(|(file, _)| file).collect();
