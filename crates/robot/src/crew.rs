@@ -70,6 +70,8 @@ pub struct Crew<L: Link> {
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
     pace: Cell<Pace>,
+    /// Share of the robots that are counted as living.
+    populus: Cell<f64>,
     frozen: Cell<bool>,
     /// Transactions that wait for a connection, by robot.
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
@@ -101,6 +103,7 @@ impl<L: Link> Crew<L> {
             request: RefCell::default(),
             open: Cell::new(0),
             pace: Cell::new(Pace::FULL),
+            populus: Cell::new(0.0),
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
@@ -114,9 +117,15 @@ impl<L: Link> Crew<L> {
         })
     }
 
-    /// Sets the factors in force from now on.
+    /// Sets the factors in force from now on, and counts the robots that live by them.
     pub fn set_pace(&self, pace: Pace) {
         self.pace.set(pace);
+        let now = self.link.now();
+        let share = if pace.stopped { 0.0 } else { pace.populus.at(now) };
+        if share != self.populus.replace(share) {
+            let alive = self.robots.borrow().iter().filter(|robot| f64::from(robot.rank) < share).count();
+            self.recorder.with(|block| block.populus.set(alive as u64, now));
+        }
     }
 
     /// From now on repeats are drawn from as many of the newest objects as there are now (reference: models.md,
@@ -388,14 +397,14 @@ impl<L: Link> Crew<L> {
         send(&request)
     }
 
-    /// Counts bytes written to a connection.
+    /// Counts bytes that a connection took at once.
     pub fn count_written(&self, bytes: usize) {
-        self.recorder.with(|block| block.bytes_written += bytes as u64);
+        self.recorder.with(|block| block.writes.record(bytes as u64));
     }
 
-    /// Counts bytes read from a connection.
+    /// Counts bytes that a connection gave at once.
     pub fn count_read(&self, bytes: usize) {
-        self.recorder.with(|block| block.bytes_read += bytes as u64);
+        self.recorder.with(|block| block.reads.record(bytes as u64));
     }
 
     /// Counts transactions that begin now.

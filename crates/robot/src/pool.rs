@@ -20,6 +20,8 @@ pub struct Leased<C> {
     pub uses: u32,
     /// It is closed after so many requests.
     pub use_limit: u32,
+    /// Something was sent on it.
+    pub(crate) established: bool,
     opened: Nanos,
     /// When it became idle.
     idle_since: Nanos,
@@ -65,7 +67,7 @@ impl<L: Link> Crew<L> {
     fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Leased<L::Conn>> {
         while let Some(mut leased) = self.pop_idle(robot, |other| other == hop) {
             if !leased.conn.is_disturbed() {
-                return Some(leased);
+                return Some(self.busy_again(leased));
             }
             self.close_idle(robot, leased, CloseKind::IdleForeign);
         }
@@ -76,12 +78,18 @@ impl<L: Link> Crew<L> {
         {
             while let Some(mut leased) = self.pop_idle(robot, |other| group.contains(&other)) {
                 if !leased.conn.is_disturbed() {
-                    return Some(leased);
+                    return Some(self.busy_again(leased));
                 }
                 self.close_idle(robot, leased, CloseKind::IdleForeign);
             }
         }
         None
+    }
+
+    fn busy_again(&self, leased: Leased<L::Conn>) -> Leased<L::Conn> {
+        let now = self.now();
+        self.recorder().with(|block| block.idle.leave(now));
+        leased
     }
 
     /// True if the robot may open a connection; an idle one is closed if that makes room.
@@ -127,7 +135,7 @@ impl<L: Link> Crew<L> {
         self.set_open_connections(self.open_connections() + 1);
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Leased { conn, uses: 0, use_limit, opened, idle_since: opened, hop })
+        Ok(Leased { conn, uses: 0, use_limit, established: false, opened, idle_since: opened, hop })
     }
 
     fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
@@ -146,9 +154,8 @@ impl<L: Link> Crew<L> {
     /// Keeps the connection for the robot's next request, or closes it if that is not possible.
     pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool) {
         if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
-            if self.profile(robot).idle_timeout.is_some() {
-                leased.idle_since = self.now();
-            }
+            leased.idle_since = self.now();
+            self.recorder().with(|block| block.idle.enter(leased.idle_since));
             self.robots()[robot].idle.push(leased);
             self.call_waiting(robot);
         } else {
@@ -159,19 +166,23 @@ impl<L: Link> Crew<L> {
     /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
     /// uses.
     pub fn close(&self, robot: usize, leased: Leased<L::Conn>, good: bool) {
-        self.forget(robot, &leased, good.then_some(CloseKind::Busy));
+        self.forget(robot, &leased, good.then_some(CloseKind::Busy), self.now());
     }
 
     fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
-        self.forget(robot, &leased, Some(kind));
+        let now = self.now();
+        self.recorder().with(|block| block.idle.leave(now));
+        self.forget(robot, &leased, Some(kind), now);
     }
 
-    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>) {
-        let now = self.now();
+    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>, now: Nanos) {
         self.set_open_connections(self.open_connections() - 1);
         self.robots()[robot].open -= 1;
         self.recorder().with(|block| {
             block.conns.leave(now);
+            if leased.established {
+                block.established.leave(now);
+            }
             if let Some(kind) = kind {
                 block.close_connection(kind, (now - leased.opened) / 1000, u64::from(leased.uses));
             }
