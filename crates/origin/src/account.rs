@@ -78,13 +78,7 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
 }
 
 /// Counts a transaction that has ended. Returns true if it ended well.
-pub fn settle(
-    recorder: &Recorder,
-    house: &House,
-    request: &Request,
-    times: Times,
-    outcome: Outcome,
-) -> bool {
+pub fn settle(recorder: &Recorder, house: &House, request: &Request, times: Times, outcome: Outcome) -> bool {
     let Times { started, ended: now, .. } = times;
     recorder.with(|block| block.xacts.leave(now));
     let evidence = |detail: String| evidence(house, request, detail);

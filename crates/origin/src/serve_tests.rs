@@ -181,7 +181,8 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
     bench.run(17 * SECOND);
     assert!(client.is_closed() && client.text().contains("\r\nConnection: close\r\n"));
     let block = bench.block();
-    let closes = |kind: CloseKind| (block.closes[kind as usize].count(), block.closes[kind as usize].uses.sum());
+    let closes =
+        |kind: CloseKind| (block.closes[kind as usize].count(), block.closes[kind as usize].uses.sum());
     assert_eq!(closes(CloseKind::Busy), (2, 3.0));
     assert_eq!(closes(CloseKind::IdleLocal), (1, 1.0));
     bench.assert_classes(&[(Class::Miss, 4)]);

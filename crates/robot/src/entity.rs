@@ -284,7 +284,8 @@ fn not_asked_for(order: &Order, size: u64, range: ByteRange) -> Option<Finding> 
 
 /// True if so many bytes in so many parts of an object of `size` bytes are not more than `order` asks for.
 fn asked_for(order: &Order, size: u64, bytes: u64, parts: usize) -> bool {
-    parts <= order.range_specs().len() && bytes <= asked(order, size).map(|(first, last)| last - first + 1).sum()
+    parts <= order.range_specs().len()
+        && bytes <= asked(order, size).map(|(first, last)| last - first + 1).sum()
 }
 
 impl Seen {

@@ -492,7 +492,10 @@ mod tests {
             all.finish(&done);
         }
         assert_eq!((all.ok_count(), all.hit_ratio(), all.byte_hit_ratio()), (13, Some(0.5), Some(0.25)));
-        assert_eq!((all.offered_hits.count(), all.kinds[4].basic.count, all.kinds[4].all().count), (0, 0, 11));
+        assert_eq!(
+            (all.offered_hits.count(), all.kinds[4].basic.count, all.kinds[4].all().count),
+            (0, 0, 11)
+        );
     }
 
     #[test]
@@ -518,13 +521,17 @@ mod tests {
     #[test]
     fn every_status_has_its_transactions() {
         let mut block = block(2, 1);
-        let done = Finished { status: 304, class: Class::Ims304, size: 90, rptm_us: 7, ..Finished::default() };
+        let done =
+            Finished { status: 304, class: Class::Ims304, size: 90, rptm_us: 7, ..Finished::default() };
         block.finish(&done);
         block.fail(503, 5, 50, false);
         block.fail(200, 9_000, 55, true);
         assert_eq!(block.statuses(), [200, 304, 503]);
         let sums = |status| (block.by_status(status).size.count(), block.by_status(status).size.sum());
-        assert_eq!((sums(200), sums(304), sums(503), sums(404)), ((4, 105.0), (1, 90.0), (1, 50.0), (0, 0.0)));
+        assert_eq!(
+            (sums(200), sums(304), sums(503), sums(404)),
+            ((4, 105.0), (1, 90.0), (1, 50.0), (0, 0.0))
+        );
         assert_eq!(block.by_status(200).rptm_us.max(), Some(9_000));
         assert_eq!(block.custom.tally(), Tally { count: 1, bytes: 55 });
     }
@@ -605,7 +612,10 @@ mod tests {
             (twice.pages.parts.sum(), twice.closes[1].uses.sum(), twice.missed[2].bytes),
             (6.0, 4.0, 6)
         );
-        assert_eq!((twice.custom.tally().count, twice.oid_gen.need_repeat), (2 + 2 * 2 * Class::COUNT as u64, 4));
+        assert_eq!(
+            (twice.custom.tally().count, twice.oid_gen.need_repeat),
+            (2 + 2 * 2 * Class::COUNT as u64, 4)
+        );
         let mut later = block.clone();
         later.concatenate(&block);
         assert_eq!((later.waiting.last, later.verified.digests, later.cookies.updated), (1, 6, 2));

@@ -119,7 +119,9 @@ impl Serialize for Moments {
 
 impl<'de> Deserialize<'de> for Moments {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Moments, D::Error> {
-        let Some(logged) = Option::<Logged>::deserialize(deserializer)? else { return Ok(Moments::default()) };
+        let Some(logged) = Option::<Logged>::deserialize(deserializer)? else {
+            return Ok(Moments::default());
+        };
         let Logged { count, sum, sum_of_squares, min, max } = logged;
         if count == 0 || min > max {
             return Err(serde::de::Error::custom("smallest value above the largest"));
@@ -141,7 +143,10 @@ mod tests {
         one.merge(&Moments::default());
         one.merge(&two);
         assert_eq!(one, both);
-        assert_eq!((both.count(), both.min(), both.max(), both.mean()), (6, Some(0), Some(17), Some(34.0 / 6.0)));
+        assert_eq!(
+            (both.count(), both.min(), both.max(), both.mean()),
+            (6, Some(0), Some(17), Some(34.0 / 6.0))
+        );
         assert_eq!(Moments::default().mean(), None);
     }
 

@@ -12,7 +12,8 @@ use polygraph_wire::markup::Tags;
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
 use super::{
-    Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges, requests_per_connection, versions,
+    Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
+    requests_per_connection, versions,
 };
 
 /// The port of name servers.

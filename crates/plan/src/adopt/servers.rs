@@ -7,7 +7,9 @@ use polygraph_pgl::types::{Agent, Server};
 
 use super::contents::{kinds, popularity};
 use super::maps::Visible;
-use super::{Findings, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions};
+use super::{
+    Findings, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions,
+};
 use crate::test::{Servers, Site, settle_time};
 
 /// All kinds of servers with their addresses.
