@@ -8,6 +8,7 @@ mod determinism;
 mod devices;
 mod dns;
 mod failure;
+mod logs;
 mod names;
 mod odd_robots;
 mod pgl_cmds;
