@@ -5,13 +5,14 @@ use std::io::{self, Read, Write};
 
 use polygraph_link::Nanos;
 use polygraph_plan::Schedule;
+use polygraph_stats::Window;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::gauge::Counts;
+use crate::keeper::Delivery;
 use crate::roles::Role;
 use crate::timeline::Decisions;
-use crate::worker::Delivery;
 
 /// What a worker process is for: the first frame that it reads. All others are [`Decisions`].
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -36,6 +37,8 @@ pub enum Report {
     Ready,
     /// What each of its loops has counted so far.
     Counts(Vec<Counts>),
+    /// What is new on each of its loops.
+    News(Vec<Window>),
     /// A loop has ended an interval, or the run.
     Delivery(Box<Delivery>),
     /// The run is over, everything was told; what is left is to close connections. Nothing follows.

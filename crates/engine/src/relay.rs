@@ -12,9 +12,9 @@ use polygraph_stats::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::gauge::Gauge;
+use crate::keeper::{Delivery, Ready};
 use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
 use crate::timeline::Timeline;
-use crate::worker::{Delivery, Ready};
 
 /// The first word after the program's name that makes it a worker process: the program must then call
 /// [`crate::process::work`] and nothing else.
@@ -102,6 +102,9 @@ fn relay(
             Some(Report::Failed(why)) => return Ok(LastWord::Failed(why)),
             Some(Report::Counts(counts)) => {
                 ends.gauges.iter().zip(counts).for_each(|(gauge, counts)| gauge.publish(counts));
+            }
+            Some(Report::News(news)) => {
+                ends.gauges.iter().zip(news).for_each(|(gauge, news)| gauge.add_news(&news));
             }
             // The coordinator outlives its relays; if it is gone there is nobody left to tell.
             Some(Report::Ready) => drop(ends.ready.send(Ok(()))),

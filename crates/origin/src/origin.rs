@@ -61,7 +61,7 @@ impl<L: Link> Origin<L> {
         let (alive, now) = (self.sites.get(), self.link.now());
         self.recorder.with(|block| {
             if block.populus.last != alive {
-                block.populus.set(alive, now);
+                block.populus.set(now, alive);
             }
         });
     }

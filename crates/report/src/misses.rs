@@ -53,7 +53,7 @@ pub fn explain(facts: &RunFacts) -> Option<Story> {
         .iter()
         .filter(|phase| phase.primary == headline.primary)
         .filter_map(|phase| Some((phase, phase.scope.as_ref()?)))
-        .filter(|(_, scope)| scope.block.offered_hits.count() >= LEAST_OFFERED)
+        .filter(|(_, scope)| scope.block.offered_hits.count >= LEAST_OFFERED)
         .collect();
     let mut sentences = sentences(&headline.scope);
     sentences.extend(comparison(&measured));
@@ -75,7 +75,7 @@ fn percent(share: f64) -> String {
 }
 
 fn lost_share(scope: &Scope) -> f64 {
-    scope.block.missed_total().count as f64 / scope.block.offered_hits.count().max(1) as f64
+    scope.block.missed_total().count as f64 / scope.block.offered_hits.count.max(1) as f64
 }
 
 fn sentences(scope: &Scope) -> Vec<String> {
@@ -87,7 +87,7 @@ fn sentences(scope: &Scope) -> Vec<String> {
     let mut out = vec![format!(
         "{} of {} offered hits ({}) were misses.",
         count(missed),
-        count(block.offered_hits.count()),
+        count(block.offered_hits.count),
         percent(lost)
     )];
     if lost < NEGLIGIBLE {
@@ -221,7 +221,7 @@ mod tests {
     /// A scope with 1000 offered hits and these causes of missed ones.
     fn scope(causes: &[(MissCause, u64)]) -> Scope {
         let mut block = Block::new();
-        (0..1000).for_each(|_| block.offered_hits.add(10));
+        (0..1000).for_each(|_| block.offered_hits.record(10));
         for &(cause, n) in causes {
             (0..n).for_each(|_| block.miss(cause, 10));
         }

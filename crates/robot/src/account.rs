@@ -31,7 +31,7 @@ pub fn settle<L: Link>(
     outcome: Result<Done, Fault>,
 ) -> bool {
     let now = crew.now();
-    crew.recorder().with(|block| block.xacts.leave(now));
+    crew.recorder().end(order.ticket, now);
     let outcome = outcome.and_then(|done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),
@@ -84,21 +84,22 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     let kinds = field.marks_cachable.is_none();
     let kind_of = |oid: &Oid| kinds.then_some(usize::from(oid.kind.0));
     let custom = crew.profile(robot).custom_scope.contains(facts.status);
+    crew.recorder().finish(&Finished {
+        class,
+        rptm_us,
+        due_rptm_us: Some((now - order.due) / 1000),
+        size,
+        request_size: done.sent,
+        kind: kind_of(&order.oid),
+        request_kind: order.sends.as_ref().and_then(kind_of),
+        status: facts.status,
+        custom,
+        offered_hit: offered,
+        authenticated: done.answers.scheme().filter(|_| class != Class::Authenticating),
+        embedded: order.cause == Cause::Embedded,
+        first: !order.repeat,
+    });
     crew.recorder().with(|block| {
-        block.finish(&Finished {
-            class,
-            rptm_us,
-            due_rptm_us: Some((now - order.due) / 1000),
-            size,
-            request_size: done.sent,
-            kind: kind_of(&order.oid),
-            request_kind: order.sends.as_ref().and_then(kind_of),
-            status: facts.status,
-            custom,
-            offered_hit: offered,
-            embedded: order.cause == Cause::Embedded,
-            first: !order.repeat,
-        });
         block.verified.replies += u64::from(is_verified(done));
         block.verified.bytes += done.verified.bytes;
         block.verified.digests += u64::from(done.verified.digest);
@@ -112,7 +113,7 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
             }
             block.latency.first_reply_byte_read_us.record(since(done.first_byte.unwrap_or(now)));
         }
-        count_authentication(block, done, class, rptm_us, size);
+        count_compound(block, done, rptm_us, size);
     });
     note(crew, robot, order, done, class, now);
     remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);
@@ -130,13 +131,8 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     }
 }
 
-/// Counts what a transaction had to do with authentication, if anything.
-fn count_authentication(block: &mut Block, done: &Done, class: Class, rptm_us: u64, size: u64) {
-    if class != Class::Authenticating
-        && let Some(scheme) = done.answers.scheme()
-    {
-        block.authenticated[scheme as usize].record(rptm_us, size);
-    }
+/// Counts a transaction of several exchanges.
+fn count_compound(block: &mut Block, done: &Done, rptm_us: u64, size: u64) {
     if let Some(scheme) = done.challenge {
         let compound = &mut block.compounds[scheme as usize];
         compound.rptm_us.record(rptm_us);
@@ -261,8 +257,10 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         _ => return bad_status("200"),
     }
     let second_hand = is_second_hand(order, facts);
-    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
+    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before;
+    // only what a page names may have been fetched ahead by the device itself.
     if second_hand
+        && order.cause != Cause::Embedded
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat

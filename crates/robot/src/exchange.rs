@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
@@ -20,6 +20,8 @@ use crate::reply::{Facts, Progress, ReplyReader};
 
 /// A request is tried on so many connections that the peer closed before it answered at all.
 const MAX_RETRIES: u32 = 10;
+/// How long 100 (continue) is waited for before the body is sent without it.
+const CONTINUE_PATIENCE: Nanos = 3 * SECOND;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug)]
@@ -122,9 +124,10 @@ pub async fn exchange<L: Link>(
     for attempt in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
-        let mut talk = Talk::new(crew.now(), hop, attempt > 0);
+        let begun = crew.now();
+        let mut talk = Talk::new(begun, hop, attempt > 0);
         if reused {
-            crew.count_reuse();
+            crew.count_reuse(begun);
         } else {
             // Connections first, requests then: when many transactions begin at once, a peer that is woken by the
             // first request finds the others already there, instead of being woken by each.
@@ -190,12 +193,10 @@ impl Talk {
     }
 
     /// The head of the request is with the socket.
-    pub(crate) fn tell<L: Link>(&mut self, crew: &Crew<L>, established: &mut bool) {
+    pub(crate) fn tell<L: Link>(&mut self, crew: &Crew<L>, stands: &mut bool) {
         let now = crew.now();
         self.told = Some(now);
-        if !std::mem::replace(established, true) {
-            crew.recorder().with(|block| block.established.enter(now));
-        }
+        crew.note_established(stands, now);
     }
 
     pub(crate) fn done(self, facts: Box<Facts>) -> Done {
@@ -245,9 +246,13 @@ async fn converse<L: Link>(
     {
         return (Err(fault), true);
     }
-    talk.tell(crew, &mut leased.established);
+    talk.tell(crew, &mut leased.stands);
+    let conn = &mut leased.conn;
     if let Some(mut upload) = upload {
         if expects {
+            // A server that does not know the expectation says nothing; nobody waits for ever (RFC 9110, section 10.1.1).
+            let patience = crew.now() + CONTINUE_PATIENCE;
+            conn.set_deadline(Some(deadline.map_or(patience, |deadline| deadline.min(patience))));
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
                 Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
@@ -255,8 +260,12 @@ async fn converse<L: Link>(
                 }
                 // A final reply instead of 100: the body is not wanted.
                 Ok(_) => return conclude(reader, entity, leased, talk),
+                Err(fault) if fault.kind == ErrorKind::Timeout && reader.is_silent() => {
+                    reader.stop_awaiting();
+                }
                 Err(fault) => return (Err(fault), reader.is_silent()),
             }
+            conn.set_deadline(deadline);
         }
         if let Some(place) = upload.cut {
             upload.body.truncate(place);
@@ -386,7 +395,7 @@ pub(crate) async fn receive<L: Link>(
             let mut behind = Vec::new();
             let fed = conn
                 .recv(|data| {
-                    crew.count_read(data.len());
+                    crew.recorder().read(order.ticket, data.len() as u64);
                     let fed = reader.feed(data, entity);
                     if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
+use polygraph_stats::Ticket;
 use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::{RangeSet, RangeSpec};
 use polygraph_traffic::store::{Galaxies, Legacy};
@@ -60,6 +61,8 @@ pub struct Order {
     pub ranges: Option<Rc<RangeSet>>,
     /// The URL, if it is not ours.
     pub foreign: Option<Rc<str>>,
+    /// Redirects that led here, one after the other.
+    pub redirects: u32,
     /// Launches that were left out in advance for embedded objects.
     pub planned: u32,
     /// Embedded objects of it that were asked for so far.
@@ -68,6 +71,8 @@ pub struct Order {
     pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
     pub page: Option<Rc<Page>>,
+    /// Its number among the unfinished transactions, once it has begun.
+    pub ticket: Ticket,
 }
 
 impl Order {
@@ -247,10 +252,12 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: None,
+            redirects: 0,
             planned: 0,
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         };
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
@@ -376,10 +383,12 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: Some(Rc::from(url)),
+            redirects: 0,
             planned: 0,
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         }
     }
 
@@ -401,6 +410,7 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: None,
+            redirects: if cause == Cause::Redirected { container.redirects + 1 } else { 0 },
             planned: 0,
             launched: Cell::new(0),
             seed: container.seed ^ oid.hash(),

@@ -20,8 +20,8 @@ pub struct Leased<C> {
     pub uses: u32,
     /// It is closed after so many requests.
     pub use_limit: u32,
-    /// Something was sent on it.
-    pub(crate) established: bool,
+    /// Something could be sent on it, so it stands.
+    pub(crate) stands: bool,
     opened: Nanos,
     /// When it became idle.
     idle_since: Nanos,
@@ -67,7 +67,7 @@ impl<L: Link> Crew<L> {
     fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Leased<L::Conn>> {
         while let Some(mut leased) = self.pop_idle(robot, |other| other == hop) {
             if !leased.conn.is_disturbed() {
-                return Some(self.busy_again(leased));
+                return Some(leased);
             }
             self.close_idle(robot, leased, CloseKind::IdleForeign);
         }
@@ -78,18 +78,12 @@ impl<L: Link> Crew<L> {
         {
             while let Some(mut leased) = self.pop_idle(robot, |other| group.contains(&other)) {
                 if !leased.conn.is_disturbed() {
-                    return Some(self.busy_again(leased));
+                    return Some(leased);
                 }
                 self.close_idle(robot, leased, CloseKind::IdleForeign);
             }
         }
         None
-    }
-
-    fn busy_again(&self, leased: Leased<L::Conn>) -> Leased<L::Conn> {
-        let now = self.now();
-        self.recorder().with(|block| block.idle.leave(now));
-        leased
     }
 
     /// True if the robot may open a connection; an idle one is closed if that makes room.
@@ -135,7 +129,7 @@ impl<L: Link> Crew<L> {
         self.set_open_connections(self.open_connections() + 1);
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Leased { conn, uses: 0, use_limit, established: false, opened, idle_since: opened, hop })
+        Ok(Leased { conn, uses: 0, use_limit, stands: false, opened, idle_since: opened, hop })
     }
 
     fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
@@ -175,12 +169,19 @@ impl<L: Link> Crew<L> {
         self.forget(robot, &leased, Some(kind), now);
     }
 
+    /// Something could be sent on a connection at `now`; `stands` says whether that is known already.
+    pub(crate) fn note_established(&self, stands: &mut bool, now: Nanos) {
+        if !std::mem::replace(stands, true) {
+            self.recorder().with(|block| block.established.enter(now));
+        }
+    }
+
     fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>, now: Nanos) {
         self.set_open_connections(self.open_connections() - 1);
         self.robots()[robot].open -= 1;
         self.recorder().with(|block| {
             block.conns.leave(now);
-            if leased.established {
+            if leased.stands {
                 block.established.leave(now);
             }
             if let Some(kind) = kind {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aggr::Aggr;
 use crate::class::{Class, ClassStats};
 use crate::counts::{
     AuthScheme, Breakdown, CloseKind, Closes, Compound, Cookies, Dns, KindStats, Latency, OidGen, Pages,
@@ -12,7 +13,6 @@ use crate::fold::{Fold, fold_fields};
 use crate::hist::{Coarse, Hist};
 use crate::level::Level;
 use crate::miss::MissCause;
-use crate::moments::Moments;
 use crate::status::ByStatus;
 
 /// The status of replies that are not counted apart: nearly all.
@@ -42,6 +42,8 @@ pub struct Finished {
     pub custom: bool,
     /// A perfect cache would have answered: basic, a repeat, cachable.
     pub offered_hit: bool,
+    /// The request had credentials, and they were good: their scheme.
+    pub authenticated: Option<AuthScheme>,
     /// Part of a page.
     pub embedded: bool,
     /// Nobody asked for the object before.
@@ -61,6 +63,7 @@ impl Default for Finished {
             status: USUAL_STATUS,
             custom: false,
             offered_hit: false,
+            authenticated: None,
             embedded: false,
             first: false,
         }
@@ -73,9 +76,9 @@ pub struct Block {
     /// Finished transactions by [`Class`].
     pub classes: [ClassStats; Class::COUNT],
     /// Reply sizes of basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
-    pub offered_hits: Moments,
+    pub offered_hits: Aggr,
     /// The other basic transactions.
-    pub offered_misses: Moments,
+    pub offered_misses: Aggr,
     /// Offered hits that were misses, by [`MissCause`].
     pub missed: [Tally; MissCause::COUNT],
     /// Milliseconds since the object's last transfer, for offered hits that were hits.
@@ -130,11 +133,11 @@ pub struct Block {
     pub waiting: Level,
     /// Open connections.
     pub conns: Level,
-    /// Connections that are established: something could be sent or received.
+    /// Open connections that stand: something could be sent or was received.
     pub established: Level,
-    /// Connections without a transaction.
+    /// Open connections that wait for their next request.
     pub idle: Level,
-    /// Robots or servers that are alive.
+    /// Robots or servers that live.
     pub populus: Level,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Hist,
@@ -198,7 +201,7 @@ impl Block {
         let offered = basic && done.offered_hit;
         if basic {
             let sizes = if offered { &mut self.offered_hits } else { &mut self.offered_misses };
-            sizes.add(done.size);
+            sizes.record(done.size);
         }
         if hit && !offered {
             self.false_hits.add(done.size);
@@ -209,6 +212,9 @@ impl Block {
         self.unique += u64::from(done.first);
         if done.status != USUAL_STATUS {
             self.unusual_status.at_mut(done.status).record(done.rptm_us, done.size);
+        }
+        if let Some(scheme) = done.authenticated {
+            self.authenticated[scheme as usize].record(done.rptm_us, done.size);
         }
         if done.custom {
             self.custom.record(done.rptm_us, done.size);
@@ -308,14 +314,8 @@ impl Block {
     }
 
     fn levels_mut(&mut self) -> [&mut Level; 6] {
-        [
-            &mut self.xacts,
-            &mut self.waiting,
-            &mut self.conns,
-            &mut self.established,
-            &mut self.idle,
-            &mut self.populus,
-        ]
+        let Block { xacts, waiting, conns, established, idle, populus, .. } = self;
+        [xacts, waiting, conns, established, idle, populus]
     }
 
     /// Number of transactions that finished well.
@@ -371,12 +371,12 @@ impl Block {
 
     /// Offered document hit ratio (0 to 1).
     pub fn offered_hit_ratio(&self) -> Option<f64> {
-        ratio(self.offered_hits.count() as f64, self.count_of(&Class::BASIC) as f64)
+        ratio(self.offered_hits.count as f64, self.count_of(&Class::BASIC) as f64)
     }
 
     /// Offered byte hit ratio (0 to 1).
     pub fn offered_byte_hit_ratio(&self) -> Option<f64> {
-        ratio(self.offered_hits.sum(), self.bytes_of(&Class::BASIC))
+        ratio(self.offered_hits.sum, self.bytes_of(&Class::BASIC))
     }
 
     /// Offered hits that were misses and whose cause is counted, all causes together.
@@ -492,10 +492,7 @@ mod tests {
             all.finish(&done);
         }
         assert_eq!((all.ok_count(), all.hit_ratio(), all.byte_hit_ratio()), (13, Some(0.5), Some(0.25)));
-        assert_eq!(
-            (all.offered_hits.count(), all.kinds[4].basic.count, all.kinds[4].all().count),
-            (0, 0, 11)
-        );
+        assert_eq!((all.offered_hits.count, all.kinds[4].basic.count, all.kinds[4].all().count), (0, 0, 11));
     }
 
     #[test]
@@ -506,8 +503,8 @@ mod tests {
         block.finish(&Finished { class: Class::Hit, first: true, ..done });
         block.finish(&Finished { class: Class::Miss, offered_hit: true, due_rptm_us: Some(5), ..done });
         block.miss(MissCause::Evicted, 7);
-        assert_eq!((block.offered_hits.count(), block.offered_hits.sum()), (2, 14.0));
-        assert_eq!((block.offered_misses.count(), block.offered_misses.max()), (1, Some(7)));
+        assert_eq!((block.offered_hits.count, block.offered_hits.sum), (2, 14.0));
+        assert_eq!((block.offered_misses.count, block.offered_misses.max()), (1, Some(7)));
         assert_eq!(block.false_hits, Tally { count: 1, bytes: 7 });
         assert_eq!((block.embedded.count, block.unique, block.req_size.count()), (1, 1, 3));
         assert_eq!((block.missed_total().bytes, block.fills().count), (7, 1));
@@ -563,13 +560,13 @@ mod tests {
         (block.retried, block.reused) = (1, 2);
         [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
         block.fail(503, 9, 100, true);
-        for scheme in [AuthScheme::Basic, AuthScheme::Digest] {
+        for scheme in AuthScheme::ALL {
             block.auth_steps[scheme as usize].record(3, 30);
             block.authenticated[scheme as usize].record(3, 30);
             block.compounds[scheme as usize].exchanges.record(2);
         }
         block.latency.first_reply_byte_read_us.record(8);
-        block.range_gen.spec_size.add(100);
+        block.range_gen.spec_size.record(100);
         block.oid_gen = OidGen { need_repeat: 2, ..OidGen::default() };
         [
             &mut block.hit_age_ms,

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aggr::Aggr;
 use crate::class::ClassStats;
 use crate::fold::fold_fields;
 use crate::hist::{Coarse, Hist};
-use crate::moments::Moments;
 
 /// A count with a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -127,11 +127,11 @@ pub struct Latency {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RangeGen {
     /// Bytes of each range that was asked for.
-    pub spec_size: Moments,
+    pub spec_size: Aggr,
     /// Bytes of all ranges of a request.
-    pub set_size: Moments,
+    pub set_size: Aggr,
     /// Ranges of a request.
-    pub specs_per_set: Moments,
+    pub specs_per_set: Aggr,
     /// Ranges whose last byte would have been before the first; they are one byte long.
     pub first_last_swap: u64,
     /// Ranges that go on beyond the end of the object.

@@ -3,7 +3,8 @@
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::moments::Moments;
+use crate::aggr::Aggr;
+use crate::fold::Fold;
 
 /// Largest recordable value: an hour in microseconds, 3.6 GB in bytes. Larger values count as this one.
 const HIGHEST: u64 = 3_600_000_000;
@@ -15,8 +16,14 @@ const FEW: usize = 64;
 #[derive(Clone)]
 pub struct Hist<const DIGITS: u8 = 3> {
     bins: Bins,
-    moments: Moments,
+    /// Moments of all values, extremes of those since [`Hist::take_extremes`].
+    moments: Aggr,
+    /// Extremes of the values before.
+    earlier: (u64, u64),
 }
+
+/// No values: any value is smaller, and larger.
+const NONE: (u64, u64) = (u64::MAX, 0);
 
 /// The histogram for breakdowns: a fiftieth of the memory, and of the log a tenth.
 pub type Coarse = Hist<1>;
@@ -32,7 +39,7 @@ enum Bins {
 
 impl<const DIGITS: u8> Default for Hist<DIGITS> {
     fn default() -> Self {
-        Hist { bins: Bins::Used(Vec::new()), moments: Moments::default() }
+        Hist { bins: Bins::Used(Vec::new()), moments: Aggr::default(), earlier: NONE }
     }
 }
 
@@ -96,14 +103,14 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             Bins::Array(array) => array.saturating_record(value),
             Bins::Used(_) => self.count_in_bin(value, 1),
         }
-        self.moments.add(value);
+        self.moments.record(value);
     }
 
     /// Counts `n` equal values.
     pub fn record_n(&mut self, value: u64, n: u64) {
         if n > 0 {
             self.count_in_bin(value, u32::try_from(n).unwrap_or(u32::MAX));
-            self.moments.add_n(value, n);
+            self.moments.record_n(value, n);
         }
     }
 
@@ -116,7 +123,15 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             Bins::Used(used) => used.iter().for_each(|&(value, n)| self.count_in_bin(value, n)),
             Bins::Array(theirs) => self.array().add(theirs).expect("all histograms have the same bounds"),
         }
-        self.moments.merge(&other.moments);
+        self.moments.fold(&other.moments());
+    }
+
+    /// Smallest and largest value since the last call; the first is above the second if there were none. Values are
+    /// recorded as fast as without this.
+    pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
+        let taken = self.moments.take_extremes();
+        self.earlier = (self.earlier.0.min(taken.0), self.earlier.1.max(taken.1));
+        taken
     }
 
     /// What is left of it without `part`, all of whose values must be among its own. Smallest and largest value of
@@ -139,8 +154,8 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             let (first, last) = (used.first()?.0, used.last()?.0);
             Some(((first + 1).saturating_sub(Self::width_at(first)), last))
         };
-        let moments = self.moments.without(&part.moments, bounds(&used));
-        Hist { bins: Bins::Used(used), moments }
+        let moments = self.moments().without(&part.moments(), bounds(&used));
+        Hist { bins: Bins::Used(used), moments, earlier: NONE }
     }
 
     /// Forgets everything, but keeps the memory.
@@ -150,23 +165,23 @@ impl<const DIGITS: u8> Hist<DIGITS> {
                 Bins::Used(used) => used.clear(),
                 Bins::Array(array) => array.reset(),
             }
-            self.moments = Moments::default();
+            (self.moments, self.earlier) = (Aggr::default(), NONE);
         }
     }
 
     /// Count, sum, extremes.
-    pub fn moments(&self) -> &Moments {
-        &self.moments
+    pub fn moments(&self) -> Aggr {
+        self.moments.with_extremes(self.earlier)
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.moments.count()
+        self.moments.count
     }
 
     /// Exact sum of the values.
     pub fn sum(&self) -> f64 {
-        self.moments.sum()
+        self.moments.sum
     }
 
     /// Exact mean, `None` without values.
@@ -181,12 +196,12 @@ impl<const DIGITS: u8> Hist<DIGITS> {
 
     /// Smallest value, `None` without values.
     pub fn min(&self) -> Option<u64> {
-        self.moments.min()
+        self.moments().min()
     }
 
     /// Largest value, `None` without values.
     pub fn max(&self) -> Option<u64> {
-        self.moments.max()
+        self.moments().max()
     }
 
     /// The smallest recorded value (within the width of a bin) that a share `q` (0 to 1) of all values does not
@@ -243,7 +258,7 @@ impl<const DIGITS: u8> PartialEq for Hist<DIGITS> {
 /// The form in the log, unless it is empty: moments, then the used bins as (difference to the previous bin's value, count).
 #[derive(Serialize, Deserialize)]
 struct Sparse {
-    moments: Moments,
+    moments: Aggr,
     bins: Vec<(u64, u32)>,
 }
 
@@ -256,7 +271,7 @@ impl<const DIGITS: u8> Serialize for Hist<DIGITS> {
                 bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
                 previous = value;
             }
-            Sparse { moments: self.moments, bins }
+            Sparse { moments: self.moments(), bins }
         });
         sparse.serialize(serializer)
     }
@@ -274,10 +289,10 @@ impl<'de, const DIGITS: u8> Deserialize<'de> for Hist<DIGITS> {
             total += u64::from(*count);
         }
         // A bin counts up to 2^32 values; moments go on beyond that.
-        if total > moments.count() || total == 0 && moments.count() > 0 {
+        if total > moments.count || total == 0 && moments.count > 0 {
             return Err(de::Error::custom("bins hold another number of values than the moments"));
         }
-        Ok(Hist { bins: Bins::Used(bins), moments })
+        Ok(Hist { bins: Bins::Used(bins), moments, earlier: NONE })
     }
 }
 

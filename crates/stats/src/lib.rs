@@ -7,6 +7,7 @@
 //! Units: times in microseconds in histograms and in nanoseconds since the start of the run in records,
 //! sizes in bytes. An undefined value (a mean of nothing) is `None`, never zero.
 
+pub mod aggr;
 pub mod block;
 pub mod class;
 pub mod counts;
@@ -16,12 +17,14 @@ pub mod hist;
 pub mod level;
 pub mod log;
 pub mod miss;
-pub mod moments;
 pub mod record;
 pub mod recorder;
 pub mod sample;
 pub mod status;
+pub mod unfinished;
+pub mod window;
 
+pub use aggr::{Aggr, TmSz};
 pub use block::{Block, Finished};
 pub use class::{Class, ClassStats};
 pub use counts::{AuthScheme, Breakdown, CloseKind, KindStats, Tally, Verified};
@@ -30,8 +33,9 @@ pub use hist::{Coarse, Hist};
 pub use level::Level;
 pub use log::{LogReader, LogWriter, ReadLog, Readable};
 pub use miss::MissCause;
-pub use moments::Moments;
 pub use record::{EndReason, Header, Interval, PhasePlan, Record, Side};
 pub use recorder::{Recorder, Totals};
 pub use sample::{Evidence, Sample};
 pub use status::StatusScope;
+pub use unfinished::Ticket;
+pub use window::{Flow, Window};

@@ -58,7 +58,10 @@ fn logs_become_statistics_traces_and_tables() {
     let (first, whole) = (figure("first_resp_byte_read.mean"), figure("basic.rptm.mean"));
     let told = figure("last_req_byte_written.mean");
     assert!(told < first && 4.0 < first && first <= whole + 0.001, "{told} {first} {whole}");
-    assert!(figure("so_read.size.count") >= finished && figure("so_read.size.sum") >= figure("rep.size.sum") * 0.9);
+    assert!(
+        figure("so_read.size.count") >= finished
+            && figure("so_read.size.sum") >= figure("rep.size.sum") * 0.9
+    );
     let wanted = figure("oid_gen.need.rep_pub.count");
     assert_eq!(wanted - figure("oid_gen.lack.rep_pub.count"), figure("oid_gen.gen.rep_pub.count"));
     assert!(wanted > 0.4 * figure("oid_gen.categories.count"), "{json:#}");
@@ -91,7 +94,8 @@ fn logs_become_statistics_traces_and_tables() {
 
     // Log by log, and from standard input.
     assert!(out(&sandbox, &format!("lr --phase {log}")).starts_with("warm: "));
-    let piped = format!("exec {} lx --phases meas --objects xact.started - < {log}", env!("CARGO_BIN_EXE_polygraph"));
+    let piped =
+        format!("exec {} lx --phases meas --objects xact.started - < {log}", env!("CARGO_BIN_EXE_polygraph"));
     let piped = Command::new("sh").args(["-c", &piped]).current_dir(sandbox.path()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&piped.stdout), text);
 
@@ -116,6 +120,7 @@ fn tables(sandbox: &Sandbox, result: &str) {
         }
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../export/tests/check.py");
-    let check = Command::new(python).arg("-B").arg(script).args(words).current_dir(sandbox.path()).output().unwrap();
+    let check =
+        Command::new(python).arg("-B").arg(script).args(words).current_dir(sandbox.path()).output().unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
 }

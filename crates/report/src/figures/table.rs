@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polygraph_stats::{Block, Class, ClassStats, Hist, Level, Moments, Tally};
+use polygraph_stats::{Aggr, Block, Class, ClassStats, Hist, Level, Tally};
 
 use super::values::Leaf;
 use super::{Compute, Distribution, Entry, Figure, List, Pick, Unit, Values, value};
@@ -160,7 +160,7 @@ impl Table {
         prefix: &str,
         what: &str,
         unit: Unit,
-        pick: impl Fn(&Scope) -> Moments + Send + Sync + 'static,
+        pick: impl Fn(&Scope) -> Aggr + Send + Sync + 'static,
     ) {
         let pick: Pick = Arc::new(move |scope| Values::from(pick(scope)));
         self.aggregate(prefix, what, unit, 1.0, &pick);

@@ -1,11 +1,11 @@
 //! What is known of many values.
 
-use polygraph_stats::{Hist, Moments};
+use polygraph_stats::{Aggr, Hist};
 
 /// Many values: count, sum, extremes, and how many lie in each bin. Without bins there are no percentiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
-    moments: Moments,
+    moments: Aggr,
     /// Smallest and largest value of each used bin, and how many values are in it; in ascending order.
     bins: Vec<(u64, u64, u64)>,
 }
@@ -25,7 +25,7 @@ pub struct Row {
 
 impl<const DIGITS: u8> From<&Hist<DIGITS>> for Values {
     fn from(hist: &Hist<DIGITS>) -> Values {
-        Values { moments: *hist.moments(), bins: hist.ranges().collect() }
+        Values { moments: hist.moments(), bins: hist.ranges().collect() }
     }
 }
 
@@ -35,15 +35,15 @@ impl<const DIGITS: u8> From<Hist<DIGITS>> for Values {
     }
 }
 
-impl From<Moments> for Values {
-    fn from(moments: Moments) -> Values {
+impl From<Aggr> for Values {
+    fn from(moments: Aggr) -> Values {
         Values { moments, bins: Vec::new() }
     }
 }
 
 impl Values {
     /// Count, sum, extremes.
-    pub fn moments(&self) -> &Moments {
+    pub fn moments(&self) -> &Aggr {
         &self.moments
     }
 
@@ -54,7 +54,7 @@ impl Values {
 
     /// The smallest value that a share `q` (0 to 1) of all values does not exceed.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let wanted = ((q * self.moments.count() as f64).ceil() as u64).max(1);
+        let wanted = ((q * self.moments.count as f64).ceil() as u64).max(1);
         let (min, max) = (self.moments.min()?, self.moments.max()?);
         let mut seen = 0;
         let bin = self.bins.iter().find(|(_, _, count)| {
@@ -67,7 +67,7 @@ impl Values {
     /// The bins, put together until a row has at least the share `step` (0 to 1) of all values. So there are at most
     /// `1 / step` rows.
     pub fn rows(&self, step: f64) -> Vec<Row> {
-        let enough = step * self.moments.count() as f64;
+        let enough = step * self.moments.count as f64;
         let mut rows: Vec<Row> = Vec::new();
         let mut full = true;
         for (bin, &(first, last, count)) in self.bins.iter().enumerate() {
@@ -99,13 +99,13 @@ impl Leaf {
     pub(super) fn of(self, values: &Values, scale: f64) -> Option<f64> {
         let moments = &values.moments;
         match self {
-            Leaf::Count => Some(moments.count() as f64),
+            Leaf::Count => Some(moments.count as f64),
             Leaf::Mean => Some(moments.mean()? * scale),
             Leaf::Min => Some(moments.min()? as f64 * scale),
             Leaf::Max => Some(moments.max()? as f64 * scale),
             Leaf::StdDev => Some(moments.std_dev()? * scale),
             Leaf::RelDev => super::percent(moments.std_dev()?, moments.mean()?),
-            Leaf::Sum => Some(moments.sum() * scale),
+            Leaf::Sum => Some(moments.sum * scale),
             Leaf::Quantile(q) => Some(values.quantile(q)? as f64 * scale),
         }
     }

@@ -132,7 +132,7 @@ fn cell_of(text: &str) -> Value {
 /// The bins of a distribution: number of the first bin, smallest and largest value, count, share, share so far.
 fn bins(out: &mut String, distribution: &Distribution, scope: &Scope) {
     let (values, scale) = (distribution.of(scope), distribution.scale);
-    let all = values.moments().count() as f64;
+    let all = values.moments().count as f64;
     let rows = values.rows(STEP);
     if rows.is_empty() {
         return;

@@ -31,13 +31,13 @@ impl<L: Link> Crew<L> {
         if order.cause == Cause::Direct && order.planned > 0 {
             order.page = Some(Rc::new(Page::new(entered)));
         }
-        self.recorder.with(|block| {
-            block.xacts.enter(entered);
-            if order.cause == Cause::Direct {
+        order.ticket = self.recorder.begin(entered);
+        if order.cause == Cause::Direct {
+            self.recorder.with(|block| {
                 block.late_us.record(entered.saturating_sub(order.due) / 1000);
                 count_choice(block, &order);
-            }
-        });
+            });
+        }
         let outcome = self.converse(robot, &order, None).await;
         let failed = account::settle(self, robot, &order, outcome);
         let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());
@@ -241,11 +241,11 @@ fn count_ranges(block: &mut Block, set: &RangeSet) {
     for spec in &set.specs {
         let (first, end) = spec.within(set.size);
         all += end.saturating_sub(first);
-        made.spec_size.add(end.saturating_sub(first));
+        made.spec_size.record(end.saturating_sub(first));
         made.spec_overflow += u64::from(spec.overflows(set.size));
     }
-    made.set_size.add(all);
-    made.specs_per_set.add(set.specs.len() as u64);
+    made.set_size.record(all);
+    made.specs_per_set.record(set.specs.len() as u64);
     made.first_last_swap += u64::from(set.swapped);
     made.set_overflow += u64::from(set.cut);
 }

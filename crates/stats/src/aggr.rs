@@ -1,0 +1,225 @@
+//! Moments and extremes of values, without a histogram.
+
+use serde::{Deserialize, Serialize};
+
+use crate::fold::Fold;
+use crate::hist::Hist;
+
+/// Count, sum, sum of squares, smallest and largest of some values that are never negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggr {
+    /// Number of values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of their squares.
+    pub squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Default for Aggr {
+    fn default() -> Aggr {
+        Aggr { count: 0, sum: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl Aggr {
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += value as f64;
+        self.squares += (value as f64).powi(2);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Counts `n` equal values.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        if n > 0 {
+            self.record(value);
+            self.count += n - 1;
+            self.sum += value as f64 * (n - 1) as f64;
+            self.squares += (value as f64).powi(2) * (n - 1) as f64;
+        }
+    }
+
+    /// Smallest and largest value since the last call.
+    pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
+        let taken = (self.min, self.max);
+        (self.min, self.max) = (u64::MAX, 0);
+        taken
+    }
+
+    /// With those of other values.
+    #[must_use]
+    pub(crate) fn with_extremes(&self, (min, max): (u64, u64)) -> Aggr {
+        Aggr { min: self.min.min(min), max: self.max.max(max), ..*self }
+    }
+
+    /// What is left without `part`, whose values must be among these; what remains lies within `bounds`.
+    pub(crate) fn without(&self, part: &Aggr, bounds: Option<(u64, u64)>) -> Aggr {
+        let Some((first, last)) = bounds else { return Aggr::default() };
+        let left = self.since(part);
+        let (sum, squares) = (left.sum.max(0.0), left.squares.max(0.0));
+        Aggr { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
+    }
+
+    /// The moments of all values of a histogram, and the extremes of those since this was asked last.
+    pub fn take(hist: &mut Hist) -> Aggr {
+        let (min, max) = hist.take_extremes();
+        Aggr { min, max, ..hist.moments() }
+    }
+
+    /// The moments without those of `earlier`; extremes stay.
+    #[must_use]
+    pub fn since(&self, earlier: &Aggr) -> Aggr {
+        Aggr {
+            count: self.count.saturating_sub(earlier.count),
+            sum: self.sum - earlier.sum,
+            squares: self.squares - earlier.squares,
+            ..*self
+        }
+    }
+
+    /// Mean, `None` without values.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// Standard deviation of the sample, `None` with fewer than two values.
+    pub fn std_dev(&self) -> Option<f64> {
+        let n = self.count as f64;
+        (n >= 2.0).then(|| ((self.squares - self.sum * self.sum / n) / (n - 1.0)).max(0.0).sqrt())
+    }
+
+    /// Standard deviation as a share of the mean.
+    pub fn rel_dev(&self) -> Option<f64> {
+        let mean = self.mean().filter(|mean| *mean > 0.0)?;
+        Some(self.std_dev()? / mean)
+    }
+
+    /// Smallest value, `None` without values.
+    pub fn min(&self) -> Option<u64> {
+        (self.count > 0 && self.min <= self.max).then_some(self.min)
+    }
+
+    /// Largest value, `None` without values.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0 && self.min <= self.max).then_some(self.max)
+    }
+}
+
+impl Fold for Aggr {
+    fn fold(&mut self, other: &Aggr) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn clear(&mut self) {
+        *self = Aggr::default();
+    }
+}
+
+/// The form in the log; nothing takes one byte.
+#[derive(Serialize, Deserialize)]
+struct Logged {
+    count: u64,
+    sum: f64,
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Serialize for Aggr {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Aggr { count, sum, squares, min, max } = *self;
+        (count > 0).then_some(Logged { count, sum, squares, min, max }).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Aggr {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Aggr, D::Error> {
+        let Some(logged) = Option::<Logged>::deserialize(deserializer)? else {
+            return Ok(Aggr::default());
+        };
+        let Logged { count, sum, squares, min, max } = logged;
+        if count == 0 || min > max {
+            return Err(serde::de::Error::custom("smallest value above the largest"));
+        }
+        Ok(Aggr { count, sum, squares, min, max })
+    }
+}
+
+/// Times and sizes of the same transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TmSz {
+    /// Response times in microseconds.
+    pub rptm_us: Aggr,
+    /// Sizes in bytes.
+    pub size: Aggr,
+}
+
+crate::fold::fold_fields! { TmSz { rptm_us, size } }
+
+impl TmSz {
+    /// Counts one transaction.
+    pub fn record(&mut self, rptm_us: u64, size: u64) {
+        self.rptm_us.record(rptm_us);
+        self.size.record(size);
+    }
+
+    /// See [`Aggr::take`].
+    pub fn take(rptm_us: &mut Hist, size: &mut Hist) -> TmSz {
+        TmSz { rptm_us: Aggr::take(rptm_us), size: Aggr::take(size) }
+    }
+
+    /// See [`Aggr::since`].
+    #[must_use]
+    pub fn since(&self, earlier: &TmSz) -> TmSz {
+        TmSz { rptm_us: self.rptm_us.since(&earlier.rptm_us), size: self.size.since(&earlier.size) }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn with(mut self, other: &TmSz) -> TmSz {
+        self.fold(other);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_brings_them_back() {
+        for n in 0..3 {
+            let mut aggr = Aggr::default();
+            aggr.record_n(300, n);
+            let bytes = postcard::to_stdvec(&aggr).unwrap();
+            assert_eq!(postcard::from_bytes::<Aggr>(&bytes).unwrap(), aggr);
+            assert!(n > 0 || bytes.len() == 1);
+        }
+    }
+
+    #[test]
+    fn a_difference_has_its_own_moments_and_extremes() {
+        let mut hist = Hist::new();
+        [900, 1].into_iter().for_each(|value| hist.record(value));
+        let before = Aggr::take(&mut hist);
+        assert_eq!((before.min(), before.max(), before.mean()), (Some(1), Some(900), Some(450.5)));
+        [10, 20].into_iter().for_each(|value| hist.record(value));
+        let later = Aggr::take(&mut hist).since(&before);
+        let mut same = Aggr::default();
+        [10, 20].into_iter().for_each(|value| same.record(value));
+        assert_eq!(later, same);
+        assert_eq!((later.min(), later.max(), later.std_dev()), (Some(10), Some(20), Some(50f64.sqrt())));
+        let none = Aggr::take(&mut hist).since(&Aggr { count: 4, ..later });
+        assert_eq!((none.min(), none.mean(), none.rel_dev()), (None, None, None));
+        assert_eq!((hist.min(), hist.max()), (Some(1), Some(900)), "the histogram forgets nothing");
+    }
+}
