@@ -82,8 +82,14 @@ enum Command {
     Dns(cmd::dns::Args),
     /// Statistics of logs (classic name: lx)
     Lx(cmd::logs::LxArgs),
+    /// Statistics over time (classic name: ltrace)
+    Ltrace(cmd::logs::LtraceArgs),
     /// A log as text (classic name: lr)
     Lr(cmd::logs::LrArgs),
+    /// What differs between two outputs of lx (classic name: cmp-lx)
+    CmpLx(cmd::logs::CmpLxArgs),
+    /// Logs as tables for other programs: Parquet, CSV, JSON lines
+    Export(cmd::export::Args),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
     /// Runs side by side: what differs, and whether chance explains it
@@ -135,7 +141,10 @@ fn main() -> ExitCode {
         Command::Proxy(args) => cmd::proxy::run(args),
         Command::Dns(args) => cmd::dns::run(args),
         Command::Lx(args) => cmd::logs::lx(args),
+        Command::Ltrace(args) => cmd::logs::ltrace(args),
         Command::Lr(args) => cmd::logs::lr(args),
+        Command::CmpLx(args) => cmd::logs::cmp_lx(args),
+        Command::Export(args) => cmd::export::run(args),
         Command::Report(args) => cmd::logs::report(args),
         Command::Compare(args) => cmd::compare::run(args),
         Command::Runs(args) => cmd::runs::run(args),

@@ -21,11 +21,17 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 9] = [
+pub const CLASSIC: [(&str, &str); 15] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
     ("lr", "lr"),
+    ("ltrace", "ltrace"),
+    ("cmp-lx", "cmp-lx"),
+    ("polygraph-lx", "lx"),
+    ("polygraph-lr", "lr"),
+    ("polygraph-ltrace", "ltrace"),
+    ("polygraph-cmp-lx", "cmp-lx"),
     ("pmix2-ips", "pmix2-ips"),
     ("pmix3-ips", "pmix3-ips"),
     ("webaxe4-ips", "webaxe4-ips"),

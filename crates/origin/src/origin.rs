@@ -24,6 +24,8 @@ pub struct Origin<L: Link> {
     /// Room to compare paths in.
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
+    /// Servers of this loop.
+    sites: Cell<u64>,
     health_checks: Cell<u64>,
 }
 
@@ -35,6 +37,7 @@ impl<L: Link> Origin<L> {
             head: RefCell::default(),
             scratch: RefCell::default(),
             special: Cell::new(1.0),
+            sites: Cell::new(0),
             health_checks: Cell::new(0),
             link,
             house,
@@ -47,12 +50,20 @@ impl<L: Link> Origin<L> {
     /// # Panics
     /// If the house has no such farm.
     pub fn site(self: &Rc<Self>, server: Server) -> Rc<Site<L>> {
+        self.sites.set(self.sites.get() + 1);
         Rc::new(Site::new(Rc::clone(self), server))
     }
 
-    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured.
+    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured. The
+    /// servers count as living from the first time on.
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
+        let (alive, now) = (self.sites.get(), self.link.now());
+        self.recorder.with(|block| {
+            if block.populus.last != alive {
+                block.populus.set(now, alive);
+            }
+        });
     }
 
     /// How many health checks came so far. They are transactions like others, but people want to know of them.

@@ -154,8 +154,11 @@ fn requests_follow_each_other_on_a_connection() {
     assert!(client.is_closed());
     bench.assert_classes(&[(Class::Miss, 5)]);
     bench.assert_errors(&[]);
-    let closes = bench.block().closes[CloseKind::IdleForeign as usize];
-    assert_eq!((closes.count, closes.uses), (1, 5));
+    let block = bench.block();
+    let closes = &block.closes[CloseKind::IdleForeign as usize];
+    assert_eq!((closes.count(), closes.uses.sum()), (1, 5.0));
+    // The connection was idle after its last reply, until its end.
+    assert_eq!((block.idle.entered, block.idle.left, block.idle.last), (5, 5, 0));
 }
 
 #[test]
@@ -179,9 +182,10 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
     bench.run(17 * SECOND);
     assert!(client.is_closed() && client.text().contains("\r\nConnection: close\r\n"));
     let block = bench.block();
-    let closes = |kind: CloseKind| (block.closes[kind as usize].count, block.closes[kind as usize].uses);
-    assert_eq!(closes(CloseKind::Busy), (2, 3));
-    assert_eq!(closes(CloseKind::IdleLocal), (1, 1));
+    let closes =
+        |kind: CloseKind| (block.closes[kind as usize].count(), block.closes[kind as usize].uses.sum());
+    assert_eq!(closes(CloseKind::Busy), (2, 3.0));
+    assert_eq!(closes(CloseKind::IdleLocal), (1, 1.0));
     bench.assert_classes(&[(Class::Miss, 4)]);
 }
 

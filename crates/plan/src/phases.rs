@@ -119,6 +119,7 @@ impl Schedule {
                 duration_s: phase.goal.duration,
                 xactions: phase.goal.xactions,
                 fill_bytes: phase.goal.fill_size,
+                errors: phase.goal.errors,
             })
             .collect()
     }

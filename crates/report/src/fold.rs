@@ -1,11 +1,12 @@
 //! Folds the logs of one run into the facts that verdict, reports and tables are made of.
 
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use polygraph_stats::log::LogError;
-use polygraph_stats::{EndReason, ErrorKind, Header, Interval, ReadLog, Record, Side};
+use polygraph_stats::{EndReason, ErrorKind, Header, Interval, LogReader, ReadLog, Record, Side};
 
-use crate::scope::Scope;
+use crate::scope::{Plan, Scope};
 use crate::series::{self, Point};
 use crate::verdict::{self, Verdict};
 
@@ -25,6 +26,15 @@ impl Log {
     /// If nothing of it can be used; see [`ReadLog::open`].
     pub fn open(path: &Path) -> Result<Log, LogError> {
         Ok(Log { name: path.display().to_string(), log: ReadLog::open(path)? })
+    }
+
+    /// Reads a log from `input`; `name` is for people.
+    ///
+    /// # Errors
+    /// If nothing of it can be used; see [`ReadLog::read`].
+    pub fn read(name: &str, input: impl Read) -> Result<Log, LogError> {
+        let log = ReadLog::read(LogReader::new(BufReader::new(input), name)?, name)?;
+        Ok(Log { name: name.to_owned(), log })
     }
 
     /// The intervals of the phase with that name.
@@ -297,7 +307,12 @@ fn fold_phase(logs: &[&Log], name: &str, start_unix_ns: u64) -> PhaseFacts {
         end_s: times(|interval| interval.end_ns).reduce(f64::max),
         lost_s: logs.iter().map(|log| lost_s(log, name)).fold(0.0, f64::max),
         end: logs.iter().map(|log| phase_end(log, name)).max().unwrap_or(PhaseEnd::NotReached),
-        scope: Scope::concurrent(taking_part().map(|log| Scope::of_intervals(log.intervals_of(name)))),
+        scope: Scope::concurrent(taking_part().map(|log| {
+            let planned = log.log.header.phases.iter().find(|plan| plan.name == name);
+            let plan =
+                Some(planned.map_or_else(|| Plan { name: name.to_owned(), ..Plan::default() }, Plan::from));
+            Scope { plan, ..Scope::of_intervals(log.intervals_of(name)) }
+        })),
     }
 }
 

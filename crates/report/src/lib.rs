@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! logs --fold--> RunFacts (phases, series, headline, verdict) --> summary text, HTML report
-//!   \--lx--> figures by name      \--lr--> readable dump
+//!   \--lx--> figures by name   \--ltrace--> over time   \--lr--> readable dump
 //! ```
 //!
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
 pub mod compare;
+pub mod cmp_lx;
 pub mod console;
 pub mod correctness;
 pub mod figures;
 pub mod fold;
 pub mod html;
 pub mod lr;
+pub mod ltrace;
 pub mod lx;
 pub mod misses;
 pub mod names;
@@ -30,6 +32,7 @@ pub mod verdict;
 pub use fold::{Log, RunFacts, fold};
 pub use html::{html, write_report};
 pub use lr::lr;
+pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;

@@ -3,9 +3,7 @@
 use polygraph_stats::error::Sides;
 use polygraph_stats::record::{EndReason, Header, Interval, PhasePlan, Record, Side};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{
-    Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogReader, LogWriter, MissCause, ReadLog,
-};
+use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogWriter, MissCause};
 
 use crate::fold::Log;
 
@@ -306,6 +304,9 @@ impl Run {
         block.close_connection(CloseKind::Busy, us, 1);
         let sample = x.error.map(|kind| {
             block.count_error(kind);
+            if kind == ErrorKind::BadStatus {
+                block.fail(503, us, x.size, true);
+            }
             (kind, evidence(at_ns))
         });
         if x.error.is_none_or(|kind| !kind.fails()) {
@@ -323,8 +324,8 @@ impl Run {
             } else {
                 block.finish(&done);
             }
-            block.bytes_read += x.size;
-            block.bytes_written += 250;
+            block.reads.record(x.size);
+            block.writes.record(250);
             if self.verify {
                 block.verified.replies += 1;
                 block.verified.bytes += x.size - 250;
@@ -343,6 +344,7 @@ impl Run {
             duration_s: Some(self.phases[i]),
             xactions: None,
             fill_bytes: None,
+            errors: Some(0.3),
         };
         Header {
             side,
@@ -400,6 +402,7 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
     let class = if missed { Class::Miss } else { class };
     let done = Finished {
         class,
+        status: if class == Class::Ims304 { 304 } else { done.status },
         request_size: 280,
         kind: Some(3 + usize::from(n.is_multiple_of(5))),
         embedded: !n.is_multiple_of(5),
@@ -435,6 +438,5 @@ fn rich(block: &mut Block, done: Finished, at_ns: u64) {
 
 /// Reads a log from memory.
 pub fn read(name: &str, bytes: &[u8]) -> Log {
-    let reader = LogReader::new(bytes, name).expect("a signature");
-    Log { name: name.into(), log: ReadLog::read(reader, name).expect("a header") }
+    Log::read(name, bytes).expect("a signature and a header")
 }

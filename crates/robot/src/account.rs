@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use polygraph_link::Link;
+use polygraph_link::{Link, Nanos};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause};
+use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause};
 use polygraph_traffic::life::Times;
-use polygraph_traffic::{Catalog, Kind, Method, RequestKind, UniqId};
+use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
@@ -38,7 +38,8 @@ pub fn settle<L: Link>(
             done if done.denied => Ok(Class::Authenticating),
             done => judge(crew, robot, order, done),
         };
-        verdict.map(|class| (done, class))
+        let started = done.started;
+        verdict.map(|class| (done, class)).map_err(|fault| fault.since(started))
     });
     match outcome {
         Ok((done, class)) => {
@@ -57,6 +58,10 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
     let contrast = fault.contrast.as_deref();
     crew.recorder()
         .error_with(fault.kind, now, || evidence(crew, robot, order, facts, &fault.detail, contrast));
+    if let (Some(facts), Some(started)) = (facts.filter(|facts| facts.status > 0), fault.started) {
+        let custom = crew.profile(robot).custom_scope.contains(facts.status);
+        crew.recorder().with(|block| block.fail(facts.status, (now - started) / 1000, facts.size(), custom));
+    }
     crew.history().cut(&order.oid);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
@@ -77,15 +82,20 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     let rptm_us = (now - done.started) / 1000;
     let size = facts.size();
     let kinds = field.marks_cachable.is_none();
+    let kind_of = |oid: &Oid| kinds.then_some(usize::from(oid.kind.0));
+    let custom = crew.profile(robot).custom_scope.contains(facts.status);
     crew.recorder().finish(&Finished {
         class,
         rptm_us,
         due_rptm_us: Some((now - order.due) / 1000),
         size,
         request_size: done.sent,
-        kind: kinds.then_some(usize::from(order.oid.kind.0)),
+        kind: kind_of(&order.oid),
+        request_kind: order.sends.as_ref().and_then(kind_of),
+        status: facts.status,
+        custom,
         offered_hit: offered,
-        authenticated: class != Class::Authenticating && (done.answers.proxy || done.answers.origin),
+        authenticated: done.answers.scheme().filter(|_| class != Class::Authenticating),
         embedded: order.cause == Cause::Embedded,
         first: !order.repeat,
     });
@@ -96,6 +106,14 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         if let Some(at) = done.continued {
             block.continue_us.record((at - done.started) / 1000);
         }
+        if class.is_basic() && done.exchanges == 1 {
+            let since = |at: Nanos| at.saturating_sub(done.started) / 1000;
+            if let Some(at) = done.told {
+                block.latency.last_request_byte_written_us.record(since(at));
+            }
+            block.latency.first_reply_byte_read_us.record(since(done.first_byte.unwrap_or(now)));
+        }
+        count_compound(block, done, rptm_us, size);
     });
     note(crew, robot, order, done, class, now);
     remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);
@@ -110,6 +128,17 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
             Some(location) => crew.follow_redirect(robot, order, location),
             None => crew.recorder().error(ErrorKind::BadLocation, now, || crew.url(order)),
         }
+    }
+}
+
+/// Counts a transaction of several exchanges.
+fn count_compound(block: &mut Block, done: &Done, rptm_us: u64, size: u64) {
+    if let Some(scheme) = done.challenge {
+        let compound = &mut block.compounds[scheme as usize];
+        compound.rptm_us.record(rptm_us);
+        compound.request_size.record(done.sent);
+        compound.size.record(size);
+        compound.exchanges.record(u64::from(done.exchanges));
     }
 }
 

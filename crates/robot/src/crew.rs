@@ -117,7 +117,7 @@ impl<L: Link> Crew<L> {
         })
     }
 
-    /// Sets the factors in force from now on.
+    /// Sets the factors in force from now on, and counts the robots that live by them.
     pub fn set_pace(&self, pace: Pace) {
         self.pace.set(pace);
         let now = self.now();
@@ -397,9 +397,9 @@ impl<L: Link> Crew<L> {
         send(&request)
     }
 
-    /// Counts bytes written to a connection.
+    /// Counts bytes that a connection took at once.
     pub fn count_written(&self, bytes: usize) {
-        self.recorder.with(|block| block.bytes_written += bytes as u64);
+        self.recorder.with(|block| block.writes.record(bytes as u64));
     }
 
     /// Counts transactions that begin now.

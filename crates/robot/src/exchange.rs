@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
@@ -34,18 +34,27 @@ pub struct Fault {
     pub facts: Option<Box<Facts>>,
     /// What had to come and what came.
     pub contrast: Option<Box<Contrast>>,
+    /// When the exchange began, if there was one.
+    pub started: Option<Nanos>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None }
     }
 
     /// A fault of the reply with these facts.
     pub fn of(finding: Finding, facts: &Facts) -> Fault {
         let Finding { kind, detail, contrast } = finding;
-        Fault { kind, detail, facts: Some(Box::new(facts.clone())), contrast: contrast.map(Box::new) }
+        let contrast = contrast.map(Box::new);
+        Fault { facts: Some(Box::new(facts.clone())), contrast, ..Fault::new(kind, detail) }
+    }
+
+    /// The fault of an exchange that began then.
+    #[must_use]
+    pub fn since(self, started: Nanos) -> Fault {
+        Fault { started: self.started.or(Some(started)), ..self }
     }
 }
 
@@ -84,8 +93,16 @@ pub struct Done {
     pub answers: Answers,
     /// When 100 (continue) came.
     pub continued: Option<Nanos>,
+    /// When the head of the request was with the socket.
+    pub told: Option<Nanos>,
+    /// When the first bytes of the reply came, if its end came later.
+    pub first_byte: Option<Nanos>,
     /// The request was sent more than once.
     pub retried: bool,
+    /// Number of exchanges, with those that ended in challenges.
+    pub exchanges: u32,
+    /// Scheme of the last challenge.
+    pub challenge: Option<AuthScheme>,
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
@@ -133,7 +150,7 @@ pub async fn exchange<L: Link>(
             }
             Err(fault) => {
                 crew.close(robot, leased, false);
-                return Err(fault);
+                return Err(fault.since(talk.started));
             }
         }
     }
@@ -143,7 +160,7 @@ pub async fn exchange<L: Link>(
 
 /// What is noted while an exchange goes on.
 pub(crate) struct Talk {
-    started: Nanos,
+    pub(crate) started: Nanos,
     pub(crate) hop: SocketAddr,
     retried: bool,
     sent: u64,
@@ -153,6 +170,8 @@ pub(crate) struct Talk {
     faults: Vec<MarkupError>,
     pub(crate) answers: Answers,
     continued: Option<Nanos>,
+    told: Option<Nanos>,
+    first_byte: Option<Nanos>,
 }
 
 impl Talk {
@@ -168,7 +187,16 @@ impl Talk {
             faults: Vec::new(),
             answers: Answers::default(),
             continued: None,
+            told: None,
+            first_byte: None,
         }
+    }
+
+    /// The head of the request is with the socket.
+    pub(crate) fn tell<L: Link>(&mut self, crew: &Crew<L>, stands: &mut bool) {
+        let now = crew.now();
+        self.told = Some(now);
+        crew.note_established(stands, now);
     }
 
     pub(crate) fn done(self, facts: Box<Facts>) -> Done {
@@ -183,7 +211,11 @@ impl Talk {
             faults: self.faults,
             answers: self.answers,
             continued: self.continued,
+            told: self.told,
+            first_byte: self.first_byte,
             retried: self.retried,
+            exchanges: 1,
+            challenge: None,
             denied: false,
             fooled: None,
         }
@@ -214,7 +246,7 @@ async fn converse<L: Link>(
     {
         return (Err(fault), true);
     }
-    crew.note_established(&mut leased.stands);
+    talk.tell(crew, &mut leased.stands);
     let conn = &mut leased.conn;
     if let Some(mut upload) = upload {
         if expects {
@@ -307,16 +339,18 @@ pub(crate) async fn send_head<L: Link>(
     // Nearly always the socket takes the whole request at once and the loop's one buffer is enough.
     let unsent = crew.with_request(robot, order, last, expects, body, lines, |request| {
         talk.sent += request.len() as u64;
-        crew.count_written(request.len());
         match conn.try_send(&[IoSlice::new(request)]) {
-            Ok(n) if n == request.len() => Ok(None),
-            Ok(n) => Ok(Some(request[n..].to_vec())),
+            Ok(n) => {
+                crew.count_written(n);
+                Ok((n < request.len()).then(|| request[n..].to_vec()))
+            }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Some(request.to_vec())),
             Err(e) => Err(e),
         }
     });
     if let Some(rest) = unsent.map_err(|e| sending(&e))? {
         send_all(conn, &rest).await.map_err(|e| sending(&e))?;
+        crew.count_written(rest.len());
     }
     Ok(())
 }
@@ -395,6 +429,9 @@ pub(crate) async fn receive<L: Link>(
         if progress != Progress::Partial {
             return Ok(progress);
         }
+        if talk.first_byte.is_none() && !reader.is_silent() {
+            talk.first_byte = Some(crew.now());
+        }
     }
 }
 
@@ -468,5 +505,5 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     };
     let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts, contrast }
+    Fault { facts, contrast, ..Fault::new(kind, format!("{what}{state}")) }
 }

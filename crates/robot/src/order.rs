@@ -7,7 +7,7 @@ use std::rc::Rc;
 use polygraph_link::{Nanos, nanos};
 use polygraph_stats::Ticket;
 use polygraph_traffic::content::Source;
-use polygraph_traffic::ranges::RangeSpec;
+use polygraph_traffic::ranges::{RangeSet, RangeSpec};
 use polygraph_traffic::store::{Galaxies, Legacy};
 use polygraph_traffic::{
     Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
@@ -39,6 +39,8 @@ pub struct Order {
     pub oid: Oid,
     /// The object was asked for before.
     pub repeat: bool,
+    /// An object that was asked for before was wanted, whether there was one or not.
+    pub repeat_wanted: bool,
     /// It was chosen from the hot set.
     pub hot: bool,
     /// What is wanted.
@@ -56,7 +58,7 @@ pub struct Order {
     /// The object in the body of the request.
     pub sends: Option<Oid>,
     /// The ranges of a range request.
-    pub ranges: Option<Rc<[RangeSpec]>>,
+    pub ranges: Option<Rc<RangeSet>>,
     /// The URL, if it is not ours.
     pub foreign: Option<Rc<str>>,
     /// Redirects that led here, one after the other.
@@ -74,6 +76,11 @@ pub struct Order {
 }
 
 impl Order {
+    /// The ranges that are asked for.
+    pub fn range_specs(&self) -> &[RangeSpec] {
+        self.ranges.as_deref().map_or(&[], |set| &set.specs)
+    }
+
     /// A GET for the object as it is. Only these take part in hit ratios (reference: models.md, section 2.2).
     pub fn is_basic(&self) -> bool {
         self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected
@@ -211,6 +218,7 @@ impl Chooser {
         if self.unvisited[profile].last() == Some(&server) {
             self.unvisited[profile].pop();
         }
+        let repeat_wanted = repeat;
         let (world, name, hot, repeat) =
             self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
         let kind_of_content = match field.marks_cachable {
@@ -233,6 +241,7 @@ impl Chooser {
             server,
             oid,
             repeat,
+            repeat_wanted,
             hot,
             kind,
             method,
@@ -253,7 +262,7 @@ impl Chooser {
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
-            order.ranges = ranges.map(Rc::from);
+            order.ranges = ranges.map(Rc::new);
         }
         if robot.embed_recur > 0.0 && method == Method::Get && kind.fills() {
             order.seed = rng.bits();
@@ -349,7 +358,8 @@ impl Chooser {
     ) -> Order {
         let world = &mut self.foreign[profile];
         world.settle(due, rng);
-        let repeat = rng.event(robot.behavior.recurrence * factors.recur) && world.can_repeat();
+        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur);
+        let repeat = repeat_wanted && world.can_repeat();
         let name = match repeat {
             true => world.repeat(&robot.behavior.popularity, rng, |_| None).name,
             false => world.produce(due),
@@ -361,6 +371,7 @@ impl Chooser {
             server: 0,
             oid: Oid { world: UniqId::default(), kind: Kind::FOREIGN, name },
             repeat,
+            repeat_wanted,
             hot: false,
             // Whether it was modified, and how large it is, only its owner knows.
             kind: if kind == RequestKind::Reload { kind } else { RequestKind::Basic },

@@ -91,8 +91,9 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
             head.text("Pragma", b"no-cache");
         }
         RequestKind::Range => {
-            if let Some(ranges) = &order.ranges {
-                head.add("Range", |out| write_range(ranges.iter().map(|spec| spec_of(*spec)), out));
+            let specs = order.range_specs();
+            if !specs.is_empty() {
+                head.add("Range", |out| write_range(specs.iter().map(|spec| spec_of(*spec)), out));
             }
         }
         RequestKind::Basic | RequestKind::Upload => {}

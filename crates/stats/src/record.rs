@@ -76,6 +76,8 @@ pub struct PhasePlan {
     pub xactions: Option<u64>,
     /// Planned fill of the device's cache in bytes, if it has one.
     pub fill_bytes: Option<u64>,
+    /// Errors that end the whole test: below 1 a share of all transactions, from 1 on a number.
+    pub errors: Option<f64>,
 }
 
 /// The merged blocks of all loops for one interval. Intervals never cross phase boundaries.

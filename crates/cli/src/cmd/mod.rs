@@ -4,6 +4,7 @@ pub mod client;
 pub mod compare;
 pub mod devices;
 pub mod dns;
+pub mod export;
 pub mod logs;
 pub mod peak;
 pub mod proxy;

@@ -9,6 +9,7 @@ mod determinism;
 mod devices;
 mod dns;
 mod failure;
+mod logs;
 mod names;
 mod odd_robots;
 mod peak;

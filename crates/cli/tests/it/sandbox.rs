@@ -100,11 +100,12 @@ impl Sandbox {
     pub fn lx(&self, options: &str, log: impl AsRef<Path>) -> (HashMap<String, f64>, String) {
         let done = self.polygraph(&format!("lx {options} {}", log.as_ref().display()));
         assert_eq!(done.code(), Some(0), "{done:?}");
+        // Lists and texts are not numbers.
         let read = |line: &str| {
-            let (name, value) = line.rsplit_once(": ").unwrap_or_else(|| panic!("{line}"));
-            (name.to_owned(), value.parse().unwrap())
+            let (name, value) = line.rsplit_once(": ")?;
+            Some((name.to_owned(), value.parse().ok()?))
         };
-        (done.out.lines().map(read).collect(), done.err)
+        (done.out.lines().filter_map(read).collect(), done.err)
     }
 }
 

@@ -138,6 +138,9 @@ fn settings_of_robots() {
     let cases: &[(&str, Change)] = &[
         ("R.req_rate = 5/sec;", |r| r.load = Load::Open { rate: 5.0 }),
         ("R.req_rate = 0/sec;", |r| r.load = Load::Passive),
+        ("R.custom_stats_scope = [ \"4xx\", \"-404\" ];", |r| {
+            r.custom_scope = polygraph_stats::StatusScope::parse(["-404", "4xx"]).unwrap();
+        }),
         ("R.req_inter_arrival = unif(1sec, 3sec);", |r| {
             r.load = Load::Gaps(Distr::Unif { min: 1.0, max: 3.0 });
         }),
@@ -549,7 +552,6 @@ fn what_cannot_be_run_is_named() {
     let cases = [
         ("SslWrap W = { ciphers = [ \"ALL\" ]; }; S.ssl_wraps = [ W ];", "`ssl_wraps`"),
         ("R.socket.nagle = true;", "`socket`"),
-        ("R.custom_stats_scope = [ \"all\" ];", "`custom_stats_scope`"),
         ("R.socks_proxies = [ '10.0.0.9:1080' ];", "`socks_proxies`"),
         ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
         ("R.passive_ftp = 50%;", "`passive_ftp`"),

@@ -65,15 +65,15 @@ pub fn contents(view: &View<'_>) -> Option<Table> {
         .kinds
         .iter()
         .enumerate()
-        .filter(|(_, kind)| kind.all.count > 0)
+        .filter(|(_, kind)| kind.all().count > 0)
         .map(|(n, kind)| {
             let name = names.get(n).cloned().unwrap_or_else(|| format!("kind {n}"));
-            let count = kind.all.count as f64;
+            let count = kind.all().count as f64;
             let mut cells = vec![
                 number(Some(count), 0),
                 share(count, all),
-                bytes(Some(kind.all.bytes as f64 / count)),
-                ms(Some(kind.rptm_us as f64 * 1e-3 / count)),
+                bytes(Some(kind.all().bytes as f64 / count)),
+                ms(Some(kind.replies.rptm_us.sum() * 1e-3 / count)),
             ];
             if hits {
                 let (of, volume) = (kind.basic.count as f64, kind.basic.bytes as f64);
@@ -136,16 +136,16 @@ pub fn pages(view: &View<'_>) -> Option<Table> {
 /// How connections ended, and how they were used.
 pub fn closes(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
-    let closed: u64 = scope.block.closes.iter().map(|closes| closes.count).sum();
+    let closed: u64 = scope.block.closes.iter().map(|closes| closes.count()).sum();
     let line = |kind: CloseKind| {
         let closes = &scope.block.closes[kind as usize];
         let figure = |leaf: &str| value(&format!("conn_close.{}.{leaf}", kind.name()), scope);
-        (closes.count > 0).then(|| {
+        (closes.count() > 0).then(|| {
             row(
                 kind.text(),
                 [
-                    number(Some(closes.count as f64), 0),
-                    share(closes.count as f64, closed as f64),
+                    number(Some(closes.count() as f64), 0),
+                    share(closes.count() as f64, closed as f64),
                     number(figure("use.mean"), 2),
                     ms(figure("ttl.mean")),
                 ],
