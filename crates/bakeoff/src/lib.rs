@@ -15,3 +15,4 @@ pub mod order;
 pub mod plan;
 pub mod published;
 pub mod rules;
+pub mod series;
