@@ -72,6 +72,12 @@ enum Command {
     Lr(cmd::logs::LrArgs),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    /// A series of runs of several devices under the same rules, and the report that compares them
+    Bakeoff(cmd::bakeoff::Args),
+    /// The classic sequence of a bake-off with one device (classic name: bb)
+    Bb(cmd::bb::Args),
+    /// Published results, to show them beside one's own
+    Import(cmd::import::Args),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -117,6 +123,9 @@ fn main() -> ExitCode {
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::Bakeoff(args) => cmd::bakeoff::run(args),
+        Command::Bb(args) => cmd::bb::run(args),
+        Command::Import(args) => cmd::import::run(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)

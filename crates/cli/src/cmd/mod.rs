@@ -1,8 +1,11 @@
 //! The subcommands: each parses, calls and prints.
 
+pub mod bakeoff;
+pub mod bb;
 pub mod client;
 pub mod devices;
 pub mod dns;
+pub mod import;
 pub mod logs;
 pub mod proxy;
 pub mod run;
