@@ -7,10 +7,9 @@ use std::sync::mpsc::Sender;
 
 use polygraph_link::Nanos;
 use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample};
-use rustix::time::{ClockId, clock_gettime};
 
-use crate::limits;
-use crate::worker::HandOver;
+use crate::host::Host;
+use crate::keeper::HandOver;
 
 /// Examples of errors of one class written per interval, at most.
 const SAMPLES_PER_CLASS: usize = 4;
@@ -18,6 +17,7 @@ const SAMPLES_PER_CLASS: usize = 4;
 /// The books of one side of a run.
 #[derive(Debug)]
 pub struct Ledger {
+    host: Host,
     header: Header,
     start: Nanos,
     log: Option<LogWriter<std::fs::File>>,
@@ -47,21 +47,23 @@ impl Ledger {
     /// # Errors
     /// If the log cannot be written.
     pub fn open(
+        host: Host,
         mut header: Header,
         start: Nanos,
         path: Option<&Path>,
         back: Vec<Sender<Box<Block>>>,
     ) -> io::Result<Ledger> {
-        header.start_unix_ns = (start as i128 + clock_offset()) as u64;
+        header.start_unix_ns = (start as i128 + host.clock_offset()) as u64;
         header.loops = back.len() as u32;
         let log = path.map(LogWriter::create).transpose()?;
         Ok(Ledger {
+            host,
             header,
             start,
             log,
             back,
             open: BTreeMap::new(),
-            clock_offset: clock_offset(),
+            clock_offset: host.clock_offset(),
             unfinished: 0,
             delivered: 0,
         })
@@ -133,10 +135,10 @@ impl Ledger {
         let Some(Pending { mut interval, mut samples, mut memory, .. }) = self.open.remove(&end) else {
             return Ok(Vec::new());
         };
-        let offset = clock_offset();
+        let offset = self.host.clock_offset();
         interval.clock_step_ns = (offset - self.clock_offset) as i64;
         self.clock_offset = offset;
-        memory.insert(std::process::id(), limits::resident_bytes());
+        memory.insert(self.host.process(), self.host.resident_bytes());
         interval.rss_bytes = memory.values().sum();
         self.unfinished = interval.block.xacts.last;
         self.delivered = interval.end_ns;
@@ -189,14 +191,4 @@ fn keep_few(samples: &mut Vec<Sample>) {
         *count += 1;
         *count <= SAMPLES_PER_CLASS
     });
-}
-
-/// Time of day minus monotonic time, in nanoseconds: constant unless the clock is set.
-fn clock_offset() -> i128 {
-    let nanos = |clock| {
-        let time = clock_gettime(clock);
-        i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-    };
-    // The order of the two readings, and a preemption between them, must not look like a step.
-    (0..3).map(|_| nanos(ClockId::Realtime) - nanos(ClockId::Monotonic)).max().unwrap_or(0)
 }

@@ -1,9 +1,10 @@
 //! One event loop per core: sockets, timers, pacing, statistics hand-over.
 //!
-//! The [`coordinator`] is the outline of a test: it starts the loops, follows their counts, decides when phases
-//! end, writes the logs and shows records to whoever watches. The loops share nothing on the way of a
-//! transaction; they meet the outside only at interval edges, so it makes no difference whether they are threads
-//! or live in other processes.
+//! The [`conductor`] is the outline of a test: it decides when phases begin and end. The [`coordinator`] drives it: it
+//! starts the loops, shows their counts to the conductor, writes the logs and shows records to whoever watches. The
+//! loops share nothing on the way of a transaction; they meet the outside only at interval edges, so it makes no
+//! difference whether they are threads or live in other processes. What needs neither sockets nor threads works in
+//! a simulation as well: the conductor, keepers of loops, books.
 //!
 //! * [`run`](mod@run): tests, started and followed from outside.
 //! * [`net`]: the [`Link`](polygraph_link::Link) of real sockets.
@@ -19,17 +20,21 @@
 //! * [`relay`], [`process`], [`protocol`]: worker processes, seen from the coordinator and from inside.
 //! * [`gauge`]: what was counted so far, known to the coordinator.
 //! * [`pacing`]: what the factors of a phase mean for robots.
-//! * [`freeze`]: when the working set stops growing.
 //! * [`timeline`]: which phase it is, known to all loops.
 //! * [`worker`]: the life of one loop.
-//! * [`ledger`]: merges what the loops hand over and writes the log.
+//! * [`keeper`]: what a loop does beside its traffic.
+//! * [`books`], [`ledger`]: merge what the loops hand over and write the logs.
+//! * [`host`]: time of day, processor time and memory of a real or virtual machine.
 //! * [`signals`]: Ctrl-C, SIGTERM and panics.
 //! * [`limits`]: file descriptors and other limits of the host.
 
+pub mod books;
+pub mod conductor;
 pub mod coordinator;
 pub mod datagram;
-pub mod freeze;
 pub mod gauge;
+pub mod host;
+pub mod keeper;
 pub mod layout;
 pub mod ledger;
 pub mod limits;

@@ -45,6 +45,11 @@ impl Reserved {
         Ok(Reserved { address: bound.unwrap_or(address), _hold: Some(hold) })
     }
 
+    /// An address of a network that is not this machine's: nothing is reserved.
+    pub fn elsewhere(address: SocketAddr) -> Reserved {
+        Reserved { address, _hold: None }
+    }
+
     /// The address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -1,27 +1,26 @@
 //! From the factors of a phase to the pace of robots.
 
 use polygraph_link::{Nanos, nanos};
-use polygraph_plan::{Along, Factor, Phase};
+use polygraph_plan::{Along, Factor, Factors, Goal};
 use polygraph_robot::{Pace, Ramp};
 
 /// Progress of counts is taken for at least this much: at a factor of zero nothing would be launched, nothing
 /// counted, and a ramp that rises from there would never begin.
 const LEAST_PROGRESS: f64 = 0.01;
 
-/// The pace in a phase that began at `begin` and has reached the share `progress` (0 to 1) of its goal of
-/// transactions or fill.
+/// The pace in a phase with this goal and these factors in force that began at `begin` and has reached the share
+/// `progress` (0 to 1) of its goal of transactions or fill.
 ///
 /// With a goal of time, factors follow the clock and the pace holds for the whole phase. With another goal they
-/// follow what was counted, and the pace is that of the moment: it is asked for again at every glance.
-pub fn pace(phase: &Phase, begin: Nanos, progress: f64) -> Pace {
-    let ramp = |factor: Factor| match phase.goal.along() {
+/// follow what was counted, and the pace is that of the moment. Either way it is asked for again at every glance, for factors can be adjusted.
+pub fn pace(goal: &Goal, factors: &Factors, begin: Nanos, progress: f64) -> Pace {
+    let ramp = |factor: Factor| match goal.along() {
         Some(Along::Time(seconds)) if !factor.is_flat() => {
             Ramp { begin, end: begin + nanos(seconds), from: factor.beg, to: factor.end }
         }
         Some(Along::Xactions(_) | Along::Fill(_)) => Ramp::flat(factor.at(progress.max(LEAST_PROGRESS))),
         Some(Along::Time(_)) | None => Ramp::flat(factor.beg),
     };
-    let factors = phase.factors;
     Pace {
         populus: ramp(factors.populus),
         load: ramp(factors.load),
@@ -35,7 +34,6 @@ pub fn pace(phase: &Phase, begin: Nanos, progress: f64) -> Pace {
 mod tests {
     use super::*;
     use polygraph_link::SECOND;
-    use polygraph_plan::{Factors, Goal};
 
     #[test]
     fn factors_follow_the_clock_or_the_count() {
@@ -60,7 +58,7 @@ mod tests {
             (fill, 0, 7.0, [1.0, 0.2, 0.1, 1.0]),
             (Goal::default(), 99, 0.5, [0.0, 1.0, 0.1, 0.5]),
         ] {
-            let pace = pace(&Phase { goal, factors, ..Phase::default() }, begin, progress);
+            let pace = pace(&goal, &factors, begin, progress);
             let now = begin + seconds * SECOND;
             let values = [pace.populus, pace.load, pace.recur, pace.special].map(|ramp| ramp.at(now));
             let near = values.iter().zip(expected).all(|(value, expected)| (value - expected).abs() < 1e-9);

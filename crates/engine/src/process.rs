@@ -12,9 +12,11 @@ use std::time::Duration;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::gauge::{Counts, Gauge};
+use crate::host::Host;
+use crate::keeper::{Delivery, Desk, Frame, HandOver};
 use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
 use crate::timeline::Timeline;
-use crate::worker::{self, Delivery, Desk, Frame, HandOver, await_ready};
+use crate::worker::{self, await_ready};
 use crate::{limits, signals};
 
 /// How often counts are told.
@@ -42,8 +44,9 @@ pub fn work() -> io::Result<()> {
 
 fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<Infallible> {
     let panicked = signals::watch_panics();
-    let timeline = Arc::new(Timeline::new(assignment.schedule.phases.len()));
+    let timeline = Arc::new(Timeline::new(&assignment.schedule));
     let frame = Frame {
+        host: Host::Real,
         schedule: Arc::new(assignment.schedule),
         timeline: Arc::clone(&timeline),
         interval: assignment.interval,

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::gauge::Counts;
+use crate::keeper::Delivery;
 use crate::roles::Role;
 use crate::timeline::Decisions;
-use crate::worker::Delivery;
 
 /// What a worker process is for: the first frame that it reads. All others are [`Decisions`].
 #[derive(Debug, serde::Serialize, serde::Deserialize)]

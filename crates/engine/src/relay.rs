@@ -12,9 +12,9 @@ use polygraph_stats::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::gauge::Gauge;
+use crate::keeper::{Delivery, Ready};
 use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
 use crate::timeline::Timeline;
-use crate::worker::{Delivery, Ready};
 
 /// The first word after the program's name that makes it a worker process: the program must then call
 /// [`crate::process::work`] and nothing else.

@@ -11,9 +11,13 @@ use polygraph_stats::{EndReason, Header, Record, Totals};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::{Share, WorkingSet};
 
+use crate::conductor::Score;
 use crate::coordinator::Coordinator;
+use crate::host::Host;
+use crate::keeper::Frame;
 use crate::layout::Layout;
 use crate::listen::Reserved;
+use crate::timeline::Timeline;
 
 /// The robots of a test.
 #[derive(Debug)]
@@ -77,6 +81,27 @@ pub struct Job {
     pub quantum: Nanos,
     /// The run ends after so many seconds without any traffic.
     pub idle_timeout: Option<f64>,
+}
+
+impl Job {
+    /// What the conductor and the loops of the test share on `host`.
+    pub fn prepare(&self, host: Host) -> (Score, Frame) {
+        let schedule = Arc::new(self.schedule.clone());
+        let timeline = Arc::new(Timeline::new(&schedule));
+        // What was frozen when it was stored stays so.
+        let earlier = self.client.as_ref().and_then(|client| client.earlier.as_ref());
+        if earlier.is_some_and(WorkingSet::is_frozen) {
+            timeline.freeze();
+        }
+        let score = Score {
+            schedule: Arc::clone(&schedule),
+            timeline: Arc::clone(&timeline),
+            filled_before: earlier.map_or(0, |set| set.fill().count),
+            has_robots: self.client.is_some(),
+            idle_timeout: self.idle_timeout,
+        };
+        (score, Frame { host, schedule, timeline, interval: self.interval, quantum: self.quantum })
+    }
 }
 
 /// How a test ended.

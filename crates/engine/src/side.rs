@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use polygraph_stats::{Block, Header, Side};
 
 use crate::gauge::{Counts, Gauge};
+use crate::keeper::{Delivery, Desk, Frame, Ready};
 use crate::layout::Layout;
 use crate::ledger::Ledger;
 use crate::protocol::Assignment;
 use crate::relay::{self, Ends};
 use crate::roles::Role;
 use crate::run::EngineError;
-use crate::worker::{self, Delivery, Desk, Frame, Ready};
+use crate::worker;
 
 /// One side of the running test.
 #[derive(Debug)]

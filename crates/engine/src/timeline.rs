@@ -1,8 +1,10 @@
-//! Which phase it is: written by the coordinator, read by all loops.
+//! Which phase it is, and how much of it is in force: written by the conductor, read by all loops.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polygraph_link::Nanos;
+use polygraph_plan::{Factors, Schedule};
 use serde::{Deserialize, Serialize};
 
 /// Not decided yet.
@@ -16,6 +18,8 @@ pub struct Timeline {
     ends: Vec<AtomicU64>,
     /// Share of its goal that each phase has reached, as bits of an `f64`.
     progress: Vec<AtomicU64>,
+    /// Factors in force, by phase: as planned until somebody adjusts them.
+    factors: Mutex<Vec<Factors>>,
     frozen: AtomicBool,
     servers_may_go: AtomicBool,
 }
@@ -27,17 +31,20 @@ pub struct Decisions {
     start: u64,
     ends: Vec<u64>,
     progress: Vec<u64>,
+    factors: Vec<Factors>,
     frozen: bool,
     servers_may_go: bool,
 }
 
 impl Timeline {
-    /// A timeline of `phases` phases that has not started.
-    pub fn new(phases: usize) -> Timeline {
+    /// The timeline of a schedule that has not started.
+    pub fn new(schedule: &Schedule) -> Timeline {
+        let cells = |value| schedule.phases.iter().map(|_| AtomicU64::new(value)).collect();
         Timeline {
             start: AtomicU64::new(UNKNOWN),
-            ends: (0..phases).map(|_| AtomicU64::new(UNKNOWN)).collect(),
-            progress: (0..phases).map(|_| AtomicU64::new(0)).collect(),
+            ends: cells(UNKNOWN),
+            progress: cells(0),
+            factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
             frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
         }
@@ -50,6 +57,7 @@ impl Timeline {
             start: self.start.load(Ordering::Acquire),
             ends: all(&self.ends),
             progress: all(&self.progress),
+            factors: self.all_factors().clone(),
             frozen: self.is_frozen(),
             servers_may_go: self.servers_may_go(),
         }
@@ -63,6 +71,7 @@ impl Timeline {
         };
         store(&self.ends, &decisions.ends);
         store(&self.progress, &decisions.progress);
+        self.all_factors().clone_from(&decisions.factors);
         self.start.store(decisions.start, Ordering::Release);
         self.frozen.store(decisions.frozen, Ordering::Release);
         self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
@@ -101,6 +110,20 @@ impl Timeline {
     /// Publishes the progress of `phase`.
     pub fn set_progress(&self, phase: usize, share: f64) {
         self.progress[phase].store(share.to_bits(), Ordering::Release);
+    }
+
+    /// The factors in force in `phase`.
+    pub fn factors(&self, phase: usize) -> Factors {
+        self.all_factors()[phase]
+    }
+
+    /// Adjusts the factors of `phase`.
+    pub fn set_factors(&self, phase: usize, factors: Factors) {
+        self.all_factors()[phase] = factors;
+    }
+
+    fn all_factors(&self) -> MutexGuard<'_, Vec<Factors>> {
+        self.factors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the working set is frozen.
@@ -142,10 +165,12 @@ fn known(cell: &AtomicU64) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polygraph_plan::{Factor, Phase};
 
     #[test]
     fn decisions_are_the_same_wherever_they_are_adopted() {
-        let (here, there) = (Timeline::new(3), Timeline::new(3));
+        let schedule = Schedule { phases: vec![Phase::default(); 3], working_set: None };
+        let (here, there) = (Timeline::new(&schedule), Timeline::new(&schedule));
         let same = || {
             there.adopt(&here.decisions());
             assert_eq!(there.decisions(), here.decisions());
@@ -158,6 +183,9 @@ mod tests {
         same();
         assert_eq!((there.start(), there.end(0), there.end(1)), (Some(100), Some(200), None));
         assert_eq!((there.progress(0), there.progress(1)), (0.0, 0.25));
+        here.set_factors(2, Factors { load: Factor::flat(0.5), ..Factors::ONE });
+        same();
+        assert_eq!([1, 2].map(|phase| there.factors(phase).load), [Factor::ONE, Factor::flat(0.5)]);
         here.freeze();
         here.cut(1, 300);
         here.let_servers_go();

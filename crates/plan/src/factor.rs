@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// count has to begin a little above zero, or nothing would ever be counted; the engine sees to that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
-    /// At the beginning (0..1).
+    /// At the beginning, 0 to 1; beyond that only where a ramp was made so steep that it meets its limit on the way.
     pub beg: f64,
-    /// At the end (0..1).
+    /// At the end, in the same way.
     pub end: f64,
 }
 
@@ -38,9 +38,9 @@ impl Factor {
         self.beg == self.end
     }
 
-    /// The value when the share `progress` (0 to 1, beyond is cut off) of the phase's goal is reached.
+    /// The value (0 to 1) when the share `progress` (0 to 1, beyond is cut off) of the phase's goal is reached.
     pub fn at(&self, progress: f64) -> f64 {
-        self.beg + (self.end - self.beg) * progress.clamp(0.0, 1.0)
+        (self.beg + (self.end - self.beg) * progress.clamp(0.0, 1.0)).clamp(0.0, 1.0)
     }
 }
 

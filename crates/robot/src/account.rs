@@ -227,8 +227,10 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         _ => return bad_status("200"),
     }
     let second_hand = is_second_hand(order, facts);
-    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before.
+    // Worlds belong to one loop of one run, so as a rule nobody else can have asked for a new object of them before;
+    // only what a page names may have been fetched ahead by the device itself.
     if second_hand
+        && order.cause != Cause::Embedded
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat

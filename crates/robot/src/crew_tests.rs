@@ -298,6 +298,28 @@ fn a_redirect_leads_out_of_the_test_to_where_it_says() {
 }
 
 #[test]
+fn a_chain_of_redirects_ends() {
+    let catalog = pages();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| match ask.head.contains("/t04/") || ask.head.contains(" /login ") {
+            // Visitors go in circles.
+            true => {
+                let text =
+                    "HTTP/1.1 302 Found\r\nLocation: http://10.7.7.7/login\r\nContent-Length: 0\r\n\r\n";
+                Answer::Reply(text.into(), 0)
+            }
+            false => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+        }
+    });
+    let block = run(&link, settings(catalog, |_| {}), 10);
+    let logins = link.asked().iter().filter(|ask| ask.head.contains(" /login ")).count() as u64;
+    let chains = errors(&block)[0].1;
+    assert_eq!(errors(&block), [(ErrorKind::RedirectLoop, chains)]);
+    assert!(chains > 3 && logins == 20 * chains, "{logins} requests in {chains} chains");
+}
+
+#[test]
 fn repeated_foreign_objects_are_offered_hits_if_they_say_so() {
     for (fields, offered) in [("", 0.8), ("Cache-Control: no-cache\r\n", 0.0)] {
         let link = TestLink::new(move |_| {

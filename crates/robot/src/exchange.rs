@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
@@ -20,6 +20,8 @@ use crate::reply::{Facts, Progress, ReplyReader};
 
 /// A request is tried on so many connections that the peer closed before it answered at all.
 const MAX_RETRIES: u32 = 10;
+/// How long 100 (continue) is waited for before the body is sent without it.
+const CONTINUE_PATIENCE: Nanos = 3 * SECOND;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug)]
@@ -213,6 +215,9 @@ async fn converse<L: Link>(
     }
     if let Some(mut upload) = upload {
         if expects {
+            // A server that does not know the expectation says nothing; nobody waits for ever (RFC 9110, section 10.1.1).
+            let patience = crew.now() + CONTINUE_PATIENCE;
+            conn.set_deadline(Some(deadline.map_or(patience, |deadline| deadline.min(patience))));
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
                 Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
@@ -220,8 +225,12 @@ async fn converse<L: Link>(
                 }
                 // A final reply instead of 100: the body is not wanted.
                 Ok(_) => return conclude(reader, entity, leased, talk),
+                Err(fault) if fault.kind == ErrorKind::Timeout && reader.is_silent() => {
+                    reader.stop_awaiting();
+                }
                 Err(fault) => return (Err(fault), reader.is_silent()),
             }
+            conn.set_deadline(deadline);
         }
         if let Some(place) = upload.cut {
             upload.body.truncate(place);

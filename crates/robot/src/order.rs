@@ -58,6 +58,8 @@ pub struct Order {
     pub ranges: Option<Rc<[RangeSpec]>>,
     /// The URL, if it is not ours.
     pub foreign: Option<Rc<str>>,
+    /// Redirects that led here, one after the other.
+    pub redirects: u32,
     /// Launches that were left out in advance for embedded objects.
     pub planned: u32,
     /// Embedded objects of it that were asked for so far.
@@ -238,6 +240,7 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: None,
+            redirects: 0,
             planned: 0,
             launched: Cell::new(0),
             hop: None,
@@ -365,6 +368,7 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: Some(Rc::from(url)),
+            redirects: 0,
             planned: 0,
             launched: Cell::new(0),
             hop: None,
@@ -390,6 +394,7 @@ impl Chooser {
             sends: None,
             ranges: None,
             foreign: None,
+            redirects: if cause == Cause::Redirected { container.redirects + 1 } else { 0 },
             planned: 0,
             launched: Cell::new(0),
             seed: container.seed ^ oid.hash(),

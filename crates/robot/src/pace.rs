@@ -9,9 +9,9 @@ pub struct Ramp {
     pub begin: Nanos,
     /// End of the change; not before `begin`.
     pub end: Nanos,
-    /// Value until `begin`, from 0 to 1.
+    /// Value until `begin`; the factor itself stays between 0 and 1.
     pub from: f64,
-    /// Value from `end` on, from 0 to 1.
+    /// Value from `end` on.
     pub to: f64,
 }
 
@@ -23,14 +23,15 @@ impl Ramp {
 
     /// The value at `now`.
     pub fn at(&self, now: Nanos) -> f64 {
-        if now >= self.end {
+        let value = if now >= self.end {
             self.to
         } else if now <= self.begin {
             self.from
         } else {
             let gone = (now - self.begin) as f64 / (self.end - self.begin) as f64;
             self.from + (self.to - self.from) * gone
-        }
+        };
+        value.clamp(0.0, 1.0)
     }
 }
 
@@ -73,5 +74,7 @@ mod tests {
         let values = [0, 100, 200, 300, 900].map(|now| ramp.at(now));
         assert_eq!(values, [1.0, 1.0, 0.75, 0.5, 0.5]);
         assert_eq!(Ramp::flat(0.3).at(7), 0.3);
+        let steep = Ramp { begin: 0, end: 400, from: -1.0, to: 3.0 };
+        assert_eq!([0, 100, 150, 300].map(|now| steep.at(now)), [0.0, 0.0, 0.5, 1.0]);
     }
 }

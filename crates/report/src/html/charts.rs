@@ -2,7 +2,7 @@
 
 use polygraph_stats::{Class, Hist};
 
-use super::chart::{Across, Chart, Drawn, Line, share_of_nines};
+use super::chart::{Across, Chart, Drawn, Series, share_of_nines};
 use crate::fold::{RunFacts, SideFacts};
 use crate::series::Point;
 
@@ -12,23 +12,23 @@ type Columns = &'static [(&'static str, &'static str)];
 /// A figure over time.
 fn over_time(side: &SideFacts, base: Chart, columns: Columns) -> Chart {
     let points = with_gaps(&side.series);
-    let lines = columns.iter().map(|&(name, figure)| {
-        Line::new(name, points.iter().map(|(_, point)| point.and_then(|point| point.get(figure))).collect())
-    });
     let (across, unit_s) = Across::time(points.last().map_or(0.0, |(at, _)| *at));
-    Chart {
-        across,
-        x: points.iter().map(|(at, _)| *at / unit_s).collect(),
-        lines: lines.collect(),
-        marks: side
-            .phases
-            .iter()
-            .filter_map(|phase| phase.begin_s)
-            .filter(|at| *at > 0.0)
-            .map(|at| at / unit_s)
-            .collect(),
-        ..base
-    }
+    let line = |&(name, figure): &(&'static str, &'static str)| {
+        let values =
+            points.iter().map(|(at, point)| (at / unit_s, point.and_then(|point| point.get(figure))));
+        Series::line(name, values.collect())
+    };
+    Chart { series: columns.iter().map(line).collect(), marks: marks(side, unit_s), across, ..base }
+}
+
+/// Where phases begin, in units of so many seconds.
+fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
+    side.phases
+        .iter()
+        .filter_map(|phase| phase.begin_s)
+        .filter(|at| *at > 0.0)
+        .map(|at| at / unit_s)
+        .collect()
 }
 
 /// Points with an empty one where windows are missing, so that lines do not run over what was not measured.
@@ -44,26 +44,8 @@ fn with_gaps(series: &[Point]) -> Vec<(f64, Option<&Point>)> {
     out
 }
 
-fn chart(id: &'static str, title: &'static str, y_title: &'static str, about: &str) -> Chart {
-    Chart {
-        id,
-        title,
-        about: about.to_owned(),
-        across: Across::Seconds,
-        x: Vec::new(),
-        y_title,
-        log: false,
-        y_max: None,
-        lines: Vec::new(),
-        marks: Vec::new(),
-    }
-}
-
-/// A logarithmic axis where values differ by more than a factor of fifty.
-fn log_if_wide(chart: Chart) -> Chart {
-    let values = || chart.lines.iter().flat_map(|line| &line.values).flatten().copied().filter(|v| *v > 0.0);
-    let log = values().fold(0.0, f64::max) > 50.0 * values().fold(f64::MAX, f64::min);
-    Chart { log, ..chart }
+fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
+    Chart::new(id, title, y_title).about(about)
 }
 
 pub fn load(facts: &RunFacts) -> Option<Drawn> {
@@ -86,7 +68,7 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
 
 /// Without the median: with a hit ratio near 50 % it jumps between the times of hits and of misses.
 pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
-    log_if_wide(over_time(
+    over_time(
         facts.main_side(),
         chart(
             "fig-rptm",
@@ -95,13 +77,14 @@ pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
             "Mean and percentiles of all good replies, from the actual start of each request.",
         ),
         &[("mean", "baseline.rptm.mean"), ("p95", "baseline.rptm.p95"), ("p99", "baseline.rptm.p99")],
-    ))
+    )
+    .log_if_wide()
     .draw()
 }
 
 pub fn response_time_by_class(facts: &RunFacts) -> Option<Drawn> {
     facts.client.as_ref()?;
-    log_if_wide(over_time(
+    over_time(
         facts.main_side(),
         chart(
             "fig-rptm-class",
@@ -114,37 +97,36 @@ pub fn response_time_by_class(facts: &RunFacts) -> Option<Drawn> {
             ("cachable misses", "fill.rptm.mean"),
             ("uncachable", "uncachable.rptm.mean"),
         ],
-    ))
+    )
+    .log_if_wide()
     .draw()
 }
 
-fn quantiles(hist: &Hist, shares: &[f64]) -> Vec<Option<f64>> {
-    shares.iter().map(|&q| Some(hist.quantile(q)? as f64 * 1e-3)).collect()
+/// A line of response times in milliseconds over shares of values.
+fn quantiles(name: &str, hist: &Hist, x: &[f64], share: impl Fn(f64) -> f64) -> Series {
+    Series::line(name, x.iter().map(|&x| (x, hist.quantile(share(x)).map(|us| us as f64 * 1e-3))).collect())
 }
 
 pub fn distribution(facts: &RunFacts) -> Option<Drawn> {
     let scope = &facts.headline.as_ref()?.scope;
     let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
-    let shares: Vec<f64> = percent.iter().map(|p| p / 100.0).collect();
-    let of = |class: Class| quantiles(&scope.block.class(class).rptm_us, &shares);
-    let mut lines = vec![Line::new("all", quantiles(&scope.all.rptm_us, &shares))];
+    let line = |name: &str, hist: &Hist| quantiles(name, hist, &percent, |p| p / 100.0);
+    let of = |name: &str, class: Class| line(name, &scope.block.class(class).rptm_us);
+    let mut chart = chart(
+        "fig-distribution",
+        "Distribution of response times",
+        "ms",
+        "For each share of the replies of the primary phase, the response time that they did not exceed.",
+    )
+    .across(Across::Percent)
+    .with(line("all", &scope.all.rptm_us));
     if facts.client.is_some() {
-        lines.push(Line::new("hits", of(Class::Hit)));
-        lines.push(Line::new("cachable misses", of(Class::Miss)));
-        lines.push(Line::new("uncachable", of(Class::Uncachable)));
+        chart = chart
+            .with(of("hits", Class::Hit))
+            .with(of("cachable misses", Class::Miss))
+            .with(of("uncachable", Class::Uncachable));
     }
-    log_if_wide(Chart {
-        across: Across::Percent,
-        x: percent,
-        lines,
-        ..chart(
-            "fig-distribution",
-            "Distribution of response times",
-            "ms",
-            "For each share of the replies of the primary phase, the response time that they did not exceed.",
-        )
-    })
-    .draw()
+    chart.log_if_wide().draw()
 }
 
 pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
@@ -153,23 +135,18 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
     // A percentile needs at least one value above it to be more than the maximum.
     let nines = ((count as f64).log10() * 20.0).floor().clamp(0.0, 100.0) as u32;
     let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
-    let shares: Vec<f64> = x.iter().map(|&n| share_of_nines(n)).collect();
-    let lines = vec![
-        Line::new("from the actual start", quantiles(&scope.all.rptm_us, &shares)),
-        Line::new("from the moment due", quantiles(&scope.all.due_rptm_us, &shares)),
-    ];
-    log_if_wide(Chart {
-        across: Across::Nines,
-        x,
-        lines,
-        ..chart(
-            "fig-percentiles",
-            "High percentiles of response time",
-            "ms",
-            "The slow end of the distribution of the primary phase, stretched: each step is a tenth of the replies \
-             left. Where the lines part, the bench was late.",
-        )
-    })
+    let line = |name: &str, hist: &Hist| quantiles(name, hist, &x, share_of_nines);
+    chart(
+        "fig-percentiles",
+        "High percentiles of response time",
+        "ms",
+        "The slow end of the distribution of the primary phase, stretched: each step is a tenth of the replies \
+         left. Where the lines part, the bench was late.",
+    )
+    .across(Across::Nines)
+    .with(line("from the actual start", &scope.all.rptm_us))
+    .with(line("from the moment due", &scope.all.due_rptm_us))
+    .log_if_wide()
     .draw()
 }
 
@@ -183,7 +160,7 @@ pub fn hit_ratio(facts: &RunFacts) -> Option<Drawn> {
     );
     over_time(
         side,
-        Chart { y_max: Some(100.0), ..base },
+        base.up_to(100.0),
         &[
             ("documents, measured", "hit.ratio.obj"),
             ("documents, offered", "offered.hit.ratio.obj"),
@@ -222,16 +199,17 @@ pub fn busy(facts: &RunFacts) -> Option<Drawn> {
         "%",
         "Share of the time that the busiest event loop of the bench was at work; above 90 % the run is invalid.",
     );
-    let base = Chart { y_max: Some(100.0), ..base };
+    let base = base.up_to(100.0);
     // Both sides share the axis of the main one; the other's points are put where its windows match.
     let main = facts.main_side();
     let mut chart = over_time(main, base, &[("client", "cpu.busiest.share")]);
-    chart.lines[0].name = main.side.name();
+    chart.series[0].name = main.side.name().to_owned();
     if let Some(server) = facts.server.as_ref().filter(|_| facts.client.is_some()) {
         let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
         let points = with_gaps(&main.series);
-        let values = points.iter().map(|(at_s, _)| at(*at_s)?.get("cpu.busiest.share")).collect();
-        chart.lines.push(Line::new("server", values));
+        let values = points.iter().map(|(at_s, _)| at(*at_s)?.get("cpu.busiest.share"));
+        let xs = chart.series[0].points.iter().map(|(x, _)| *x);
+        chart.series.push(Series::line("server", xs.zip(values).collect()));
     }
     chart.draw()
 }
@@ -246,10 +224,10 @@ pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
         "99 % of the requests of each interval were started no later than this after they were due.",
     );
     let mut chart = over_time(side, base, &[("p99", "late.p99")]);
-    let late = &mut chart.lines[0].values;
-    if late.iter().flatten().all(|ms| *ms < 5.0) {
-        late.iter_mut().flatten().for_each(|ms| *ms *= 1000.0);
-        chart.y_title = "us";
+    let late = &mut chart.series[0].points;
+    if late.iter().filter_map(|(_, ms)| *ms).all(|ms| ms < 5.0) {
+        late.iter_mut().filter_map(|(_, ms)| ms.as_mut()).for_each(|ms| *ms *= 1000.0);
+        chart.y_title = "us".to_owned();
     }
     chart.draw()
 }
@@ -259,6 +237,10 @@ pub fn memory(facts: &RunFacts) -> Option<Drawn> {
     let base =
         chart("fig-memory", "Memory of the load generator", "MB", "Resident memory of all its processes.");
     let mut chart = over_time(side, base, &[("resident", "rss.size")]);
-    chart.lines[0].values.iter_mut().flatten().for_each(|size| *size /= 1024.0 * 1024.0);
+    chart.series[0]
+        .points
+        .iter_mut()
+        .filter_map(|(_, size)| size.as_mut())
+        .for_each(|size| *size /= 1024.0 * 1024.0);
     chart.draw()
 }

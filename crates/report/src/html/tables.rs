@@ -2,38 +2,21 @@
 
 use std::borrow::Cow;
 
+use super::table::{Table, columns, row};
+use super::view::View;
 use crate::figures::value;
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
 
-/// A table.
-pub struct Table {
-    /// What it shows.
-    pub caption: String,
-    /// Names of the columns; the first is that of the headings.
-    pub head: Vec<Cow<'static, str>>,
-    /// Its rows.
-    pub rows: Vec<Vec<String>>,
+pub(super) fn caption(what: &str, view: &View<'_>) -> String {
+    format!("{what}, {}", view.name)
 }
 
-pub(super) fn columns(names: &[&'static str]) -> Vec<Cow<'static, str>> {
-    names.iter().map(|&name| name.into()).collect()
-}
-
-pub(super) fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(cells).collect()
-}
-
-pub(super) fn caption(what: &str, facts: &RunFacts) -> String {
-    let phase = facts.headline.as_ref().map_or("none", |headline| &headline.phase);
-    format!("{what}, phase {phase}")
-}
-
-pub fn load(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn load(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let fixed = |name, decimals| number(value(name, scope), decimals);
-    let planned = facts.main_side().offered_rate();
+    let planned = view.side.offered_rate();
     let mut rows = Vec::new();
     if planned.is_some() {
         rows.push(row("planned", [number(planned, 2), UNDEFINED.into(), UNDEFINED.into()]));
@@ -45,21 +28,22 @@ pub fn load(facts: &RunFacts) -> Option<Table> {
         [fixed("ok_xact.rate", 2), fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)],
     ));
     Some(Table {
-        caption: caption("Load", facts),
+        caption: caption("Load", view),
         head: columns(&["", "per second", "transactions", "Mbit/s of replies"]),
         rows,
+        ..Table::default()
     })
 }
 
-pub fn response_times(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn response_times(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let cells = |prefix: &str| {
         let time = |leaf: &str| short(value(&format!("{prefix}.{leaf}"), scope));
         let count = number(value(&format!("{prefix}.count"), scope), 0);
         [count, time("mean"), time("p50"), time("p90"), time("p95"), time("p99"), time("max")]
     };
     let mut rows = vec![row("all", cells("baseline.rptm"))];
-    if facts.client.is_some() {
+    if view.sees_hits() {
         rows.push(row("hits", cells("hit.rptm")));
         rows.push(row("cachable misses", cells("fill.rptm")));
         rows.push(row("uncachable", cells("uncachable.rptm")));
@@ -67,54 +51,41 @@ pub fn response_times(facts: &RunFacts) -> Option<Table> {
     }
     rows.retain(|row| row[1] != "0");
     Some(Table {
-        caption: caption("Response time in ms", facts),
+        caption: caption("Response time in ms", view),
         head: columns(&["replies", "count", "mean", "p50", "p90", "p95", "p99", "max"]),
         rows,
+        ..Table::default()
     })
 }
 
-pub fn hits(facts: &RunFacts) -> Option<Table> {
-    facts.client.as_ref()?;
-    let scope = &facts.headline.as_ref()?.scope;
-    let percent = |name| match value(name, scope) {
-        Some(share) => format!("{} %", number(Some(share), 2)),
-        None => UNDEFINED.to_owned(),
-    };
-    let planned =
-        facts.main_side().header().offered_dhr.map(|dhr| format!("{} %", number(Some(100.0 * dhr), 2)));
-    let mut rows = Vec::new();
-    if let Some(planned) = planned {
-        rows.push(row("of the workload", [planned, UNDEFINED.into()]));
-    }
-    rows.push(row("offered", [percent("req_dhr"), percent("req_bhr")]));
-    rows.push(row("measured", [percent("rep_dhr"), percent("rep_bhr")]));
-    if let (Some((documents, volume)), Some(total)) = (two_sided(facts), &facts.main_side().total) {
-        let text =
-            |share: Option<f64>| share.map_or(UNDEFINED.into(), |s| format!("{} %", number(Some(s), 2)));
-        let seen = [text(value("rep_dhr", total)), text(value("rep_bhr", total))];
-        rows.push(row("whole run, measured", seen));
-        rows.push(row("whole run, client minus server counts", [text(Some(documents)), text(Some(volume))]));
-    }
-    rows.push(row("cachable replies", [percent("cachable.ratio.obj"), percent("cachable.ratio.byte")]));
-    Some(Table { caption: caption("Hit ratio", facts), head: columns(&["", "documents", "bytes"]), rows })
-}
-
-/// Hit ratios in percent from what the clients got and the servers gave. Only of complete runs.
-fn two_sided(facts: &RunFacts) -> Option<(f64, f64)> {
-    if facts.missing().next().is_some() {
+pub fn hits(view: &View<'_>) -> Option<Table> {
+    if !view.sees_hits() {
         return None;
     }
-    let client = &facts.client.as_ref()?.total.as_ref()?.block;
-    let server = &facts.server.as_ref()?.total.as_ref()?.block;
-    let share = |got: f64, given: f64| (got > 0.0).then(|| 100.0 * (got - given) / got);
-    Some((
-        share(client.ok_count() as f64, server.ok_count() as f64)?,
-        share(client.ok_bytes(), server.ok_bytes())?,
-    ))
+    let scope = view.scope;
+    let percent = |share: Option<f64>| {
+        share.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
+    };
+    let pair = |documents, bytes| [percent(value(documents, scope)), percent(value(bytes, scope))];
+    let mut rows = Vec::new();
+    if let Some(planned) = view.side.header().offered_dhr {
+        rows.push(row("of the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
+    }
+    rows.push(row("offered: what a perfect cache would reach", pair("req_dhr", "req_bhr")));
+    rows.push(row("measured, by marks in headers", pair("rep_dhr", "rep_bhr")));
+    if let Some(two) = view.two_sided() {
+        rows.push(row("measured, client minus server counts", two.hits.map(percent)));
+        if two.cheap != two.hits {
+            rows.push(row("the same, with useless validations as hits", two.cheap.map(percent)));
+        }
+    }
+    rows.push(row("cachable replies", pair("cachable.ratio.obj", "cachable.ratio.byte")));
+    let head = columns(&["", "documents", "bytes"]);
+    Some(Table::new(caption("Hit ratio", view), head, rows))
 }
 
-pub fn connections(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn connections(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let level = |counts: &str, level: &str| {
         [
             number(value(&format!("{counts}.started"), scope), 0),
@@ -128,7 +99,7 @@ pub fn connections(facts: &RunFacts) -> Option<Table> {
     let connection = extra(ms(value("conn.ttl.mean", scope)), number(value("conn.use.mean", scope), 2));
     let nothing = extra(ms(value("baseline.rptm.mean", scope)), UNDEFINED.into());
     Some(Table {
-        caption: caption("Levels", facts),
+        caption: caption("Levels", view),
         head: columns(&[
             "",
             "begun",
@@ -143,6 +114,7 @@ pub fn connections(facts: &RunFacts) -> Option<Table> {
             row("connections", level("conn.open", "conn.open").into_iter().chain(connection)),
             row("transactions", level("xact", "xact").into_iter().chain(nothing)),
         ],
+        ..Table::default()
     })
 }
 
@@ -169,6 +141,7 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
         caption: "Errors of the whole run".into(),
         head: columns(&["error", "side", "effect", "count", "of transactions"]),
         rows,
+        ..Table::default()
     })
 }
 
@@ -219,24 +192,13 @@ pub fn phases(side: &SideFacts) -> Table {
             "errors %",
         ]),
         rows: side.phases.iter().map(|phase| row(&name(phase), cells(phase))).collect(),
+        ..Table::default()
     };
     if side.side == polygraph_stats::Side::Server {
         // Servers see no hits: that column would say nothing.
         table.drop_columns(&["DHR %", "BHR %"]);
     }
     table
-}
-
-impl Table {
-    fn drop_columns(&mut self, names: &[&str]) {
-        let keep: Vec<bool> = self.head.iter().map(|name| !names.contains(&name.as_ref())).collect();
-        let mut flags = keep.iter();
-        self.head.retain(|_| *flags.next().unwrap_or(&true));
-        for row in &mut self.rows {
-            let mut flags = keep.iter();
-            row.retain(|_| *flags.next().unwrap_or(&true));
-        }
-    }
 }
 
 pub fn health(facts: &RunFacts) -> Option<Table> {
@@ -250,9 +212,10 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
         })
         .collect();
     let mut table = Table {
-        caption: caption("Health of the load generator", facts) + " (servers: whole run)",
+        caption: "Health of the load generator, primary phase (servers: whole run)".into(),
         head: columns(&["", "client", "server"]),
         rows: Vec::new(),
+        ..Table::default()
     };
     table.head = std::iter::once("").chain(scopes.iter().map(|(name, _)| *name)).map(Cow::Borrowed).collect();
     let mut line = |name: &str, show: &dyn Fn(&Scope) -> String| {

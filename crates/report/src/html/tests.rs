@@ -3,7 +3,9 @@ use std::collections::HashSet;
 use polygraph_stats::{EndReason, ErrorKind};
 
 use super::*;
+use crate::figures::value;
 use crate::testlog::Run;
+use crate::text;
 
 /// A run with something in every table.
 fn rich_run() -> Run {
@@ -36,6 +38,39 @@ fn runs() -> Vec<(&'static str, Vec<Log>)> {
     ]
 }
 
+/// The page without its script, which must not ask anybody for anything either.
+fn without_script(page: &str) -> String {
+    let (before, rest) = page.split_once("<script>").expect("a script");
+    let (script, after) = rest.split_once("</script>").expect("its end");
+    for forbidden in ["fetch(", "XMLHttpRequest", "import(", "sendBeacon", "WebSocket", "eval(", ".src"] {
+        assert!(!script.contains(forbidden), "{forbidden}");
+    }
+    format!("{before}{after}")
+}
+
+/// What a figure must have: a picture with a title and a description, a table with rows, data if it is interactive.
+fn check_figure(name: &str, figure: &str) {
+    let id = figure.split('"').next().unwrap();
+    let text = |tag: &str| {
+        let (_, rest) =
+            figure.split_once(&format!("<{tag} id=\"{id}-")).unwrap_or_else(|| panic!("{name} {id}: {tag}"));
+        rest.split_once('>').unwrap().1.split('<').next().unwrap().len()
+    };
+    assert!(text("title") > 5 && text("desc") > 20, "{name}: {id} says what it is");
+    assert!(figure.contains("role=\"img\"") && figure.contains("aria-labelledby"), "{name}: {id}");
+    let table = figure
+        .split("<table class=\"values\">")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{name}: {id} has no table"));
+    let rows =
+        table.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap().matches("<tr>").count();
+    assert!((1..=121).contains(&rows), "{name}: {id} has {rows} rows");
+    if let Some((_, data)) = figure.split_once("<script type=\"application/json\">") {
+        let data = data.split_once("</script>").unwrap().0;
+        serde_json::from_str::<serde_json::Value>(data).unwrap_or_else(|e| panic!("{name} {id}: {e}"));
+    }
+}
+
 fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
     let start = format!(" {name}=\"");
     page.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
@@ -50,7 +85,8 @@ fn pages_are_whole_small_and_offline() {
         if let Some(dir) = &dir {
             fs::write(dir.join(format!("{name}.html")), &page).unwrap();
         }
-        assert!(page.len() < 500_000, "{name}: {} bytes", page.len());
+        assert!(page.len() < 600_000, "{name}: {} bytes", page.len());
+        let page = without_script(&page);
         let ids = attributes(&page, "id");
         let unique: HashSet<_> = ids.iter().collect();
         assert_eq!(ids.len(), unique.len(), "{name}: an id is there twice");
@@ -60,10 +96,11 @@ fn pages_are_whole_small_and_offline() {
         for wanted in links.chain(labels.iter().flat_map(|ids| ids.split(' '))) {
             assert!(unique.contains(&wanted), "{name}: #{wanted} is referenced, but does not exist");
         }
-        for forbidden in [" src=", "<script", "<link", "@import", "url(", "xlink", "NaN", "inf ", "Infinity"]
+        for forbidden in [" src=", "<link", "<iframe", "@import", "url(", "xlink", "NaN", "inf ", "Infinity"]
         {
             assert!(!page.contains(forbidden), "{name}: {forbidden}");
         }
+        page.split("<figure id=\"").skip(1).for_each(|figure| check_figure(name, figure));
         // Error samples quote URLs; nothing else names a place elsewhere.
         let elsewhere = page.matches("http").count() - page.matches("http-equiv").count();
         assert_eq!(elsewhere, page.matches("<code>http://127").count(), "{name}");
@@ -73,6 +110,7 @@ fn pages_are_whole_small_and_offline() {
             ("<table", "</table>"),
             ("<tr>", "</tr>"),
             ("<details", "</details>"),
+            ("<figure", "</figure>"),
         ] {
             assert_eq!(page.matches(open).count(), page.matches(close).count(), "{name}: {open}");
         }
@@ -109,6 +147,7 @@ fn every_figure_is_there() {
         "connections",
         "errors",
         "phases",
+        "scopes",
         "health",
         "configuration",
         "glossary",

@@ -2,7 +2,9 @@
 
 use polygraph_stats::{Class, CloseKind};
 
-use super::tables::{Table, caption, columns, row};
+use super::table::{Table, columns, row};
+use super::tables::caption;
+use super::view::View;
 use crate::correctness::Correctness;
 use crate::figures::{SPECIAL, value};
 use crate::fold::RunFacts;
@@ -20,8 +22,8 @@ fn share(part: f64, whole: f64) -> String {
 }
 
 /// Plain requests and all others.
-pub fn requests(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn requests(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let all = scope.block.ok_count() as f64;
     if scope.block.count_of(&Class::BASIC) == scope.block.ok_count() {
         return None;
@@ -45,18 +47,19 @@ pub fn requests(facts: &RunFacts) -> Option<Table> {
             )
         });
     Some(Table {
-        caption: caption("Requests", facts),
+        caption: caption("Requests", view),
         head: columns(&["", "count", "of all", "of all bytes", "mean response time", "p95", "mean reply"]),
         rows: rows.collect(),
+        ..Table::default()
     })
 }
 
 /// Kinds of content.
-pub fn contents(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
-    let names = &facts.main_side().header().contents;
+pub fn contents(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
+    let names = &view.side.header().contents;
     let all = scope.block.ok_count() as f64;
-    let hits = facts.client.is_some();
+    let hits = view.sees_hits();
     let rows: Vec<_> = scope
         .block
         .kinds
@@ -88,19 +91,24 @@ pub fn contents(facts: &RunFacts) -> Option<Table> {
     if hits {
         head.extend(columns(&["DHR offered", "measured", "BHR offered", "measured"]));
     }
-    (!rows.is_empty()).then(|| Table { caption: caption("Kinds of content", facts), head, rows })
+    (!rows.is_empty()).then(|| Table {
+        caption: caption("Kinds of content", view),
+        head,
+        rows,
+        ..Table::default()
+    })
 }
 
 /// Pages with their embedded objects.
-pub fn pages(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn pages(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let block = &scope.block;
     if block.pages.parts.count() == 0 && block.embedded.count == 0 {
         return None;
     }
     let figure = |name| value(name, scope);
     Some(Table {
-        caption: caption("Pages", facts),
+        caption: caption("Pages", view),
         head: columns(&[
             "",
             "pages",
@@ -121,12 +129,13 @@ pub fn pages(facts: &RunFacts) -> Option<Table> {
                 share(block.embedded.count as f64, block.ok_count() as f64),
             ],
         )],
+        ..Table::default()
     })
 }
 
 /// How connections ended, and how they were used.
-pub fn closes(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn closes(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let closed: u64 = scope.block.closes.iter().map(|closes| closes.count).sum();
     let line = |kind: CloseKind| {
         let closes = &scope.block.closes[kind as usize];
@@ -144,15 +153,16 @@ pub fn closes(facts: &RunFacts) -> Option<Table> {
         })
     };
     (closed > 0).then(|| Table {
-        caption: caption("Closed connections", facts),
+        caption: caption("Closed connections", view),
         head: columns(&["closed", "connections", "of all", "transactions each", "mean lifetime"]),
         rows: CloseKind::ALL.into_iter().filter_map(line).collect(),
+        ..Table::default()
     })
 }
 
 /// Further facts of the exchange: reuse, pipelining, look-ups, cookies, 100 (continue).
-pub fn exchange(facts: &RunFacts) -> Option<Table> {
-    let scope = &facts.headline.as_ref()?.scope;
+pub fn exchange(view: &View<'_>) -> Option<Table> {
+    let scope = view.scope;
     let block = &scope.block;
     let figure = |name| value(name, scope);
     let mut rows = Vec::new();
@@ -208,9 +218,10 @@ pub fn exchange(facts: &RunFacts) -> Option<Table> {
         format!("mean {}, p95 {}", ms(figure("100_continue.mean")), ms(figure("100_continue.p95"))),
     );
     (!rows.is_empty()).then(|| Table {
-        caption: caption("Exchange", facts),
+        caption: caption("Exchange", view),
         head: columns(&["", "count", ""]),
         rows,
+        ..Table::default()
     })
 }
 
@@ -235,6 +246,7 @@ pub fn validations(facts: &RunFacts) -> Option<Table> {
         caption: "Validations by the device, as the servers saw them, whole run".to_owned(),
         head: columns(&["answer", "count", "of all", "mean response time", "mean reply"]),
         rows: vec![line("a new copy (200)", "useful"), line("copy still good (304)", "useless")],
+        ..Table::default()
     })
 }
 
@@ -255,6 +267,7 @@ pub fn missed(story: &Story) -> Table {
             .chain(story.phases.iter().map(|phase| format!("phase {phase}").into()))
             .collect(),
         rows: rows.collect(),
+        ..Table::default()
     }
 }
 
@@ -275,5 +288,6 @@ pub fn findings(found: &Correctness<'_>) -> Option<Table> {
         caption: "Correctness errors of the whole run".to_owned(),
         head: columns(&["error", "side", "count", "of transactions"]),
         rows: found.findings.iter().map(line).collect(),
+        ..Table::default()
     })
 }

@@ -12,6 +12,10 @@ use super::Crew;
 use crate::order::{Cause, Order};
 use crate::settings::Profile;
 
+/// Redirects in a row that are followed. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
+/// device that sends its visitors in circles must not turn robots into a flood.
+const MAX_REDIRECTS: u32 = 20;
+
 impl<L: Link> Crew<L> {
     /// Starts a transaction that follows from another one. It counts as running from now on, not only from its
     /// first turn.
@@ -128,8 +132,11 @@ impl<L: Link> Crew<L> {
             .error(kind, now, || format!("{} in {}", String::from_utf8_lossy(link), self.url(container)));
     }
 
-    /// Goes where a redirect leads.
+    /// Goes where a redirect leads, unless that goes on for ever.
     pub fn follow_redirect(self: &Rc<Self>, robot: usize, from: &Order, location: &[u8]) {
+        if from.redirects >= MAX_REDIRECTS {
+            return self.note_link(ErrorKind::RedirectLoop, from, location);
+        }
         let now = self.now();
         let base = self.url(from);
         let mut url = Vec::new();

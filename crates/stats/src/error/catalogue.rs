@@ -238,6 +238,8 @@ catalogue! {
         "The condition named an older version, so the object itself was due; the device trusts an outdated copy."
     "c" 207 Expired "expired" Client Noted Caching "expired copy without validation"
         "The copy's freshness lifetime was over and the device did not ask the server; look at rules that extend lifetimes."
+    "c" 208 RedirectLoop "redirect_loop" Client Noted Message "too many redirects in a row"
+        "A chain of redirects does not end: a login page or a block page that sends its visitors back to itself."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

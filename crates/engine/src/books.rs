@@ -1,0 +1,145 @@
+//! The books of all sides of a run: what loops deliver and what the conductor tells goes into their logs and to
+//! whoever watches.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use polygraph_link::Nanos;
+use polygraph_stats::{EndReason, Header, Record, Side};
+use polygraph_traffic::store::Share;
+
+use crate::conductor::Event;
+use crate::gauge::Counts;
+use crate::host::Host;
+use crate::keeper::Delivery;
+use crate::ledger::Ledger;
+use crate::run::{EngineError, Outcome};
+use crate::side::SideState;
+
+/// Sees every record of all logs as it is written.
+pub type Observer<'a> = dyn FnMut(&Header, &Record) + 'a;
+
+/// The books of all sides.
+#[derive(Debug)]
+pub struct Books {
+    host: Host,
+    sides: Vec<SideState>,
+    inbox: Receiver<Delivery>,
+    /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
+    shares: Option<BTreeMap<usize, Share>>,
+    start: Nanos,
+}
+
+impl Books {
+    /// Books of these sides, whose loops deliver to `inbox`; `stores`: the working set is wanted at the end.
+    pub fn new(host: Host, sides: Vec<SideState>, inbox: Receiver<Delivery>, stores: bool) -> Books {
+        Books { host, sides, inbox, shares: stores.then(BTreeMap::new), start: 0 }
+    }
+
+    /// Opens the logs of a run that starts at `start`.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn open(&mut self, start: Nanos, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        self.start = start;
+        for side in &mut self.sides {
+            let Some(header) = side.header.take() else { continue };
+            let back = std::mem::take(&mut side.back);
+            let mut ledger = Ledger::open(self.host, header, start, side.path.as_deref(), back)
+                .map_err(|source| side.log_error(source))?;
+            let record = Record::Header(Box::new(ledger.header().clone()));
+            ledger.write(&record).map_err(|source| side.log_error(source))?;
+            observer(ledger.header(), &record);
+            side.ledger = Some(ledger);
+        }
+        Ok(())
+    }
+
+    /// Writes what the conductor tells to the logs of all sides.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn tell(&mut self, event: &Event, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        let record = event.record(self.start);
+        for side in &mut self.sides {
+            let Some(mut ledger) = side.ledger.take() else { continue };
+            ledger.write(&record).map_err(|source| side.log_error(source))?;
+            observer(ledger.header(), &record);
+            side.ledger = Some(ledger);
+        }
+        Ok(())
+    }
+
+    /// Takes what loops have handed over.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn collect(&mut self, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        while let Ok(delivery) = self.inbox.try_recv() {
+            let hand_over = match delivery {
+                Delivery::Interval(hand_over) => hand_over,
+                Delivery::Share { index, share } => {
+                    if let Some(shares) = &mut self.shares {
+                        shares.insert(index, *share);
+                    }
+                    continue;
+                }
+            };
+            let Some(side) = self.sides.iter_mut().find(|side| side.side == hand_over.side) else { continue };
+            let Some(mut ledger) = side.ledger.take() else { continue };
+            let records = ledger.take(hand_over).map_err(|source| side.log_error(source))?;
+            records.iter().for_each(|record| observer(ledger.header(), record));
+            side.ledger = Some(ledger);
+        }
+        Ok(())
+    }
+
+    /// Whether all loops have delivered what they counted until `at`.
+    pub fn have_all_until(&self, at: Nanos) -> bool {
+        let behind = |ledger: &Ledger| ledger.delivered() < ledger.since_start(at);
+        !self.sides.iter().filter_map(|side| side.ledger.as_ref()).any(behind)
+    }
+
+    /// Closes the books at `now`.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn close(
+        &mut self,
+        now: Nanos,
+        reason: EndReason,
+        observer: &mut Observer<'_>,
+    ) -> Result<Outcome, EngineError> {
+        self.collect(observer)?;
+        let totals = self.counts().totals();
+        for side in &mut self.sides {
+            let Some(mut ledger) = side.ledger.take() else { continue };
+            let records = ledger.close(now, reason.clone()).map_err(|source| side.log_error(source))?;
+            records.iter().for_each(|record| observer(ledger.header(), record));
+        }
+        let loops = self.client().map_or(0, |side| side.gauges.len());
+        let shares = self.shares.take().filter(|shares| shares.len() == loops);
+        Ok(Outcome { reason, totals, shares: shares.map(|shares| shares.into_values().collect()) })
+    }
+
+    /// The side of the robots, if there is one.
+    pub fn client(&self) -> Option<&SideState> {
+        self.sides.iter().find(|side| side.side == Side::Client)
+    }
+
+    /// The counts by which goals are judged: the client's, where there is one.
+    pub fn counts(&self) -> Counts {
+        self.client().or(self.sides.first()).map(SideState::counts).unwrap_or_default()
+    }
+
+    /// Connections of all sides so far.
+    pub fn connections(&self) -> u64 {
+        self.sides.iter().map(|side| side.counts().connections).sum()
+    }
+
+    /// A number that changes when anything happens on any side.
+    pub fn activity(&self) -> u64 {
+        let counts = self.sides.iter().map(SideState::counts);
+        counts.map(|counts| counts.started + counts.ok + counts.connections).sum()
+    }
+}

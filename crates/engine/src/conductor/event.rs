@@ -1,0 +1,55 @@
+//! What the conductor has to tell: the records that go to the logs of all sides, and to the console from there.
+
+use polygraph_link::Nanos;
+use polygraph_stats::Record;
+
+/// Something that was decided or has to be said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A phase begins.
+    PhaseBegins {
+        /// Its number.
+        phase: usize,
+        /// When.
+        at: Nanos,
+    },
+    /// A phase ends. It is logged when all loops have delivered what they counted until then.
+    PhaseEnds {
+        /// Its number.
+        phase: usize,
+        /// When.
+        at: Nanos,
+        /// It met its goal, or had none.
+        complete: bool,
+    },
+    /// A line for people.
+    Said {
+        /// When.
+        at: Nanos,
+        /// Message level, see [`Record::Comment`].
+        level: u8,
+        /// The line.
+        text: String,
+    },
+}
+
+impl Event {
+    /// A line for people.
+    pub fn said(at: Nanos, level: u8, text: impl Into<String>) -> Event {
+        Event::Said { at, level, text: text.into() }
+    }
+
+    /// The event as a record of a log of a run that started at `start`.
+    pub fn record(&self, start: Nanos) -> Record {
+        let since = |at: Nanos| at.saturating_sub(start);
+        match *self {
+            Event::PhaseBegins { phase, at } => Record::PhaseBegin { at_ns: since(at), phase: phase as u32 },
+            Event::PhaseEnds { phase, at, complete } => {
+                Record::PhaseEnd { at_ns: since(at), phase: phase as u32, complete }
+            }
+            Event::Said { at, level, ref text } => {
+                Record::Comment { at_ns: since(at), level, text: text.clone() }
+            }
+        }
+    }
+}

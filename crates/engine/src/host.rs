@@ -1,0 +1,53 @@
+//! What a run takes from the machine beside its traffic: the time of day, processor time, memory.
+
+use rustix::time::{ClockId, clock_gettime};
+
+use polygraph_link::{Nanos, SECOND};
+
+use crate::limits;
+
+/// The machine of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// This one.
+    Real,
+    /// One that only has a clock: nothing takes processor time or memory there.
+    Virtual {
+        /// The time of day when the clock of its links shows 0, in nanoseconds since 1970.
+        epoch_ns: u64,
+    },
+}
+
+impl Host {
+    /// Time of day minus the time of links, in nanoseconds: constant unless the clock is set.
+    pub fn clock_offset(self) -> i128 {
+        if let Host::Virtual { epoch_ns } = self {
+            return epoch_ns.into();
+        }
+        let nanos = |clock| {
+            let time = clock_gettime(clock);
+            i128::from(time.tv_sec) * i128::from(SECOND) + i128::from(time.tv_nsec)
+        };
+        // The order of the two readings, and a preemption between them, must not look like a step.
+        (0..3).map(|_| nanos(ClockId::Realtime) - nanos(ClockId::Monotonic)).max().unwrap_or(0)
+    }
+
+    /// Processor time of this thread.
+    pub fn thread_cpu(self) -> Nanos {
+        if self != Host::Real {
+            return 0;
+        }
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as u64 * SECOND + time.tv_nsec as u64
+    }
+
+    /// Id of this process.
+    pub fn process(self) -> u32 {
+        if self == Host::Real { std::process::id() } else { 0 }
+    }
+
+    /// Resident memory of this process in bytes, 0 if unknown.
+    pub fn resident_bytes(self) -> u64 {
+        if self == Host::Real { limits::resident_bytes() } else { 0 }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a loop does beside its traffic: it keeps time, publishes its counts, hands statistics over at interval edges and
+//! follows the timeline. The same on real sockets and in a simulation.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_origin::Origin;
+use polygraph_plan::Schedule;
+use polygraph_robot::{Crew, Pace};
+use polygraph_stats::{Block, Recorder, Sample, Side};
+use polygraph_traffic::store::Share;
+use serde::{Deserialize, Serialize};
+
+use crate::gauge::{Counts, Gauge};
+use crate::host::Host;
+use crate::pacing::pace;
+use crate::timeline::Timeline;
+
+/// How often a loop publishes its counts and looks for decisions about phases.
+const GLANCE: Nanos = SECOND / 20;
+/// How often robots look for idle connections that the peer has closed.
+const REAP: Nanos = SECOND;
+
+/// What a loop hands over at an interval edge.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandOver {
+    /// Which side the loop belongs to.
+    pub side: Side,
+    /// Number of the loop among those of its side.
+    pub index: usize,
+    /// Phase of the interval.
+    pub phase: usize,
+    /// Begin of the interval.
+    pub begin: Nanos,
+    /// End of the interval.
+    pub end: Nanos,
+    /// What was counted.
+    pub block: Box<Block>,
+    /// Examples of errors.
+    pub samples: Vec<Sample>,
+    /// Processor time of the loop in the interval.
+    pub cpu_ns: u64,
+    /// Id of the process that the loop lives in.
+    pub process: u32,
+    /// Resident memory of that process at the end of the interval, in bytes.
+    pub rss_bytes: u64,
+}
+
+/// What a loop delivers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Delivery {
+    /// The statistics of an interval.
+    Interval(HandOver),
+    /// Its share of the working set, once, at the end.
+    Share {
+        /// Number of the loop among those of the client side.
+        index: usize,
+        /// The share.
+        share: Box<Share>,
+    },
+}
+
+/// Where a loop meets the coordinator.
+#[derive(Debug)]
+pub struct Desk {
+    /// Number of the loop among those of its side.
+    pub index: usize,
+    /// Counts that may be looked at at any time.
+    pub gauge: Arc<Gauge>,
+    /// Full blocks go out here.
+    pub filled: Sender<Delivery>,
+    /// Used ones come back here to be filled again.
+    pub used: Receiver<Box<Block>>,
+    /// Told once, when the loop can start, or why it cannot.
+    pub ready: Sender<Ready>,
+}
+
+/// Whether loops can start: nothing to be said, or why not.
+pub type Ready = io::Result<()>;
+
+/// What all loops of a run share.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The machine.
+    pub host: Host,
+    /// The phases.
+    pub schedule: Arc<Schedule>,
+    /// Their times.
+    pub timeline: Arc<Timeline>,
+    /// Length of statistics intervals.
+    pub interval: Nanos,
+    /// Timers that are closer than this share a wake-up.
+    pub quantum: Nanos,
+}
+
+/// Who lives on a loop.
+pub enum Party<L: Link> {
+    /// Robots that are ready to run.
+    Robots {
+        /// They.
+        crew: Rc<Crew<L>>,
+        /// The share of the working set is wanted at the end.
+        stores: bool,
+    },
+    /// Servers that listen.
+    Servers(Rc<Origin<L>>),
+}
+
+/// Keeps the time of one loop.
+pub struct Keeper<L: Link> {
+    link: L,
+    frame: Frame,
+    desk: Desk,
+    recorder: Recorder,
+    party: Party<L>,
+    /// Connections in the intervals before the current one.
+    connections: u64,
+}
+
+impl<L: Link> Keeper<L> {
+    /// A keeper of a loop on which `party` counts in `recorder`.
+    pub fn new(link: L, frame: Frame, desk: Desk, recorder: Recorder, party: Party<L>) -> Keeper<L> {
+        Keeper { link, frame, desk, recorder, party, connections: 0 }
+    }
+
+    /// Keeps time until the last phase has ended.
+    pub async fn keep(mut self) {
+        // If nobody waits any more, the run is over before it began, which the timeline will tell.
+        let _ = self.desk.ready.send(Ok(()));
+        let start = self.wait_for_start().await;
+        if let Party::Robots { crew, .. } = &self.party {
+            self.link.spawn(Rc::clone(crew).run(start));
+            self.link.spawn(reap(self.link.clone(), Rc::clone(crew)));
+        }
+        let mut phase_begin = start;
+        let mut cpu = self.frame.host.thread_cpu();
+        for phase in 0..self.frame.timeline.phases() {
+            let mut begin = phase_begin;
+            let end_of_phase = loop {
+                self.set_pace(phase, phase_begin);
+                let end_of_phase = self.frame.timeline.end(phase);
+                let edge = (begin + self.frame.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
+                let now = self.link.now();
+                if now < edge {
+                    self.publish();
+                    self.link.sleep_until(edge.min(now + GLANCE)).await;
+                    continue;
+                }
+                // A phase that ends right at an interval edge must not be followed by an empty interval.
+                if edge > begin {
+                    let used = self.frame.host.thread_cpu();
+                    self.hand_over(phase, begin, edge, used - cpu);
+                    cpu = used;
+                }
+                begin = edge;
+                if end_of_phase.is_some_and(|end| end <= edge) {
+                    break edge;
+                }
+            };
+            phase_begin = end_of_phase;
+        }
+        match &self.party {
+            Party::Robots { crew, stores } => {
+                crew.set_pace(Pace::STOPPED);
+                if *stores {
+                    // Requests that are still running ask for nothing new.
+                    let share = Box::new(crew.working_set());
+                    let _ = self.desk.filled.send(Delivery::Share { index: self.desk.index, share });
+                }
+            }
+            Party::Servers(_) => {
+                while !self.frame.timeline.servers_may_go() {
+                    self.link.sleep_until(self.link.now() + GLANCE / 5).await;
+                }
+            }
+        }
+    }
+
+    async fn wait_for_start(&mut self) -> Nanos {
+        loop {
+            if let Some(start) = self.frame.timeline.start() {
+                if start > self.link.now() {
+                    self.link.sleep_until(start).await;
+                }
+                return start;
+            }
+            self.publish();
+            self.link.sleep_until(self.link.now() + GLANCE / 5).await;
+        }
+    }
+
+    fn set_pace(&self, phase: usize, begin: Nanos) {
+        let timeline = &self.frame.timeline;
+        let goal = &self.frame.schedule.phases[phase].goal;
+        let pace = pace(goal, &timeline.factors(phase), begin, timeline.progress(phase));
+        match &self.party {
+            Party::Robots { crew, .. } => {
+                crew.set_pace(pace);
+                if timeline.is_frozen() {
+                    crew.freeze_working_set();
+                }
+            }
+            Party::Servers(origin) => origin.set_special(pace.special.at(self.link.now())),
+        }
+    }
+
+    fn publish(&mut self) {
+        let opened = self.recorder.with(|block| block.conns.entered);
+        self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
+    }
+
+    fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
+        let fresh = self.desk.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
+        let (block, samples) = self.recorder.hand_over(fresh, end);
+        self.connections += block.conns.entered;
+        self.publish();
+        let side = match &self.party {
+            Party::Robots { .. } => Side::Client,
+            Party::Servers(_) => Side::Server,
+        };
+        // The coordinator outlives the loops; if it is gone there is nobody left to tell.
+        let _ = self.desk.filled.send(Delivery::Interval(HandOver {
+            side,
+            index: self.desk.index,
+            phase,
+            begin,
+            end,
+            block,
+            samples,
+            cpu_ns,
+            process: self.frame.host.process(),
+            rss_bytes: self.frame.host.resident_bytes(),
+        }));
+    }
+}
+
+/// Closes idle connections that the peer has closed.
+async fn reap<L: Link>(link: L, crew: Rc<Crew<L>>) {
+    loop {
+        link.sleep_until(link.now() + REAP).await;
+        crew.reap();
+    }
+}

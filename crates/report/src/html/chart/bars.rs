@@ -1,0 +1,88 @@
+//! Bars: a few values side by side for each of some categories.
+
+use charts_rs::{BarChart, Box as Edges, Color, Series as Drawing};
+
+use super::draw::round_top;
+use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, adopt, line};
+use super::{Drawn, Key, colour};
+use crate::text;
+
+/// A figure of bars.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// Identifies it within the page.
+    pub id: String,
+    /// What it shows, a few words.
+    pub title: String,
+    /// What it means, a sentence or two.
+    pub about: String,
+    /// What the categories are, the heading of their column.
+    pub of: String,
+    /// Title of the y axis, with the unit.
+    pub y_title: String,
+    /// Names of the categories.
+    pub categories: Vec<String>,
+    /// Name and values of each group of bars, a value for each category.
+    pub groups: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Bars {
+    /// Draws the figure; `None` without a positive value.
+    pub fn draw(self) -> Option<Drawn> {
+        let max = self.groups.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
+        if max <= 0.0 || !max.is_finite() {
+            return None;
+        }
+        let svg = self.plot(max).svg().ok()?;
+        let legend = self.groups.iter().enumerate().map(|(i, (name, _))| Key {
+            name: name.clone(),
+            colour: colour(i),
+            dash: None,
+            series: None,
+        });
+        let row = |(i, name): (usize, &String)| {
+            let values = self.groups.iter().map(|(_, values)| text::short(values.get(i).copied().flatten()));
+            std::iter::once(name.clone()).chain(values).collect()
+        };
+        Some(Drawn {
+            svg: adopt(&svg, &self.id, &self.title, &self.about, 0..self.groups.len()),
+            legend: legend.collect(),
+            columns: std::iter::once(self.of.clone())
+                .chain(self.groups.iter().map(|(name, _)| name.clone()))
+                .collect(),
+            rows: self.categories.iter().enumerate().map(row).collect(),
+            data: String::new(),
+            id: self.id,
+            title: self.title,
+            about: self.about,
+        })
+    }
+
+    fn plot(&self, max: f64) -> BarChart {
+        let series = self.groups.iter().map(|(name, values)| {
+            Drawing::new_nullable(name.clone(), values.iter().map(|v| v.map(|v| v as f32)).collect())
+        });
+        let mut plot = BarChart::new(series.collect(), self.categories.clone());
+        plot.width = WIDTH;
+        plot.height = HEIGHT;
+        plot.margin = Edges { left: 4.0, top: 6.0, right: 18.0, bottom: 4.0 };
+        plot.background_color = Color::transparent();
+        plot.font_family = "system-ui".into();
+        plot.compact = true;
+        plot.legend.show = Some(false);
+        plot.series.colors = (0..self.groups.len()).map(line).collect();
+        plot.grid.stroke_color = GRID;
+        plot.x_axis.stroke_color = AXIS;
+        plot.x_axis.font.color = TEXT;
+        plot.x_axis.font.size = 12.0;
+        let y = &mut plot.y_axis_configs[0];
+        y.stroke_color = AXIS;
+        y.font.color = TEXT;
+        y.font.size = 12.0;
+        y.title = Some(self.y_title.clone());
+        y.min = Some(0.0);
+        y.max = Some(round_top(max) as f32);
+        y.split_number = 5;
+        plot
+    }
+}

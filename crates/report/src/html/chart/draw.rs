@@ -1,0 +1,151 @@
+//! The static drawing of lines and points, by charts-rs.
+
+use charts_rs::{AxisScale, AxisType, Box as Edges, LineChart, Series as Drawing, Symbol};
+
+use super::labels::{decade, decades, exponent, nines};
+use super::svg::{AXIS, GRID, HEIGHT, MARK, TEXT, WIDTH, adopt, line, relabel};
+use super::{Across, Chart, MARK_DASH, MARKS, Series, Shape, dash};
+
+/// Around labels of the x axis that are to be rewritten.
+const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
+/// Around labels of a logarithmic y axis that begins below 0.1: the library writes 0.01 as 0.
+const DECADE: (char, char) = ('\u{e002}', '\u{e003}');
+/// Dashes that leave nothing of a line.
+const NO_LINE: &str = "0,99999";
+
+/// The picture of a chart whose series have at least a value each.
+pub fn svg(chart: &Chart) -> Option<String> {
+    let svg = plot(chart).svg().ok()?;
+    let page = adopt(&svg, &chart.id, &chart.title, &chart.about, chart.series.iter().map(Series::style));
+    let page = relabel(&page, LABEL, |_, label| match chart.across {
+        Across::Nines => nines(label),
+        _ => exponent(label),
+    });
+    if !chart.log {
+        return Some(page);
+    }
+    // Labels of the y axis come from the top down.
+    let (_, high) = y_decades(chart);
+    Some(relabel(&page, DECADE, |index, _| decade(high - index)))
+}
+
+pub(super) fn plot(chart: &Chart) -> LineChart {
+    let log_x = matches!(chart.across, Across::Log(_));
+    let at = |x: f64| if log_x { x.log10() } else { x };
+    let mut series: Vec<Drawing> = chart.series.iter().map(|series| drawing(series, at)).collect();
+    let top = top(chart);
+    if !chart.marks.is_empty() {
+        series.push(marks(chart, top));
+    }
+    let mut plot = LineChart::new(series, Vec::new());
+    plot.width = WIDTH;
+    plot.height = HEIGHT;
+    plot.margin = Edges { left: 4.0, top: 6.0, right: 18.0, bottom: 4.0 };
+    plot.background_color = charts_rs::Color::transparent();
+    plot.font_family = "system-ui".into();
+    plot.compact = true;
+    // The page has a legend of its own, which shows dashes.
+    plot.legend.show = Some(false);
+    plot.series.stroke_width = 1.8;
+    plot.series.smooth = false;
+    plot.series.symbol = Some(Symbol::None);
+    plot.series.colors = chart.series.iter().map(|series| line(series.style())).chain([MARK]).collect();
+    plot.grid.stroke_color = GRID;
+    let (first, last) = chart.x_range();
+    plot.x_axis.kind = AxisType::Value;
+    plot.x_axis.values = chart.series[0].points.iter().map(|(x, _)| at(*x)).collect();
+    plot.x_axis.stroke_color = AXIS;
+    plot.x_axis.font.color = TEXT;
+    plot.x_axis.font.size = 12.0;
+    plot.x_axis.title = chart.across.title().to_owned();
+    match chart.across {
+        Across::Log(_) => {
+            let (low, high) = decades(first, last);
+            (plot.x_axis.min, plot.x_axis.max) = (Some(f64::from(low)), Some(f64::from(high)));
+        }
+        Across::Nines | Across::Percent => plot.x_axis.min = Some(first),
+        _ => plot.x_axis.min = Some(first.min(0.0)),
+    }
+    if log_x || chart.across == Across::Nines {
+        plot.x_axis.formatter = Some(format!("{}{{c}}{}", LABEL.0, LABEL.1));
+    }
+    let y = &mut plot.y_axis_configs[0];
+    y.stroke_color = AXIS;
+    y.font.color = TEXT;
+    y.font.size = 12.0;
+    y.title = Some(chart.y_title.clone());
+    if chart.log {
+        // One step a decade, or lines of the grid would miss the labels.
+        let (low, high) = y_decades(chart);
+        y.scale = AxisScale::Log(10.0);
+        if low < -1 {
+            y.formatter = Some(format!("{}{{c}}{}", DECADE.0, DECADE.1));
+        }
+        y.split_number = (high - low) as usize;
+        y.min = Some(10f32.powi(low));
+        y.max = Some(10f32.powi(high));
+    } else {
+        y.min = Some(0.0);
+        y.max = Some(top as f32);
+        y.split_number = 5;
+    }
+    plot
+}
+
+fn drawing(series: &Series, at: impl Fn(f64) -> f64) -> Drawing {
+    let values = series.points.iter().map(|(_, y)| y.map(|y| y as f32)).collect();
+    let mut drawing = Drawing::new_nullable(series.name.clone(), values);
+    drawing.x_values = Some(series.points.iter().map(|(x, _)| at(*x)).collect());
+    match series.shape {
+        Shape::Line => {
+            drawing.stroke_dash_array = Some(dash(series.style()).to_owned()).filter(|dash| !dash.is_empty());
+        }
+        Shape::Points => {
+            drawing.stroke_dash_array = Some(NO_LINE.to_owned());
+            drawing.symbol = Some(Symbol::Circle(3.0, Some(line(series.style()))));
+        }
+    }
+    drawing
+}
+
+/// Vertical lines are a series of their own that goes up and leaves a gap.
+fn marks(chart: &Chart, top: f64) -> Drawing {
+    let bottom = if chart.log { 10f64.powi(y_decades(chart).0) } else { 0.0 };
+    let mut series = Drawing::new_nullable(
+        MARKS.to_owned(),
+        chart.marks.iter().flat_map(|_| [Some(bottom as f32), Some(top as f32), None]).collect(),
+    );
+    series.x_values = Some(chart.marks.iter().flat_map(|&at| [at, at, at]).collect());
+    series.stroke_dash_array = Some(MARK_DASH.to_owned());
+    series.index = Some(chart.series.len());
+    series
+}
+
+fn y_decades(chart: &Chart) -> (i32, i32) {
+    decades(chart.values().fold(f64::MAX, f64::min), chart.values().fold(0.0, f64::max))
+}
+
+/// Upper end of the y axis: the natural one, or a round number above all values.
+fn top(chart: &Chart) -> f64 {
+    let max = chart.values().fold(0.0, f64::max);
+    if let Some(natural) = chart.y_max.filter(|&natural| natural >= max) {
+        return natural;
+    }
+    if chart.log {
+        return 10f64.powi(y_decades(chart).1);
+    }
+    round_top(max)
+}
+
+/// Five round steps, a little above the largest value. Labels have one decimal, so that small steps must
+/// not have two.
+pub(super) fn round_top(max: f64) -> f64 {
+    if max <= 0.0 {
+        return 1.0;
+    }
+    let step = max * 1.02 / 5.0;
+    let power = 10f64.powf(step.log10().floor());
+    let fits = |n: &f64| n * power >= step && (power >= 1.0 || n.fract() == 0.0);
+    let nice = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(fits).unwrap_or(10.0);
+    5.0 * nice * power
+}

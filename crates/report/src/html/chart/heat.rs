@@ -1,0 +1,173 @@
+//! Heat maps: how values are distributed, column by column.
+
+use std::fmt::Write as _;
+
+use super::{Across, Chart, Drawn, Key, ROWS_MAX, Series, data, draw};
+use crate::text;
+
+/// Upper ends of the shades: share of the values of a column. The last shade has no end.
+const SHADES: [f64; 5] = [0.01, 0.03, 0.10, 0.20, 0.40];
+/// How much of the colour each shade has, in percent.
+const OPACITY: [u32; 6] = [12, 26, 42, 60, 80, 100];
+
+/// A figure of columns of counts over logarithmic bins of values.
+#[derive(Clone, Debug)]
+pub struct HeatMap {
+    /// Identifies it within the page.
+    pub id: String,
+    /// What it shows, a few words.
+    pub title: String,
+    /// What it means, a sentence or two.
+    pub about: String,
+    /// Meaning of the x axis, a linear one.
+    pub across: Across,
+    /// Title of the y axis, with the unit.
+    pub y_title: String,
+    /// Where each column begins on the x axis.
+    pub starts: Vec<f64>,
+    /// Width of the columns.
+    pub width: f64,
+    /// Limits of the bins: ascending, positive, one more than there are bins.
+    pub edges: Vec<f64>,
+    /// For each column the count of each bin.
+    pub columns: Vec<Vec<u64>>,
+    /// Positions of vertical marks: limits of phases.
+    pub marks: Vec<f64>,
+}
+
+/// Shade of a share of a column.
+fn shade(share: f64) -> usize {
+    SHADES.iter().position(|&end| share <= end).unwrap_or(SHADES.len())
+}
+
+impl HeatMap {
+    /// Draws the figure; `None` with fewer than two columns that have values.
+    pub fn draw(mut self) -> Option<Drawn> {
+        self.trim()?;
+        let svg = self.svg()?;
+        let (columns, rows) = self.table();
+        Some(Drawn {
+            svg,
+            legend: self.legend(),
+            columns,
+            rows,
+            data: data::heat(&self),
+            id: self.id,
+            title: self.title,
+            about: self.about,
+        })
+    }
+
+    /// Drops bins below and above all values.
+    fn trim(&mut self) -> Option<()> {
+        let used = |bin: usize| self.columns.iter().any(|column| column.get(bin).is_some_and(|n| *n > 0));
+        let bins = self.edges.len().checked_sub(1)?;
+        let first = (0..bins).find(|&bin| used(bin))?;
+        let last = (0..bins).rev().find(|&bin| used(bin))?;
+        if self.columns.iter().filter(|column| column.iter().any(|n| *n > 0)).count() < 2 {
+            return None;
+        }
+        self.edges = self.edges[first..=last + 1].to_vec();
+        for column in &mut self.columns {
+            *column = (first..=last).map(|bin| column.get(bin).copied().unwrap_or(0)).collect();
+        }
+        Some(())
+    }
+
+    /// Axes come from a figure with one line from corner to corner, which the cells take the place of.
+    fn svg(&self) -> Option<String> {
+        let (x0, x1) = (*self.starts.first()?, self.starts.last()? + self.width);
+        let (y0, y1) = (*self.edges.first()?, *self.edges.last()?);
+        let frame = Chart {
+            across: self.across.clone(),
+            log: true,
+            marks: self.marks.clone(),
+            ..Chart::new(&self.id, &self.title, &self.y_title)
+        };
+        let frame = frame
+            .about(&self.about)
+            .with(Series::line("frame", vec![(x0, Some(y0)), (x1, Some(y1))]).styled(0));
+        let svg = draw::svg(&frame)?;
+        let (from, to, corners) = diagonal(&svg)?;
+        let [left, bottom, right, top] = corners;
+        let x = |value: f64| left + (value - x0) / (x1 - x0) * (right - left);
+        let y = |value: f64| bottom + (value / y0).ln() / (y1 / y0).ln() * (top - bottom);
+        let mut shades: [String; 6] = Default::default();
+        for (start, column) in self.starts.iter().zip(&self.columns) {
+            let all: u64 = column.iter().sum();
+            let (from, to) = (x(*start), x(start + self.width));
+            for (bin, &count) in column.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let (low, high) = (y(self.edges[bin]), y(self.edges[bin + 1]));
+                let path = &mut shades[shade(count as f64 / all as f64)];
+                let _ = write!(path, "M{from:.1} {low:.1}H{to:.1}V{high:.1}H{from:.1}z");
+            }
+        }
+        let cells: String = shades
+            .iter()
+            .zip(OPACITY)
+            .filter(|(path, _)| !path.is_empty())
+            .map(|(path, percent)| {
+                format!(
+                    "<path d=\"{path}\" fill=\"var(--line-0)\" fill-opacity=\"{}\"/>",
+                    f64::from(percent) / 100.0
+                )
+            })
+            .collect();
+        Some(format!("{}{cells}{}", &svg[..from], &svg[to..]))
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        (0..OPACITY.len())
+            .map(|i| Key {
+                name: match SHADES.get(i) {
+                    Some(end) => format!("up to {}", percent(*end)),
+                    None => {
+                        format!("more, of the replies at that time (column), in one step of {}", self.y_title)
+                    }
+                },
+                colour: format!("color-mix(in srgb, var(--line-0) {}%, transparent)", OPACITY[i]),
+                dash: None,
+                series: None,
+            })
+            .collect()
+    }
+
+    /// Shares of the values of each column by decade.
+    fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let top = |edge: f64| (edge * 0.999_999).log10().ceil() as i32;
+        let decades = top(self.edges[1])..=top(*self.edges.last().unwrap_or(&1.0));
+        let head = decades
+            .clone()
+            .map(|power| format!("% to {} {}", text::short(Some(10f64.powi(power))), self.y_title));
+        let columns = std::iter::once(self.across.column().to_owned()).chain(head).collect();
+        let every = self.columns.len().div_ceil(ROWS_MAX / 2).max(1);
+        let row = |i: usize| {
+            let counts = &self.columns[i];
+            let all: u64 = counts.iter().sum();
+            let share = |power: i32| {
+                let of = counts.iter().enumerate().filter(|(bin, _)| top(self.edges[bin + 1]) == power);
+                let part: u64 = of.map(|(_, count)| *count).sum();
+                text::number((all > 0).then(|| 100.0 * part as f64 / all as f64), 2)
+            };
+            std::iter::once(self.across.text(self.starts[i])).chain(decades.clone().map(share)).collect()
+        };
+        (columns, (0..self.columns.len()).step_by(every).map(row).collect())
+    }
+}
+
+/// The element that draws the line from corner to corner: where it begins and ends in the text, and left, bottom, right and
+/// top of the line.
+fn diagonal(svg: &str) -> Option<(usize, usize, [f64; 4])> {
+    let colour = svg.find("var(--line-0)")?;
+    let from = svg[..colour].rfind('<')?;
+    let to = colour + svg[colour..].find("/>")? + 2;
+    let element = &svg[from..to];
+    let data =
+        element.split(" d=\"").nth(1).or_else(|| element.split(" points=\"").nth(1))?.split('"').next()?;
+    let mut numbers = data
+        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
+        .filter_map(|number| number.parse::<f64>().ok());
+    let mut next = || numbers.next();
+    Some((from, to, [next()?, next()?, next()?, next()?]))
+}

@@ -1,0 +1,358 @@
+//! Figures: what they show as plain data, and how they get into a page.
+//!
+//! ```text
+//! Chart --draw--> Drawn { SVG for everybody, table of values, data for the script }
+//! Bars, HeatMap --draw--> Drawn
+//! ```
+//!
+//! The static drawing comes from charts-rs and needs no script; where scripts run, the page replaces it by an interactive
+//! one made from the same data (`assets/report.js`). Colours are CSS variables, so that one figure serves
+//! light, dark and print. Lines differ by dash pattern too, not by colour alone. Each figure has a title and
+//! a description for those who do not see it, and a table of its values.
+
+mod bars;
+mod data;
+mod draw;
+mod heat;
+mod labels;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+use crate::text;
+
+pub use bars::Bars;
+pub use heat::HeatMap;
+pub use labels::share_of_nines;
+
+/// Lines get colours and dashes by their position.
+const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
+/// Name and dashes of vertical marks.
+const MARKS: &str = "limits of phases";
+const MARK_DASH: &str = "3,4";
+/// Tables are for reading: no more rows; all values are in the log.
+const ROWS_MAX: usize = 120;
+
+fn dash(index: usize) -> &'static str {
+    DASHES[index % DASHES.len()]
+}
+
+fn colour(index: usize) -> String {
+    format!("var(--line-{})", index % DASHES.len())
+}
+
+/// How the points of a series are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Joined by a line.
+    Line,
+    /// Each by itself.
+    Points,
+}
+
+/// Points of a figure that belong together.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Positions and values; `None` leaves a gap in a line.
+    pub points: Vec<(f64, Option<f64>)>,
+    /// How they are shown.
+    pub shape: Shape,
+    /// Which colour and dashes it has; by default its position in the figure.
+    pub style: Option<usize>,
+}
+
+impl Series {
+    /// A line.
+    pub fn line(name: impl Into<String>, points: Vec<(f64, Option<f64>)>) -> Series {
+        Series { name: name.into(), points, shape: Shape::Line, style: None }
+    }
+
+    /// Points that are not joined.
+    pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        let points = points.into_iter().map(|(x, y)| (x, Some(y))).collect();
+        Series { name: name.into(), points, shape: Shape::Points, style: None }
+    }
+
+    /// The same with colour and dashes number `style`.
+    #[must_use]
+    pub fn styled(self, style: usize) -> Series {
+        Series { style: Some(style), ..self }
+    }
+
+    fn style(&self) -> usize {
+        self.style.unwrap_or(0)
+    }
+}
+
+/// What the x axis shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Across {
+    /// Seconds since the start of the run.
+    Seconds,
+    /// Minutes since the start of the run.
+    Minutes,
+    /// Hours since the start of the run.
+    Hours,
+    /// Percent of all values.
+    Percent,
+    /// Number of nines: 1 is 90 %, 2 is 99 %, and so on.
+    Nines,
+    /// Numbers, with the title of the axis; it begins at 0.
+    Linear(String),
+    /// Positive numbers on a logarithmic axis, with its title.
+    Log(String),
+}
+
+impl Across {
+    /// The unit of time for a run of so many seconds, and its length in seconds.
+    pub fn time(seconds: f64) -> (Across, f64) {
+        match seconds {
+            s if s <= 600.0 => (Across::Seconds, 1.0),
+            s if s <= 6.0 * 3600.0 => (Across::Minutes, 60.0),
+            _ => (Across::Hours, 3600.0),
+        }
+    }
+
+    fn title(&self) -> &str {
+        match self {
+            Across::Seconds => "seconds since the start of the run",
+            Across::Minutes => "minutes since the start of the run",
+            Across::Hours => "hours since the start of the run",
+            Across::Percent => "percent of all replies that took no longer",
+            Across::Nines => "share of all replies that took no longer",
+            Across::Linear(title) | Across::Log(title) => title,
+        }
+    }
+
+    /// Heading of the column of x values.
+    fn column(&self) -> &str {
+        match self {
+            Across::Seconds => "s",
+            Across::Minutes => "min",
+            Across::Hours => "h",
+            Across::Percent | Across::Nines => "%",
+            Across::Linear(title) | Across::Log(title) => title,
+        }
+    }
+
+    /// An x value in a table.
+    fn text(&self, x: f64) -> String {
+        match self {
+            Across::Seconds | Across::Minutes | Across::Hours => text::number(Some(x), 2),
+            Across::Percent => text::number(Some(x), 0),
+            Across::Nines => text::number(Some(100.0 * share_of_nines(x)), 3),
+            Across::Linear(_) | Across::Log(_) => text::short(Some(x)),
+        }
+    }
+}
+
+/// A figure of lines or points over an x axis.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Identifies it within the page.
+    pub id: String,
+    /// What it shows, a few words.
+    pub title: String,
+    /// What it means, a sentence or two.
+    pub about: String,
+    /// Meaning of the x axis.
+    pub across: Across,
+    /// Title of the y axis, with the unit.
+    pub y_title: String,
+    /// Logarithmic y axis; values that are not positive are left out.
+    pub log: bool,
+    /// Upper end of the y axis, if it has a natural one.
+    pub y_max: Option<f64>,
+    /// What is shown.
+    pub series: Vec<Series>,
+    /// Positions of vertical marks: limits of phases.
+    pub marks: Vec<f64>,
+}
+
+/// A figure as it goes into a page.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Identifies it within the page.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// What it means.
+    pub about: String,
+    /// The picture: an `svg` element.
+    pub svg: String,
+    /// What is in it.
+    pub legend: Vec<Key>,
+    /// Names of the columns of the table.
+    pub columns: Vec<String>,
+    /// Rows of the table.
+    pub rows: Vec<Vec<String>>,
+    /// The figure's data for the script, as JSON; empty for figures that have no interactive form.
+    pub data: String,
+}
+
+/// An entry of the legend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name.
+    pub name: String,
+    /// A CSS colour.
+    pub colour: String,
+    /// Dash pattern of a line; `None` for points and areas.
+    pub dash: Option<&'static str>,
+    /// Number of the series that the entry turns on and off, if it is one.
+    pub series: Option<usize>,
+}
+
+impl Chart {
+    /// An empty figure over seconds, with linear axes.
+    pub fn new(id: impl Into<String>, title: impl Into<String>, y_title: impl Into<String>) -> Chart {
+        Chart {
+            id: id.into(),
+            title: title.into(),
+            about: String::new(),
+            across: Across::Seconds,
+            y_title: y_title.into(),
+            log: false,
+            y_max: None,
+            series: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// With a sentence or two about what it means.
+    #[must_use]
+    pub fn about(self, about: impl Into<String>) -> Chart {
+        Chart { about: about.into(), ..self }
+    }
+
+    /// Over another x axis.
+    #[must_use]
+    pub fn across(self, across: Across) -> Chart {
+        Chart { across, ..self }
+    }
+
+    /// With a logarithmic y axis.
+    #[must_use]
+    pub fn log(self) -> Chart {
+        Chart { log: true, ..self }
+    }
+
+    /// With a logarithmic y axis if values differ by more than a factor of fifty.
+    #[must_use]
+    pub fn log_if_wide(self) -> Chart {
+        let values = || self.values().filter(|v| *v > 0.0);
+        let log = values().fold(0.0, f64::max) > 50.0 * values().fold(f64::MAX, f64::min);
+        Chart { log, ..self }
+    }
+
+    /// With a y axis that ends at `max` unless values exceed it.
+    #[must_use]
+    pub fn up_to(self, max: f64) -> Chart {
+        Chart { y_max: Some(max), ..self }
+    }
+
+    /// With a further series.
+    #[must_use]
+    pub fn with(mut self, series: Series) -> Chart {
+        self.series.push(series);
+        self
+    }
+
+    /// Draws the figure. Lines of less than two values and sets without points are left out; `None` if nothing remains.
+    pub fn draw(mut self) -> Option<Drawn> {
+        // Styles go by the first position, so that a class looks the same in all figures.
+        self.series.iter_mut().enumerate().for_each(|(index, series)| {
+            series.style.get_or_insert(index);
+        });
+        let (log, log_x) = (self.log, matches!(self.across, Across::Log(_)));
+        for series in &mut self.series {
+            series.points.retain(|(x, _)| x.is_finite() && (!log_x || *x > 0.0));
+            series
+                .points
+                .iter_mut()
+                .for_each(|(_, y)| *y = y.filter(|y| y.is_finite() && (!log || *y > 0.0)));
+        }
+        self.series.retain(|series| {
+            let least = if series.shape == Shape::Line { 2 } else { 1 };
+            series.points.iter().filter(|(_, y)| y.is_some()).count() >= least
+        });
+        if self.series.is_empty() {
+            return None;
+        }
+        let (columns, rows) = self.table();
+        Some(Drawn {
+            svg: draw::svg(&self)?,
+            legend: self.legend(),
+            columns,
+            rows,
+            data: data::chart(&self),
+            id: self.id,
+            title: self.title,
+            about: self.about,
+        })
+    }
+
+    /// All values there are.
+    fn values(&self) -> impl Iterator<Item = f64> {
+        self.series.iter().flat_map(|series| &series.points).filter_map(|(_, y)| *y)
+    }
+
+    /// Smallest and largest x value.
+    fn x_range(&self) -> (f64, f64) {
+        let all = || self.series.iter().flat_map(|series| &series.points).map(|(x, _)| *x);
+        (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max))
+    }
+
+    /// Whether all series have the same x values.
+    fn shares_x(&self) -> bool {
+        self.series.windows(2).all(|pair| {
+            pair[0].points.len() == pair[1].points.len()
+                && pair[0].points.iter().zip(&pair[1].points).all(|(a, b)| a.0 == b.0)
+        })
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        let series = self.series.iter().enumerate().map(|(number, series)| Key {
+            name: series.name.clone(),
+            colour: colour(series.style()),
+            dash: (series.shape == Shape::Line).then(|| dash(series.style())),
+            series: Some(number),
+        });
+        let marks = (!self.marks.is_empty()).then(|| Key {
+            name: MARKS.to_owned(),
+            colour: "var(--mark)".to_owned(),
+            dash: Some(MARK_DASH),
+            series: None,
+        });
+        series.chain(marks).collect()
+    }
+
+    /// Columns and rows of the table of values: a column for each series if they have the same x values, otherwise a row for
+    /// each point.
+    fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let x = self.across.column().to_owned();
+        if self.shares_x() {
+            let columns = std::iter::once(x).chain(self.series.iter().map(|series| series.name.clone()));
+            let points = &self.series[0].points;
+            let row = |i: usize| {
+                let values = self.series.iter().map(|series| text::short(series.points[i].1));
+                std::iter::once(self.across.text(points[i].0)).chain(values).collect()
+            };
+            let every = points.len().div_ceil(ROWS_MAX).max(1);
+            return (columns.collect(), (0..points.len()).step_by(every).map(row).collect());
+        }
+        let all: Vec<_> = self
+            .series
+            .iter()
+            .flat_map(|series| series.points.iter().map(move |(x, y)| (series, *x, *y)))
+            .filter(|(_, _, y)| y.is_some())
+            .collect();
+        let row = |(series, x, y): &(&Series, f64, Option<f64>)| {
+            vec![series.name.clone(), self.across.text(*x), text::short(*y)]
+        };
+        let every = all.len().div_ceil(ROWS_MAX).max(1);
+        (vec![String::new(), x, self.y_title.clone()], all.iter().step_by(every).map(row).collect())
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+
+fn chart(series: Vec<Series>) -> Chart {
+    let base = Chart::new("c", "A <title>", "ms").about("about & more").across(Across::Nines).log();
+    Chart { marks: vec![1.0], series, ..base }
+}
+
+fn line(name: &str, values: [f64; 4]) -> Series {
+    Series::line(name, values.into_iter().enumerate().map(|(i, y)| (i as f64, Some(y))).collect())
+}
+
+/// Where a label is written: the x and y attributes of the text element that it ends.
+fn place(svg: &str, label: &str) -> (f64, f64) {
+    let text = &svg[..svg.find(&format!(">{label}<")).unwrap_or_else(|| panic!("{label} in {svg}"))];
+    let number = |name: &str| -> f64 {
+        let at = text.rfind(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+        text[at..].split('"').next().unwrap().parse().unwrap()
+    };
+    (number("x"), number("y"))
+}
+
+#[test]
+fn drawings_take_colours_and_labels_of_the_page() {
+    let drawn =
+        chart(vec![line("a", [1.0, 5.0, 7.0, 90.0]), line("b", [0.0, 2.0, 3.0, 4.0])]).draw().unwrap();
+    for wanted in
+        ["var(--line-0)", "var(--line-1)", "var(--grid)", "var(--muted)", ">99 %<", "A &lt;title&gt;"]
+    {
+        assert!(drawn.svg.contains(wanted), "{wanted} is missing in {}", drawn.svg);
+    }
+    let upper = drawn.svg.to_uppercase();
+    assert!(!upper.contains("#01FE") && !upper.contains("#02FE") && !drawn.svg.contains('\u{e000}'));
+    assert_eq!(drawn.rows[2], ["99.000", "7.00", "3.00"]);
+}
+
+#[test]
+fn decades_are_labelled_from_the_bottom_up_and_from_left_to_right() {
+    let svg = chart(vec![line("a", [0.02, 0.3, 40.0, 500.0])]).draw().unwrap().svg;
+    let heights = ["0.01", "0.1", "1", "10", "100", "1k"].map(|label| place(&svg, label).1);
+    assert!(heights.is_sorted_by(|a, b| a > b), "{heights:?}");
+
+    let ranks = Series::line("a", vec![(1.0, Some(3.0)), (30.0, Some(2.0)), (200_000.0, Some(1.0))]);
+    let svg = Chart::new("c", "t", "y").across(Across::Log("rank".into())).with(ranks).draw().unwrap().svg;
+    let places = ["1", "10", "100", "1k", "10k", "100k", "1M"].map(|label| place(&svg, label).0);
+    // The outermost ones are moved into the picture.
+    let steps: Vec<f64> = places[1..6].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(steps.iter().all(|step| (step - steps[0]).abs() < 1.5) && places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn nothing_to_show_is_no_figure() {
+    assert!(chart(vec![Series::line("a", vec![(0.0, None), (1.0, None)])]).draw().is_none());
+    assert!(chart(vec![line("a", [0.0; 4])]).draw().is_none(), "log of zero");
+    let infinite =
+        Series::line("a", vec![(0.0, Some(f64::INFINITY)), (1.0, Some(f64::NAN)), (2.0, Some(1.0))]);
+    assert!(chart(vec![infinite]).draw().is_none());
+}
+
+#[test]
+fn points_and_lines_with_x_values_of_their_own_share_a_figure() {
+    let drawn = Chart::new("c", "t", "ms")
+        .across(Across::Linear("replies/s".into()))
+        .with(Series::points("windows", [(3.0, 5.0), (1.0, 2.0), (3.0, 6.0)]))
+        .with(Series::line("knee", vec![(0.0, Some(1.0)), (4.0, Some(4.0))]))
+        .draw()
+        .unwrap();
+    assert_eq!(drawn.svg.matches("<circle").count(), 3, "{}", drawn.svg);
+    assert_eq!(drawn.columns, ["", "replies/s", "ms"]);
+    assert_eq!(
+        (drawn.rows.len(), &drawn.rows[2]),
+        (5, &["windows", "3.00", "6.00"].map(String::from).to_vec())
+    );
+    let data: serde_json::Value = serde_json::from_str(&drawn.data).unwrap();
+    assert_eq!((&data["series"][0]["p"], &data["series"][1]["x"][1]), (&1.into(), &4.into()));
+}
+
+#[test]
+fn data_of_figures_cannot_leave_their_script_element() {
+    let drawn = chart(vec![line("</script><b>", [1.0, 2.0, 3.0, 4.0])]).draw().unwrap();
+    assert!(!drawn.data.contains('<'), "{}", drawn.data);
+    let data: serde_json::Value = serde_json::from_str(&drawn.data).unwrap();
+    assert_eq!(data["series"][0]["n"], "</script><b>");
+    for (value, text) in
+        [(0.0, "0"), (1234567.0, "1234567"), (0.000123456, "0.00012346"), (12.3456789, "12.346")]
+    {
+        assert_eq!(data::short(value).to_string(), text);
+    }
+}
+
+#[test]
+fn heat_maps_fill_the_frame() {
+    let map = |columns: Vec<Vec<u64>>| HeatMap {
+        id: "h".into(),
+        title: "t".into(),
+        about: "a".into(),
+        across: Across::Seconds,
+        y_title: "ms".into(),
+        starts: (0..columns.len()).map(|i| i as f64 * 10.0).collect(),
+        width: 10.0,
+        edges: vec![0.1, 1.0, 10.0, 100.0, 1000.0],
+        columns,
+        marks: vec![10.0],
+    };
+    let drawn = map(vec![vec![0, 1, 99, 0], vec![0, 50, 50, 0]]).draw().unwrap();
+    // Four cells of three shades; bins without any value are not shown.
+    assert_eq!(drawn.svg.matches("fill=\"var(--line-0)\"").count(), 2, "{}", drawn.svg);
+    assert_eq!(drawn.svg.matches('z').count() - drawn.svg.matches("size").count(), 4);
+    let (_, bottom) = place(&drawn.svg, "1");
+    let (_, top) = place(&drawn.svg, "100");
+    let path = &drawn.svg[..drawn.svg.find("fill=\"var(--line-0)\"").unwrap()];
+    let path = &path[path.rfind("d=\"M").unwrap()..];
+    let low: f64 = path.split([' ', 'H']).nth(1).unwrap().parse().unwrap();
+    assert!((low - bottom).abs() < 8.0 && low > top, "{low} is between {bottom} and {top}");
+    assert_eq!(drawn.columns, ["s", "% to 10.0 ms", "% to 100 ms"]);
+    assert_eq!(drawn.rows[0], ["0.00", "1.00", "99.00"]);
+    assert!(map(vec![vec![1, 0, 0, 0], vec![0; 4]]).draw().is_none(), "one column is no map");
+}
+
+#[test]
+fn bars_have_a_table_too() {
+    let bars = Bars {
+        id: "b".into(),
+        title: "t".into(),
+        about: "a".into(),
+        of: "device".into(),
+        y_title: "%".into(),
+        categories: vec!["squid".into(), "nginx".into()],
+        groups: vec![("DHR".into(), vec![Some(50.0), None]), ("BHR".into(), vec![Some(40.0), Some(30.0)])],
+    };
+    let drawn = bars.clone().draw().unwrap();
+    assert_eq!(drawn.rows, [["squid", "50.0", "40.0"], ["nginx", "–", "30.0"]]);
+    assert!(drawn.svg.contains("var(--line-1)") && drawn.svg.contains(">nginx<"));
+    assert!(Bars { groups: vec![("DHR".into(), vec![None, Some(0.0)])], ..bars }.draw().is_none());
+}

@@ -1,0 +1,75 @@
+//! Tables of a page. The first cell of each row is its heading.
+
+use std::borrow::Cow;
+
+/// What a cell is marked as; shown by colour and by a sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The best of its row or column.
+    Best,
+    /// Better than what it is compared with.
+    Better,
+    /// Worse than what it is compared with.
+    Worse,
+    /// Of no weight: noise, or not comparable.
+    Faint,
+}
+
+impl Mark {
+    /// The class of the cell.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Mark::Best => "best",
+            Mark::Better => "better",
+            Mark::Worse => "worse",
+            Mark::Faint => "faint",
+        }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
+    /// Names of the columns; the first is that of the headings.
+    pub head: Vec<Cow<'static, str>>,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+    /// Marked cells: row, column (0 is the heading), what as.
+    pub marks: Vec<(usize, usize, Mark)>,
+}
+
+impl Table {
+    /// A table without marks.
+    pub fn new(caption: impl Into<String>, head: Vec<Cow<'static, str>>, rows: Vec<Vec<String>>) -> Table {
+        Table { caption: caption.into(), head, rows, marks: Vec::new() }
+    }
+
+    /// The class of a cell; empty for ordinary ones.
+    pub(super) fn class(&self, row: &usize, column: &usize) -> &'static str {
+        let found = self.marks.iter().find(|(r, c, _)| (r, c) == (row, column));
+        found.map_or("", |(_, _, mark)| mark.class())
+    }
+
+    /// Leaves out columns by name. Only of tables without marks.
+    pub(super) fn drop_columns(&mut self, names: &[&str]) {
+        let keep: Vec<bool> = self.head.iter().map(|name| !names.contains(&name.as_ref())).collect();
+        let mut flags = keep.iter();
+        self.head.retain(|_| *flags.next().unwrap_or(&true));
+        for row in &mut self.rows {
+            let mut flags = keep.iter();
+            row.retain(|_| *flags.next().unwrap_or(&true));
+        }
+    }
+}
+
+/// Names of columns.
+pub fn columns(names: &[&'static str]) -> Vec<Cow<'static, str>> {
+    names.iter().map(|&name| name.into()).collect()
+}
+
+/// A row: its heading, then its cells.
+pub fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(cells).collect()
+}
