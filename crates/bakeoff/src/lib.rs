@@ -9,10 +9,14 @@
 //!
 //! `entry` is what is known of a device and what follows from it; `rules` says what a run is worth.
 
+pub mod charts;
 pub mod entry;
+pub mod gather;
 pub mod journal;
 pub mod order;
+pub mod page;
 pub mod plan;
 pub mod published;
 pub mod rules;
 pub mod series;
+pub mod tables;

@@ -194,13 +194,25 @@ impl Plan {
         let name = path.display().to_string();
         let text =
             std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: name.clone(), source })?;
-        Plan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))
+        let plan = Plan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
+        for device in &plan.devices {
+            let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];
+            let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !file.is_file()));
+            if let Some((field, Some(file))) = missing {
+                return Err(PlanError::Sense {
+                    path: name,
+                    place: format!("device `{}`, {field}", device.name),
+                    problem: format!("there is no file {}: write it, or leave the line out", file.display()),
+                });
+            }
+        }
+        Ok(plan)
     }
 
-    /// Reads a plan from its text. Files in it are meant from `directory`.
+    /// Reads a plan from its text. Files in it are meant from `directory`, and may be missing.
     ///
     /// # Errors
-    /// As [`Plan::read`].
+    /// If it cannot be used.
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Plan, PlanError> {
         raw::parse(text, name, directory)
     }

@@ -1,6 +1,6 @@
 //! Carries a plan out, step by step, and notes in the journal what came of each.
 
-mod child;
+pub(crate) mod child;
 mod fill;
 mod network;
 mod session;

@@ -305,17 +305,7 @@ fn contestant(
         ));
     }
     let prices = raw.prices.iter().enumerate().map(|(index, line)| price(line, index, place));
-    let file = |name: &str, path: &Option<String>| match path {
-        None => Ok(None),
-        Some(path) => {
-            let path = directory.join(path);
-            if path.is_file() {
-                Ok(Some(path))
-            } else {
-                Err(place.wrong(name, format!("there is no file {}", path.display())))
-            }
-        }
-    };
+    let file = |path: &Option<String>| path.as_ref().map(|path| directory.join(path));
     Ok(Contestant {
         name: raw.name.clone(),
         title: raw.title.clone().unwrap_or_else(|| raw.name.clone()),
@@ -327,8 +317,8 @@ fn contestant(
         raise,
         prices: prices.collect::<Result<_, _>>()?,
         facts: raw.facts.clone(),
-        referee_comments: file("referee_comments", &raw.referee_comments)?,
-        comments: file("comments", &raw.comments)?,
+        referee_comments: file(&raw.referee_comments),
+        comments: file(&raw.comments),
     })
 }
 

@@ -72,7 +72,6 @@ fn wrong_plans_say_where_and_what_to_do() {
         (device("device='squid'\nclaimed=60\nraise_to=70"), ["raise_to", "put it into rates"]),
         (device("device='squid'\nraise_rates=[70]"), ["raise_rates", "raise_to"]),
         (device("device='squid'\nraise_to=70\nraise_rates=[80]"), ["raise_rates", "80 is not above"]),
-        (device("device='squid'\ncomments='no-such-file.md'"), ["comments", "no-such-file.md"]),
         (device("device='squid'\nprices=[{part='x', price=-1}]"), ["prices[1]", "at least 0"]),
         (device("device='squid'\n[[device]]\nname='a'\ndevice='squid'"), ["device `a`, name", "two devices"]),
         (SMALL.replace("name='a'", "name='a b'"), ["device `a b`, name", "directory"]),
@@ -122,4 +121,19 @@ fn a_configuration_is_what_results_depend_on() {
     ] {
         assert_eq!(configuration(&text) == same, equal, "{text}");
     }
+}
+
+#[test]
+fn files_of_comments_must_be_there() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("p.toml");
+    std::fs::write(&path, format!("{SMALL}comments='mine.txt'\n")).unwrap();
+    let error = Plan::read(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("device `a`, comments: there is no file") && error.contains("mine.txt"),
+        "{error}"
+    );
+    std::fs::write(place.path().join("mine.txt"), "fine").unwrap();
+    assert!(Plan::read(&path).unwrap().devices[0].comments.as_ref().unwrap().is_file());
+    assert!(Plan::read(&place.path().join("none")).unwrap_err().to_string().contains("cannot read the plan"));
 }

@@ -20,7 +20,7 @@ const PARTS: u64 = 4;
 const LEAST_PART: u64 = 4 << 20;
 /// Growth that does not count, as a share of what was added.
 const STILL: f64 = 0.1;
-/// A device that still grows after so many times its size is not waited for.
+/// A device that still grows after so many times its size, and so many parts, is not waited for.
 const MOST: u64 = 4;
 /// Robots that fill, each with one request at a time.
 const ROBOTS: u32 = 8;
@@ -34,7 +34,7 @@ impl Series<'_> {
         let Some(session) = &self.session else { return Ok(false) };
         let (size, seen) = (session.size(), session.occupied());
         let part = (size / PARTS).max(LEAST_PART);
-        let (mut bytes, mut last, mut growth) = (0, 0, None);
+        let (mut bytes, mut last, mut growth, mut parts) = (0, 0, None, 0);
         let mut occupied = seen;
         let limit = self.plan.rules.fill_limit_s;
         let fullness = loop {
@@ -45,11 +45,11 @@ impl Series<'_> {
             if full {
                 break if seen.is_some() { Fullness::Observed } else { Fullness::Sent };
             }
-            if begin.elapsed().as_secs_f64() > limit || bytes >= MOST * size.max(part) {
+            if begin.elapsed().as_secs_f64() > limit || (bytes >= MOST * size && parts >= MOST) {
                 break Fullness::Growing;
             }
             let Some(sent) = self.fill_part(device, part, bytes, size)? else { return Ok(false) };
-            (bytes, last) = (bytes + sent, sent);
+            (bytes, last, parts) = (bytes + sent, sent, parts + 1);
             let now = self.session.as_ref().and_then(|session| session.occupied());
             growth = now.zip(occupied).map(|(now, before)| now as i64 - before as i64);
             occupied = now;

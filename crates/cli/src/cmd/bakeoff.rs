@@ -81,7 +81,9 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     let plan = Plan::read(path).map_err(Failure::usage)?;
     let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
     if name == IMPORTED {
-        return Err(Failure::usage(format!("call the plan something else than {IMPORTED}: imports lie there")));
+        return Err(Failure::usage(format!(
+            "call the plan something else than {IMPORTED}: imports lie there"
+        )));
     }
     if let Some(stranger) = drop.iter().find(|name| plan.devices.iter().all(|device| device.name != **name)) {
         return Err(Failure::usage(format!("--drop {stranger}: the plan has no such device")));
@@ -98,9 +100,7 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
             .try_for_each(|device| Series::drop_results(&mut journal, device))
             .map_err(Failure::setup)?;
     }
-    let end = work(&plan, &directory)?;
-    // Reports need the plan as it was carried out, files that it names included.
-    gather::keep_plan(path, &plan, &directory).map_err(Failure::setup)?;
+    let end = work(&plan, path, &directory)?;
     let out = directory.join("report.html");
     let sources = [Source::Series { name, directory: directory.clone() }];
     write(&sources, None, &out)?;
@@ -123,7 +123,7 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     }
 }
 
-fn work(plan: &Plan, directory: &Path) -> Result<End, Failure> {
+fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
     let mut progress = Progress::new(None);
     let mut tell = |note: Note| match note {
         Note::Event(text) => {
@@ -141,6 +141,8 @@ fn work(plan: &Plan, directory: &Path) -> Result<End, Failure> {
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find this program itself: {e}")))?;
     let stage = Stage { program, find: &find, tell: &mut tell };
     let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
+    // Reports need the plan as it is carried out, files that it names included.
+    gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;
     series.run().map_err(Failure::setup)
 }
 
@@ -150,7 +152,11 @@ fn report(args: &ReportArgs) -> Done {
     let mut chosen = Vec::new();
     for name in &args.names {
         let source = all.iter().find(|source| source.name() == name).ok_or_else(|| {
-            Failure::usage(format!("there is no bake-off or import `{name}` in {}: there is {}", args.runs.display(), known()))
+            Failure::usage(format!(
+                "there is no bake-off or import `{name}` in {}: there is {}",
+                args.runs.display(),
+                known()
+            ))
         })?;
         chosen.push(source.clone());
     }
@@ -170,11 +176,13 @@ fn report(args: &ReportArgs) -> Done {
 
 fn write(sources: &[Source], title: Option<&str>, out: &Path) -> Result<(), Failure> {
     let page = gather::page(sources, title).map_err(Failure::data)?;
-    std::fs::write(out, page).map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))
+    std::fs::write(out, page)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))
 }
 
 /// Makes a directory and those above it.
 pub fn make(directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot make the directory {}: {e}", directory.display())))
+    std::fs::create_dir_all(directory).map_err(|e| {
+        Failure::setup(anyhow::anyhow!("cannot make the directory {}: {e}", directory.display()))
+    })
 }

@@ -35,7 +35,12 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
     /// Request rates per second, in the order of the runs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "250,25,225,50,200,80,100,180,130,160")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "250,25,225,50,200,80,100,180,130,160"
+    )]
     rates: Vec<f64>,
     /// The highest rate that it is said to stand. Default: the highest of the list
     #[arg(long, value_name = "RATE")]
@@ -127,7 +132,9 @@ mod tests {
         let classic = Args::try_parse_from(["bb", "--proxy", "h:1", "--size", "20GB"]).unwrap();
         let plan = Plan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
         assert_eq!((plan.run_s(), plan.rules.idle_gap_s, plan.devices[0].rates.len()), (3660.0, 600.0, 10));
-        for wrong in ["bb", "bb --proxy h:1", "bb --device a --goal long", "bb --proxy h:1 --size 1GB --device a"] {
+        for wrong in
+            ["bb", "bb --proxy h:1", "bb --device a --goal long", "bb --proxy h:1 --size 1GB --device a"]
+        {
             assert!(Args::try_parse_from(wrong.split_whitespace()).is_err(), "{wrong}");
         }
     }
