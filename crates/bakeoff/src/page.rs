@@ -38,6 +38,8 @@ pub struct Event {
 /// The report as a file.
 pub fn html(report: &Report) -> String {
     let entries = appendices(&report.entries);
+    // Colours go by position: those without results need none.
+    let tested: Vec<Entry> = entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
     let mut sections = vec![
         advice(),
         rules(report, &entries),
@@ -47,11 +49,11 @@ pub fn html(report: &Report) -> String {
             "Throughput is not drawn: a run that was passed answers as many requests as it was sent, so it is the x axis. \
              Only passed runs are shown.",
         )
-        .with(charts::response_times(&entries)),
+        .with(charts::response_times(&tested)),
         Section::new("hits", "Hit ratio", "Share of replies that the device gave by itself.")
-            .with(charts::hit_ratios(&entries)),
+            .with(charts::hit_ratios(&tested)),
         prices(&entries),
-        costs(&entries),
+        costs(&tested),
         peaks(&entries),
         Section::new(
             "summary",

@@ -3,7 +3,7 @@
 //! | table | columns | formula |
 //! |---|---|---|
 //! | 5.1 prices | cache alone, cache with network | published total, otherwise the sum of the lines without and with network equipment |
-//! | 5.2 peaks | achieved, claimed | highest rate of a passed run; the claim that was made last |
+//! | 5.2 peaks | achieved, claimed (the raised claim if there is one) | highest rate of a passed run; the claim that was made last |
 //! | 5.3 summary | total price, peak, ranges, appendix | least and largest mean response time and hit ratio over passed runs, rounded |
 //! | price and performance | cost per request per second | total price / rate |
 //! | results (appendices) | rate, mean response time, hit ratio | as measured |
@@ -58,10 +58,8 @@ pub fn peaks(entries: &[Entry]) -> Option<Table> {
             vec![entry.name.clone(), rate(entry.achieved()), claimed]
         })
         .collect();
-    let head = columns(&["Box", "Achieved", "Claimed"]);
-    (!rows.is_empty()).then(|| {
-        Table::new("Table 5.2. Peak throughput in requests per second, achieved and claimed", head, rows)
-    })
+    let head = columns(&["Box", "Achieved (req/sec)", "Claimed (req/sec)"]);
+    (!rows.is_empty()).then(|| Table::new("Table 5.2. Peak throughput", head, rows))
 }
 
 /// Table 5.3: the summary.
@@ -125,21 +123,16 @@ pub fn costs(entries: &[Entry]) -> Option<Table> {
 
 /// Who took part.
 pub fn participants(entries: &[Entry]) -> Table {
+    let dash = |text: &str| if text.is_empty() { UNDEFINED.to_owned() } else { text.to_owned() };
     let rows = entries.iter().map(|entry| {
-        let state = match (entry.withheld, entry.guest) {
-            (true, _) => "results withheld",
-            (_, true) => "not an entry of the event, measured elsewhere",
-            _ => "",
+        let source = match (entry.withheld, entry.guest) {
+            (true, _) => "results withheld".to_owned(),
+            (_, true) => format!("{}; not an entry of the event", entry.source),
+            _ => dash(&entry.source),
         };
-        let dash = |text: &str| if text.is_empty() { UNDEFINED.to_owned() } else { text.to_owned() };
-        let source = dash(&entry.source);
-        vec![entry.name.clone(), dash(&entry.vendor), source, dash(state), dash(&entry.appendix)]
+        vec![entry.name.clone(), dash(&entry.appendix), dash(&entry.vendor), source]
     });
-    Table::new(
-        "Participants",
-        columns(&["Box", "Brought by", "Results from", "Remark", "Appendix"]),
-        rows.collect(),
-    )
+    Table::new("Participants", columns(&["Box", "Appendix", "Brought by", "Results from"]), rows.collect())
 }
 
 /// The price list of an appendix. `None` without lines.
