@@ -217,16 +217,16 @@ fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path
 
 /// Which run of a rate is reported: a passed one if there is any, otherwise the last.
 fn pick(runs: &[(&Ended, Point)], rule: Pick) -> Option<usize> {
-    let passed = || runs.iter().enumerate().filter(|(_, (ended, _))| ended.status == Status::Passed);
+    let of = |status| runs.iter().enumerate().filter(move |(_, (ended, _))| ended.status == status);
     let mean = |point: &Point| point.mean_s.map_or(f64::MAX, |mean| mean.value);
+    let mut passed = of(Status::Passed);
     let chosen = match rule {
-        Pick::First => passed().next(),
-        Pick::Last => passed().last(),
-        Pick::Fastest => passed().min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
+        Pick::First => passed.next(),
+        Pick::Last => passed.next_back(),
+        Pick::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
     };
     // What failed says more than what says nothing.
-    let failed = || runs.iter().enumerate().filter(|(_, (ended, _))| ended.status == Status::Failed).last();
-    chosen.or_else(failed).or_else(|| runs.iter().enumerate().last()).map(|(index, _)| index)
+    chosen.or_else(|| of(Status::Failed).next_back()).or_else(|| of(Status::Invalid).next_back()).map(|(index, _)| index)
 }
 
 fn attempt(ended: &Ended, reported: &[String]) -> Attempt {

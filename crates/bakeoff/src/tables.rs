@@ -158,44 +158,31 @@ pub fn equipment(entry: &Entry) -> Option<Table> {
     Some(Table::new("Equipment", columns(&["Description", "Price", "Network equipment", "Remark"]), rows))
 }
 
+/// A column of results: its name and a cell of it, if there is something to print.
+type Column = (&'static str, fn(&Point) -> Option<String>);
+
+/// The columns of results; those without anything to print are left out.
+const RESULTS: [Column; 6] = [
+    ("Mean response time (seconds)", |point| point.mean_s.map(Num::text)),
+    ("Median (seconds)", |point| point.median_s.map(|value| format!("{value:.3}"))),
+    ("75 % (seconds)", |point| point.p75_s.map(|value| format!("{value:.3}"))),
+    ("Hit ratio (percent)", |point| point.hit_pct.map(Num::text)),
+    ("Errors (percent)", |point| point.error_pct.map(|value| format!("{value:.2}"))),
+    ("Processor time of the device (ms per transaction)", |point| {
+        point.cpu_ms.map(|value| format!("{value:.2}"))
+    }),
+];
+
 /// The results of an appendix: passed runs by rate.
 pub fn results(entry: &Entry) -> Option<Table> {
-    let points: Vec<&Point> = entry.passed().collect();
-    if points.is_empty() {
-        return None;
-    }
-    let any = |figure: fn(&Point) -> Option<f64>| points.iter().any(|point| figure(point).is_some());
-    let mut head = vec!["Request rate (per second)", "Mean response time (seconds)"];
-    let mut more: Vec<(fn(&Point) -> Option<f64>, usize)> = Vec::new();
-    let mut optional = |name: &'static str, figure: fn(&Point) -> Option<f64>, decimals| {
-        if any(figure) {
-            head.push(name);
-            more.push((figure, decimals));
-        }
+    let used = |(_, cell): &&Column| entry.passed().any(|point| cell(point).is_some());
+    let shown: Vec<&Column> = RESULTS.iter().filter(used).collect();
+    let head: Vec<&str> = std::iter::once("Request rate (per second)").chain(shown.iter().map(|c| c.0)).collect();
+    let row = |point: &Point| {
+        let cells = shown.iter().map(|(_, cell)| cell(point).unwrap_or_else(|| UNDEFINED.to_owned()));
+        std::iter::once(point.rate.to_string()).chain(cells).collect()
     };
-    optional("Median (seconds)", |point| point.median_s, 3);
-    optional("75 % (seconds)", |point| point.p75_s, 3);
-    let times = more.len();
-    head.push("Hit ratio (percent)");
-    let mut optional = |name: &'static str, figure: fn(&Point) -> Option<f64>, decimals| {
-        if any(figure) {
-            head.push(name);
-            more.push((figure, decimals));
-        }
-    };
-    optional("Errors (percent)", |point| point.error_pct, 2);
-    optional("Processor time of the device (ms per transaction)", |point| point.cpu_ms, 2);
-    let printed = |num: Option<Num>| num.map_or_else(|| UNDEFINED.to_owned(), Num::text);
-    let row = |point: &&Point| {
-        let extra: Vec<String> =
-            more.iter().map(|(figure, decimals)| number(figure(point), *decimals)).collect();
-        let mut row = vec![point.rate.to_string(), printed(point.mean_s)];
-        row.extend_from_slice(&extra[..times]);
-        row.push(printed(point.hit_pct));
-        row.extend_from_slice(&extra[times..]);
-        row
-    };
-    Some(Table::new("Results", columns(&head), points.iter().map(row).collect()))
+    (!shown.is_empty()).then(|| Table::new("Results", columns(&head), entry.passed().map(row).collect()))
 }
 
 /// All runs of a device, in order. `None` if they are not known.
