@@ -16,7 +16,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader takes logs of its own version only.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Larger frames cannot be right.
 const MAX_FRAME: usize = 64 << 20;
 
