@@ -226,7 +226,10 @@ fn pick(runs: &[(&Ended, Point)], rule: Pick) -> Option<usize> {
         Pick::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
     };
     // What failed says more than what says nothing.
-    chosen.or_else(|| of(Status::Failed).next_back()).or_else(|| of(Status::Invalid).next_back()).map(|(index, _)| index)
+    chosen
+        .or_else(|| of(Status::Failed).next_back())
+        .or_else(|| of(Status::Invalid).next_back())
+        .map(|(index, _)| index)
 }
 
 fn attempt(ended: &Ended, reported: &[String]) -> Attempt {

@@ -177,7 +177,8 @@ const RESULTS: [Column; 6] = [
 pub fn results(entry: &Entry) -> Option<Table> {
     let used = |(_, cell): &&Column| entry.passed().any(|point| cell(point).is_some());
     let shown: Vec<&Column> = RESULTS.iter().filter(used).collect();
-    let head: Vec<&str> = std::iter::once("Request rate (per second)").chain(shown.iter().map(|c| c.0)).collect();
+    let head: Vec<&str> =
+        std::iter::once("Request rate (per second)").chain(shown.iter().map(|c| c.0)).collect();
     let row = |point: &Point| {
         let cells = shown.iter().map(|(_, cell)| cell(point).unwrap_or_else(|| UNDEFINED.to_owned()));
         std::iter::once(point.rate.to_string()).chain(cells).collect()
