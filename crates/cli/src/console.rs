@@ -147,6 +147,23 @@ impl Progress {
         Progress { total_s, in_place, last_shown_s: f64::NEG_INFINITY }
     }
 
+    /// Shows a line that the next one replaces; elsewhere than on a terminal it stays.
+    pub fn line(&mut self, text: &str) {
+        if self.in_place {
+            eprint!("\r{text}\x1b[K");
+            let _ = std::io::stderr().flush();
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.in_place {
+            eprint!("\r\x1b[K");
+        }
+    }
+
     /// Shows a record of the client's log.
     pub fn show(&mut self, header: &Header, record: &Record) {
         if header.side != Side::Client {
@@ -154,7 +171,7 @@ impl Progress {
         }
         match record {
             Record::Interval(interval) => self.interval(header, interval),
-            Record::End { .. } if self.in_place => eprint!("\r\x1b[K"),
+            Record::End { .. } => self.clear(),
             _ => {}
         }
     }
@@ -179,11 +196,6 @@ impl Progress {
             block.failed_count(),
             block.conns.last,
         );
-        if self.in_place {
-            eprint!("\r{text}\x1b[K");
-            let _ = std::io::stderr().flush();
-        } else {
-            eprintln!("{text}");
-        }
+        self.line(&text);
     }
 }

@@ -65,12 +65,21 @@ pub fn under_test(options: &DeviceOptions) -> Result<Option<UnderTest>, Failure>
         });
     };
     let device = Device::find(name).map_err(failure)?;
-    let mut params = Params::default();
-    for (key, value) in &options.device_opt {
-        set(&mut params, key, value)
-            .map_err(|problem| Failure::usage(format!("--device_opt {key}={value}: {problem}")))?;
-    }
+    let params = params_of(&options.device_opt)
+        .map_err(|problem| Failure::usage(format!("--device_opt {problem}")))?;
     Ok(Some(UnderTest { device, params, options: options.device_opt.clone() }))
+}
+
+/// What a device is told, from names and values.
+///
+/// # Errors
+/// The name and value that is wrong, and why.
+pub fn params_of(options: &[(String, String)]) -> Result<Params, String> {
+    let mut params = Params::default();
+    for (key, value) in options {
+        set(&mut params, key, value).map_err(|problem| format!("{key}={value}: {problem}"))?;
+    }
+    Ok(params)
 }
 
 /// Sets one parameter. What is not known here is for the device to know.

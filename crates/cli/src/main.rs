@@ -96,6 +96,12 @@ enum Command {
     Compare(cmd::compare::Args),
     /// The runs of a directory with their verdicts and main figures
     Runs(cmd::runs::Args),
+    /// A series of runs of several devices under the same rules, and the report that compares them
+    Bakeoff(cmd::bakeoff::Args),
+    /// The classic sequence of a bake-off with one device (classic name: bb)
+    Bb(cmd::bb::Args),
+    /// Published results, to show them beside one's own
+    Import(cmd::import::Args),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -148,6 +154,9 @@ fn main() -> ExitCode {
         Command::Report(args) => cmd::logs::report(args),
         Command::Compare(args) => cmd::compare::run(args),
         Command::Runs(args) => cmd::runs::run(args),
+        Command::Bakeoff(args) => cmd::bakeoff::run(args),
+        Command::Bb(args) => cmd::bb::run(args),
+        Command::Import(args) => cmd::import::run(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)

@@ -21,6 +21,7 @@ use crate::params::Params;
 use crate::process::{End, Home, Process, run};
 use crate::render::{Places, Rendered, render};
 use crate::spec::Spec;
+use crate::store;
 use crate::usage::Usage;
 
 /// How long a device may take until it listens.
@@ -149,6 +150,14 @@ impl Running {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.usage(),
             Kind::Program(program) => program.usage(),
+        }
+    }
+
+    /// What its store occupies on disk now, in bytes; the built-in proxy stores nothing there.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Builtin(_) => 0,
+            Kind::Program(program) => store::occupied(&program.places.store),
         }
     }
 

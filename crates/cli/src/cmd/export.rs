@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_export::{Format, tables, write};
-
 use polygraph_report::run_dir::logs_in;
 
 use super::logs::open;

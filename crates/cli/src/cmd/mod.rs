@@ -1,10 +1,13 @@
 //! The subcommands: each parses, calls and prints.
 
+pub mod bakeoff;
+pub mod bb;
 pub mod client;
 pub mod compare;
 pub mod devices;
 pub mod dns;
 pub mod export;
+pub mod import;
 pub mod logs;
 pub mod peak;
 pub mod proxy;

@@ -2,6 +2,7 @@
 //! devices. Every port is free when it is chosen, and every wait is for an event.
 
 mod addr_cmds;
+mod bakeoff;
 mod classic;
 mod compare;
 mod detection;
