@@ -15,8 +15,8 @@ pub struct Story {
     pub subtitle: String,
     /// The result in a sentence.
     pub conclusion: String,
-    /// The search came to its end, and something holds.
-    pub found: bool,
+    /// Whether something holds, once the search has come to its end.
+    pub found: Option<bool>,
     /// The highest rate that holds, requests per second.
     pub held: Option<f64>,
     /// The lowest rate that does not.
@@ -54,9 +54,14 @@ pub fn html(story: &Story) -> String {
         title: story.title.clone(),
         subtitle: story.subtitle.clone(),
         banner: Some(Banner {
-            word: if story.found { "FOUND" } else { "NOT FOUND" }.to_owned(),
+            word: match story.found {
+                Some(true) => "FOUND",
+                Some(false) => "NOT FOUND",
+                None => "SEARCHING",
+            }
+            .to_owned(),
             meaning: story.conclusion.clone(),
-            tone: if story.found { Tone::Good } else { Tone::Doubtful },
+            tone: if story.found == Some(true) { Tone::Good } else { Tone::Doubtful },
             reasons: Vec::new(),
             warnings: Vec::new(),
         }),
@@ -206,7 +211,7 @@ fn response_time(story: &Story) -> Option<Drawn> {
         chart =
             chart.with(Series::line("limit of the mean", vec![(*first, Some(limit)), (*last, Some(limit))]));
     }
-    chart.log_if_wide().draw()
+    chart.log().draw()
 }
 
 fn throughput(story: &Story) -> Option<Drawn> {
@@ -345,7 +350,7 @@ mod tests {
             title: "Peak of squid".to_owned(),
             subtitle: "5 runs".to_owned(),
             conclusion: "peak 100/s".to_owned(),
-            found: true,
+            found: Some(true),
             held: Some(100.0),
             failed: Some(200.0),
             criteria: Criteria {
@@ -387,8 +392,7 @@ mod tests {
             assert!(page.contains(wanted), "{wanted} is missing");
         }
         assert!(!page.contains("id=\"fig-errors\""), "there are none");
-        let nothing =
-            Story { runs: Vec::new(), held: None, failed: None, low: None, found: false, ..story() };
-        assert!(html(&nothing).contains("NOT FOUND"));
+        let nothing = Story { runs: Vec::new(), held: None, failed: None, low: None, found: None, ..story() };
+        assert!(html(&nothing).contains("SEARCHING"));
     }
 }

@@ -33,7 +33,7 @@ pub fn html(state: &State, finding: Option<&Finding>) -> String {
                 format!("the search goes on; about {left} runs are to come")
             }
         },
-        found: finding.is_some_and(|finding| matches!(finding.end, End::Found | End::Most | End::BenchLimit)),
+        found: finding.map(|finding| matches!(finding.end, End::Found | End::Most | End::BenchLimit)),
         held,
         failed: finding.and_then(|finding| finding.failed),
         criteria: state.criteria,
