@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use polygraph_report::Scope;
-use polygraph_report::console::{Form, Line, Span};
+use polygraph_report::console::{Form, Line, Span, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record, Side};
 
@@ -90,7 +90,9 @@ impl Classic {
                 let intervals = self.phase.iter().filter(|interval| interval.phase == *phase);
                 self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
-            Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
+            Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
+                println!("{}{text}", stamp(*at_ns as f64 * 1e-9));
+            }
             Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {
                 println!("error: ({}) {}: {detail}", kind.number(), kind.text());
             }
@@ -141,6 +143,10 @@ impl Progress {
         }
         match record {
             Record::Interval(interval) => self.interval(header, interval),
+            Record::Comment { at_ns, level: 0, text } => {
+                let clear = if self.in_place { "\r\x1b[K" } else { "" };
+                eprintln!("{clear}{}{text}", stamp(*at_ns as f64 * 1e-9));
+            }
             Record::End { .. } if self.in_place => eprint!("\r\x1b[K"),
             _ => {}
         }

@@ -79,7 +79,17 @@ pub fn client_job(
     header.offered_rate = test.full_rate();
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores) = (earlier.cloned(), working_set.stores());
-    Ok(ClientJob { settings, ports: limit.ports, layout, ids, earlier, stores, header, log })
+    Ok(ClientJob {
+        settings,
+        ports: limit.ports,
+        layout,
+        ids,
+        earlier,
+        stores,
+        header,
+        log,
+        sample_log: None,
+    })
 }
 
 /// What servers put up with.
@@ -129,7 +139,7 @@ pub fn server_job(
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
     let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    ServerJob { house: Arc::new(house), sites, layout, header, log }
+    ServerJob { house: Arc::new(house), sites, layout, header, log, sample_log: None }
 }
 
 /// Reserves all addresses of the test's servers.

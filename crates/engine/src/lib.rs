@@ -25,6 +25,7 @@
 //! * [`keeper`]: what a loop does beside its traffic.
 //! * [`books`], [`ledger`]: merge what the loops hand over and write the logs.
 //! * [`host`]: time of day, processor time and memory of a real or virtual machine.
+//! * [`sampling`]: samples of single transactions.
 //! * [`signals`]: Ctrl-C, SIGTERM and panics.
 //! * [`limits`]: file descriptors and other limits of the host.
 
@@ -48,6 +49,7 @@ pub mod protocol;
 pub mod relay;
 pub mod roles;
 pub mod run;
+pub mod sampling;
 pub mod side;
 pub mod signals;
 pub mod socket;

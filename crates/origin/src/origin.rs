@@ -25,6 +25,8 @@ pub struct Origin<L: Link> {
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
     health_checks: Cell<u64>,
+    /// Connections that were accepted so far.
+    accepted: Cell<u64>,
 }
 
 impl<L: Link> Origin<L> {
@@ -36,6 +38,7 @@ impl<L: Link> Origin<L> {
             scratch: RefCell::default(),
             special: Cell::new(1.0),
             health_checks: Cell::new(0),
+            accepted: Cell::new(0),
             link,
             house,
             recorder,
@@ -58,6 +61,12 @@ impl<L: Link> Origin<L> {
     /// How many health checks came so far. They are transactions like others, but people want to know of them.
     pub fn health_checks(&self) -> u64 {
         self.health_checks.get()
+    }
+
+    /// The number of the connection that is accepted now, from 1.
+    pub(crate) fn number_connection(&self) -> u64 {
+        self.accepted.set(self.accepted.get() + 1);
+        self.accepted.get()
     }
 
     pub(crate) fn special(&self) -> f64 {

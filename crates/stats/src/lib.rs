@@ -22,6 +22,7 @@ pub mod recorder;
 pub mod sample;
 pub mod unfinished;
 pub mod window;
+pub mod xacts;
 
 pub use aggr::{Aggr, TmSz};
 pub use block::{Block, Finished};
@@ -37,3 +38,4 @@ pub use recorder::{Recorder, Totals};
 pub use sample::{Evidence, Sample};
 pub use unfinished::Ticket;
 pub use window::{Flow, Window};
+pub use xacts::{Taken, Xact};

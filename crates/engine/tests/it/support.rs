@@ -170,6 +170,7 @@ impl Bench {
                 stores: false,
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
+                sample_log: None,
             }),
             server: Some(ServerJob {
                 house: Arc::new(house),
@@ -177,6 +178,7 @@ impl Bench {
                 layout: Layout::threads(self.loops),
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),
+                sample_log: None,
             }),
             schedule: self.schedule,
             start: StartRule::Now,

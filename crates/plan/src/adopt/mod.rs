@@ -195,9 +195,6 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
     }
     found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
-    if !workload.stats_samples.is_empty() {
-        found.note("samples of single transactions (`StatsSample`) are not taken");
-    }
     if !workload.net_pipes.is_empty() {
         found.note("packets are not delayed or lost (`NetPipe`): that is up to the network");
     }
