@@ -171,6 +171,10 @@ impl Progress {
         }
         match record {
             Record::Interval(interval) => self.interval(header, interval),
+            Record::Comment { at_ns, level: 0, text } => {
+                self.clear();
+                eprintln!("{}{text}", stamp(*at_ns as f64 * 1e-9));
+            }
             Record::End { .. } => self.clear(),
             _ => {}
         }

@@ -17,7 +17,7 @@ const ABSENT: [(&[&str], &str); 14] = [
     (&["loadable_modules"], "there are no loadable modules"),
     (&["icp_tout"], "robots cannot ask by ICP yet"),
     (
-        &["sample_log", "sample_log_buf_size", "log_size", "log_buf_size", "hushed_error_tout"],
+        &["sample_log_buf_size", "log_size", "log_buf_size", "hushed_error_tout"],
         "the log is written as it comes and needs no settings; examples of errors are in it",
     ),
     (

@@ -14,6 +14,7 @@ use crate::host::Host;
 use crate::keeper::Delivery;
 use crate::ledger::Ledger;
 use crate::run::{EngineError, Outcome};
+use crate::sampling::Samples;
 use crate::side::SideState;
 
 /// Sees every record of all logs as it is written.
@@ -45,7 +46,9 @@ impl Books {
         for side in &mut self.sides {
             let Some(header) = side.header.take() else { continue };
             let back = std::mem::take(&mut side.back);
-            let mut ledger = Ledger::open(self.host, header, start, side.path.as_deref(), back)
+            let samples = Samples::new(std::mem::take(&mut side.samples));
+            let paths = [&side.path, &side.sample_path].map(Option::as_deref);
+            let mut ledger = Ledger::open(self.host, header, start, paths, samples, back)
                 .map_err(|source| side.log_error(source))?;
             let record = Record::Header(Box::new(ledger.header().clone()));
             ledger.write(&record).map_err(|source| side.log_error(source))?;

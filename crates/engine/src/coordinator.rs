@@ -48,10 +48,20 @@ impl Coordinator {
         let mut starter = Starter::new(frame, filled, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
-            sides.push(starter.side(&server.header, &server.log, server.layout, server_roles(server))?);
+            sides.push(starter.side(
+                &server.header,
+                [&server.log, &server.sample_log],
+                server.layout,
+                server_roles(server),
+            )?);
         }
         if let Some(client) = &job.client {
-            sides.push(starter.side(&client.header, &client.log, client.layout, client_roles(client))?);
+            sides.push(starter.side(
+                &client.header,
+                [&client.log, &client.sample_log],
+                client.layout,
+                client_roles(client),
+            )?);
         }
         let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads().into_iter().unzip();
         // Addresses stay reserved until the servers listen.

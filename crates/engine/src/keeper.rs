@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_link::{Link, Nanos, SECOND, nanos};
 use polygraph_origin::Origin;
-use polygraph_plan::Schedule;
+use polygraph_plan::{SamplePlan, Schedule};
 use polygraph_robot::{Crew, Pace};
-use polygraph_stats::{Block, Recorder, Sample, Side};
+use polygraph_stats::{Block, Recorder, Sample, Side, Taken};
 use polygraph_traffic::store::Share;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub struct HandOver {
     pub block: Box<Block>,
     /// Examples of errors.
     pub samples: Vec<Sample>,
+    /// Transactions for samples.
+    pub taken: Vec<Taken>,
     /// Processor time of the loop in the interval.
     pub cpu_ns: u64,
     /// Id of the process that the loop lives in.
@@ -135,12 +137,14 @@ impl<L: Link> Keeper<L> {
             self.link.spawn(Rc::clone(crew).run(start));
             self.link.spawn(reap(self.link.clone(), Rc::clone(crew)));
         }
+        let mut samples: Vec<_> = self.frame.schedule.samples().cloned().map(Some).collect();
         let mut phase_begin = start;
         let mut cpu = self.frame.host.thread_cpu();
         for phase in 0..self.frame.timeline.phases() {
             let mut begin = phase_begin;
             let end_of_phase = loop {
                 self.set_pace(phase, phase_begin);
+                self.begin_samples(&mut samples, phase, start, phase_begin);
                 let end_of_phase = self.frame.timeline.end(phase);
                 let edge = (begin + self.frame.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
                 let now = self.link.now();
@@ -207,6 +211,31 @@ impl<L: Link> Keeper<L> {
         }
     }
 
+    /// Begins the samples that are due: of the whole run, and of the phase that is going on.
+    fn begin_samples(
+        &self,
+        samples: &mut [Option<SamplePlan>],
+        phase: usize,
+        start: Nanos,
+        phase_begin: Nanos,
+    ) {
+        let schedule = &self.frame.schedule;
+        let first: usize = schedule.phases[..phase].iter().map(|phase| phase.samples.len()).sum();
+        let of_phase = first..first + schedule.phases[phase].samples.len();
+        let now = self.link.now();
+        for (number, planned) in samples.iter_mut().enumerate() {
+            let begin = |plan: &SamplePlan| match plan.of_run {
+                true => Some(start + nanos(plan.start)),
+                false => of_phase.contains(&number).then(|| phase_begin + nanos(plan.start)),
+            };
+            if planned.as_ref().and_then(begin).is_some_and(|begin| now >= begin)
+                && let Some(plan) = planned.take()
+            {
+                self.recorder.begin_sample(number, plan.capacity);
+            }
+        }
+    }
+
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
         self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
@@ -233,6 +262,7 @@ impl<L: Link> Keeper<L> {
             end,
             block,
             samples,
+            taken: self.recorder.taken(),
             cpu_ns,
             process: self.frame.host.process(),
             rss_bytes: self.frame.host.resident_bytes(),

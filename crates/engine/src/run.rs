@@ -38,6 +38,8 @@ pub struct ClientJob {
     pub header: Header,
     /// Where the log goes.
     pub log: Option<PathBuf>,
+    /// Where samples of single transactions go; `None`: into the log.
+    pub sample_log: Option<PathBuf>,
 }
 
 /// The origin servers of a test.
@@ -53,6 +55,8 @@ pub struct ServerJob {
     pub header: Header,
     /// Where the log goes.
     pub log: Option<PathBuf>,
+    /// Where samples of single transactions go; `None`: into the log.
+    pub sample_log: Option<PathBuf>,
 }
 
 /// When the first phase begins.

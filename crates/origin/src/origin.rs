@@ -27,6 +27,8 @@ pub struct Origin<L: Link> {
     /// Servers of this loop.
     sites: Cell<u64>,
     health_checks: Cell<u64>,
+    /// Connections that were accepted so far.
+    accepted: Cell<u64>,
 }
 
 impl<L: Link> Origin<L> {
@@ -39,6 +41,7 @@ impl<L: Link> Origin<L> {
             special: Cell::new(1.0),
             sites: Cell::new(0),
             health_checks: Cell::new(0),
+            accepted: Cell::new(0),
             link,
             house,
             recorder,
@@ -69,6 +72,12 @@ impl<L: Link> Origin<L> {
     /// How many health checks came so far. They are transactions like others, but people want to know of them.
     pub fn health_checks(&self) -> u64 {
         self.health_checks.get()
+    }
+
+    /// The number of the connection that is accepted now, from 1.
+    pub(crate) fn number_connection(&self) -> u64 {
+        self.accepted.set(self.accepted.get() + 1);
+        self.accepted.get()
     }
 
     pub(crate) fn special(&self) -> f64 {

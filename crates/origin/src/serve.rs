@@ -10,7 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::BodyError;
 use polygraph_wire::worlds::WorldMark;
 
-use crate::account::{Outcome, Sent, Times, settle};
+use crate::account::{Outcome, Place, Sent, Times, settle};
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::reply::{Circumstances, Identity, Writer};
@@ -25,6 +25,7 @@ use crate::wanted::Wanted;
 pub struct Site<L: Link> {
     origin: Rc<Origin<L>>,
     farm: usize,
+    number: u64,
     names: Names,
     identity: Identity,
     /// What is known of the worlds behind each name; as long as it needs to be.
@@ -77,6 +78,7 @@ impl<L: Link> Site<L> {
     pub(crate) fn new(origin: Rc<Origin<L>>, server: Server) -> Site<L> {
         Site {
             farm: server.farm,
+            number: server.number,
             names: Names::new(&server.names),
             identity: Identity::new(&origin.house, &server),
             universes: RefCell::default(),
@@ -100,8 +102,9 @@ impl<L: Link> Site<L> {
             block.conns.enter(opened);
             block.established.enter(opened);
         });
+        let place = Place { server: self.number, connection: self.origin.number_connection() };
         let mut uses = 0;
-        let closed = self.serve_requests(&mut conn, &mut uses).await;
+        let closed = self.serve_requests(&mut conn, place, &mut uses).await;
         let now = self.now();
         recorder.with(|block| {
             block.conns.leave(now);
@@ -115,7 +118,7 @@ impl<L: Link> Site<L> {
     }
 
     /// Returns how the connection ended, if nothing went wrong.
-    async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> Option<CloseKind> {
+    async fn serve_requests(&self, conn: &mut L::Conn, place: Place, uses: &mut u64) -> Option<CloseKind> {
         let limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
@@ -145,7 +148,8 @@ impl<L: Link> Site<L> {
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
             let times = Times { first_byte, started: running.started, ended: self.now() };
-            let good = settle(&self.origin.recorder, &self.origin.house, &request, times, outcome);
+            let (recorder, house) = (&self.origin.recorder, &self.origin.house);
+            let good = settle(recorder, house, &request, place, times, outcome);
             if !good {
                 return None;
             }

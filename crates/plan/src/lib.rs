@@ -27,7 +27,7 @@ pub mod values;
 pub use adopt::{Obstacle, Outside, adopt};
 pub use factor::{Factor, Factors};
 pub use goal::{Along, Goal};
-pub use phases::{Phase, Schedule, WorkingSetLimit};
+pub use phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;
 pub use script::Script;
 pub use test::{Servers, Site, Test};

@@ -26,9 +26,24 @@ pub struct Phase {
     pub wait_wss_freeze: bool,
     /// How its load follows the response time, if it does.
     pub rptmstat: Option<Rptmstat>,
+    /// Samples of single transactions. Those of the whole run are with the first phase.
+    pub samples: Vec<SamplePlan>,
     /// Code that the client's side runs when the phase begins. It stays with the conductor; other processes do not get it.
     #[serde(skip)]
     pub script: Option<Script>,
+}
+
+/// Transactions to be recorded one by one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SamplePlan {
+    /// Its name.
+    pub name: String,
+    /// It begins so many seconds after the begin of its phase, or of the run.
+    pub start: f64,
+    /// The start counts from the begin of the run.
+    pub of_run: bool,
+    /// Number of transactions.
+    pub capacity: u64,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).
@@ -100,12 +115,22 @@ impl Schedule {
     /// multiplied by `factor` (positive), counts to at least 1. Error goals, factors and names stay.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Schedule {
-        let phases = self.phases.iter().map(|phase| Phase { goal: phase.goal.part(factor), ..phase.clone() });
+        let sample = |sample: &SamplePlan| SamplePlan { start: sample.start * factor, ..sample.clone() };
+        let phases = self.phases.iter().map(|phase| Phase {
+            goal: phase.goal.part(factor),
+            samples: phase.samples.iter().map(sample).collect(),
+            ..phase.clone()
+        });
         let working_set = self.working_set.map(|limit| match limit {
             WorkingSetLimit::After(seconds) => WorkingSetLimit::After(seconds * factor),
             WorkingSetLimit::Fill(count) => WorkingSetLimit::Fill(scaled(count, factor)),
         });
         Schedule { phases: phases.collect(), working_set }
+    }
+
+    /// All samples of single transactions by number: those of the phases in order.
+    pub fn samples(&self) -> impl Iterator<Item = &SamplePlan> {
+        self.phases.iter().flat_map(|phase| &phase.samples)
     }
 
     /// What a log says about the phases.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause};
+use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::life::Times;
 use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
@@ -114,6 +114,19 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
             block.latency.first_reply_byte_read_us.record(since(done.first_byte.unwrap_or(now)));
         }
         count_compound(block, done, rptm_us, size);
+    });
+    crew.recorder().take(|| Xact {
+        ended_ns: now,
+        lifetime_us: rptm_us,
+        queued_us: Some(done.started.saturating_sub(order.due) / 1000),
+        id: order.xact.to_string(),
+        connection: done.connection,
+        object: order.foreign.as_deref().map_or_else(|| crew.path(order), str::to_owned),
+        size,
+        status: facts.status,
+        robot: Some((crew.settings().first_robot + robot) as u64),
+        server: order.foreign.is_none().then_some(order.server as u64),
+        ims: None,
     });
     note(crew, robot, order, done, class, now);
     remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);

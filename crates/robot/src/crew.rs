@@ -69,6 +69,8 @@ pub struct Crew<L: Link> {
     /// Head of the request that is being sent.
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
+    /// Connections that were opened so far.
+    opened: Cell<u64>,
     pace: Cell<Pace>,
     /// Share of the robots that were alive when they were counted last.
     alive: Cell<f64>,
@@ -102,6 +104,7 @@ impl<L: Link> Crew<L> {
             repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
+            opened: Cell::new(0),
             pace: Cell::new(Pace::FULL),
             alive: Cell::new(0.0),
             frozen: Cell::new(false),
@@ -259,6 +262,12 @@ impl<L: Link> Crew<L> {
         self.open.get()
     }
 
+    /// The number of the connection that is opened now, from 1.
+    pub fn number_connection(&self) -> u64 {
+        self.opened.set(self.opened.get() + 1);
+        self.opened.get()
+    }
+
     /// Sets the number of open connections.
     pub fn set_open_connections(&self, open: usize) {
         self.open.set(open);
@@ -269,12 +278,16 @@ impl<L: Link> Crew<L> {
         if let Some(url) = &order.foreign {
             return url.to_string();
         }
-        let field = &self.settings.field;
-        let authority = &field.servers[order.server].authority;
-        let mut path = Vec::new();
-        field.catalog.write_path(&order.oid, &mut path);
+        let authority = &self.settings.field.servers[order.server].authority;
         let host = authority.strip_suffix(":80").unwrap_or(authority);
-        format!("http://{host}{}", String::from_utf8_lossy(&path))
+        format!("http://{host}{}", self.path(order))
+    }
+
+    /// The path in that URL, of an object of ours.
+    pub fn path(&self, order: &Order) -> String {
+        let mut path = Vec::new();
+        self.settings.field.catalog.write_path(&order.oid, &mut path);
+        String::from_utf8_lossy(&path).into_owned()
     }
 
     /// Until when a transaction that begins now must have ended.

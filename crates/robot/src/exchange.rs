@@ -79,6 +79,8 @@ pub struct Done {
     pub started: Nanos,
     /// Where the request went.
     pub hop: SocketAddr,
+    /// Number of the connection among those of the loop.
+    pub connection: u64,
     /// Bytes of the request.
     pub sent: u64,
     /// One side ended the exchange on purpose.
@@ -125,7 +127,7 @@ pub async fn exchange<L: Link>(
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
         let begun = crew.now();
-        let mut talk = Talk::new(begun, hop, attempt > 0);
+        let mut talk = Talk::new(begun, hop, leased.number, attempt > 0);
         if reused {
             crew.count_reuse(begun);
         } else {
@@ -162,6 +164,7 @@ pub async fn exchange<L: Link>(
 pub(crate) struct Talk {
     pub(crate) started: Nanos,
     pub(crate) hop: SocketAddr,
+    connection: u64,
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
@@ -175,10 +178,11 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    pub(crate) fn new(started: Nanos, hop: SocketAddr, retried: bool) -> Talk {
+    pub(crate) fn new(started: Nanos, hop: SocketAddr, connection: u64, retried: bool) -> Talk {
         Talk {
             started,
             hop,
+            connection,
             retried,
             sent: 0,
             aborted: false,
@@ -204,6 +208,7 @@ impl Talk {
             facts,
             started: self.started,
             hop: self.hop,
+            connection: self.connection,
             sent: self.sent,
             aborted: self.aborted,
             problem: self.problem,

@@ -79,7 +79,7 @@ pub async fn exchange_together<L: Link>(
     for order in &orders {
         leased.uses += 1;
         let last = leased.uses >= leased.use_limit;
-        let mut talk = Talk::new(crew.now(), hop, false);
+        let mut talk = Talk::new(crew.now(), hop, leased.number, false);
         if failed.is_none() {
             lines.clear();
             talk.answers = crew.write_private_lines(robot, order, &mut lines);

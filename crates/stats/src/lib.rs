@@ -23,6 +23,7 @@ pub mod sample;
 pub mod status;
 pub mod unfinished;
 pub mod window;
+pub mod xacts;
 
 pub use aggr::{Aggr, TmSz};
 pub use block::{Block, Finished};
@@ -39,3 +40,4 @@ pub use sample::{Evidence, Sample};
 pub use status::StatusScope;
 pub use unfinished::Ticket;
 pub use window::{Flow, Window};
+pub use xacts::{Taken, Xact};

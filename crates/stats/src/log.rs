@@ -104,6 +104,8 @@ impl<W: Write> LogWriter<W> {
 pub enum Readable {
     /// A whole record.
     Record(Box<Record>),
+    /// A whole record of a kind that this version does not know; those after it may be known.
+    Unknown,
     /// The end of the file, right after a frame.
     End,
     /// The file ends inside a frame, or the frame is damaged; nothing after it can be trusted.
@@ -173,7 +175,7 @@ impl<R: Read> LogReader<R> {
         self.at += 8 + length as u64;
         match postcard::from_bytes(&payload) {
             Ok(record) => Readable::Record(Box::new(record)),
-            Err(_) => damaged,
+            Err(_) => Readable::Unknown,
         }
     }
 }
@@ -228,15 +230,20 @@ impl ReadLog {
             _ => return Err(LogError::NoHeader { path: name.to_owned() }),
         };
         let mut log = ReadLog { header, records: Vec::new(), missing: Vec::new() };
+        let mut unknown = 0;
         loop {
             match reader.next_record() {
                 Readable::Record(record) => log.records.push(*record),
+                Readable::Unknown => unknown += 1,
                 Readable::End => break,
                 Readable::Damaged { at } => {
                     log.missing.push(format!("{name} is damaged or cut off at byte {at}"));
                     break;
                 }
             }
+        }
+        if unknown > 0 {
+            log.missing.push(format!("{name} has {unknown} records of a later version, which are left out"));
         }
         if log.end().is_none() {
             let last = log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9);
@@ -339,6 +346,20 @@ mod tests {
             }
         }
         assert_eq!(seen, 5);
+    }
+
+    #[test]
+    fn records_of_later_versions_are_skipped() {
+        let mut bytes = Vec::new();
+        let mut writer = LogWriter::new(&mut bytes).unwrap();
+        writer.write(&header()).unwrap();
+        let payload = [200, 1, 7];
+        let frame = [&3u32.to_le_bytes()[..], &crc32fast::hash(&payload).to_le_bytes(), &payload].concat();
+        writer.out.write_all(&frame).unwrap();
+        writer.write(&interval(0)).unwrap();
+        let log = read(&bytes).unwrap();
+        assert_eq!((log.records.len(), log.missing.len()), (1, 2), "{:?}", log.missing);
+        assert!(log.missing[0].contains("1 records of a later version"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 use crate::error::ErrorKind;
+use crate::xacts::Xact;
 
 /// Which side of the device a process simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,5 +189,13 @@ pub enum Record {
         reason: EndReason,
         /// Transactions that were still running.
         unfinished: u64,
+    },
+    /// Single transactions of a sample that was asked for, in the order of their ends. A sample may come in several
+    /// records.
+    Xacts {
+        /// Name of the sample.
+        sample: String,
+        /// The transactions.
+        xacts: Vec<Xact>,
     },
 }

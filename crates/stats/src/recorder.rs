@@ -9,6 +9,7 @@ use crate::error::{ErrorCounts, ErrorKind};
 use crate::sample::{Evidence, Sample, is_kept};
 use crate::unfinished::{Ticket, Unfinished};
 use crate::window::Window;
+use crate::xacts::{Taken, Taker, Xact};
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,7 @@ struct Inner {
     before: Cell<Totals>,
     unfinished: RefCell<Unfinished>,
     news: RefCell<News>,
+    taker: RefCell<Taker>,
 }
 
 /// What is new since it was told last.
@@ -80,6 +82,7 @@ impl Recorder {
             before: Cell::default(),
             unfinished: RefCell::default(),
             news: RefCell::default(),
+            taker: RefCell::default(),
         }))
     }
 
@@ -137,6 +140,24 @@ impl Recorder {
         }
         news.until = Some(now_ns);
         news.told = whole;
+    }
+
+    /// Takes the next `capacity` good transactions for a sample.
+    pub fn begin_sample(&self, sample: usize, capacity: u64) {
+        self.0.taker.borrow_mut().begin(sample, capacity);
+    }
+
+    /// Takes a transaction if a sample is running; otherwise `xact` is not called.
+    pub fn take(&self, xact: impl FnOnce() -> Xact) {
+        let mut taker = self.0.taker.borrow_mut();
+        if taker.is_running() {
+            taker.take(&xact());
+        }
+    }
+
+    /// What was taken for samples since this was asked last.
+    pub fn taken(&self) -> Vec<Taken> {
+        self.0.taker.borrow_mut().hand_over()
     }
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the

@@ -54,6 +54,9 @@ pub struct Args {
     /// Binary log file, for lx, lr and report
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    #[arg(long, value_name = "FILE")]
+    sample_log: Option<PathBuf>,
     #[command(flatten)]
     workload: ConfigOptions,
     #[command(flatten)]
@@ -72,6 +75,7 @@ pub struct Args {
 /// Runs the robots.
 pub fn run(mut args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(mut test) => {
@@ -99,7 +103,8 @@ pub fn run(mut args: Args) -> Done {
     working_set.check(&test)?;
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
     let log = args.log.clone();
-    let client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    client.sample_log = args.sample_log.clone();
     let job = Job {
         schedule: test.schedule.clone(),
         start: StartRule::Now,

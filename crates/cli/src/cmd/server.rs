@@ -39,6 +39,9 @@ pub struct Args {
     /// Binary log file, for lx, lr and report
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    #[arg(long, value_name = "FILE")]
+    sample_log: Option<PathBuf>,
     #[command(flatten)]
     workload: ConfigOptions,
     #[command(flatten)]
@@ -53,6 +56,7 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(test) => test,
         None => classic(&args),
@@ -60,7 +64,8 @@ pub fn run(args: Args) -> Done {
     let places = jobs::reserve_all(&test)?;
     let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
     let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
-    let server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
+    let mut server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
+    server.sample_log = args.sample_log.clone();
     let job = Job {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,

@@ -176,6 +176,7 @@ impl Bench {
                 stores: false,
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
+                sample_log: None,
             }),
             server: Some(ServerJob {
                 house: Arc::new(house),
@@ -183,6 +184,7 @@ impl Bench {
                 layout: Layout::threads(self.loops),
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),
+                sample_log: None,
             }),
             schedule: self.schedule,
             start: StartRule::Now,

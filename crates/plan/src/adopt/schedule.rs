@@ -1,12 +1,11 @@
 //! Phases and the limit of the working set.
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::Rptmstat as PglRptmstat;
+use polygraph_pgl::types::{Rptmstat as PglRptmstat, StatsSample};
 
-use super::Findings;
 use crate::factor::Factors;
 use crate::goal::Goal;
-use crate::phases::{Phase, Schedule, WorkingSetLimit};
+use crate::phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 use crate::predict;
 use crate::rptmstat::Rptmstat;
 use crate::script::Script;
@@ -14,14 +13,13 @@ use crate::script::Script;
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
-        if !phase.stats_samples.is_empty() {
-            found.note("samples of single transactions (`StatsSample`) are not taken");
-        }
+        let goal = phase.goal.as_deref().map(Goal::from).unwrap_or_default();
         Phase {
+            samples: phase.stats_samples.iter().map(|wanted| sample(wanted, &plan.name, &goal)).collect(),
             name: plan.name,
             primary: phase.primary,
             log_stats: phase.log_stats,
-            goal: phase.goal.as_deref().map(Goal::from).unwrap_or_default(),
+            goal,
             factors: Factors {
                 populus: plan.populus,
                 load: plan.load,
@@ -33,7 +31,11 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
             script: phase.script.map(|id| Script::new(&workload.scripts, id)),
         }
     });
-    let phases = phases.collect();
+    let mut phases: Vec<Phase> = phases.collect();
+    if let Some(first) = phases.first_mut() {
+        let of_run = |wanted| SamplePlan { of_run: true, ..sample(wanted, "", &Goal::default()) };
+        first.samples.extend(workload.stats_samples.iter().map(of_run));
+    }
     let after = workload.working_set_length.map(|time| WorkingSetLimit::After(time.secs()));
     let fill = workload.working_set_cap.map(|count| WorkingSetLimit::Fill(u64::from(count)));
     let mut schedule = Schedule { phases, working_set: after.or(fill) };
@@ -49,4 +51,15 @@ fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
         rptm_min: control.rptm_min.map(|time| time.secs()),
         rptm_max: control.rptm_max.map(|time| time.secs()),
     })
+}
+
+/// A sample; if it says nothing else, it is taken in the middle of the phase (or at its beginning, if nobody knows where
+/// that is) and has its name.
+fn sample(wanted: &StatsSample, phase: &str, goal: &Goal) -> SamplePlan {
+    SamplePlan {
+        name: wanted.name.clone().unwrap_or_else(|| phase.to_owned()),
+        start: wanted.start.map_or(goal.duration.unwrap_or(0.0) / 2.0, |start| start.secs()),
+        of_run: false,
+        capacity: wanted.capacity.and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
+    }
 }

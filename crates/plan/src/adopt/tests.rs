@@ -19,6 +19,7 @@ use polygraph_traffic::table::{Bin, Table};
 use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Seed, Selector};
 
 use super::{Obstacle, Outside, adopt};
+use crate::SamplePlan;
 use crate::offered::offered_dhr;
 use crate::rptmstat::Rptmstat;
 use crate::test::Test;
@@ -649,7 +650,6 @@ fn what_is_missing_outside_is_named() {
 fn what_changes_nothing_on_the_wire_is_noted() {
     for (more, words) in [
         ("Proxy X = { addresses = [ '10.0.0.9:80' ]; }; use(X);", "stands in for the Proxy"),
-        ("StatsSample T = { name = \"t\"; start = 1sec; capacity = 10; }; schedule(T);", "samples"),
         ("NetPipe N = { addresses = S.addresses; packet_loss = 1%; }; use(N);", "NetPipe"),
         ("Bench B; B.client_side.hosts = [ '10.0.9.1-2' ]; use(B);", "2 client machines"),
     ] {
@@ -774,4 +774,27 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
     told.sort();
     told.dedup();
     assert_eq!(told, files);
+}
+
+#[test]
+fn samples_begin_in_the_middle_of_plateaus_or_where_they_say() {
+    let test = adopted(
+        "StatsSample t = { name = \"t\"; start = 3sec; capacity = 10; };
+         StatsSample u = { capacity = 5; };
+         Phase A = { name = \"a\"; goal.duration = 1min; stats_samples = [ u, t ]; };
+         Phase B = { name = \"b\"; goal.xactions = 9; stats_samples = [ u ]; };
+         schedule(A, B, t);",
+    );
+    let plan =
+        |name: &str, start, of_run, capacity| SamplePlan { name: name.into(), start, of_run, capacity };
+    let all: Vec<&SamplePlan> = test.schedule.samples().collect();
+    let expected = [
+        plan("a", 30.0, false, 5),
+        plan("t", 3.0, false, 10),
+        plan("t", 3.0, true, 10),
+        plan("b", 0.0, false, 5),
+    ];
+    assert_eq!(all, expected.iter().collect::<Vec<_>>());
+    let shorter = test.schedule.scaled(0.5);
+    assert_eq!(shorter.samples().map(|sample| sample.start).collect::<Vec<_>>(), [15.0, 1.5, 1.5, 0.0]);
 }
