@@ -8,7 +8,7 @@ use polygraph_link::Nanos;
 use polygraph_stats::{EndReason, Header, Record, Sample, Side, Window};
 use polygraph_traffic::store::Share;
 
-use crate::conductor::Event;
+use crate::conductor::{Event, Seen};
 use crate::gauge::Counts;
 use crate::host::Host;
 use crate::keeper::Delivery;
@@ -134,17 +134,22 @@ impl Books {
     }
 
     /// The side of the robots, if there is one.
-    pub fn client(&self) -> Option<&SideState> {
+    fn client(&self) -> Option<&SideState> {
         self.sides.iter().find(|side| side.side == Side::Client)
     }
 
     /// The counts by which goals are judged: the client's, where there is one.
-    pub fn counts(&self) -> Counts {
+    fn counts(&self) -> Counts {
         self.client().or(self.sides.first()).map(SideState::counts).unwrap_or_default()
     }
 
+    /// What the conductor is shown at `now`, when something outside the test may want to `stop` it.
+    pub fn seen(&self, now: Nanos, stop: Option<EndReason>) -> Seen {
+        Seen { now, counts: self.counts(), news: self.take_news(), activity: self.activity(), stop }
+    }
+
     /// What happened on the robots' side since this was asked last, as far as loops publish it.
-    pub fn take_news(&self) -> Window {
+    fn take_news(&self) -> Window {
         let mut all = Window::default();
         for gauge in self.client().iter().flat_map(|side| &side.gauges) {
             all.merge(&gauge.take_news());
@@ -158,7 +163,7 @@ impl Books {
     }
 
     /// A number that changes when anything happens on any side.
-    pub fn activity(&self) -> u64 {
+    fn activity(&self) -> u64 {
         let counts = self.sides.iter().map(SideState::counts);
         counts.map(|counts| counts.started + counts.ok + counts.connections).sum()
     }

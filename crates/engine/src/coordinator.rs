@@ -10,7 +10,7 @@ use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_stats::{EndReason, Side};
 
 use crate::books::{Books, Observer};
-use crate::conductor::{Conductor, Event, NOTICE, Score, Seen, TICK};
+use crate::conductor::{Conductor, Event, NOTICE, Score, TICK};
 use crate::host::Host;
 use crate::roles::{client_roles, server_roles};
 use crate::run::{EngineError, Job, Outcome, StartRule};
@@ -137,10 +137,7 @@ impl Coordinator {
                 true => Some(EndReason::Interrupted),
                 false => self.breakdown(conductor.is_done(now)).map(EndReason::Fatal),
             };
-            let (counts, news, activity) =
-                (self.books.counts(), self.books.take_news(), self.books.activity());
-            let seen = Seen { now, counts, news, activity, stop };
-            for event in conductor.step(&seen) {
+            for event in conductor.step(&self.books.seen(now, stop)) {
                 if let Event::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;
                 }

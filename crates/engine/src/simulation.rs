@@ -13,7 +13,7 @@ use polygraph_sim::VirtualLink;
 use polygraph_stats::{EndReason, Header, Record, Recorder};
 
 use crate::books::{Books, Observer};
-use crate::conductor::{Conductor, Event, NOTICE, Seen, TICK};
+use crate::conductor::{Conductor, Event, NOTICE, TICK};
 use crate::gauge::Gauge;
 use crate::host::Host;
 use crate::keeper::{Desk, Frame, Keeper, Party};
@@ -94,8 +94,7 @@ fn run(
         let goes_on = conductor.is_between() || link.run(link.now() + TICK);
         books.collect(observer)?;
         let stop = (!goes_on).then(|| EndReason::Fatal(STANDSTILL.into()));
-        let seen = Seen { now: link.now(), counts: books.counts(), activity: books.activity(), stop };
-        for event in conductor.step(&seen) {
+        for event in conductor.step(&books.seen(link.now(), stop)) {
             if let Event::PhaseEnds { at, .. } = event
                 && goes_on
             {
