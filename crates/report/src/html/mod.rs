@@ -23,20 +23,15 @@ mod wire;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use polygraph_stats::log::LogError;
-
-use crate::fold::{FoldError, Log, RunFacts, fold};
+use crate::fold::{FileError, RunFacts, fold_files};
 use page::Page;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A log cannot be used at all.
+    /// The logs cannot be folded.
     #[error(transparent)]
-    Log(#[from] LogError),
-    /// The logs do not make a run.
-    #[error(transparent)]
-    Fold(#[from] FoldError),
+    Fold(#[from] FileError),
     /// The report cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
@@ -53,8 +48,7 @@ pub enum ReportError {
 /// If a log cannot be used at all, or the report cannot be written. Logs that are incomplete are no error; the
 /// report says what is missing.
 pub fn write_report(logs: &[PathBuf], out: &Path) -> Result<RunFacts, ReportError> {
-    let logs = logs.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let facts = fold(&logs)?;
+    let facts = fold_files(logs)?;
     fs::write(out, html(&facts))
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })?;
     Ok(facts)

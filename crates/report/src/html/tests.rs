@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use polygraph_stats::{EndReason, ErrorKind};
 
 use super::*;
+use crate::fold::{Log, fold};
 use crate::figures::value;
 use crate::testlog::Run;
 use crate::text;
@@ -228,4 +229,15 @@ fn reports_are_written_and_failures_named() {
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));
     assert!(error(write_report(&[out], &dir.path().join("x"))).ends_with("is not a polygraph log"));
     assert_eq!(error(write_report(&[], &dir.path().join("x"))), "no log given");
+}
+
+/// A run of four hours, to measure time and memory of `polygraph report` with (docs/report.md).
+#[test]
+#[ignore = "writes a gigabyte to the directory REPORT_PAGES"]
+fn logs_of_a_long_run() {
+    let dir = std::env::var_os("REPORT_PAGES").map(PathBuf::from).expect("REPORT_PAGES is set");
+    let run = Run { rate: 300.0, phases: [3600.0, 9600.0, 1200.0], rich: true, ..Run::default() };
+    for side in [polygraph_stats::Side::Client, polygraph_stats::Side::Server] {
+        fs::write(dir.join(format!("{}.log", side.name())), run.bytes(side)).unwrap();
+    }
 }
