@@ -17,6 +17,7 @@ pub mod html;
 pub mod lr;
 pub mod lx;
 pub mod misses;
+pub mod popularity;
 pub mod scope;
 pub mod series;
 mod source;
@@ -25,7 +26,7 @@ pub mod text;
 pub mod verdict;
 
 pub use fold::{Log, RunFacts, fold, fold_files};
-pub use html::{html, write_report};
+pub use html::{Extras, html, write_report, write_report_with};
 pub use lr::lr;
 pub use lx::lx;
 pub use scope::Scope;

@@ -277,6 +277,9 @@ impl Run {
             } else {
                 block.finish(&done);
             }
+            // Objects are asked for once, or then twice, half of those three times, and so on.
+            let again = 2 + u64::from(block.ok_count().trailing_zeros());
+            block.ordinals.record(if x.offered_hit { again } else { 1 });
             block.bytes_read += x.size;
             block.bytes_written += 250;
             if self.verify {
