@@ -72,6 +72,10 @@ enum Command {
     Lr(cmd::logs::LrArgs),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    /// Give logs of a test a name for `make_report` (classic name: label_results)
+    LabelResults(cmd::labels::LabelArgs),
+    /// A report of labelled logs (classic name: make_report)
+    MakeReport(cmd::labels::MakeArgs),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -117,6 +121,8 @@ fn main() -> ExitCode {
         Command::Lx(args) => cmd::logs::lx(args),
         Command::Lr(args) => cmd::logs::lr(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::LabelResults(args) => cmd::labels::label_results(args),
+        Command::MakeReport(args) => cmd::labels::make_report(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)

@@ -21,7 +21,7 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 9] = [
+pub const CLASSIC: [(&str, &str); 11] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
@@ -31,6 +31,8 @@ pub const CLASSIC: [(&str, &str); 9] = [
     ("webaxe4-ips", "webaxe4-ips"),
     ("dns-cfg", "dns-cfg"),
     ("pgl-test", "check"),
+    ("label_results", "label-results"),
+    ("make_report", "make-report"),
 ];
 
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polygraph_stats::log::LogError;
-use polygraph_stats::{EndReason, ErrorKind, Header, ReadLog, Side};
+use polygraph_stats::{EndReason, ErrorKind, Header, LogReader, ReadLog, Side};
 
 use crate::gather;
 use crate::scope::Scope;
@@ -27,6 +27,14 @@ impl Log {
     /// If nothing of it can be used; see [`ReadLog::open`].
     pub fn open(path: &Path) -> Result<Log, LogError> {
         Ok(Log { name: path.display().to_string(), log: ReadLog::open(path)? })
+    }
+
+    /// Reads only the header of the log at `path`.
+    ///
+    /// # Errors
+    /// If it is no log, or has no whole header.
+    pub fn header(path: &Path) -> Result<Header, LogError> {
+        ReadLog::header(&mut LogReader::open(path)?, &path.display().to_string())
     }
 
     /// The name of a phase; a log without a plan has one phase `dflt`.

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_report::console::Form;
 use polygraph_report::lx::{LxOptions, LxSide, list_figures, lx_json};
-use polygraph_report::{Log, lr as lr_text, lx as lx_text, write_report};
+use polygraph_report::popularity::Curve;
+use polygraph_report::{Extras, Log, lr as lr_text, lx as lx_text, write_report_with};
 
 use crate::options::yes_no;
 use crate::{Done, Failure, console};
@@ -97,6 +98,9 @@ pub struct ReportArgs {
     /// The report; by default report.html in the result directory, or here
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// A result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -109,7 +113,15 @@ pub fn report(args: ReportArgs) -> Done {
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    write_report(&paths, &out).map_err(Failure::data)?;
+    let mut extras = Extras::default();
+    if let Some(trace) = &args.trace {
+        let curve = Curve::of_trace(trace)
+            .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", trace.display())))?
+            .ok_or_else(|| Failure::data(anyhow::anyhow!("there are no URLs in {}", trace.display())))?;
+        let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
+        extras.trace = Some((name, curve));
+    }
+    write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
     console::note(&format!("report: {}", out.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -82,9 +82,9 @@ pub fn heat(facts: &RunFacts) -> Option<Drawn> {
     HeatMap {
         id: "fig-heat".into(),
         title: "All response times over time".into(),
-        about: "Each column is a stretch of time, each cell a range of response times (eight to a decade); the darker, the more \
-                of the good replies of that time took so long. Means hide that there are two crowds, hits and misses; this \
-                does not."
+        about: "Each column is a stretch of time, each cell a range of response times, eight to a decade. Its shade is the share \
+                of the good replies of that time that took so long. Means hide that there are crowds of hits and \
+                of misses; this does not."
             .into(),
         across,
         y_title: "ms".into(),

@@ -71,9 +71,9 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
     let pair = |documents, bytes| [percent(value(documents, scope)), percent(value(bytes, scope))];
     let mut rows = Vec::new();
     if let Some(planned) = view.side.header().offered_dhr {
-        rows.push(row("of the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
+        rows.push(row("offered by the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
     }
-    rows.push(row("offered: what a perfect cache would reach", pair("req_dhr", "req_bhr")));
+    rows.push(row("ideal: what a cache that keeps everything would reach", pair("req_dhr", "req_bhr")));
     rows.push(row("measured, by marks in headers", pair("rep_dhr", "rep_bhr")));
     if let Some(two) = view.two_sided() {
         rows.push(row("measured, client minus server counts", two.hits.map(percent)));

@@ -273,7 +273,7 @@ fn the_numbers_are_those_of_lx() {
         let hits = |row| cells(&page, &format!("Hit ratio, {caption}"), row);
         assert_eq!(hits("measured, by marks in headers"), [percent("rep_dhr"), percent("rep_bhr")]);
         assert_eq!(
-            hits("offered: what a perfect cache would reach"),
+            hits("ideal: what a cache that keeps everything would reach"),
             [percent("req_dhr"), percent("req_bhr")]
         );
         let connections = cells(&page, &format!("Levels, {caption}"), "connections");
@@ -327,6 +327,56 @@ fn reports_are_written_and_failures_named() {
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));
     assert!(error(write_report(&[out], &dir.path().join("x"))).ends_with("is not a polygraph log"));
     assert_eq!(error(write_report(&[], &dir.path().join("x"))), "no log given");
+}
+
+/// What a browser makes of a page: its messages on the console, and the document after scripts have run.
+fn browse(page: &str) -> (Vec<String>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    fs::write(&file, page).unwrap();
+    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
+    let mut options = vec![
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        // Figures are drawn when they are seen: here all of them are.
+        "--window-size=1200,30000",
+        "--virtual-time-budget=10000",
+        "--enable-logging=stderr",
+        "--dump-dom",
+        &profile,
+    ];
+    let address = format!("file://{}", file.display());
+    options.push(&address);
+    let done =
+        std::process::Command::new("chromium").args(options).output().expect("chromium (make test-deps)");
+    let messages = String::from_utf8_lossy(&done.stderr);
+    let console = messages.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    (console, String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[test]
+fn a_browser_shows_all_figures_without_complaint() {
+    let page = html(&fold(&rich_run().logs()).unwrap());
+    let interactive = page.matches("<script type=\"application/json\">").count();
+    let (console, document) = browse(&page);
+    assert_eq!(console, Vec::<String>::new());
+    assert!(document.contains(&format!("data-interactive=\"{interactive}\"")), "the script ran");
+    assert_eq!(
+        document.matches("<figure id=\"fig-").count() - document.matches("class=\"live\"").count(),
+        2,
+        "bars alone are static"
+    );
+    assert_eq!(document.matches("<canvas").count(), interactive);
+    // A page whose script was altered must be found out, or this test would find nothing.
+    let (console, document) = browse(&page.replace("(() => {", "(() => { nothing();"));
+    assert!(console.iter().any(|line| line.contains("Content Security Policy")), "{console:?}");
+    assert!(!document.contains("data-interactive"));
 }
 
 /// A run of four hours, to measure time and memory of `polygraph report` with (docs/report.md).
