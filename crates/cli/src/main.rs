@@ -102,6 +102,10 @@ enum Command {
     Bb(cmd::bb::Args),
     /// Published results, to show them beside one's own
     Import(cmd::import::Args),
+    /// Give logs of a test a name for `make_report` (classic name: label_results)
+    LabelResults(cmd::labels::LabelArgs),
+    /// A report of labelled logs (classic name: make_report)
+    MakeReport(cmd::labels::MakeArgs),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -157,6 +161,8 @@ fn main() -> ExitCode {
         Command::Bakeoff(args) => cmd::bakeoff::run(args),
         Command::Bb(args) => cmd::bb::run(args),
         Command::Import(args) => cmd::import::run(args),
+        Command::LabelResults(args) => cmd::labels::label_results(args),
+        Command::MakeReport(args) => cmd::labels::make_report(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)

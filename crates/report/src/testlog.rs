@@ -326,6 +326,9 @@ impl Run {
             }
             block.reads.record(x.size);
             block.writes.record(250);
+            // Objects are asked for once, or then twice, half of those three times, and so on.
+            let again = 2 + u64::from(block.ok_count().trailing_zeros());
+            block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
                 block.verified.replies += 1;
                 block.verified.bytes += x.size - 250;

@@ -32,6 +32,7 @@ pub fn settle<L: Link>(
 ) -> bool {
     let now = crew.now();
     crew.recorder().end(order.ticket, now);
+    crew.count_request(order);
     let outcome = outcome.and_then(|done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),

@@ -37,6 +37,7 @@ use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
 use crate::pipeline::Backlog;
+use crate::ranks::Ranks;
 use crate::request::{self, Context};
 use crate::settings::{Expect, Profile, Settings};
 
@@ -61,6 +62,7 @@ pub struct Crew<L: Link> {
     names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
+    ranks: RefCell<Ranks>,
     /// Something may be asked for again.
     repeats: bool,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
@@ -101,6 +103,7 @@ impl<L: Link> Crew<L> {
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
             history: RefCell::default(),
+            ranks: RefCell::default(),
             repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
@@ -240,6 +243,16 @@ impl<L: Link> Crew<L> {
     /// What was learned about objects.
     pub fn history(&self) -> RefMut<'_, History> {
         self.history.borrow_mut()
+    }
+
+    /// Counts a request for an object that may be asked for again.
+    pub fn count_request(&self, order: &Order) {
+        if order.foreign.is_some() || !self.repeats() {
+            return;
+        }
+        if let Some((n, weight)) = self.ranks.borrow_mut().count(&order.oid) {
+            self.recorder().with(|block| (0..weight).for_each(|_| block.ordinals.record(u64::from(n))));
+        }
     }
 
     /// What decides orders.

@@ -27,6 +27,7 @@ pub mod pace;
 pub mod page;
 pub mod pipeline;
 pub mod pool;
+mod ranks;
 pub mod reply;
 pub mod request;
 pub mod session;

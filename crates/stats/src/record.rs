@@ -62,6 +62,20 @@ pub struct Header {
     pub workload_text: String,
 }
 
+impl Header {
+    /// The header with phases that are told apart by name: the second `top` is `top-n2`.
+    pub(crate) fn with_distinct_phases(mut self: Box<Self>) -> Header {
+        let names: Vec<String> = self.phases.iter().map(|phase| phase.name.clone()).collect();
+        for (index, phase) in self.phases.iter_mut().enumerate() {
+            let before = names[..index].iter().filter(|name| **name == phase.name).count();
+            if before > 0 {
+                phase.name = format!("{}-n{}", phase.name, before + 1);
+            }
+        }
+        *self
+    }
+}
+
 /// What was planned for a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhasePlan {

@@ -11,7 +11,8 @@ use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures};
 use polygraph_report::run_dir::logs_in;
-use polygraph_report::{Log, lr as lr_text, write_report};
+use polygraph_report::popularity::Curve;
+use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
 use polygraph_stats::log::LogError;
 
 use crate::expect::Expectations;
@@ -253,6 +254,9 @@ pub struct ReportArgs {
     /// The report; by default report.html in the result directory, or here
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     expectations: Expectations,
     /// A result directory, or logs of one run
@@ -267,7 +271,15 @@ pub fn report(args: ReportArgs) -> Done {
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    let facts = write_report(&paths, &out).map_err(Failure::data)?;
+    let mut extras = Extras::default();
+    if let Some(trace) = &args.trace {
+        let curve = Curve::of_trace(trace)
+            .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", trace.display())))?
+            .ok_or_else(|| Failure::data(anyhow::anyhow!("there are no URLs in {}", trace.display())))?;
+        let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
+        extras.trace = Some((name, curve));
+    }
+    let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
     console::note(&format!("report: {}", out.display()));
     let met = args.expectations.check(&facts);
     console::print(&met.text());

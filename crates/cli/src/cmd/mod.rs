@@ -8,6 +8,7 @@ pub mod devices;
 pub mod dns;
 pub mod export;
 pub mod import;
+pub mod labels;
 pub mod logs;
 pub mod peak;
 pub mod proxy;
