@@ -274,6 +274,11 @@ pub(crate) fn of_side(logs: &[Log], side: Side) -> Vec<&Log> {
     logs.iter().filter(|log| log.log.header.side == side).collect()
 }
 
+/// Seconds by which the time of a log lies behind that of the run.
+pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
+    log.log.header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
+}
+
 /// The phases of logs of one side, merged by name, in the order of the plans.
 pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
     let Some(side) = logs.first().map(|log| log.log.header.side) else { return Vec::new() };

@@ -114,25 +114,25 @@ impl<'a> Source<'a> {
 
 impl FileSource {
     fn next(&mut self) -> Option<Box<Record>> {
-        if self.done {
-            return None;
-        }
-        match self.reader.next_record() {
-            Readable::Record(record) => {
-                match &*record {
-                    Record::Interval(interval) => self.last_ns = interval.end_ns,
-                    Record::End { .. } => self.closed = true,
-                    _ => {}
+        while !self.done {
+            match self.reader.next_record() {
+                Readable::Record(record) => {
+                    match &*record {
+                        Record::Interval(interval) => self.last_ns = interval.end_ns,
+                        Record::End { .. } => self.closed = true,
+                        _ => {}
+                    }
+                    return Some(record);
                 }
-                return Some(record);
+                Readable::Unknown => continue,
+                Readable::End => {}
+                Readable::Damaged { at } => self.missing.push(damaged(&self.name, at)),
             }
-            Readable::End => {}
-            Readable::Damaged { at } => self.missing.push(damaged(&self.name, at)),
+            if !self.closed {
+                self.missing.push(not_closed(&self.name, self.last_ns));
+            }
+            self.done = true;
         }
-        if !self.closed {
-            self.missing.push(not_closed(&self.name, self.last_ns));
-        }
-        self.done = true;
         None
     }
 }

@@ -11,7 +11,7 @@ use crate::rptmstat::Rptmstat;
 use crate::script::Script;
 
 /// The schedule of a workload.
-pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
+pub fn schedule(workload: &Workload) -> Schedule {
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let goal = phase.goal.as_deref().map(Goal::from).unwrap_or_default();
         Phase {
