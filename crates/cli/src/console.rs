@@ -67,10 +67,16 @@ pub struct Classic {
 }
 
 impl Classic {
-    /// A console at a verbosity level, of a test that options describe or a workload file.
-    pub fn new(verbosity: u8, classic: bool) -> Classic {
-        let form = if classic { Form::V1 } else { Form::V4 };
-        Classic { verbosity, form, ok_so_far: 0, phase: None }
+    /// A console at a verbosity level, for a test that comes from a workload file.
+    pub fn new(verbosity: u8) -> Classic {
+        Classic { verbosity, form: Form::V4, ok_so_far: 0, phase: None }
+    }
+
+    /// For a test that options describe, if `yes`.
+    #[must_use]
+    pub fn of_options(self, yes: bool) -> Classic {
+        let form = if yes { Form::V1 } else { self.form };
+        Classic { form, ..self }
     }
 
     /// What stands before messages.

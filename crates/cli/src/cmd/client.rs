@@ -116,7 +116,7 @@ pub fn run(mut args: Args) -> Done {
     };
     let quiet = args.common.verb_lvl == 0;
     let mut progress = Progress::new(job.schedule.duration());
-    let mut console = Classic::new(args.common.verb_lvl, test.classic);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let outcome = polygraph_engine::run(job, |header, record| {
         if quiet {
             progress.show(header, record);

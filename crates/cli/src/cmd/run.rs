@@ -356,7 +356,7 @@ impl<'a> Bench<'a> {
         }
         write_manifest(&directory, &manifest)?;
         let mut progress = Progress::new(test.schedule.duration());
-        let mut classic = Classic::new(self.common.verb_lvl, test.classic);
+        let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);
         let job = Job {
             schedule: test.schedule.clone(),
             start: StartRule::Now,

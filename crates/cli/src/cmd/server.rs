@@ -75,7 +75,7 @@ pub fn run(args: Args) -> Done {
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
     };
-    let mut console = Classic::new(args.common.verb_lvl, test.classic);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
     console::note(&facts::listening(&addresses));
     let outcome = running.follow(|header, record| console.show(header, record));
