@@ -6,6 +6,20 @@ use crate::entry::{Entry, Point};
 
 /// Rates of the curves of an appendix at most: more cannot be told apart.
 const CURVES: usize = 6;
+/// More names than this do not fit below bars.
+const NAMES: usize = 7;
+/// Rates that differ by more than this factor are drawn on a logarithmic axis: small boxes would be a smear at its left.
+const WIDE: f64 = 40.0;
+
+/// The axis of request rates.
+fn rates(entries: &[Entry]) -> Across {
+    let all = || entries.iter().flat_map(Entry::passed).map(|point| point.rate);
+    let title = "requests per second".to_owned();
+    match all().fold(0.0, f64::max) > WIDE * all().fold(f64::MAX, f64::min) {
+        true => Across::Log(title),
+        false => Across::Linear(title),
+    }
+}
 
 /// A figure over the request rate with a line for each device; a device with one value is a point.
 fn over_rate(
@@ -16,8 +30,7 @@ fn over_rate(
     entries: &[Entry],
     value: impl Fn(&Entry, &Point) -> Option<f64>,
 ) -> Chart {
-    let chart =
-        Chart::new(id, title, y_title).about(about).across(Across::Linear("requests per second".into()));
+    let chart = Chart::new(id, title, y_title).about(about).across(rates(entries));
     entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
         let points: Vec<(f64, Option<f64>)> =
             entry.passed().map(|point| (point.rate, value(entry, point))).collect();
@@ -110,13 +123,18 @@ pub fn costs(entries: &[Entry]) -> Vec<Drawn> {
 pub fn peaks(entries: &[Entry]) -> Option<Drawn> {
     let claiming: Vec<&Entry> =
         entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty()).collect();
+    let short = claiming.len() > NAMES;
+    let name = |entry: &&Entry| if short { entry.appendix.clone() } else { entry.name.clone() };
     Bars {
         id: "fig-peaks".into(),
         title: "Peak throughput, achieved and claimed".into(),
-        about: "Rates at which the device held against the one that it was said to stand.".into(),
+        about: format!(
+            "The highest rate that a device held, and the one that it was said to stand{}.",
+            if short { "; by appendix" } else { "" }
+        ),
         of: "Box".into(),
         y_title: "requests per second".into(),
-        categories: claiming.iter().map(|entry| entry.name.clone()).collect(),
+        categories: claiming.iter().map(name).collect(),
         groups: vec![
             ("achieved".into(), claiming.iter().map(|entry| entry.achieved()).collect()),
             ("claimed".into(), claiming.iter().map(|entry| entry.claimed).collect()),

@@ -14,7 +14,7 @@ use crate::order::{self, Step};
 use crate::page::{self, Event, Report};
 use crate::plan::{Contestant, Pick, Plan, PlanError};
 use crate::published::{self, ImportError};
-use crate::series::{JOURNAL, PLAN, child};
+use crate::series::{JOURNAL, PLAN, child, fill};
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -300,9 +300,7 @@ fn filling(fill: &Fill) -> String {
         format!("{} in {}", text::bytes(Some(fill.bytes as f64)), text::duration(fill.seconds.round()));
     let share = fill.growth.map(|growth| 100.0 * growth as f64 / fill.last.max(1) as f64);
     match (fill.fullness, share) {
-        (Fullness::Observed, Some(share)) => {
-            format!("{sent}: full, the last part made it grow by {share:.1} % of what was added")
-        }
+        (Fullness::Observed, Some(share)) => format!("{sent}: full, {}", fill::grown(share)),
         (Fullness::Growing, _) => format!("{sent}: not known to be full, it still grew"),
         _ => format!("{sent}, twice its size; what it occupies cannot be seen from here"),
     }

@@ -277,7 +277,7 @@ fn appendix(entry: &Entry, index: usize) -> Section {
     };
     block("Configuration", (!pairs.is_empty()).then_some(Part::Pairs(pairs)));
     block("Checks of the bench", (!entry.checks.is_empty()).then(|| Part::Pairs(entry.checks.clone())));
-    block("Results by request rate", tables::results(entry).map(Part::Table));
+    parts.extend(tables::results(entry).map(Part::Table));
     parts.extend(charts::of_device(entry, &format!("dev{index}")).into_iter().map(Part::Figure));
     let mut remarks = entry.remarks.clone();
     let failed: Vec<String> = entry
@@ -321,7 +321,7 @@ fn glossary() -> Section {
             "ranges",
             "least and largest value over passed runs; seconds with one decimal (three below 0.1 s), percent without; a half goes up",
         ),
-        term("processor time of the device", "user and system time of its processes during a run / transactions of that run"),
+        term("device processor time", "user and system time of its processes during a run / transactions of that run; known of devices on this machine"),
     ])])
 }
 

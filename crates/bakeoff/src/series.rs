@@ -1,7 +1,7 @@
 //! Carries a plan out, step by step, and notes in the journal what came of each.
 
 pub(crate) mod child;
-mod fill;
+pub(crate) mod fill;
 mod network;
 mod session;
 
@@ -185,7 +185,7 @@ impl<'a> Series<'a> {
                 Step::Run { device, rate, attempt } => self.device_run(device, rate, attempt)?,
             };
             if !went_on {
-                self.session = None;
+                self.close()?;
                 return Ok(End::Stopped);
             }
         }
@@ -262,7 +262,7 @@ impl<'a> Series<'a> {
         if fell {
             reason = format!("{reason}; the device ended by itself");
             // Whatever is next needs it started and full again.
-            self.session = None;
+            self.close()?;
         }
         let status = if fell { Status::Failed } else { status };
         self.tell(format!("{name} at {rate}/s, run {attempt}: {} ({})", status.word(), ran.figures(&reason)));

@@ -164,13 +164,11 @@ type Column = (&'static str, fn(&Point) -> Option<String>);
 /// The columns of results; those without anything to print are left out.
 const RESULTS: [Column; 6] = [
     ("Mean response time (seconds)", |point| point.mean_s.map(Num::text)),
-    ("Median (seconds)", |point| point.median_s.map(|value| format!("{value:.3}"))),
-    ("75 % (seconds)", |point| point.p75_s.map(|value| format!("{value:.3}"))),
+    ("Median (s)", |point| point.median_s.map(|value| format!("{value:.3}"))),
+    ("75 % (s)", |point| point.p75_s.map(|value| format!("{value:.3}"))),
     ("Hit ratio (percent)", |point| point.hit_pct.map(Num::text)),
-    ("Errors (percent)", |point| point.error_pct.map(|value| format!("{value:.2}"))),
-    ("Processor time of the device (ms per transaction)", |point| {
-        point.cpu_ms.map(|value| format!("{value:.2}"))
-    }),
+    ("Errors (%)", |point| point.error_pct.map(|value| format!("{value:.2}"))),
+    ("Device processor time (ms)", |point| point.cpu_ms.map(|value| format!("{value:.2}"))),
 ];
 
 /// The results of an appendix: passed runs by rate.
@@ -183,7 +181,8 @@ pub fn results(entry: &Entry) -> Option<Table> {
         let cells = shown.iter().map(|(_, cell)| cell(point).unwrap_or_else(|| UNDEFINED.to_owned()));
         std::iter::once(point.rate.to_string()).chain(cells).collect()
     };
-    (!shown.is_empty()).then(|| Table::new("Results", columns(&head), entry.passed().map(row).collect()))
+    (!shown.is_empty())
+        .then(|| Table::new("Results by request rate", columns(&head), entry.passed().map(row).collect()))
 }
 
 /// All runs of a device, in order. `None` if they are not known.

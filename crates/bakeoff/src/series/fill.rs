@@ -2,9 +2,10 @@
 //!
 //! A cache is full when it takes no more room although cachable traffic goes on. Of a device that was started
 //! here the room is seen, memory and disk: when it was sent its size and the last part of that made it grow by less
-//! than [`STILL`] of the part, it is full. Of others it is not seen; they are sent twice their size.
+//! than [`STILL`] of the part, it is full. It is full as well if it has grown by its size: some throw away later
+//! than they are filled here. Of others the room is not seen; they are sent twice their size.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use polygraph_report::text;
 
@@ -22,10 +23,21 @@ const LEAST_PART: u64 = 4 << 20;
 const STILL: f64 = 0.1;
 /// A device that still grows after so many times its size, and so many parts, is not waited for.
 const MOST: u64 = 4;
+/// After so long a device has thrown away what it must: some do that a few times a second, beside their work.
+const TIDY: Duration = Duration::from_secs(1);
 /// Robots that fill, each with one request at a time.
 const ROBOTS: u32 = 8;
 /// Seconds that one part may take at a rate that is still worth calling so, in bytes per second.
 const LEAST_SPEED: f64 = 100e3;
+
+/// Why a cache is taken for full, by its growth over the last part in percent of what was added.
+pub fn grown(share: f64) -> String {
+    if share < 100.0 * STILL {
+        format!("the last part made it grow by {share:.1} % of what was added")
+    } else {
+        "it has grown by its size".to_owned()
+    }
+}
 
 impl Series<'_> {
     /// Fills the device at hand. False: it was asked to stop.
@@ -38,9 +50,12 @@ impl Series<'_> {
         let mut occupied = seen;
         let limit = self.plan.rules.fill_limit_s;
         let fullness = loop {
-            let full = match (growth, seen) {
-                (Some(growth), _) => bytes >= size && growth < (last as f64 * STILL) as i64,
-                (None, _) => seen.is_none() && bytes >= 2 * size,
+            let full = match (growth, occupied.zip(seen)) {
+                (Some(growth), Some((now, first))) => {
+                    bytes >= size && growth < (last as f64 * STILL) as i64
+                        || bytes >= 2 * size && now >= first + size
+                }
+                _ => seen.is_none() && bytes >= 2 * size,
             };
             if full {
                 break if seen.is_some() { Fullness::Observed } else { Fullness::Sent };
@@ -50,6 +65,9 @@ impl Series<'_> {
             }
             let Some(sent) = self.fill_part(device, part, bytes, size)? else { return Ok(false) };
             (bytes, last, parts) = (bytes + sent, sent, parts + 1);
+            if seen.is_some() && self.stop.pause(TIDY) {
+                return Ok(false);
+            }
             let now = self.session.as_ref().and_then(|session| session.occupied());
             growth = now.zip(occupied).map(|(now, before)| now as i64 - before as i64);
             occupied = now;
@@ -62,8 +80,7 @@ impl Series<'_> {
             text::bytes(Some(bytes as f64)),
             text::duration(seconds.round()),
             match (fullness, share) {
-                (Fullness::Observed, Some(share)) =>
-                    format!("; the last part made it grow by {share:.1} % of what was added: it is full"),
+                (Fullness::Observed, Some(share)) => format!("; {}: it is full", grown(share)),
                 (Fullness::Growing, _) => "; it still grows: it is not known to be full".to_owned(),
                 _ => ", twice its size".to_owned(),
             }
