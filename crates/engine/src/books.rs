@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 use polygraph_link::Nanos;
-use polygraph_stats::{EndReason, Header, Record, Side};
+use polygraph_stats::{EndReason, Header, Record, Sample, Side, Window};
 use polygraph_traffic::store::Share;
 
 use crate::conductor::Event;
@@ -61,6 +61,14 @@ impl Books {
     /// If a log cannot be written.
     pub fn tell(&mut self, event: &Event, observer: &mut Observer<'_>) -> Result<(), EngineError> {
         let record = event.record(self.start);
+        if let Event::Erred { at, kind, detail } = event
+            && let Some(ledger) = self.sides.iter_mut().find_map(|side| match side.side {
+                Side::Client => side.ledger.as_mut(),
+                Side::Server => None,
+            })
+        {
+            ledger.note_error(Sample { at_ns: *at, kind: *kind, evidence: detail.clone().into() });
+        }
         for side in &mut self.sides {
             let Some(mut ledger) = side.ledger.take() else { continue };
             ledger.write(&record).map_err(|source| side.log_error(source))?;
@@ -130,6 +138,15 @@ impl Books {
     /// The counts by which goals are judged: the client's, where there is one.
     pub fn counts(&self) -> Counts {
         self.client().or(self.sides.first()).map(SideState::counts).unwrap_or_default()
+    }
+
+    /// What happened on the robots' side since this was asked last, as far as loops publish it.
+    pub fn take_news(&self) -> Window {
+        let mut all = Window::default();
+        for gauge in self.client().iter().flat_map(|side| &side.gauges) {
+            all.merge(&gauge.take_news());
+        }
+        all
     }
 
     /// Connections of all sides so far.

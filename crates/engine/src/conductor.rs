@@ -7,22 +7,25 @@
 //! * [`event`]: what the conductor has to tell, and how that is logged.
 //! * [`locks`]: what keeps a phase from ending although its goal is met.
 //! * [`adjust`]: factors that change while a phase goes on.
+//! * [`governor`]: those who watch a phase and change them: scripts, controllers.
 //! * [`freeze`]: when the working set stops growing.
 
 pub mod adjust;
 pub mod event;
 pub mod freeze;
+pub mod governor;
 pub mod locks;
 
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_plan::{Along, Factors, Phase, Schedule};
-use polygraph_stats::EndReason;
+use polygraph_stats::{EndReason, Window};
 
 pub use self::adjust::Adjustment;
 pub use self::event::Event;
 use self::freeze::WorkingSet;
+pub use self::governor::{Governor, Helm, Sampler};
 use self::locks::Locks;
 use crate::gauge::Counts;
 use crate::timeline::Timeline;
@@ -39,6 +42,9 @@ pub struct Seen {
     pub now: Nanos,
     /// The counts by which goals are judged, since the start.
     pub counts: Counts,
+    /// What happened on the robots' side since the last look; empty while nobody steers, see
+    /// [`Timeline::news_wanted`].
+    pub news: Window,
     /// A number that changes when anything happens on any side.
     pub activity: u64,
     /// Something outside the test ends it.
@@ -89,6 +95,12 @@ pub struct Conductor {
     last_traffic: (u64, Nanos),
     /// The current phase has reached what it is for, whatever its goal says.
     satisfied: bool,
+    /// Those who will steer later phases.
+    engaged: Vec<(usize, Box<dyn Governor>)>,
+    /// Those who steer the current phase.
+    governors: Vec<Box<dyn Governor>>,
+    /// What happened in the current phase so far, if it is steered.
+    so_far: Window,
 }
 
 impl Conductor {
@@ -106,7 +118,16 @@ impl Conductor {
             locks: Locks { working_set },
             last_traffic: (0, start),
             satisfied: false,
+            engaged: Vec::new(),
+            governors: Vec::new(),
+            so_far: Window::default(),
         }
+    }
+
+    /// Lets somebody steer a phase that has not begun.
+    pub fn engage(&mut self, phase: usize, governor: Box<dyn Governor>) {
+        self.score.timeline.want_news();
+        self.engaged.push((phase, governor));
     }
 
     /// Decides what is to be decided now; to be called every [`TICK`], and at once after a phase has ended, see
@@ -197,6 +218,12 @@ impl Conductor {
         self.satisfied = false;
         self.decide_end(&current, seen);
         events.push(Event::PhaseBegins { phase, at: begin });
+        self.so_far = seen.news.carry();
+        let engaged = std::mem::take(&mut self.engaged);
+        let (of_this, others) = engaged.into_iter().partition(|(of, _)| *of == phase);
+        self.engaged = others;
+        self.governors = Vec::from_iter(of_this).into_iter().map(|(_, governor)| governor).collect();
+        self.govern(&current, seen, events, |governor, helm| governor.begin(helm));
     }
 
     fn go_on(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
@@ -214,6 +241,8 @@ impl Conductor {
             return;
         }
         self.publish_progress(current, seen);
+        self.so_far.append(&seen.news);
+        self.govern(current, seen, events, |governor, helm| governor.look(helm));
         self.decide_end(current, seen);
         if let Some(end) = self.score.timeline.end(current.phase).filter(|&end| end <= seen.now) {
             events.push(Event::PhaseEnds { phase: current.phase, at: end, complete: true });
@@ -222,6 +251,37 @@ impl Conductor {
                 _ => Stage::Over(EndReason::Finished),
             };
         }
+    }
+
+    /// Lets all governors of the phase do something, and does what they want.
+    fn govern(
+        &mut self,
+        current: &Current,
+        seen: &Seen,
+        events: &mut Vec<Event>,
+        act: impl Fn(&mut dyn Governor, &mut Helm<'_>),
+    ) {
+        if self.governors.is_empty() {
+            return;
+        }
+        let mut governors = std::mem::take(&mut self.governors);
+        let before = self.score.timeline.factors(current.phase);
+        let mut helm = Helm {
+            now: seen.now,
+            news: &seen.news,
+            phase: &self.so_far,
+            factors: before,
+            progress: self.progress_of(current, seen).unwrap_or(0.0),
+            satisfied: false,
+            events,
+        };
+        governors.iter_mut().for_each(|governor| act(&mut **governor, &mut helm));
+        let (factors, satisfied) = (helm.factors, helm.satisfied);
+        if factors != before {
+            self.score.timeline.set_factors(current.phase, factors);
+        }
+        self.satisfied |= satisfied;
+        self.governors = governors;
     }
 
     /// Why the test must end now, before its phases do.

@@ -127,7 +127,9 @@ impl Coordinator {
                 true => Some(EndReason::Interrupted),
                 false => self.breakdown(conductor.is_done(now)).map(EndReason::Fatal),
             };
-            let seen = Seen { now, counts: self.books.counts(), activity: self.books.activity(), stop };
+            let (counts, news, activity) =
+                (self.books.counts(), self.books.take_news(), self.books.activity());
+            let seen = Seen { now, counts, news, activity, stop };
             for event in conductor.step(&seen) {
                 if let Event::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;

@@ -2,8 +2,9 @@
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use polygraph_stats::Totals;
+use polygraph_stats::{Totals, Window};
 use serde::{Deserialize, Serialize};
 
 /// What was counted since the start of the run.
@@ -69,20 +70,40 @@ impl Sub for Counts {
     }
 }
 
-/// Counts that one side writes and another reads, value by value: values of one moment may be a transaction apart.
+/// What one side writes and another reads: counts, value by value, so that values of one moment may be a transaction
+/// apart; and news, which are whole.
 #[derive(Debug, Default)]
-pub struct Gauge([AtomicU64; 6]);
+pub struct Gauge {
+    counts: [AtomicU64; 6],
+    news: Mutex<Window>,
+}
 
 impl Gauge {
     /// The counts that were published last.
     pub fn counts(&self) -> Counts {
-        Counts::of(std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed)))
+        Counts::of(std::array::from_fn(|at| self.counts[at].load(Ordering::Relaxed)))
     }
 
     /// Publishes counts.
     pub fn publish(&self, counts: Counts) {
-        for (cell, value) in self.0.iter().zip(counts.values()) {
+        for (cell, value) in self.counts.iter().zip(counts.values()) {
             cell.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Publishes what is new.
+    pub fn add_news(&self, news: &Window) {
+        self.news().append(news);
+    }
+
+    /// Takes what was new since this was called last.
+    pub fn take_news(&self) -> Window {
+        let mut news = self.news();
+        let carried = news.carry();
+        std::mem::replace(&mut news, carried)
+    }
+
+    fn news(&self) -> MutexGuard<'_, Window> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -210,6 +210,9 @@ impl<L: Link> Keeper<L> {
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
         self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
+        if self.frame.timeline.news_wanted() && matches!(self.party, Party::Robots { .. }) {
+            self.desk.gauge.add_news(&self.recorder.news(self.link.now()));
+        }
     }
 
     fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {

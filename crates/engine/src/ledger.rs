@@ -28,6 +28,8 @@ pub struct Ledger {
     /// Difference of the time of day to the monotonic clock at the last interval.
     clock_offset: i128,
     unfinished: u64,
+    /// Errors that no loop counts, for the next interval.
+    errors: Vec<Sample>,
     /// End of the last complete interval, since the start.
     delivered: u64,
 }
@@ -65,6 +67,7 @@ impl Ledger {
             open: BTreeMap::new(),
             clock_offset: host.clock_offset(),
             unfinished: 0,
+            errors: Vec::new(),
             delivered: 0,
         })
     }
@@ -93,6 +96,11 @@ impl Ledger {
             Some(log) => log.write(record),
             None => Ok(()),
         }
+    }
+
+    /// Counts an error that happened beside all loops.
+    pub fn note_error(&mut self, error: Sample) {
+        self.errors.push(error);
     }
 
     /// Takes what a loop hands over. If that completes an interval, its records are returned (and written).
@@ -135,6 +143,10 @@ impl Ledger {
         let Some(Pending { mut interval, mut samples, mut memory, .. }) = self.open.remove(&end) else {
             return Ok(Vec::new());
         };
+        for error in self.errors.drain(..) {
+            interval.block.count_error(error.kind);
+            samples.push(error);
+        }
         let offset = self.host.clock_offset();
         interval.clock_step_ns = (offset - self.clock_offset) as i64;
         self.clock_offset = offset;

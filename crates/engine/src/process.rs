@@ -9,6 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use polygraph_stats::Window;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::gauge::{Counts, Gauge};
@@ -68,7 +69,8 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
     drop(filled);
     await_ready(&all_ready, &threads)?;
     write_frame(to, &Report::Ready)?;
-    std::thread::Builder::new().name("orders".into()).spawn(move || follow_orders(from, &timeline))?;
+    let followed = Arc::clone(&timeline);
+    std::thread::Builder::new().name("orders".into()).spawn(move || follow_orders(from, &followed))?;
 
     let mut told = Vec::new();
     loop {
@@ -76,6 +78,12 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
         if counts != told {
             write_frame(to, &Report::Counts(counts.clone()))?;
             told = counts;
+        }
+        if timeline.news_wanted() {
+            let news: Vec<Window> = gauges.iter().map(|gauge| gauge.take_news()).collect();
+            if news.iter().any(|news| news.seconds() > 0.0) {
+                write_frame(to, &Report::News(news))?;
+            }
         }
         let received = inbox.recv_timeout(TELL);
         if panicked.is_set() {

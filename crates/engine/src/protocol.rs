@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 
 use polygraph_link::Nanos;
 use polygraph_plan::Schedule;
+use polygraph_stats::Window;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -36,6 +37,8 @@ pub enum Report {
     Ready,
     /// What each of its loops has counted so far.
     Counts(Vec<Counts>),
+    /// What is new on each of its loops.
+    News(Vec<Window>),
     /// A loop has ended an interval, or the run.
     Delivery(Box<Delivery>),
     /// The run is over, everything was told; what is left is to close connections. Nothing follows.

@@ -103,6 +103,9 @@ fn relay(
             Some(Report::Counts(counts)) => {
                 ends.gauges.iter().zip(counts).for_each(|(gauge, counts)| gauge.publish(counts));
             }
+            Some(Report::News(news)) => {
+                ends.gauges.iter().zip(news).for_each(|(gauge, news)| gauge.add_news(&news));
+            }
             // The coordinator outlives its relays; if it is gone there is nobody left to tell.
             Some(Report::Ready) => drop(ends.ready.send(Ok(()))),
             Some(Report::Delivery(delivery)) => drop(ends.filled.send(*delivery)),

@@ -22,6 +22,7 @@ pub struct Timeline {
     factors: Mutex<Vec<Factors>>,
     frozen: AtomicBool,
     servers_may_go: AtomicBool,
+    news_wanted: AtomicBool,
 }
 
 /// All that a timeline says at a moment, for loops in other processes. The clock is common to all processes of a
@@ -34,6 +35,7 @@ pub struct Decisions {
     factors: Vec<Factors>,
     frozen: bool,
     servers_may_go: bool,
+    news_wanted: bool,
 }
 
 impl Timeline {
@@ -47,6 +49,7 @@ impl Timeline {
             factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
             frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
+            news_wanted: AtomicBool::new(false),
         }
     }
 
@@ -60,6 +63,7 @@ impl Timeline {
             factors: self.all_factors().clone(),
             frozen: self.is_frozen(),
             servers_may_go: self.servers_may_go(),
+            news_wanted: self.news_wanted(),
         }
     }
 
@@ -75,6 +79,7 @@ impl Timeline {
         self.start.store(decisions.start, Ordering::Release);
         self.frozen.store(decisions.frozen, Ordering::Release);
         self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
+        self.news_wanted.store(decisions.news_wanted, Ordering::Release);
     }
 
     /// Number of phases.
@@ -147,6 +152,16 @@ impl Timeline {
         self.servers_may_go.store(true, Ordering::Release);
     }
 
+    /// Whether loops of robots publish at every glance what is new.
+    pub fn news_wanted(&self) -> bool {
+        self.news_wanted.load(Ordering::Acquire)
+    }
+
+    /// Lets loops of robots publish what is new, for the rest of the run.
+    pub fn want_news(&self) {
+        self.news_wanted.store(true, Ordering::Release);
+    }
+
     /// Ends the run at `at`: the phase that is going on then, and all later ones. An end that has come already
     /// stays: loops have acted on it.
     pub fn cut(&self, phase: usize, at: Nanos) {
@@ -189,8 +204,9 @@ mod tests {
         here.freeze();
         here.cut(1, 300);
         here.let_servers_go();
+        here.want_news();
         same();
         assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
-        assert!(there.is_frozen() && there.servers_may_go());
+        assert!(there.is_frozen() && there.servers_may_go() && there.news_wanted());
     }
 }

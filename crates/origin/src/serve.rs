@@ -95,12 +95,16 @@ impl<L: Link> Site<L> {
     pub async fn serve(self: Rc<Self>, mut conn: L::Conn) {
         let recorder = &self.origin.recorder;
         let opened = self.now();
-        recorder.with(|block| block.conns.enter(opened));
+        recorder.with(|block| {
+            block.conns.enter(opened);
+            block.established.enter(opened);
+        });
         let mut uses = 0;
         let closed = self.serve_requests(&mut conn, &mut uses).await;
         let now = self.now();
         recorder.with(|block| {
             block.conns.leave(now);
+            block.established.leave(now);
             if let Some(kind) = closed
                 && uses > 0
             {

@@ -31,7 +31,7 @@ pub fn settle<L: Link>(
     outcome: Result<Done, Fault>,
 ) -> bool {
     let now = crew.now();
-    crew.recorder().with(|block| block.xacts.leave(now));
+    crew.recorder().end(order.ticket, now);
     let outcome = outcome.and_then(|done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),
@@ -77,18 +77,19 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     let rptm_us = (now - done.started) / 1000;
     let size = facts.size();
     let kinds = field.marks_cachable.is_none();
+    crew.recorder().finish(&Finished {
+        class,
+        rptm_us,
+        due_rptm_us: Some((now - order.due) / 1000),
+        size,
+        request_size: done.sent,
+        kind: kinds.then_some(usize::from(order.oid.kind.0)),
+        offered_hit: offered,
+        authenticated: class != Class::Authenticating && (done.answers.proxy || done.answers.origin),
+        embedded: order.cause == Cause::Embedded,
+        first: !order.repeat,
+    });
     crew.recorder().with(|block| {
-        block.finish(&Finished {
-            class,
-            rptm_us,
-            due_rptm_us: Some((now - order.due) / 1000),
-            size,
-            request_size: done.sent,
-            kind: kinds.then_some(usize::from(order.oid.kind.0)),
-            offered_hit: offered,
-            embedded: order.cause == Cause::Embedded,
-            first: !order.repeat,
-        });
         block.verified.replies += u64::from(is_verified(done));
         block.verified.bytes += done.verified.bytes;
         block.verified.digests += u64::from(done.verified.digest);

@@ -70,6 +70,8 @@ pub struct Crew<L: Link> {
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
     pace: Cell<Pace>,
+    /// Share of the robots that were alive when they were counted last.
+    alive: Cell<f64>,
     frozen: Cell<bool>,
     /// Transactions that wait for a connection, by robot.
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
@@ -101,6 +103,7 @@ impl<L: Link> Crew<L> {
             request: RefCell::default(),
             open: Cell::new(0),
             pace: Cell::new(Pace::FULL),
+            alive: Cell::new(0.0),
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
@@ -117,6 +120,12 @@ impl<L: Link> Crew<L> {
     /// Sets the factors in force from now on.
     pub fn set_pace(&self, pace: Pace) {
         self.pace.set(pace);
+        let now = self.now();
+        let share = if pace.stopped { 0.0 } else { pace.populus.at(now) };
+        if self.alive.replace(share) != share {
+            let alive = self.robots().iter().filter(|robot| f64::from(robot.rank) < share).count();
+            self.recorder.with(|block| block.populus.set(now, alive as u64));
+        }
     }
 
     /// From now on repeats are drawn from as many of the newest objects as there are now (reference: models.md,
@@ -393,15 +402,10 @@ impl<L: Link> Crew<L> {
         self.recorder.with(|block| block.bytes_written += bytes as u64);
     }
 
-    /// Counts bytes read from a connection.
-    pub fn count_read(&self, bytes: usize) {
-        self.recorder.with(|block| block.bytes_read += bytes as u64);
-    }
-
     /// Counts transactions that begin now.
-    pub fn count_begun(&self, count: u64) {
+    pub fn count_begun(&self, orders: &mut [Order]) {
         let now = self.now();
-        self.recorder.with(|block| (0..count).for_each(|_| block.xacts.enter(now)));
+        orders.iter_mut().for_each(|order| order.ticket = self.recorder.begin(now));
     }
 
     /// Counts a retry.
@@ -409,9 +413,12 @@ impl<L: Link> Crew<L> {
         self.recorder.with(|block| block.retried += 1);
     }
 
-    /// Counts the use of a connection that had been used before.
-    pub fn count_reuse(&self) {
-        self.recorder.with(|block| block.reused += 1);
+    /// Counts the use, from `now` on, of a connection that had been used before.
+    pub fn count_reuse(&self, now: Nanos) {
+        self.recorder.with(|block| {
+            block.reused += 1;
+            block.idle.leave(now);
+        });
     }
 }
 

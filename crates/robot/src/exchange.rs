@@ -107,9 +107,10 @@ pub async fn exchange<L: Link>(
     for attempt in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
-        let mut talk = Talk::new(crew.now(), hop, attempt > 0);
+        let begun = crew.now();
+        let mut talk = Talk::new(begun, hop, attempt > 0);
         if reused {
-            crew.count_reuse();
+            crew.count_reuse(begun);
         } else {
             // Connections first, requests then: when many transactions begin at once, a peer that is woken by the
             // first request finds the others already there, instead of being woken by each.
@@ -213,6 +214,8 @@ async fn converse<L: Link>(
     {
         return (Err(fault), true);
     }
+    crew.note_established(&mut leased.stands);
+    let conn = &mut leased.conn;
     if let Some(mut upload) = upload {
         if expects {
             // A server that does not know the expectation says nothing; nobody waits for ever (RFC 9110, section 10.1.1).
@@ -358,7 +361,7 @@ pub(crate) async fn receive<L: Link>(
             let mut behind = Vec::new();
             let fed = conn
                 .recv(|data| {
-                    crew.count_read(data.len());
+                    crew.recorder().read(order.ticket, data.len() as u64);
                     let fed = reader.feed(data, entity);
                     if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);

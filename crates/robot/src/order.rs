@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
+use polygraph_stats::Ticket;
 use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::store::{Galaxies, Legacy};
@@ -68,6 +69,8 @@ pub struct Order {
     pub hop: Option<SocketAddr>,
     /// The page that this request belongs to.
     pub page: Option<Rc<Page>>,
+    /// Its number among the unfinished transactions, once it has begun.
+    pub ticket: Ticket,
 }
 
 impl Order {
@@ -245,6 +248,7 @@ impl Chooser {
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         };
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
@@ -373,6 +377,7 @@ impl Chooser {
             launched: Cell::new(0),
             hop: None,
             page: None,
+            ticket: Ticket::default(),
         }
     }
 

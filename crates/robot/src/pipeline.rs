@@ -55,21 +55,21 @@ pub async fn exchange_together<L: Link>(
     hop: SocketAddr,
 ) -> Vec<Outcome> {
     let deadline = crew.deadline(robot);
+    let mut orders = vec![first];
     let mut leased = match crew.lease(robot, hop, deadline).await {
         Ok(leased) => leased,
         Err(fault) => {
-            crew.count_begun(1);
-            return vec![(first, Some(Err(fault)))];
+            crew.count_begun(&mut orders);
+            return orders.into_iter().map(|order| (order, Some(Err(fault.clone())))).collect();
         }
     };
     let reused = leased.uses > 0;
     let room = (leased.use_limit - leased.uses).min(crew.pipeline_depth(robot)) as usize;
-    let mut orders = vec![first];
     orders.extend(crew.backlog(robot).more(hop, room.saturating_sub(1)));
     let depth = orders.len() as u64;
-    crew.count_begun(depth);
+    crew.count_begun(&mut orders);
     if reused {
-        crew.count_reuse();
+        crew.count_reuse(crew.now());
     }
     crew.recorder().with(|block| block.pipeline_depth.record(depth));
     leased.conn.set_deadline(deadline);
@@ -87,6 +87,9 @@ pub async fn exchange_together<L: Link>(
             failed = send_head(crew, robot, conn, order, last, false, None, &lines, &mut talk).await.err();
         }
         talks.push(talk);
+    }
+    if failed.is_none() {
+        crew.note_established(&mut leased.stands);
     }
     let (mut outcomes, mut carry, mut keep) = (Vec::new(), Vec::new(), failed.is_none());
     let count = orders.len();

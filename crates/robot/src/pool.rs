@@ -20,6 +20,8 @@ pub struct Leased<C> {
     pub uses: u32,
     /// It is closed after so many requests.
     pub use_limit: u32,
+    /// Something could be sent on it, so it stands.
+    pub(crate) stands: bool,
     opened: Nanos,
     /// When it became idle.
     idle_since: Nanos,
@@ -127,7 +129,7 @@ impl<L: Link> Crew<L> {
         self.set_open_connections(self.open_connections() + 1);
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Leased { conn, uses: 0, use_limit, opened, idle_since: opened, hop })
+        Ok(Leased { conn, uses: 0, use_limit, stands: false, opened, idle_since: opened, hop })
     }
 
     fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
@@ -146,9 +148,8 @@ impl<L: Link> Crew<L> {
     /// Keeps the connection for the robot's next request, or closes it if that is not possible.
     pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool) {
         if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
-            if self.profile(robot).idle_timeout.is_some() {
-                leased.idle_since = self.now();
-            }
+            leased.idle_since = self.now();
+            self.recorder().with(|block| block.idle.enter(leased.idle_since));
             self.robots()[robot].idle.push(leased);
             self.call_waiting(robot);
         } else {
@@ -163,7 +164,17 @@ impl<L: Link> Crew<L> {
     }
 
     fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
+        let now = self.now();
+        self.recorder().with(|block| block.idle.leave(now));
         self.forget(robot, &leased, Some(kind));
+    }
+
+    /// Something could be sent on a connection; `stands` says whether that is known already.
+    pub(crate) fn note_established(&self, stands: &mut bool) {
+        if !std::mem::replace(stands, true) {
+            let now = self.now();
+            self.recorder().with(|block| block.established.enter(now));
+        }
     }
 
     fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>) {
@@ -172,6 +183,9 @@ impl<L: Link> Crew<L> {
         self.robots()[robot].open -= 1;
         self.recorder().with(|block| {
             block.conns.leave(now);
+            if leased.stands {
+                block.established.leave(now);
+            }
             if let Some(kind) = kind {
                 block.close_connection(kind, (now - leased.opened) / 1000, u64::from(leased.uses));
             }

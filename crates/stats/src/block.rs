@@ -28,6 +28,8 @@ pub struct Finished {
     pub kind: Option<usize>,
     /// A perfect cache would have answered: basic, a repeat, cachable.
     pub offered_hit: bool,
+    /// The request had credentials, and they were good.
+    pub authenticated: bool,
     /// Part of a page.
     pub embedded: bool,
     /// Nobody asked for the object before.
@@ -44,6 +46,7 @@ impl Default for Finished {
             request_size: 0,
             kind: None,
             offered_hit: false,
+            authenticated: false,
             embedded: false,
             first: false,
         }
@@ -91,6 +94,12 @@ pub struct Block {
     pub waiting: Level,
     /// Open connections.
     pub conns: Level,
+    /// Open connections that stand: something could be sent or was received.
+    pub established: Level,
+    /// Open connections that wait for their next request.
+    pub idle: Level,
+    /// Robots that live.
+    pub populus: Level,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Hist,
     /// Transactions per closed connection.
@@ -118,7 +127,7 @@ fold_fields! {
         classes, offered_hits, missed, hit_age_ms, miss_age_ms, false_hits, kinds, embedded, unique, pages, req_size, errors, verified,
         retried, reused, late_us, conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us,
         validations, bytes_read, bytes_written;
-        xacts, waiting, conns
+        xacts, waiting, conns, established, idle, populus
     }
 }
 
@@ -248,12 +257,13 @@ impl Block {
         self.levels_mut().into_iter().for_each(|level| *level = Level::default());
     }
 
-    fn levels(&self) -> [&Level; 3] {
-        [&self.xacts, &self.waiting, &self.conns]
+    fn levels(&self) -> [&Level; 6] {
+        [&self.xacts, &self.waiting, &self.conns, &self.established, &self.idle, &self.populus]
     }
 
-    fn levels_mut(&mut self) -> [&mut Level; 3] {
-        [&mut self.xacts, &mut self.waiting, &mut self.conns]
+    fn levels_mut(&mut self) -> [&mut Level; 6] {
+        let Block { xacts, waiting, conns, established, idle, populus, .. } = self;
+        [xacts, waiting, conns, established, idle, populus]
     }
 
     /// Number of transactions that finished well.

@@ -26,9 +26,15 @@ pub struct Hist {
     count: u64,
     sum: f64,
     sum_of_squares: f64,
+    /// Extremes of the values since [`Hist::take_extremes`].
     min: u64,
     max: u64,
+    /// Extremes of those before.
+    earlier: (u64, u64),
 }
+
+/// No values: any value is smaller, and larger.
+const NONE: (u64, u64) = (u64::MAX, 0);
 
 /// A histogram that is being filled wants an array of counters (94 KB); one that was read from a log, or is
 /// hardly used, wants only its used bins, or a report of a four-hour run would need gigabytes. Bins of the list
@@ -48,7 +54,9 @@ impl Default for Hist {
 impl Hist {
     /// An empty histogram; memory for counters is taken when there are many different values.
     pub fn new() -> Hist {
-        Hist { bins: Bins::Used(Vec::new()), count: 0, sum: 0.0, sum_of_squares: 0.0, min: u64::MAX, max: 0 }
+        let (min, max) = NONE;
+        let bins = Bins::Used(Vec::new());
+        Hist { bins, count: 0, sum: 0.0, sum_of_squares: 0.0, min, max, earlier: NONE }
     }
 
     /// The counters, as an array from now on.
@@ -108,8 +116,22 @@ impl Hist {
         self.count += other.count;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        let (lowest, highest) = other.extremes();
+        self.min = self.min.min(lowest);
+        self.max = self.max.max(highest);
+    }
+
+    fn extremes(&self) -> (u64, u64) {
+        (self.min.min(self.earlier.0), self.max.max(self.earlier.1))
+    }
+
+    /// Smallest and largest value since the last call; the first is above the second if there were none. Values are
+    /// recorded as fast as without this.
+    pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
+        self.earlier = self.extremes();
+        let taken = (self.min, self.max);
+        (self.min, self.max) = NONE;
+        taken
     }
 
     /// Forgets everything, but keeps the memory.
@@ -133,6 +155,11 @@ impl Hist {
         self.sum
     }
 
+    /// Exact sum of the squares of the values.
+    pub fn sum_of_squares(&self) -> f64 {
+        self.sum_of_squares
+    }
+
     /// Exact mean, `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
@@ -146,25 +173,26 @@ impl Hist {
 
     /// Smallest value, `None` without values.
     pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+        (self.count > 0).then_some(self.extremes().0)
     }
 
     /// Largest value, `None` without values.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
+        (self.count > 0).then_some(self.extremes().1)
     }
 
     /// The smallest recorded value (within 0.1 %) that a share `q` (0 to 1) of all values does not exceed;
     /// `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let wanted = ((q * self.count as f64).ceil() as u64).max(1);
+        let (min, max) = self.extremes();
         let mut seen = 0;
         self.bins()
             .find(|&(_, count)| {
                 seen += count;
                 seen >= wanted
             })
-            .map(|(value, _)| value.clamp(self.min, self.max))
+            .map(|(value, _)| value.clamp(min, max))
     }
 
     /// Share of the values (0 to 1) that are at most `value`; `None` without values.
@@ -194,8 +222,7 @@ impl PartialEq for Hist {
     fn eq(&self, other: &Hist) -> bool {
         self.count() == other.count()
             && self.sum == other.sum
-            && self.min == other.min
-            && self.max == other.max
+            && self.extremes() == other.extremes()
             && self.bins().eq(other.bins())
     }
 }
@@ -219,7 +246,8 @@ impl Serialize for Hist {
                 bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
                 previous = value;
             }
-            Sparse { sum: self.sum, sum_of_squares: self.sum_of_squares, min: self.min, max: self.max, bins }
+            let (min, max) = self.extremes();
+            Sparse { sum: self.sum, sum_of_squares: self.sum_of_squares, min, max, bins }
         });
         sparse.serialize(serializer)
     }
@@ -238,7 +266,7 @@ impl<'de> Deserialize<'de> for Hist {
         if total > 0 && min > max {
             return Err(de::Error::custom("smallest value above the largest"));
         }
-        Ok(Hist { bins: Bins::Used(bins), count: total, sum, sum_of_squares, min, max })
+        Ok(Hist { bins: Bins::Used(bins), count: total, sum, sum_of_squares, min, max, earlier: NONE })
     }
 }
 

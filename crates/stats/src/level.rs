@@ -36,6 +36,15 @@ impl Level {
         self.left += 1;
     }
 
+    /// The level is `value` from `now_ns` on.
+    pub fn set(&mut self, now_ns: u64, value: u64) {
+        self.advance(now_ns);
+        self.entered += value.saturating_sub(self.last);
+        self.left += self.last.saturating_sub(value);
+        self.last = value;
+        self.peak = self.peak.max(value);
+    }
+
     /// Ends the interval at `now_ns`: brings the integral up to date.
     pub fn advance(&mut self, now_ns: u64) {
         let elapsed = now_ns.saturating_sub(self.changed_ns);
@@ -88,6 +97,9 @@ mod tests {
         level.advance(4 * SECOND);
         assert_eq!(level.mean(4.0), Some((1.0 + 2.0 * 2.0 + 1.0) / 4.0));
         assert_eq!((level.last, level.peak, level.entered, level.left), (1, 2, 2, 1));
+        level.set(4 * SECOND, 3);
+        level.set(4 * SECOND, 1);
+        assert_eq!((level.last, level.peak, level.entered, level.left), (1, 3, 4, 3));
         let mut next = level.carry();
         next.advance(5 * SECOND);
         assert_eq!(next.mean(1.0), Some(1.0));

@@ -7,6 +7,7 @@
 //! Units: times in microseconds in histograms and in nanoseconds since the start of the run in records,
 //! sizes in bytes. An undefined value (a mean of nothing) is `None`, never zero.
 
+pub mod aggr;
 pub mod block;
 pub mod class;
 pub mod counts;
@@ -19,7 +20,10 @@ pub mod miss;
 pub mod record;
 pub mod recorder;
 pub mod sample;
+pub mod unfinished;
+pub mod window;
 
+pub use aggr::{Aggr, TmSz};
 pub use block::{Block, Finished};
 pub use class::{Class, ClassStats};
 pub use counts::{CloseKind, KindStats, Tally, Verified};
@@ -31,3 +35,5 @@ pub use miss::MissCause;
 pub use record::{EndReason, Header, Interval, PhasePlan, Record, Side};
 pub use recorder::{Recorder, Totals};
 pub use sample::{Evidence, Sample};
+pub use unfinished::Ticket;
+pub use window::{Flow, Window};

@@ -4,9 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::iter::Sum;
 use std::rc::Rc;
 
-use crate::block::Block;
+use crate::block::{Block, Finished};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::sample::{Evidence, Sample, is_kept};
+use crate::unfinished::{Ticket, Unfinished};
+use crate::window::Window;
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +49,19 @@ struct Inner {
     errors: RefCell<ErrorCounts>,
     /// Of the intervals before the current one.
     before: Cell<Totals>,
+    unfinished: RefCell<Unfinished>,
+    news: RefCell<News>,
+}
+
+/// What is new since it was told last.
+#[derive(Debug, Default)]
+struct News {
+    /// Told up to this time in nanoseconds, if at all.
+    until: Option<u64>,
+    /// What the current block had counted then.
+    told: Window,
+    /// From blocks that were handed over since.
+    untold: Window,
 }
 
 impl Default for Recorder {
@@ -63,12 +78,65 @@ impl Recorder {
             samples: RefCell::default(),
             errors: RefCell::default(),
             before: Cell::default(),
+            unfinished: RefCell::default(),
+            news: RefCell::default(),
         }))
     }
 
     /// Counts in the current block.
     pub fn with<R>(&self, count: impl FnOnce(&mut Block) -> R) -> R {
         count(&mut self.0.block.borrow_mut())
+    }
+
+    /// Counts a transaction that begins.
+    pub fn begin(&self, now_ns: u64) -> Ticket {
+        self.with(|block| block.xacts.enter(now_ns));
+        self.0.unfinished.borrow_mut().begin(now_ns)
+    }
+
+    /// Counts bytes of the reply of an unfinished transaction that came from a connection.
+    pub fn read(&self, ticket: Ticket, bytes: u64) {
+        self.with(|block| block.bytes_read += bytes);
+        self.0.unfinished.borrow_mut().read(ticket, bytes);
+    }
+
+    /// Counts a transaction that ended well.
+    pub fn finish(&self, done: &Finished) {
+        self.with(|block| block.finish(done));
+        self.0.news.borrow_mut().untold.finish(done);
+    }
+
+    /// Counts the end of a transaction.
+    pub fn end(&self, ticket: Ticket, now_ns: u64) {
+        self.with(|block| block.xacts.leave(now_ns));
+        self.0.unfinished.borrow_mut().end(ticket);
+    }
+
+    /// What happened since the last call (the first one begins the telling), for those who cannot wait for the end
+    /// of the interval.
+    pub fn news(&self, now_ns: u64) -> Window {
+        self.note_news(now_ns);
+        let mut news = self.0.news.borrow_mut();
+        let carried = news.untold.carry();
+        let mut told = std::mem::replace(&mut news.untold, carried);
+        told.live = self.0.unfinished.borrow().sums(now_ns);
+        told
+    }
+
+    fn note_news(&self, now_ns: u64) {
+        let mut block = self.0.block.borrow_mut();
+        let mut news = self.0.news.borrow_mut();
+        block.close(now_ns);
+        let seconds = now_ns.saturating_sub(news.until.unwrap_or(now_ns)) as f64 * 1e-9;
+        let whole = Window::take(&mut block, news.told.seconds() + seconds);
+        let fresh = whole.since(&news.told);
+        if news.until.is_some() {
+            news.untold.append(&fresh);
+        } else {
+            news.untold = fresh.carry();
+        }
+        news.until = Some(now_ns);
+        news.told = whole;
     }
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the
@@ -102,6 +170,10 @@ impl Recorder {
     /// Ends the interval at `now_ns`: returns its block and samples; `fresh` is filled from now on.
     pub fn hand_over(&self, mut fresh: Box<Block>, now_ns: u64) -> (Box<Block>, Vec<Sample>) {
         self.0.before.set(self.totals());
+        if self.0.news.borrow().until.is_some() {
+            self.note_news(now_ns);
+            self.0.news.borrow_mut().told = Window::default();
+        }
         let mut block = self.0.block.borrow_mut();
         block.close(now_ns);
         fresh.begin_after(&block);
@@ -112,7 +184,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Finished};
+    use crate::Class;
 
     #[test]
     fn levels_go_on_and_totals_grow_over_intervals() {
@@ -141,6 +213,36 @@ mod tests {
         finish(Class::Reload, 7);
         let totals = recorder.totals();
         assert_eq!((totals.ok, totals.fills, totals.fill_bytes), (4, 2, 150));
+    }
+
+    #[test]
+    fn news_are_told_once_whatever_blocks_they_are_in() {
+        const SECOND: u64 = 1_000_000_000;
+        let recorder = Recorder::new();
+        let finish = |rptm_us, begun| {
+            recorder.end(begun, SECOND);
+            let authenticated = rptm_us == 10;
+            recorder.finish(&Finished { rptm_us, size: 7, authenticated, ..Finished::default() });
+        };
+        finish(9, recorder.begin(0));
+        let before = recorder.news(SECOND);
+        assert_eq!((before.ended(), before.seconds()), (0, 0.0), "nobody had asked");
+        let (first, second) = (recorder.begin(SECOND), recorder.begin(SECOND));
+        recorder.read(second, 100);
+        finish(20, first);
+        recorder.error(ErrorKind::Timeout, 30, || "first".into());
+        recorder.hand_over(Box::new(Block::new()), 2 * SECOND);
+        finish(10, recorder.begin(2 * SECOND));
+        let news = recorder.news(3 * SECOND);
+        let all = news.all();
+        assert_eq!((all.rptm_us.sum, all.rptm_us.min(), all.rptm_us.max()), (30.0, Some(10), Some(20)));
+        assert_eq!((news.offered[1], news.authenticated.size.count), (all, 1));
+        assert_eq!((news.failed, news.ended(), news.seconds()), (1, 3, 2.0));
+        assert_eq!((news.xacts.entered, news.xacts.left, news.xacts.last), (3, 2, 1));
+        assert_eq!((news.live.size.sum, news.live.rptm_us.sum), (100.0, 2e6));
+        let quiet = recorder.news(5 * SECOND);
+        assert_eq!((quiet.ended(), quiet.xacts.last, quiet.xacts.integral, quiet.seconds()), (0, 1, 2.0, 2.0));
+        assert_eq!((quiet.all().rptm_us.min(), quiet.live.rptm_us.sum), (None, 4e6));
     }
 
     #[test]

@@ -16,6 +16,14 @@ pub enum Adjustment {
 }
 
 impl Adjustment {
+    /// The factor that is changed: `load` or `populus`.
+    pub fn factor(self) -> &'static str {
+        match self {
+            Adjustment::LoadBy(_) | Adjustment::LoadTo(_) => "load",
+            Adjustment::PopulusBy(_) | Adjustment::PopulusTo(_) => "populus",
+        }
+    }
+
     /// The factors of a phase that has reached the share `progress` (0 to 1) of its goal, with the change made.
     pub fn apply(self, mut factors: Factors, progress: f64) -> Factors {
         match self {

@@ -1,7 +1,7 @@
 //! What the conductor has to tell: the records that go to the logs of all sides, and to the console from there.
 
 use polygraph_link::Nanos;
-use polygraph_stats::Record;
+use polygraph_stats::{ErrorKind, Record};
 
 /// Something that was decided or has to be said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,15 @@ pub enum Event {
         at: Nanos,
         /// It met its goal, or had none.
         complete: bool,
+    },
+    /// The workload itself is at fault; the robots' side counts the error.
+    Erred {
+        /// When.
+        at: Nanos,
+        /// Class of the error.
+        kind: ErrorKind,
+        /// What happened.
+        detail: String,
     },
     /// A line for people.
     Said {
@@ -46,6 +55,9 @@ impl Event {
             Event::PhaseBegins { phase, at } => Record::PhaseBegin { at_ns: since(at), phase: phase as u32 },
             Event::PhaseEnds { phase, at, complete } => {
                 Record::PhaseEnd { at_ns: since(at), phase: phase as u32, complete }
+            }
+            Event::Erred { at, ref detail, .. } => {
+                Record::Comment { at_ns: since(at), level: 0, text: format!("error: {detail}") }
             }
             Event::Said { at, level, ref text } => {
                 Record::Comment { at_ns: since(at), level, text: text.clone() }

@@ -28,7 +28,7 @@ fn schedule(phases: Vec<Phase>) -> Schedule {
 /// What is seen `seconds` after the start, with so many good and failed transactions and fills of 1,000 bytes each.
 fn seen(seconds: f64, ok: u64, failed: u64, fills: u64) -> Seen {
     let counts = Counts { ok, failed, fills, fill_bytes: 1000 * fills, ..Counts::default() };
-    Seen { now: START + nanos(seconds), counts, activity: ok + failed, stop: None }
+    Seen { now: START + nanos(seconds), counts, activity: ok + failed, ..Seen::default() }
 }
 
 fn at(seconds: f64) -> Nanos {
@@ -122,4 +122,55 @@ fn progress_follows_the_goal_and_factors_can_be_adjusted() {
     conductor.satisfy();
     conductor.step(&seen(1.5, 4, 1, 0));
     assert_eq!(timeline.end(0), Some(at(1.5) + NOTICE));
+}
+
+/// Doubles the load with each sample of ten transactions, and has enough of it at full load.
+#[derive(Debug)]
+struct Doubler(Sampler);
+
+impl Governor for Doubler {
+    fn begin(&mut self, helm: &mut Helm<'_>) {
+        self.0 = Sampler::new(self.0.goal, helm.now);
+    }
+
+    fn look(&mut self, helm: &mut Helm<'_>) {
+        if self.0.look(helm.now, helm.news).is_none() {
+            return;
+        }
+        helm.adjust(Adjustment::LoadBy(1.0));
+        if helm.load() == 1.0 {
+            helm.satisfy();
+        }
+    }
+}
+
+#[test]
+fn governors_see_what_is_new_and_steer_their_phase() {
+    let news = |count: u64| {
+        let mut news = Window::default();
+        (0..count).for_each(|_| news.classes[0].record(1000, 10));
+        news
+    };
+    let factors = Factors { load: Factor::flat(0.3), ..Factors::ONE };
+    let free = phase("free", Goal { duration: Some(1.0), ..Goal::default() });
+    let steered = Phase { factors, ..phase("steered", Goal::default()) };
+    let (mut conductor, timeline) = conductor(schedule(vec![free, steered]), None);
+    assert!(!timeline.news_wanted());
+    let goal = Goal { xactions: Some(10), ..Goal::default() };
+    conductor.engage(1, Box::new(Doubler(Sampler::new(goal, 0))));
+    assert!(timeline.news_wanted());
+    let step = |conductor: &mut Conductor, seconds, count| {
+        conductor.step(&Seen { news: news(count), ..seen(seconds, 0, 0, 0) })
+    };
+    step(&mut conductor, 0.0, 0);
+    assert_eq!(step(&mut conductor, 0.5, 50), [], "nobody steers the first phase");
+    step(&mut conductor, 1.0, 0);
+    step(&mut conductor, 1.0, 0);
+    assert_eq!(step(&mut conductor, 2.0, 9), []);
+    let said = "fyi: load factor 30.00% -> 60.00%";
+    assert_eq!(step(&mut conductor, 3.0, 1), [Event::said(at(3.0), 6, said)]);
+    assert_eq!((timeline.factors(1).load, timeline.end(1)), (Factor::flat(0.6), None));
+    step(&mut conductor, 4.0, 10);
+    assert_eq!(timeline.factors(1).load, Factor::ONE);
+    assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
 }

@@ -30,12 +30,10 @@ impl<L: Link> Crew<L> {
         if order.cause == Cause::Direct && order.planned > 0 {
             order.page = Some(Rc::new(Page::new(entered)));
         }
-        self.recorder.with(|block| {
-            block.xacts.enter(entered);
-            if order.cause == Cause::Direct {
-                block.late_us.record(entered.saturating_sub(order.due) / 1000);
-            }
-        });
+        order.ticket = self.recorder.begin(entered);
+        if order.cause == Cause::Direct {
+            self.recorder.with(|block| block.late_us.record(entered.saturating_sub(order.due) / 1000));
+        }
         let outcome = self.converse(robot, &order, None).await;
         let failed = account::settle(self, robot, &order, outcome);
         let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());

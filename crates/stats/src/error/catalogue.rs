@@ -220,6 +220,8 @@ catalogue! {
         "The name server does not answer this host; look at its access rules."
     "c" 135 DnsOther "dns_other" Client Fails Message "DNS: other error reported"
         "The name server answered with an unknown code."
+    "c" 160 Script "script" Client Noted Bench "error in a phase script"
+        "The workload's own code is wrong at this place; the rest of this run of it was left out."
     "c" 161 Other "other" Both Fails Message "unclassified"
         "None of the other classes; the examples say more."
     "c" 165 AuthClash "auth_clash" Client Noted Bench "credentials in generated and in configured headers"

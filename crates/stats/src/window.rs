@@ -1,0 +1,232 @@
+//! What happened in any stretch of time, as sums without histograms: for those who want to know while a test goes on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::aggr::{Aggr, TmSz};
+use crate::block::{Block, Finished};
+use crate::class::Class;
+use crate::error::{ErrorKind, Nature};
+use crate::fold::{Fold, fold_fields};
+use crate::level::Level;
+
+/// A level in a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Value at the end.
+    pub last: u64,
+    /// Number of increments.
+    pub entered: u64,
+    /// Number of decrements.
+    pub left: u64,
+    /// Integral over the time, in units times seconds.
+    pub integral: f64,
+}
+
+impl Flow {
+    fn of(level: &Level) -> Flow {
+        Flow { last: level.last, entered: level.entered, left: level.left, integral: level.integral }
+    }
+
+    fn since(&self, earlier: &Flow) -> Flow {
+        Flow {
+            last: self.last,
+            entered: self.entered.saturating_sub(earlier.entered),
+            left: self.left.saturating_sub(earlier.left),
+            integral: self.integral - earlier.integral,
+        }
+    }
+}
+
+/// Levels add up where they are concurrent; see [`Window::append`] for those in a row.
+impl Fold for Flow {
+    fn fold(&mut self, other: &Flow) {
+        self.last += other.last;
+        self.entered += other.entered;
+        self.left += other.left;
+        self.integral += other.integral;
+    }
+
+    fn clear(&mut self) {
+        *self = Flow::default();
+    }
+}
+
+/// What the robots of a loop, of a process or of a whole side did in a stretch of time.
+///
+/// Loops tell what is new 20 times a second, so a window begins and ends with one of these moments, up to a
+/// twentieth of a second beside the one that was meant. Everything in a window belongs to exactly the same
+/// transactions; extremes are exact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Length in seconds, summed over loops: they do not tell at the same moment.
+    loop_seconds: f64,
+    /// Number of loops.
+    loops: u64,
+    /// Finished transactions by [`Class`].
+    pub classes: [TmSz; Class::COUNT],
+    /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
+    pub offered: [TmSz; 2],
+    /// Transactions with good credentials.
+    pub authenticated: TmSz,
+    /// Complete pages.
+    pub pages: TmSz,
+    /// Lifetimes of closed connections in microseconds.
+    pub conn_ttl_us: Aggr,
+    /// Transactions per closed connection.
+    pub conn_uses: Aggr,
+    /// Failed transactions.
+    pub failed: u64,
+    /// Of these, those to whom access was refused or granted wrongly.
+    pub failed_access: u64,
+    /// Transactions that were begun again.
+    pub retried: u64,
+    /// Concurrent transactions.
+    pub xacts: Flow,
+    /// Transactions that wait for a connection.
+    pub waiting: Flow,
+    /// Open connections.
+    pub conns: Flow,
+    /// Open connections that stand.
+    pub established: Flow,
+    /// Open connections that wait for their next request.
+    pub idle: Flow,
+    /// Robots that live.
+    pub populus: Flow,
+    /// Unfinished transactions at the end: their ages, and the bytes of replies that have come so far.
+    pub live: TmSz,
+}
+
+fold_fields! {
+    Window {
+        classes, offered, authenticated, pages, conn_ttl_us, conn_uses, failed, failed_access, retried, xacts, waiting,
+        conns, established, idle, populus, live, loops;
+        loop_seconds
+    }
+}
+
+impl Window {
+    /// Counts a transaction that ended well, as far as blocks do not tell.
+    pub(crate) fn finish(&mut self, done: &Finished) {
+        if done.class.is_basic() {
+            self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
+        }
+        if done.authenticated {
+            self.authenticated.record(done.rptm_us, done.size);
+        }
+    }
+
+    /// What a block has counted; extremes are those since this was asked last.
+    pub(crate) fn take(block: &mut Block, seconds: f64) -> Window {
+        let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
+        let mut classes = [TmSz::default(); Class::COUNT];
+        for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
+            *sums = TmSz::take(&mut stats.rptm_us, &mut stats.size);
+        }
+        Window {
+            loop_seconds: seconds,
+            loops: 1,
+            classes,
+            pages: TmSz::take(&mut block.pages.rptm_us, &mut block.pages.size),
+            conn_ttl_us: Aggr::take(&mut block.conn_ttl_us),
+            conn_uses: Aggr::take(&mut block.conn_uses),
+            failed: block.failed_count(),
+            failed_access: block.errors.sum(access),
+            retried: block.retried,
+            xacts: Flow::of(&block.xacts),
+            waiting: Flow::of(&block.waiting),
+            conns: Flow::of(&block.conns),
+            established: Flow::of(&block.established),
+            idle: Flow::of(&block.idle),
+            populus: Flow::of(&block.populus),
+            ..Window::default()
+        }
+    }
+
+    /// What was counted since `earlier`, by the same block.
+    pub(crate) fn since(&self, earlier: &Window) -> Window {
+        let tm_sz = |pick: fn(&Window) -> &TmSz| pick(self).since(pick(earlier));
+        let flow = |pick: fn(&Window) -> &Flow| pick(self).since(pick(earlier));
+        Window {
+            loop_seconds: self.loop_seconds - earlier.loop_seconds,
+            loops: self.loops,
+            classes: std::array::from_fn(|at| self.classes[at].since(&earlier.classes[at])),
+            pages: tm_sz(|window| &window.pages),
+            conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
+            conn_uses: self.conn_uses.since(&earlier.conn_uses),
+            failed: self.failed - earlier.failed,
+            failed_access: self.failed_access - earlier.failed_access,
+            retried: self.retried - earlier.retried,
+            xacts: flow(|window| &window.xacts),
+            waiting: flow(|window| &window.waiting),
+            conns: flow(|window| &window.conns),
+            established: flow(|window| &window.established),
+            idle: flow(|window| &window.idle),
+            populus: flow(|window| &window.populus),
+            ..Window::default()
+        }
+    }
+
+    /// The window of one loop in which nothing happens for so many seconds.
+    pub fn lasting(seconds: f64) -> Window {
+        Window { loop_seconds: seconds, loops: 1, ..Window::default() }
+    }
+
+    /// Adds the window of another loop over the same time.
+    pub fn merge(&mut self, other: &Window) {
+        self.fold(other);
+        self.loop_seconds += other.loop_seconds;
+    }
+
+    /// Appends a later window of the same loops.
+    pub fn append(&mut self, later: &Window) {
+        let loops = later.loops.max(self.loops);
+        self.live = TmSz::default();
+        self.flows_mut().into_iter().for_each(|flow| flow.last = 0);
+        self.merge(later);
+        self.loops = loops;
+    }
+
+    /// The window of no time that follows this one: nothing has happened, and everything is as it was.
+    #[must_use]
+    pub fn carry(&self) -> Window {
+        let mut next = Window { loops: self.loops, live: self.live, ..Window::default() };
+        for (to, from) in next.flows_mut().into_iter().zip(self.flows()) {
+            to.last = from.last;
+        }
+        next
+    }
+
+    fn flows(&self) -> [&Flow; 6] {
+        [&self.xacts, &self.waiting, &self.conns, &self.established, &self.idle, &self.populus]
+    }
+
+    fn flows_mut(&mut self) -> [&mut Flow; 6] {
+        let Window { xacts, waiting, conns, established, idle, populus, .. } = self;
+        [xacts, waiting, conns, established, idle, populus]
+    }
+
+    /// Length in seconds.
+    pub fn seconds(&self) -> f64 {
+        if self.loops == 0 { 0.0 } else { self.loop_seconds / self.loops as f64 }
+    }
+
+    /// Finished transactions of some classes.
+    pub fn of(&self, classes: &[Class]) -> TmSz {
+        classes.iter().fold(TmSz::default(), |sum, &class| sum.with(&self.classes[class as usize]))
+    }
+
+    /// All transactions that ended well; [`Aggr::mean`] of its times is what a thermostat holds.
+    pub fn all(&self) -> TmSz {
+        self.of(&Class::ALL)
+    }
+
+    /// Cachable misses: what a cache was filled with.
+    pub fn fills(&self) -> TmSz {
+        self.of(&[Class::Miss])
+    }
+
+    /// Transactions that ended, well or badly.
+    pub fn ended(&self) -> u64 {
+        self.all().size.count + self.failed
+    }
+}
