@@ -16,6 +16,7 @@ fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
         log_stats: true,
         duration_s: Some(10.0),
         xactions: None,
+        errors: None,
         fill_bytes: None,
     };
     let header = Header {

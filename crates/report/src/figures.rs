@@ -258,7 +258,7 @@ pub fn all() -> &'static [Figure] {
 
 /// Everything in the order of printing.
 pub fn entries<'a>() -> impl Iterator<Item = Entry<'a>> {
-    TABLE.entries().map(|entry| -> Entry<'a> { entry })
+    TABLE.entries()
 }
 
 /// All distributions in the order of printing.

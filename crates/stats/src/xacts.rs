@@ -102,7 +102,7 @@ impl Merger {
 
     /// The next transactions of the sample: of an interval for which all loops have delivered. Nothing more comes when
     /// the sample is full.
-    pub fn next(&mut self) -> Vec<Xact> {
+    pub fn draw(&mut self) -> Vec<Xact> {
         let mut all: Vec<Xact> = std::mem::take(&mut self.waiting).into();
         all.sort_by_key(|xact| xact.ended_ns);
         all.truncate(self.room.try_into().unwrap_or(usize::MAX));
@@ -163,9 +163,9 @@ mod tests {
         let mut merger = Merger::new(5);
         merger.add(vec![xact(10), xact(30)]);
         merger.add(vec![xact(20)]);
-        assert_eq!(times(&merger.next()), [10, 20, 30]);
+        assert_eq!(times(&merger.draw()), [10, 20, 30]);
         merger.add((40..50).rev().map(xact).collect());
-        assert_eq!(times(&merger.next()), [40, 41]);
-        assert!(merger.is_full() && merger.next().is_empty());
+        assert_eq!(times(&merger.draw()), [40, 41]);
+        assert!(merger.is_full() && merger.draw().is_empty());
     }
 }

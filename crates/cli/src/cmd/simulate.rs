@@ -163,7 +163,7 @@ pub fn run(args: Args) -> Done {
     let start = jiff::Timestamp::from_second(epoch as i64).map_err(Failure::setup)?;
     let mut manifest = manifest(client, server, &start.to_zoned(jiff::tz::TimeZone::UTC));
     let test = simulation.test.clone();
-    let mut classic = Classic::new(common.verb_lvl, false);
+    let mut classic = Classic::new(common.verb_lvl);
     let (mut outcome, device) = simulation.run(|header, record| {
         if common.verb_lvl > 0 && header.side == Side::Client {
             classic.show(header, record);
