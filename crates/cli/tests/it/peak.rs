@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use crate::sandbox::{Sandbox, free_port, quiet};
+use crate::sandbox::{Done, Sandbox, free_port, quiet};
 
 /// Requests per second that the device serves.
 const CAPACITY: f64 = 1000.0;
@@ -22,11 +22,8 @@ fn directory(sandbox: &Sandbox) -> PathBuf {
     found.into_iter().find(|path| path.join("peak.json").is_file()).expect("a search")
 }
 
-/// In 3 s of Poisson arrivals at 1000 per second, the rate that is really offered deviates by 1.8 % (one standard
-/// deviation); the end of the search repeats its bracket, which must contain the capacity within three of them.
-#[test]
-fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
-    let _quiet = quiet();
+/// Searches, is killed in its third run, and goes on: what it said before and after.
+fn search() -> (Sandbox, Done, Done) {
     let sandbox = Sandbox::new();
     let mut first = sandbox.start(&format!(
         "peak --device builtin --device_opt service_rate={CAPACITY}/sec --device_opt listen=127.0.0.1:{} \
@@ -34,17 +31,29 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
          --xact_think 10ms --rep_sz 2KB --goal 3s --cool_phase none --loops 1",
         free_port()
     ));
-    first.wait_for("raise");
     first.wait_for("step 3");
     first.signal(Signal::KILL);
     let killed = first.finish();
     assert_eq!(killed.killed_by(), Some(Signal::KILL));
-    assert_eq!(steps(&killed.out).len(), 2, "{killed:?}");
+    let done = sandbox.polygraph(&format!("peak --resume {}", directory(&sandbox).display()));
+    (sandbox, killed, done)
+}
 
+/// In 3 s of Poisson arrivals at 1000 per second, the rate that is really offered deviates by 1.8 % (one standard
+/// deviation); the end of the search repeats its bracket, which must contain the capacity within three of them.
+#[test]
+fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
+    let _quiet = quiet();
+    // On a busy machine the bench is the limit; that says nothing about the search.
+    let busy = |done: &Done| done.out.contains("the bench does not do its part");
+    let (sandbox, killed, done) = (0..3)
+        .map(|_| search())
+        .find(|(_, _, done)| !busy(done))
+        .expect("a machine that is not too busy to measure on, one of three times");
     let directory = directory(&sandbox);
-    let done = sandbox.polygraph(&format!("peak --resume {}", directory.display()));
     assert_eq!(done.code(), Some(0), "{done:?}");
     // What was known is shown again, and not repeated.
+    assert_eq!(steps(&killed.out).len(), 2, "{killed:?}");
     assert_eq!(steps(&done.out)[..2], steps(&killed.out)[..], "{done:?}");
     let line = done.out.lines().find(|line| line.starts_with("peak ")).unwrap_or_else(|| panic!("{done:?}"));
     let rate_after = |word: &str| -> f64 {
