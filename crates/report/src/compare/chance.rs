@@ -118,26 +118,33 @@ pub(super) fn mean(group: &[Value]) -> Option<f64> {
 
 /// How `other` differs from `reference`; `None` if the figure is undefined in one of them.
 ///
-/// With repeats, the variance between them counts if it is larger than what shows within the runs: a device may be
-/// in another mood tomorrow, and no single run can tell.
+/// With repeats, what varies between them and does not show within the runs comes on top: a device may be in another
+/// mood tomorrow, and no single run can tell.
 pub(super) fn difference(reference: &[Value], other: &[Value], between: Between) -> Option<Difference> {
     let by = mean(other)? - mean(reference)?;
-    let within = within(reference, other);
     let repeated = (between.degrees > 0.0).then(|| {
-        let variance = between.squares / between.degrees;
-        let error = (variance * (1.0 / reference.len() as f64 + 1.0 / other.len() as f64)).sqrt();
-        (error, between.degrees)
+        let groups = 1.0 / reference.len() as f64 + 1.0 / other.len() as f64;
+        (between.squares / between.degrees * groups, between.degrees)
     });
-    let (error, degrees) = match (within, repeated) {
-        (Some(within), Some(repeated)) if repeated.0 >= within.0 => repeated,
-        (Some(within), _) => within,
-        (None, Some(repeated)) => repeated,
+    let (variance, degrees) = match (within(reference, other), repeated) {
+        (Some(within), Some(repeated)) => together(within, (repeated.0 - within.0, repeated.1)),
+        (Some(only), None) | (None, Some(only)) => only,
         (None, None) => return Some(Difference { by, standard_error: None, degrees: 0.0 }),
     };
-    Some(Difference { by, standard_error: Some(error), degrees })
+    Some(Difference { by, standard_error: Some(variance.sqrt()), degrees })
 }
 
-/// Standard error and degrees of freedom from what differs within the runs.
+/// The sum of two variances and its degrees of freedom after Satterthwaite (1946). A second one that is not positive is
+/// none: two repeats that happen to agree must not make a well known variance an unknown one.
+fn together(first: (f64, f64), second: (f64, f64)) -> (f64, f64) {
+    if second.0 <= 0.0 {
+        return first;
+    }
+    let sum = first.0 + second.0;
+    (sum, sum.powi(2) / (first.0.powi(2) / first.1 + second.0.powi(2) / second.1))
+}
+
+/// Variance of the difference and its degrees of freedom from what differs within the runs.
 fn within(reference: &[Value], other: &[Value]) -> Option<(f64, f64)> {
     let blocks = reference.first()?.blocks.len();
     let draws = series(reference, other, |value| &value.drawn);
@@ -150,7 +157,7 @@ fn within(reference: &[Value], other: &[Value]) -> Option<(f64, f64)> {
     // What is drawn from a few blocks varies a little less than what it is drawn for.
     let few = blocks as f64 / (blocks as f64 - 1.0);
     let remembered = memory(&series(reference, other, |value| &value.blocks));
-    Some(((variance * few * remembered).sqrt(), blocks as f64 - 1.0))
+    Some((variance * few * remembered, blocks as f64 - 1.0))
 }
 
 /// Differences of the groups' means, draw by draw or block by block, where they are defined.
@@ -201,6 +208,15 @@ mod tests {
         // Each group has a variance of 2, on one degree of freedom.
         assert_eq!((difference.by, difference.degrees), (5.0, 2.0));
         assert!((difference.standard_error.unwrap() - 2f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_hardly_varies_between_repeats_hardly_costs_certainty() {
+        assert_eq!(together((1.0, 10.0), (-0.5, 1.0)), (1.0, 10.0));
+        let (variance, degrees) = together((1.0, 10.0), (0.05, 1.0));
+        assert!(variance == 1.05 && degrees > 9.0, "{degrees}");
+        let (_, degrees) = together((1.0, 10.0), (50.0, 1.0));
+        assert!((1.0..1.1).contains(&degrees), "{degrees}");
     }
 
     #[test]

@@ -71,20 +71,29 @@ fn tiles(comparison: &Comparison<'_>) -> Vec<Tile> {
     let Some(part) = comparison.parts.first() else { return Vec::new() };
     let tile = |&(name, title): &(&str, &str)| {
         let row = part.rows.iter().find(|row| row.figure.name == name)?;
-        let last = row.values.len() - 1;
         let values: Vec<String> = row.values.iter().map(|value| cells::print(row.figure, *value)).collect();
+        let (shown, more) = match (&row.changes[..], row.best.first()) {
+            ([change], _) => {
+                let (by, plus_minus) = cells::difference(row.figure, change);
+                (1, format!("{by} ± {plus_minus} from {}: {}", values[0], change.judgement.word()))
+            }
+            (_, Some(&best)) => {
+                let others = if row.best.len() > 1 { " and others" } else { "" };
+                (
+                    best,
+                    format!(
+                        "{}{others}; {} of {}",
+                        comparison.groups[best].name, values[0], comparison.groups[0].name
+                    ),
+                )
+            }
+            (_, None) => (0, format!("{}; nobody is better", comparison.groups[0].name)),
+        };
         Some(Tile {
             name: title.to_owned(),
-            value: values[last].clone(),
+            value: values[shown].clone(),
             unit: row.figure.unit.symbol().to_owned(),
-            more: match (last, row.best.first()) {
-                (1, _) => {
-                    let (by, plus_minus) = cells::difference(row.figure, &row.changes[0]);
-                    format!("{by} ± {plus_minus} from {}: {}", values[0], row.changes[0].judgement.word())
-                }
-                (_, Some(&best)) => format!("{} at best: {}", values[best], comparison.groups[best].name),
-                (_, None) => "nobody is better".to_owned(),
-            },
+            more,
         })
     };
     main.iter().filter_map(tile).collect()
