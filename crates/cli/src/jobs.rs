@@ -76,9 +76,9 @@ pub fn client_job(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
-    header.offered_rate = test.full_rate();
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
-    let (earlier, stores) = (earlier.cloned(), working_set.stores());
+    let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
     Ok(ClientJob {
         settings,
         ports: limit.ports,
@@ -89,6 +89,7 @@ pub fn client_job(
         header,
         log,
         sample_log: None,
+        dump,
     })
 }
 
@@ -139,7 +140,15 @@ pub fn server_job(
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
     let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    ServerJob { house: Arc::new(house), sites, layout, header, log, sample_log: None }
+    ServerJob {
+        house: Arc::new(house),
+        sites,
+        layout,
+        header,
+        log,
+        sample_log: None,
+        dump: common.dump.plan(),
+    }
 }
 
 /// Reserves all addresses of the test's servers.

@@ -5,6 +5,7 @@ mod cmd;
 mod console;
 mod content_files;
 mod device;
+mod dump;
 mod facts;
 mod jobs;
 mod later;

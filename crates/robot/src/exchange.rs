@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, Tape, SECOND, send_all, yield_now};
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
@@ -34,18 +34,21 @@ pub struct Fault {
     pub facts: Option<Box<Facts>>,
     /// What had to come and what came.
     pub contrast: Option<Box<Contrast>>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, tape: None }
     }
 
     /// A fault of the reply with these facts.
     pub fn of(finding: Finding, facts: &Facts) -> Fault {
         let Finding { kind, detail, contrast } = finding;
-        Fault { kind, detail, facts: Some(Box::new(facts.clone())), contrast: contrast.map(Box::new) }
+        let (facts, contrast) = (Some(Box::new(facts.clone())), contrast.map(Box::new));
+        Fault { kind, detail, facts, contrast, tape: None }
     }
 }
 
@@ -92,6 +95,8 @@ pub struct Done {
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
     pub fooled: Option<Asker>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -119,7 +124,12 @@ pub async fn exchange<L: Link>(
             yield_now().await;
         }
         leased.uses += 1;
-        let (result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let (mut result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let tape = leased.conn.take_tape().map(Box::new);
+        match &mut result {
+            Ok(_) => talk.tape = tape,
+            Err(fault) => fault.tape = tape,
+        }
         match result {
             Ok(facts) => {
                 match talk.aborted {
@@ -156,6 +166,7 @@ pub(crate) struct Talk {
     faults: Vec<MarkupError>,
     pub(crate) answers: Answers,
     continued: Option<Nanos>,
+    pub(crate) tape: Option<Box<Tape>>,
 }
 
 impl Talk {
@@ -172,6 +183,7 @@ impl Talk {
             faults: Vec::new(),
             answers: Answers::default(),
             continued: None,
+            tape: None,
         }
     }
 
@@ -191,6 +203,7 @@ impl Talk {
             retried: self.retried,
             denied: false,
             fooled: None,
+            tape: self.tape,
         }
     }
 }
@@ -473,5 +486,5 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     };
     let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts, contrast }
+    Fault { kind, detail: format!("{what}{state}"), facts, contrast, tape: None }
 }
