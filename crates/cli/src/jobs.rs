@@ -92,8 +92,8 @@ pub fn client_job_within(
     }
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
-    let (earlier, stores) = (earlier.cloned(), working_set.stores());
-    ClientJob { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None }
+    let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
+    ClientJob { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None, dump }
 }
 
 /// What servers put up with.
@@ -143,7 +143,15 @@ pub fn server_job(
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
     let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    ServerJob { house: Arc::new(house), sites, layout, header, log, sample_log: None }
+    ServerJob {
+        house: Arc::new(house),
+        sites,
+        layout,
+        header,
+        log,
+        sample_log: None,
+        dump: common.dump.plan(),
+    }
 }
 
 /// Reserves all addresses of the test's servers.

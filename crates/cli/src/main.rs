@@ -6,6 +6,7 @@ mod console;
 mod content_files;
 mod device;
 mod expect;
+mod dump;
 mod facts;
 mod forecast;
 mod jobs;

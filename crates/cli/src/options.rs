@@ -12,6 +12,8 @@ use polygraph_plan::values::{self, Unit};
 use polygraph_robot::Tolerance;
 use polygraph_traffic::{Distr, Popularity};
 
+use crate::dump::DumpOptions;
+
 /// Values are read by the grammar of `plan::values`; these adapters name what clap needs.
 pub fn think(text: &str) -> Result<Optional<Distr>, String> {
     values::optional_distr(text, Unit::Time).map(Optional)
@@ -199,6 +201,8 @@ pub struct CommonOptions {
     /// Console detail: 1 shows phases, 2 intervals too
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = whole(0..=u8::MAX))]
     pub verb_lvl: u8,
+    #[command(flatten)]
+    pub dump: DumpOptions,
     /// A name for the run
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub label: String,

@@ -87,7 +87,7 @@ impl Books {
     /// If a log cannot be written.
     pub fn collect(&mut self, observer: &mut Observer<'_>) -> Result<(), EngineError> {
         while let Ok(delivery) = self.inbox.try_recv() {
-            let hand_over = match delivery {
+            let mut hand_over = match delivery {
                 Delivery::Interval(hand_over) => hand_over,
                 Delivery::Share { index, share } => {
                     if let Some(shares) = &mut self.shares {
@@ -98,6 +98,11 @@ impl Books {
             };
             let Some(side) = self.sides.iter_mut().find(|side| side.side == hand_over.side) else { continue };
             let Some(mut ledger) = side.ledger.take() else { continue };
+            // Dumps are for the console alone.
+            let at_ns = ledger.since_start(hand_over.end);
+            for text in std::mem::take(&mut hand_over.shown) {
+                observer(ledger.header(), &Record::Comment { at_ns, level: 0, text });
+            }
             let records = ledger.take(hand_over).map_err(|source| side.log_error(source))?;
             records.iter().for_each(|record| observer(ledger.header(), record));
             side.ledger = Some(ledger);

@@ -43,6 +43,8 @@ pub struct HandOver {
     pub samples: Vec<Sample>,
     /// Transactions for samples.
     pub taken: Vec<Taken>,
+    /// Texts to be shown.
+    pub shown: Vec<String>,
     /// Processor time of the loop in the interval.
     pub cpu_ns: u64,
     /// Id of the process that the loop lives in.
@@ -263,6 +265,7 @@ impl<L: Link> Keeper<L> {
             block,
             samples,
             taken: self.recorder.taken(),
+            shown: self.recorder.shown(),
             cpu_ns,
             process: self.frame.host.process(),
             rss_bytes: self.frame.host.resident_bytes(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_origin::{House, Server};
 use polygraph_plan::Schedule;
-use polygraph_stats::{EndReason, Header, Record, Totals};
+use polygraph_stats::{DumpPlan, EndReason, Header, Record, Totals};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::{Share, WorkingSet};
 
@@ -40,6 +40,8 @@ pub struct ClientJob {
     pub log: Option<PathBuf>,
     /// Where samples of single transactions go; `None`: into the log.
     pub sample_log: Option<PathBuf>,
+    /// What is shown of transactions.
+    pub dump: DumpPlan,
 }
 
 /// The origin servers of a test.
@@ -57,6 +59,8 @@ pub struct ServerJob {
     pub log: Option<PathBuf>,
     /// Where samples of single transactions go; `None`: into the log.
     pub sample_log: Option<PathBuf>,
+    /// What is shown of transactions.
+    pub dump: DumpPlan,
 }
 
 /// When the first phase begins.

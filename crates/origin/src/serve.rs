@@ -148,6 +148,7 @@ impl<L: Link> Site<L> {
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
             let times = Times { first_byte, started: running.started, ended: self.now() };
+            self.dump(conn, &request, &outcome, times.ended - times.started);
             let (recorder, house) = (&self.origin.recorder, &self.origin.house);
             let good = settle(recorder, house, &request, place, times, outcome);
             if !good {
@@ -219,6 +220,31 @@ impl<L: Link> Site<L> {
         let used = if read == Ok(true) { request.head_size } else { 0 };
         inbox.extend_from_slice(&data[used..]);
         read
+    }
+
+    /// Shows the messages of a transaction, as far as that is wanted.
+    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &Outcome, took: Nanos) {
+        let recorder = &self.origin.recorder;
+        let plan = recorder.dump();
+        let title = || {
+            let mut path = Vec::new();
+            if let Some(oid) = &request.oid {
+                self.origin.house.catalog.write_path(oid, &mut path);
+            }
+            let xact = request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default();
+            format!("{} {}, xact {xact}", request.method.word(), String::from_utf8_lossy(&path))
+        };
+        if let Some(tape) = conn.take_tape() {
+            let (failed, why) = match outcome {
+                Outcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
+                Outcome::Sent(_) | Outcome::CutByClient => (request.fault.is_some(), String::new()),
+            };
+            recorder.show(plan.show(&(title() + &why), failed, &tape.received, &tape.sent));
+        }
+        if let (true, Outcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
+            let ms = took as f64 * 1e-6;
+            recorder.show(format!("sum: {} {ms:.3} ms {} bytes status {}", title(), sent.size, sent.status));
+        }
     }
 
     /// Takes note of a request.

@@ -128,6 +128,11 @@ impl Schedule {
         Schedule { phases: phases.collect(), working_set }
     }
 
+    /// Whether somebody changes factors while the test runs, so that the planned load is only the highest.
+    pub fn is_steered(&self) -> bool {
+        self.phases.iter().any(|phase| phase.script.is_some())
+    }
+
     /// All samples of single transactions by number: those of the phases in order.
     pub fn samples(&self) -> impl Iterator<Item = &SamplePlan> {
         self.phases.iter().flat_map(|phase| &phase.samples)

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos};
+use polygraph_link::{Link, Nanos, Tape};
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::life::Times;
@@ -33,14 +33,16 @@ pub fn settle<L: Link>(
     let now = crew.now();
     crew.recorder().end(order.ticket, now);
     crew.count_request(order);
-    let outcome = outcome.and_then(|done| {
+    let outcome = outcome.and_then(|mut done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),
             done if done.denied => Ok(Class::Authenticating),
             done => judge(crew, robot, order, done),
         };
-        let started = done.started;
-        verdict.map(|class| (done, class)).map_err(|fault| fault.since(started))
+        match verdict {
+            Ok(class) => Ok((done, class)),
+            Err(fault) => Err(Fault { tape: done.tape.take(), ..fault.since(done.started) }),
+        }
     });
     match outcome {
         Ok((done, class)) => {
@@ -54,7 +56,18 @@ pub fn settle<L: Link>(
     }
 }
 
+/// Shows the messages of a transaction, as far as that is wanted.
+fn dump<L: Link>(crew: &Rc<Crew<L>>, order: &Order, failed: Option<&str>, tape: Option<&Tape>) {
+    if let Some(tape) = tape {
+        let why = failed.map_or_else(String::new, |why| format!(", failed: {why}"));
+        let title = format!("{} {}, xact {}{why}", order.method.word(), crew.url(order), order.xact);
+        let plan = crew.recorder().dump();
+        crew.recorder().show(plan.show(&title, failed.is_some(), &tape.sent, &tape.received));
+    }
+}
+
 fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault, now: u64) {
+    dump(crew, order, Some(&fault.detail), fault.tape.as_deref());
     let facts = fault.facts.as_deref();
     let contrast = fault.contrast.as_deref();
     crew.recorder()
@@ -116,6 +129,17 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         }
         count_compound(block, done, rptm_us, size);
     });
+    dump(crew, order, None, done.tape.as_deref());
+    if crew.recorder().dump().summary {
+        let (url, ms) = (crew.url(order), rptm_us as f64 * 1e-3);
+        crew.recorder().show(format!(
+            "sum: xact {} {} {ms:.3} ms {size} bytes status {} {} {url}",
+            order.xact,
+            class.name(),
+            facts.status,
+            order.method.word(),
+        ));
+    }
     crew.recorder().take(|| Xact {
         ended_ns: now,
         lifetime_us: rptm_us,

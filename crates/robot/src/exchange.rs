@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
@@ -36,12 +36,14 @@ pub struct Fault {
     pub contrast: Option<Box<Contrast>>,
     /// When the exchange began, if there was one.
     pub started: Option<Nanos>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, tape: None }
     }
 
     /// A fault of the reply with these facts.
@@ -109,6 +111,8 @@ pub struct Done {
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
     pub fooled: Option<Asker>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -136,7 +140,12 @@ pub async fn exchange<L: Link>(
             yield_now().await;
         }
         leased.uses += 1;
-        let (result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let (mut result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let tape = leased.conn.take_tape().map(Box::new);
+        match &mut result {
+            Ok(_) => talk.tape = tape,
+            Err(fault) => fault.tape = tape,
+        }
         match result {
             Ok(facts) => {
                 match talk.aborted {
@@ -175,6 +184,7 @@ pub(crate) struct Talk {
     continued: Option<Nanos>,
     told: Option<Nanos>,
     first_byte: Option<Nanos>,
+    pub(crate) tape: Option<Box<Tape>>,
 }
 
 impl Talk {
@@ -193,6 +203,7 @@ impl Talk {
             continued: None,
             told: None,
             first_byte: None,
+            tape: None,
         }
     }
 
@@ -223,6 +234,7 @@ impl Talk {
             challenge: None,
             denied: false,
             fooled: None,
+            tape: self.tape,
         }
     }
 }

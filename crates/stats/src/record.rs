@@ -50,7 +50,8 @@ pub struct Header {
     pub loops: u32,
     /// The phases that were planned.
     pub phases: Vec<PhasePlan>,
-    /// Offered request rate in transactions per second; `None` for a closed loop and for servers.
+    /// Offered request rate in transactions per second; `None` for a closed loop, for servers, and
+    /// where the load is adjusted while the test runs.
     pub offered_rate: Option<f64>,
     /// The hit ratio that the workload offers (0 to 1), if it says so.
     pub offered_dhr: Option<f64>,

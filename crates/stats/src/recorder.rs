@@ -5,6 +5,7 @@ use std::iter::Sum;
 use std::rc::Rc;
 
 use crate::block::{Block, Finished};
+use crate::dump::{DumpPlan, Dumps};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::sample::{Evidence, Sample, is_kept};
 use crate::unfinished::{Ticket, Unfinished};
@@ -53,6 +54,8 @@ struct Inner {
     unfinished: RefCell<Unfinished>,
     news: RefCell<News>,
     taker: RefCell<Taker>,
+    dump: Cell<DumpPlan>,
+    dumps: RefCell<Dumps>,
 }
 
 /// What is new since it was told last.
@@ -83,6 +86,8 @@ impl Recorder {
             unfinished: RefCell::default(),
             news: RefCell::default(),
             taker: RefCell::default(),
+            dump: Cell::default(),
+            dumps: RefCell::default(),
         }))
     }
 
@@ -158,6 +163,28 @@ impl Recorder {
     /// What was taken for samples since this was asked last.
     pub fn taken(&self) -> Vec<Taken> {
         self.0.taker.borrow_mut().hand_over()
+    }
+
+    /// Sets what is shown of transactions.
+    pub fn set_dump(&self, plan: DumpPlan) {
+        self.0.dump.set(plan);
+    }
+
+    /// What is shown of transactions.
+    pub fn dump(&self) -> DumpPlan {
+        self.0.dump.get()
+    }
+
+    /// Shows something, if it is not empty.
+    pub fn show(&self, text: String) {
+        if !text.is_empty() {
+            self.0.dumps.borrow_mut().push(text);
+        }
+    }
+
+    /// What is to be shown since this was asked last.
+    pub fn shown(&self) -> Vec<String> {
+        self.0.dumps.borrow_mut().hand_over()
     }
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the

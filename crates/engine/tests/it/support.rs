@@ -11,7 +11,7 @@ use polygraph_link::SECOND;
 use polygraph_origin::{Farm, House};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
-use polygraph_stats::{Block, ErrorKind, Header, ReadLog, Record, Side};
+use polygraph_stats::{Block, DumpPlan, ErrorKind, Header, ReadLog, Record, Side};
 use polygraph_traffic::{Catalog, IdSource, Kind, Seed, Selector};
 
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -177,6 +177,7 @@ impl Bench {
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
                 sample_log: None,
+                dump: DumpPlan::default(),
             }),
             server: Some(ServerJob {
                 house: Arc::new(house),
@@ -185,6 +186,7 @@ impl Bench {
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),
                 sample_log: None,
+                dump: DumpPlan::default(),
             }),
             schedule: self.schedule,
             start: StartRule::Now,
