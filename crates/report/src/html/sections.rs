@@ -257,8 +257,8 @@ fn explained(meanings: Vec<Term>, examples: Vec<Example>) -> Vec<Part> {
         parts.extend([Part::Heading("What it means".to_owned()), Part::Terms(meanings)]);
     }
     if !examples.is_empty() {
-        parts
-            .extend([Part::Heading("The first examples of each class".to_owned()), Part::Examples(examples)]);
+        let summary = format!("The first examples of each class ({})", examples.len());
+        parts.push(Part::Fold { id: String::new(), summary, parts: vec![Part::Examples(examples)] });
     }
     parts
 }
