@@ -4,7 +4,7 @@
 //! * [`goal`]: when a phase has done its work, and when the test has failed.
 //! * [`factor`]: how much of the configured behaviour is in force in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
-//! * [`phases`]: the phases of a test in order.
+//! * [`phases`], [`table`]: the phases of a test in order, and as a table for people.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
@@ -15,11 +15,12 @@ pub mod goal;
 pub mod offered;
 pub mod phases;
 pub mod predict;
+pub mod table;
 pub mod test;
 pub mod values;
 
 pub use adopt::{Obstacle, Outside, adopt};
-pub use factor::{Factor, Factors};
+pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Along, Goal};
 pub use phases::{Phase, Schedule, WorkingSetLimit};
 pub use test::{Servers, Site, Test};

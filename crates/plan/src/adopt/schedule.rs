@@ -4,13 +4,14 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::Phase as PglPhase;
 
 use super::{Findings, only_defaults};
-use crate::factor::Factors;
+use crate::factor::{Factors, Inheritance, Inherited};
 use crate::goal::Goal;
 use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
+    let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let default = PglPhase::default();
         only_defaults!(found, "Phase", phase, default, [rptmstat script]);
@@ -28,7 +29,10 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
                 recur: plan.recur,
                 special_msg: plan.special_msg,
             },
+            // There is nothing before the first phase.
+            inherited: if std::mem::take(&mut is_first) { Inheritance::default() } else { inherited(phase) },
             wait_wss_freeze: phase.wait_wss_freeze,
+            synchronize: phase.synchronize,
         }
     });
     let phases = phases.collect();
@@ -37,6 +41,15 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     let mut schedule = Schedule { phases, working_set: after.or(fill) };
     schedule.choose_primary();
     schedule
+}
+
+fn inherited(phase: &PglPhase) -> Inheritance {
+    Inheritance {
+        populus: Inherited::of(phase.populus_factor_beg, phase.populus_factor_end),
+        load: Inherited::of(phase.load_factor_beg, phase.load_factor_end),
+        recur: Inherited::of(phase.recur_factor_beg, phase.recur_factor_end),
+        special_msg: Inherited::of(phase.special_msg_factor_beg, phase.special_msg_factor_end),
+    }
 }
 
 fn goal(phase: &PglPhase) -> Goal {
