@@ -270,6 +270,7 @@ impl<'a> Bench<'a> {
             interval: nanos(self.common.stats_cycle),
             quantum: nanos(self.common.timer_quantum),
             idle_timeout: self.common.idle_tout.0,
+            sync_timeout: None,
         };
         let verbose = self.common.verb_lvl > 0;
         let mut outcome = polygraph_engine::run(job, |header, record| {
