@@ -12,6 +12,7 @@ mod names;
 mod options;
 mod outside;
 mod pgl_cmds;
+mod power;
 mod processes;
 mod repair;
 mod source;
@@ -56,6 +57,8 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// Kills the device in the middle of a test, starts it again, and says when robots had it back
+    Downtime(cmd::downtime::Args),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Downtime(args) => cmd::downtime::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

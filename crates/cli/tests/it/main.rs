@@ -7,6 +7,7 @@ mod detection;
 mod determinism;
 mod devices;
 mod dns;
+mod downtime;
 mod failure;
 mod names;
 mod odd_robots;
