@@ -119,20 +119,26 @@ pub fn downtime(client: &ReadLog, cut: Cut) -> Downtime {
         }
         _ => None,
     });
+    let first_reply_s = first(&|interval| interval.block.ok_count() > 0);
+    // Nothing is back before there are replies.
+    let steady: Vec<&Interval> = match first_reply_s {
+        Some(reply) => back.iter().copied().filter(|i| seconds(i.begin_ns) >= reply - 1e-6).collect(),
+        None => Vec::new(),
+    };
     let (rptm_before_ms, hits_before) = (before.rptm_ms(), before.hit_ratio());
     let rptm_back = rptm_before_ms.and_then(|before| {
         let most = (before * (1.0 + RPTM_SLACK)).max(before + RPTM_SLACK_MS);
-        level(&back, |sums| sums.rptm_ms().is_some_and(|rptm| rptm <= most))
+        level(&steady, |sums| sums.rptm_ms().is_some_and(|rptm| rptm <= most))
     });
     let hits_back = hits_before.and_then(|before| {
-        level(&back, |sums| sums.hit_ratio().is_some_and(|ratio| ratio >= before - HIT_SLACK))
+        level(&steady, |sums| sums.hit_ratio().is_some_and(|ratio| ratio >= before - HIT_SLACK))
     });
     Downtime {
         cut,
         resolution_s: intervals.iter().map(|interval| interval.seconds()).fold(0.0, f64::max),
         first_error_s: first_error,
         errors: dark.iter().map(|interval| interval.block.failed_count()).sum(),
-        first_reply_s: first(&|interval| interval.block.ok_count() > 0),
+        first_reply_s,
         first_miss_s: first(&|interval| count(&interval.block, Class::Miss) > 0),
         first_hit_s: first(&|interval| count(&interval.block, Class::Hit) > 0),
         rptm_before_ms,

@@ -119,7 +119,9 @@ mod tests {
         for (words, highest, latest) in rows {
             for (rule, expected) in [(Rule::Highest, highest), (Rule::Latest, latest)] {
                 let mut groups = Groups::new(rule);
-                words.iter().for_each(|word| drop(groups.hear(*word)));
+                for word in words {
+                    assert!(groups.hear(*word).is_some());
+                }
                 let positions: Vec<u64> = groups.words().iter().map(|word| word.position).collect();
                 assert_eq!(positions, expected, "{rule:?} {words:?}");
                 assert_eq!(groups.least(), expected.iter().min().copied());

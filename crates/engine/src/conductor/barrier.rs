@@ -122,7 +122,8 @@ mod tests {
     fn a_barrier_opens_when_all_are_there() {
         use Side::{Client, Server};
         // What was heard, a position, and whether all have reached it.
-        let rows: [(&[(Side, Word)], u64, bool); 7] = [
+        type Row<'a> = (&'a [(Side, Word)], u64, bool);
+        let rows: [Row<'_>; 7] = [
             (&[], 1, true),
             (&[(Server, word(0, 0, 1))], 1, true),
             (&[(Server, word(1, 1, 1))], 1, true),
@@ -136,7 +137,7 @@ mod tests {
             assert_eq!(barrier(words).have_all_reached(position), open, "{words:?} {position}");
         }
         let waits = [(Client, Word { waits: true, ..word(1, 2, 1) })];
-        for (words, position, left) in [(&rows[5].0[..], 1, true), (rows[5].0, 2, true), (&waits, 2, false)] {
+        for (words, position, left) in [(rows[5].0, 1, true), (rows[5].0, 2, true), (&waits[..], 2, false)] {
             assert_eq!(barrier(words).has_left(position), left, "{words:?} {position}");
         }
         assert_eq!(barrier(rows[5].0).least_client(), Some(1));
