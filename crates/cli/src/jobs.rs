@@ -83,6 +83,7 @@ pub fn client_job_within(
         seed: Seed(common.local_rng_seed),
         group,
         tolerance,
+        share_phases: false,
         others_fill: !common.unique_world || earlier.is_some(),
     };
     let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, ports));
@@ -90,6 +91,7 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
+    header.settings.push(("process group".to_owned(), group.to_string()));
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
@@ -142,7 +144,8 @@ pub fn server_job(
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
-    let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    header.settings.push(("process group".to_owned(), house.group.to_string()));
     ServerJob {
         house: Arc::new(house),
         sites,

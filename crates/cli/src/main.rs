@@ -15,6 +15,7 @@ mod names;
 mod options;
 mod outside;
 mod pgl_cmds;
+mod power;
 mod processes;
 mod repair;
 mod simulation;
@@ -71,6 +72,8 @@ enum Command {
     Simulate(cmd::simulate::Args),
     /// The highest rate at which a device holds
     Peak(cmd::peak::PeakArgs),
+    /// Kills the device in the middle of a test, starts it again, and says when robots had it back
+    Downtime(cmd::downtime::Args),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -146,6 +149,7 @@ fn main() -> ExitCode {
         Command::Run(args) => cmd::run::run(args),
         Command::Simulate(args) => cmd::simulate::run(args),
         Command::Peak(args) => cmd::peak::run(args),
+        Command::Downtime(args) => cmd::downtime::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

@@ -98,6 +98,7 @@ fn run(
 
     let start = NOTICE;
     books.open(start, observer)?;
+    books.tell(&score.opening(start), observer)?;
     score.timeline.set_start(start);
     let timeline = Arc::clone(&score.timeline);
     let mut conductor = Conductor::new(score, start);
@@ -137,7 +138,7 @@ fn start(link: &VirtualLink, role: Role, frame: &Frame, desk: Desk) {
             }
             Party::Robots { crew, stores }
         }
-        Role::Origin { house, sites, index } => {
+        Role::Origin { house, sites, index, .. } => {
             let origin = Origin::new(link.clone(), house, index, recorder.clone());
             for (server, address) in sites {
                 let (site, of_site) = (origin.site(server), link.clone());

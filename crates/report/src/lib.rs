@@ -12,6 +12,7 @@ pub mod compare;
 pub mod cmp_lx;
 pub mod console;
 pub mod correctness;
+pub mod downtime;
 pub mod figures;
 pub mod fold;
 mod gather;

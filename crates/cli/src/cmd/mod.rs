@@ -9,6 +9,7 @@ pub mod dns;
 pub mod export;
 pub mod import;
 pub mod labels;
+pub mod downtime;
 pub mod logs;
 pub mod peak;
 pub mod proxy;

@@ -107,6 +107,7 @@ impl Args {
             unique_world: false,
             local_rng_seed: self.local_rng_seed,
             timer_quantum: 0.0,
+            dump: Default::default(),
         }
     }
 

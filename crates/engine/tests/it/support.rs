@@ -164,6 +164,7 @@ impl Bench {
             seed: Seed(1),
             group,
             tolerance: Default::default(),
+            share_phases: false,
             others_fill: false,
         };
         Job {
@@ -193,6 +194,7 @@ impl Bench {
             interval: SECOND / 4,
             quantum: 100_000,
             idle_timeout: None,
+            sync_timeout: None,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Phases and the limit of the working set.
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{Rptmstat as PglRptmstat, StatsSample};
+use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat, StatsSample};
 
-use crate::factor::Factors;
+use crate::factor::{Factors, Inheritance, Inherited};
 use crate::goal::Goal;
 use crate::phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 use crate::predict;
@@ -12,6 +12,7 @@ use crate::script::Script;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload) -> Schedule {
+    let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let goal = phase.goal.as_deref().map(Goal::from).unwrap_or_default();
         Phase {
@@ -26,9 +27,12 @@ pub fn schedule(workload: &Workload) -> Schedule {
                 recur: plan.recur,
                 special_msg: plan.special_msg,
             },
+            // There is nothing before the first phase.
+            inherited: if std::mem::take(&mut is_first) { Inheritance::default() } else { inherited(phase) },
             wait_wss_freeze: phase.wait_wss_freeze,
             rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
             script: phase.script.map(|id| Script::new(&workload.scripts, id)),
+            synchronize: phase.synchronize,
         }
     });
     let mut phases: Vec<Phase> = phases.collect();
@@ -61,5 +65,14 @@ fn sample(wanted: &StatsSample, phase: &str, goal: &Goal) -> SamplePlan {
         start: wanted.start.map_or(goal.duration.unwrap_or(0.0) / 2.0, |start| start.secs()),
         of_run: false,
         capacity: wanted.capacity.and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
+    }
+}
+
+fn inherited(phase: &PglPhase) -> Inheritance {
+    Inheritance {
+        populus: Inherited::of(phase.populus_factor_beg, phase.populus_factor_end),
+        load: Inherited::of(phase.load_factor_beg, phase.load_factor_end),
+        recur: Inherited::of(phase.recur_factor_beg, phase.recur_factor_end),
+        special_msg: Inherited::of(phase.special_msg_factor_beg, phase.special_msg_factor_end),
     }
 }
