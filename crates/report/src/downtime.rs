@@ -27,7 +27,7 @@ pub struct Cut {
     pub killed_s: f64,
     /// It was started again; `None` if it never was.
     pub restarted_s: Option<f64>,
-    /// It listened again.
+    /// It was ready for a test: it listened, and its description's time to settle was over.
     pub listening_s: Option<f64>,
 }
 
@@ -179,7 +179,7 @@ impl Downtime {
         row("device killed", Some(killed_s));
         row("first error", self.first_error_s);
         row("device started again", restarted_s);
-        row("device listens", listening_s);
+        row("device ready for a test", listening_s);
         row("first reply", self.first_reply_s);
         row("first miss", self.first_miss_s);
         row("first hit", self.first_hit_s);
