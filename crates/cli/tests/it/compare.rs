@@ -46,15 +46,16 @@ fn a_device_that_needs_twice_the_time() {
 
     let gate = "--fail_on rptm.p50>+50% --fail_on rptm.p50>+200%";
     let worse = sandbox
-        .polygraph(&format!("compare --anyway {gate} --json --out page.html old={one},{two} new={slow_run}"));
+        .polygraph(&format!("compare --anyway {gate} --json --out page.html old={one} new={slow_run}"));
     assert_eq!(worse.code(), Some(14), "{worse:?}");
     let result = json(&worse);
     let holds: Vec<bool> = (0..2).map(|i| result["fail_on"][i]["holds"].as_bool().unwrap()).collect();
     assert_eq!(holds, [true, false], "{result:#}");
     let figures = result["parts"][0]["figures"].as_array().unwrap();
-    let mean = &figures.iter().find(|figure| figure["name"] == "baseline.rptm.mean").unwrap()["changes"][0];
-    let percent = mean["percent"].as_f64().unwrap();
-    assert!(mean["verdict"] == "worse" && (70.0..130.0).contains(&percent), "{mean}");
+    // The median: a host that stands still for a moment makes means uncertain.
+    let median = &figures.iter().find(|figure| figure["name"] == "baseline.rptm.p50").unwrap()["changes"][0];
+    let percent = median["percent"].as_f64().unwrap();
+    assert!(median["verdict"] == "worse" && (70.0..130.0).contains(&percent), "{median}");
     let page = sandbox.read("page.html");
     assert!(page.contains("new against old") && page.contains("cmp-rptm") && !page.contains("src=\"http"));
 
