@@ -142,7 +142,10 @@ impl Session {
         let mut facts = vec![fact("cache size", text::bytes(Some(self.size() as f64)))];
         match &self.kind {
             Kind::Here { running, role, .. } => {
-                facts.push(fact("software", format!("{} {}", running.name(), running.version())));
+                // The built-in proxy has the version of the program that it is in.
+                let program = running.pid().map(|_| format!("{} {}", running.name(), running.version()));
+                let own = || format!("the built-in proxy of polygraph {}", env!("CARGO_PKG_VERSION"));
+                facts.push(fact("software", program.unwrap_or_else(own)));
                 facts.push(fact("role", role.word().into()));
                 facts.push(fact("network", "loopback of one machine".into()));
                 if !running.command().is_empty() {
