@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use polygraph_report::figures::find;
-use polygraph_report::{Scope, text};
+use polygraph_report::text;
 
 use crate::entry::{Attempt, Comment, Entry, Num, Point, Price, Status};
+use crate::figures::Figures;
 use crate::journal::{self, Ended, Fill, Fullness, JournalError, Progress, Standing};
 use crate::order::{self, Step};
 use crate::page::{self, Event, Report};
@@ -243,37 +243,33 @@ fn attempt(ended: &Ended, reported: &[String]) -> Attempt {
     }
 }
 
-/// The figures of a run, from its logs.
+/// The figures of a run, from its logs; if these cannot be read any more, as they were noted at its end.
 fn point(ended: &Ended, directory: &Path) -> Point {
     let mut point = Point::new(ended.rate, ended.status);
     point.note.clone_from(&ended.reason);
-    let facts = match child::read(&directory.join(&ended.run)) {
-        Ok(facts) => facts,
+    let figures = match child::read(&directory.join(&ended.run)) {
+        Ok(facts) => Some(Figures::of(&facts)),
         Err(problem) => {
-            point.note = format!("{}; its logs cannot be read: {problem}", point.note);
-            return point;
+            let noted = if ended.figures.is_some() { ", figures as noted then" } else { "" };
+            point.note = format!("{}; its logs cannot be read ({problem}){noted}", point.note);
+            ended.figures.clone()
         }
     };
-    if let Some(headline) = &facts.headline {
-        let figure = |name: &str| find(name).and_then(|figure| figure.of(&headline.scope));
-        let seconds = |name: &str| figure(name).map(|ms| ms * 1e-3);
-        point.mean_s = seconds("resp_tm_mean").map(|value| Num::new(value, 3));
-        point.median_s = seconds("resp_tm_p50");
-        point.p75_s = seconds("resp_tm_p75");
-        point.hit_pct = figure("rep_dhr").map(|value| Num::new(value, 1));
-        point.error_pct = figure("err_pct");
-        point.curve = curve(&headline.scope);
-    }
-    let ended_all = facts.client.as_ref().and_then(|side| side.total.as_ref()).map(Scope::ended_count);
-    let count = ended_all.filter(|count| *count > 0);
+    let Some(figures) = figures else { return point };
+    point.mean_s = figures.mean_s.map(|value| Num::new(value, 3));
+    point.median_s = figures.median_s;
+    point.p75_s = figures.p75_s;
+    point.hit_pct = figures.hit_pct.map(|value| Num::new(value, 1));
+    point.error_pct = figures.error_pct;
+    point.curve = figures
+        .percentiles_s
+        .iter()
+        .zip(1..)
+        .map(|(time, percent)| (*time, f64::from(percent) * 0.01))
+        .collect();
+    let count = Some(figures.transactions).filter(|count| *count > 0);
     point.cpu_ms = ended.cpu_s.zip(count).map(|(cpu, count)| 1e3 * cpu / count as f64);
     point
-}
-
-/// Response times in seconds of which so many percent of the replies took no longer.
-fn curve(scope: &Scope) -> Vec<(f64, f64)> {
-    let shares = (1..=99).map(|percent| f64::from(percent) * 0.01);
-    shares.filter_map(|q| Some((scope.all.rptm_us.quantile(q)? as f64 * 1e-6, q))).collect()
 }
 
 fn checks(progress: &Progress, standing: &Standing) -> Vec<(String, String)> {
@@ -382,9 +378,37 @@ mod tests {
     use super::*;
 
     fn run(status: Status, mean: f64) -> (Ended, Point) {
-        let ended =
-            Ended { rate: 1.0, attempt: 1, run: String::new(), status, reason: String::new(), cpu_s: None };
+        let ended = Ended {
+            rate: 1.0,
+            attempt: 1,
+            run: String::new(),
+            status,
+            reason: String::new(),
+            cpu_s: None,
+            figures: None,
+        };
         (ended, Point { mean_s: Some(Num::new(mean, 1)), ..Point::new(1.0, status) })
+    }
+
+    #[test]
+    fn figures_survive_their_logs() {
+        let figures = Figures {
+            mean_s: Some(1.5),
+            percentiles_s: (1..=99).map(f64::from).collect(),
+            transactions: 200,
+            ..Figures::default()
+        };
+        let (mut ended, _) = run(Status::Passed, 0.0);
+        ended.cpu_s = Some(0.5);
+        ended.figures = Some(figures);
+        let point = point(&ended, Path::new("/no/such/place"));
+        assert_eq!((point.mean_s, point.cpu_ms), (Some(Num::new(1.5, 3)), Some(2.5)));
+        assert_eq!((point.curve.len(), point.curve[49]), (99, (50.0, 0.5)));
+        assert!(
+            point.note.contains("cannot be read") && point.note.ends_with("figures as noted then"),
+            "{}",
+            point.note
+        );
     }
 
     #[test]

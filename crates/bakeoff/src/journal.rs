@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Status;
+use crate::figures::Figures;
 
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -132,6 +133,9 @@ pub enum Event {
         reason: String,
         /// Processor time of the device, in seconds, if it ran on this machine.
         cpu_s: Option<f64>,
+        /// What was measured, if its logs say anything.
+        #[serde(default)]
+        figures: Option<Figures>,
     },
 }
 
@@ -243,6 +247,8 @@ pub struct Ended {
     pub reason: String,
     /// Processor time of the device in seconds.
     pub cpu_s: Option<f64>,
+    /// What was measured, as it was noted at its end.
+    pub figures: Option<Figures>,
 }
 
 /// What is known of one device.
@@ -311,8 +317,8 @@ impl Progress {
                 self.device(device).fills.push(Fill { bytes, seconds, fullness, growth, last });
             }
             Event::Begin { .. } => {}
-            Event::End { device, rate, attempt, run, status, reason, cpu_s } => {
-                self.device(device).ended.push(Ended { rate, attempt, run, status, reason, cpu_s });
+            Event::End { device, rate, attempt, run, status, reason, cpu_s, figures } => {
+                self.device(device).ended.push(Ended { rate, attempt, run, status, reason, cpu_s, figures });
             }
         }
     }
@@ -347,6 +353,7 @@ mod tests {
             status,
             reason: String::new(),
             cpu_s: Some(0.5),
+            figures: Some(Figures { mean_s: Some(1.5), percentiles_s: vec![0.1, 0.2], ..Figures::default() }),
         }
     }
 

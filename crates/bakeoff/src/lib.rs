@@ -11,6 +11,7 @@
 
 pub mod charts;
 pub mod entry;
+pub mod figures;
 pub mod gather;
 pub mod journal;
 pub mod order;

@@ -120,6 +120,7 @@ pub fn remaining(plan: &Plan, progress: &Progress) -> Vec<Step> {
                     status: Status::Passed,
                     reason: String::new(),
                     cpu_s: None,
+                    figures: None,
                 });
             }
         }

@@ -14,6 +14,7 @@ use polygraph_engine::signals::StopWatch;
 use polygraph_report::text;
 
 use crate::entry::Status;
+use crate::figures::Figures;
 use crate::journal::{Event, Journal, JournalError, Progress};
 use crate::order::{self, Bench, Step};
 use crate::plan::{Contestant, Plan};
@@ -267,7 +268,8 @@ impl<'a> Series<'a> {
         let status = if fell { Status::Failed } else { status };
         self.tell(format!("{name} at {rate}/s, run {attempt}: {} ({})", status.word(), ran.figures(&reason)));
         let run = self.relative(&ran.directory);
-        self.note(Event::End { device: name, rate, attempt, run, status, reason, cpu_s })?;
+        let figures = ran.facts.as_ref().ok().map(Figures::of);
+        self.note(Event::End { device: name, rate, attempt, run, status, reason, cpu_s, figures })?;
         Ok(true)
     }
 

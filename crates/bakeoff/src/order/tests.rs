@@ -36,6 +36,7 @@ fn carry_out(
                     run: String::new(),
                     reason: String::new(),
                     cpu_s: None,
+                    figures: None,
                 });
             }
         }
@@ -154,6 +155,7 @@ fn any_interruption_is_survived() {
                 status,
                 reason: String::new(),
                 cpu_s: None,
+                figures: None,
             });
         }
         let (device, rate, attempt) = events[cut].clone();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::{Checks, Contestant, Pick, Plan, PlanError, Raise, Rules, Target, Workload, WorkloadFile};
 use crate::entry::PriceLine;
+use crate::order::mixed;
 
 /// Options of `polygraph run` that a plan may give; the others are the plan's own business.
 const OPTIONS: [&str; 17] = [
@@ -46,11 +47,24 @@ struct RawPlan {
     title: String,
     #[serde(default)]
     rates: Vec<f64>,
+    #[serde(default)]
+    order: Order,
     workload: Option<RawWorkload>,
     rules: Option<RawRules>,
     checks: Option<RawChecks>,
     #[serde(default)]
     device: Vec<RawDevice>,
+}
+
+/// In which order rates are run.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    /// As they are written.
+    #[default]
+    Given,
+    /// Low and high in turn, as in 1999.
+    Mixed,
 }
 
 #[derive(Default, Deserialize)]
@@ -172,7 +186,11 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<Plan, Pl
         if !names.insert(&device.name) {
             return Err(place.wrong("name", "two devices have this name: names tell results apart"));
         }
-        devices.push(contestant(device, &raw.rates, &place, directory)?);
+        let mut contestant = contestant(device, &raw.rates, &place, directory)?;
+        if let Order::Mixed = raw.order {
+            contestant.rates = mixed(&contestant.rates);
+        }
+        devices.push(contestant);
     }
     let surrogate = devices.iter().find(|device| matches!(device.target, Target::Surrogate(_)));
     if let (Some(device), Some(_)) = (surrogate, &workload.file) {

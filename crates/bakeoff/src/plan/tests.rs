@@ -137,3 +137,12 @@ fn files_of_comments_must_be_there() {
     assert!(Plan::read(&path).unwrap().devices[0].comments.as_ref().unwrap().is_file());
     assert!(Plan::read(&place.path().join("none")).unwrap_err().to_string().contains("cannot read the plan"));
 }
+
+#[test]
+fn rates_as_given_or_mixed() {
+    let rates = |text: &str| parse(text).unwrap().devices[0].rates.clone();
+    let text = SMALL.replace("[10, 50]", "[50, 10, 30, 20]");
+    assert_eq!(rates(&text), [50.0, 10.0, 30.0, 20.0]);
+    assert_eq!(rates(&format!("order='mixed'\n{text}")), [10.0, 50.0, 20.0, 30.0]);
+    assert!(parse(&format!("order='random'\n{text}")).unwrap_err().contains("unknown variant `random`"));
+}

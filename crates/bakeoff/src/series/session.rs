@@ -142,7 +142,10 @@ impl Session {
         let mut facts = vec![fact("cache size", text::bytes(Some(self.size() as f64)))];
         match &self.kind {
             Kind::Here { running, role, .. } => {
-                facts.push(fact("software", format!("{} {}", running.name(), running.version())));
+                // The built-in proxy has the version of the program that it is in.
+                let program = running.pid().map(|_| format!("{} {}", running.name(), running.version()));
+                let own = || format!("the built-in proxy of polygraph {}", env!("CARGO_PKG_VERSION"));
+                facts.push(fact("software", program.unwrap_or_else(own)));
                 facts.push(fact("role", role.word().into()));
                 facts.push(fact("network", "loopback of one machine".into()));
                 if !running.command().is_empty() {
@@ -187,7 +190,29 @@ impl Session {
     }
 }
 
-/// Bytes that a device of these parameters can store.
+/// Bytes that a device of these parameters can store, at least: memory counts if it is given, or if there is no disk,
+/// for some devices with a disk have no use for it.
 fn size_of(params: &Params) -> u64 {
-    params.memory.unwrap_or(Params::MEMORY) + params.disk.unwrap_or(0)
+    match (params.memory, params.disk.filter(|disk| *disk > 0)) {
+        (memory, Some(disk)) => disk + memory.unwrap_or(0),
+        (memory, None) => memory.unwrap_or(Params::MEMORY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (memory, disk, size) in [
+            (None, None, Params::MEMORY),
+            (Some(5), None, 5),
+            (Some(5), Some(0), 5),
+            (None, Some(7), 7),
+            (Some(5), Some(7), 12),
+        ] {
+            assert_eq!(size_of(&Params { memory, disk, ..Params::default() }), size, "{memory:?} {disk:?}");
+        }
+    }
 }
