@@ -69,6 +69,7 @@ pub fn client_job(
         seed: Seed(common.local_rng_seed),
         group,
         tolerance,
+        share_phases: false,
         others_fill: !common.unique_world || earlier.is_some(),
     };
     let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, limit.ports));
@@ -76,6 +77,7 @@ pub fn client_job(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
+    header.settings.push(("process group".to_owned(), group.to_string()));
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores) = (earlier.cloned(), working_set.stores());
@@ -128,7 +130,8 @@ pub fn server_job(
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
-    let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    header.settings.push(("process group".to_owned(), house.group.to_string()));
     ServerJob { house: Arc::new(house), sites, layout, header, log }
 }
 

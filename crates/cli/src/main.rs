@@ -12,6 +12,7 @@ mod names;
 mod options;
 mod outside;
 mod pgl_cmds;
+mod power;
 mod processes;
 mod repair;
 mod service;
@@ -59,6 +60,8 @@ enum Command {
     Run(cmd::run::Args),
     /// The highest rate at which a device holds
     Peak(cmd::peak::PeakArgs),
+    /// Kills the device in the middle of a test, starts it again, and says when robots had it back
+    Downtime(cmd::downtime::Args),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
         Command::Peak(args) => cmd::peak::run(args),
+        Command::Downtime(args) => cmd::downtime::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),

@@ -175,7 +175,17 @@ impl Running {
         }
     }
 
-    /// Brings it up again at the same address after [`Running::halt`], and waits until it listens.
+    /// Takes it down as a power failure does: it is killed at once, with all of its processes, and may lose of its log
+    /// what it had not written yet. What it has stored on disk stays as it is.
+    pub fn kill(&mut self) {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => builtin.halt(),
+            Kind::Program(program) => program.kill(),
+        }
+    }
+
+    /// Brings it up again at the same address after [`Running::halt`] or [`Running::kill`], and waits until it listens.
+    /// A program of its own is a child of the calling thread, and ends with it.
     ///
     /// # Errors
     /// If it does not come up.
@@ -341,6 +351,14 @@ impl Program {
         }
         self.remove_leftovers();
         end
+    }
+
+    fn kill(&mut self) {
+        for mut process in self.main.take().into_iter().chain(self.logger.take()) {
+            self.before += process.usage().cpu_seconds;
+            process.reap();
+        }
+        self.remove_leftovers();
     }
 
     fn flush(&mut self) -> Result<()> {

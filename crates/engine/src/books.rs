@@ -6,12 +6,13 @@ use std::sync::mpsc::Receiver;
 
 use polygraph_link::Nanos;
 use polygraph_stats::{EndReason, Header, Record, Sample, Side, Window};
+use polygraph_traffic::groups::Word;
 use polygraph_traffic::store::Share;
 
 use crate::conductor::Event;
 use crate::gauge::Counts;
 use crate::host::Host;
-use crate::keeper::Delivery;
+use crate::keeper::{Delivery, Heard};
 use crate::ledger::Ledger;
 use crate::run::{EngineError, Outcome};
 use crate::side::SideState;
@@ -27,13 +28,18 @@ pub struct Books {
     inbox: Receiver<Delivery>,
     /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
     shares: Option<BTreeMap<usize, Share>>,
+    /// What was heard of other processes and not asked for yet, with the side of who told it.
+    words: Vec<(Side, Word)>,
+    /// Servers that robots must still visit, by loop.
+    unvisited: BTreeMap<usize, usize>,
     start: Nanos,
 }
 
 impl Books {
     /// Books of these sides, whose loops deliver to `inbox`; `stores`: the working set is wanted at the end.
     pub fn new(host: Host, sides: Vec<SideState>, inbox: Receiver<Delivery>, stores: bool) -> Books {
-        Books { host, sides, inbox, shares: stores.then(BTreeMap::new), start: 0 }
+        let shares = stores.then(BTreeMap::new);
+        Books { host, sides, inbox, shares, words: Vec::new(), unvisited: BTreeMap::new(), start: 0 }
     }
 
     /// Opens the logs of a run that starts at `start`.
@@ -92,6 +98,10 @@ impl Books {
                     }
                     continue;
                 }
+                Delivery::Heard(heard) => {
+                    self.hear(heard);
+                    continue;
+                }
             };
             let Some(side) = self.sides.iter_mut().find(|side| side.side == hand_over.side) else { continue };
             let Some(mut ledger) = side.ledger.take() else { continue };
@@ -100,6 +110,27 @@ impl Books {
             side.ledger = Some(ledger);
         }
         Ok(())
+    }
+
+    fn hear(&mut self, heard: Heard) {
+        let teller = match heard.side {
+            Side::Client => {
+                self.unvisited.insert(heard.index, heard.unvisited);
+                Side::Server
+            }
+            Side::Server => Side::Client,
+        };
+        self.words.extend(heard.words.into_iter().map(|word| (teller, word)));
+    }
+
+    /// What was heard of other processes since the last call, with the side of who told it.
+    pub fn take_words(&mut self) -> Vec<(Side, Word)> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// Servers that robots must still visit, summed over loops.
+    pub fn unvisited(&self) -> usize {
+        self.unvisited.values().sum()
     }
 
     /// Whether all loops have delivered what they counted until `at`.

@@ -84,8 +84,15 @@ impl Coordinator {
             None => {
                 let start = timers::now() + NOTICE;
                 self.books.open(start, observer)?;
+                self.books.tell(&self.score.opening(start), observer)?;
                 timeline.set_start(start);
-                self.go_through_phases(Conductor::new(self.score.clone(), start), observer).await?
+                let mut conductor = Conductor::new(self.score.clone(), start);
+                let reason = self.go_through_phases(&mut conductor, observer).await?;
+                let trouble = match conductor.servers_stay() {
+                    Some(seconds) => self.stay(nanos(seconds), observer).await?,
+                    None => None,
+                };
+                trouble.unwrap_or(reason)
             }
         };
         self.finish(reason, observer)
@@ -116,7 +123,7 @@ impl Coordinator {
     /// Lets the conductor begin and end phases until the last one is over or something ends the run before.
     async fn go_through_phases(
         &mut self,
-        mut conductor: Conductor,
+        conductor: &mut Conductor,
         observer: &mut Observer<'_>,
     ) -> Result<EndReason, EngineError> {
         loop {
@@ -127,9 +134,15 @@ impl Coordinator {
                 true => Some(EndReason::Interrupted),
                 false => self.breakdown(conductor.is_done(now)).map(EndReason::Fatal),
             };
-            let (counts, news, activity) =
-                (self.books.counts(), self.books.take_news(), self.books.activity());
-            let seen = Seen { now, counts, news, activity, stop };
+            let seen = Seen {
+                now,
+                counts: self.books.counts(),
+                activity: self.books.activity(),
+                stop,
+                news: self.books.take_news(),
+                words: self.books.take_words(),
+                unvisited: self.books.unvisited(),
+            };
             for event in conductor.step(&seen) {
                 if let Event::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;
@@ -140,6 +153,26 @@ impl Coordinator {
                 return Ok(reason.clone());
             }
         }
+    }
+
+    /// After the last phase: serves whoever still comes, until nobody has come for `quiet` or the user has enough. What
+    /// happens now is not logged (reference: models.md, section 17.5). Returns what broke down meanwhile.
+    async fn stay(
+        &mut self,
+        quiet: Nanos,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<EndReason>, EngineError> {
+        let mut last = (self.books.activity(), timers::now());
+        while timers::now() < last.1 + quiet && !self.tick().await {
+            self.books.collect(observer)?;
+            if let Some(why) = self.breakdown(false) {
+                return Ok(Some(EndReason::Fatal(why)));
+            }
+            if self.books.activity() != last.0 {
+                last = (self.books.activity(), timers::now());
+            }
+        }
+        Ok(None)
     }
 
     /// The loops deliver the last interval of a phase a moment after its end.

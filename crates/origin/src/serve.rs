@@ -213,6 +213,7 @@ impl<L: Link> Site<L> {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
+        origin.hear(&request.marks);
         match request.wanted {
             Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
             Wanted::Health(_) => origin.note_health_check(),
@@ -350,6 +351,7 @@ impl<L: Link> Site<L> {
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),
                 news: self.exchange_worlds(request),
+                phases: origin.phase_news(&request.marks),
             },
         };
         // Nearly always the socket takes head and body at once and the loop's one buffer is enough.

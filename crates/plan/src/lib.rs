@@ -5,7 +5,7 @@
 //! * [`factor`]: how much of the configured behaviour is in force in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
 //! * [`peak`]: the search for the highest rate at which a device holds.
-//! * [`phases`]: the phases of a test in order.
+//! * [`phases`], [`table`]: the phases of a test in order, and as a table for people.
 //! * [`rptmstat`]: load that follows the response time.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
@@ -19,11 +19,12 @@ pub mod peak;
 pub mod phases;
 pub mod predict;
 pub mod rptmstat;
+pub mod table;
 pub mod test;
 pub mod values;
 
 pub use adopt::{Obstacle, Outside, adopt};
-pub use factor::{Factor, Factors};
+pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Along, Goal};
 pub use phases::{Phase, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;

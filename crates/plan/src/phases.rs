@@ -3,7 +3,7 @@
 use polygraph_stats::PhasePlan;
 use serde::{Deserialize, Serialize};
 
-use crate::factor::{Factor, Factors};
+use crate::factor::{Factor, Factors, Inheritance};
 use crate::goal::{Goal, scaled};
 use crate::rptmstat::Rptmstat;
 
@@ -18,13 +18,17 @@ pub struct Phase {
     pub log_stats: bool,
     /// When it ends.
     pub goal: Goal,
-    /// How much of the configured behaviour is in force, inherited values filled in: a phase begins with what was
-    /// planned for the end of the one before it, even if that ended before its ramps did.
+    /// How much of the configured behaviour is in force, inherited values filled in as if the phase before it ended
+    /// with the values that are planned for its end.
     pub factors: Factors,
+    /// Which of these values come from the end of the phase before it, so that they are known only then.
+    pub inherited: Inheritance,
     /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
     pub wait_wss_freeze: bool,
     /// How its load follows the response time, if it does.
     pub rptmstat: Option<Rptmstat>,
+    /// It ends together with that of the other processes of the test (reference: models.md, section 17.4).
+    pub synchronize: bool,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).
@@ -102,6 +106,11 @@ impl Schedule {
             WorkingSetLimit::Fill(count) => WorkingSetLimit::Fill(scaled(count, factor)),
         });
         Schedule { phases: phases.collect(), working_set }
+    }
+
+    /// True if processes of the test agree about its phases.
+    pub fn is_agreed(&self) -> bool {
+        self.phases.iter().any(|phase| phase.synchronize)
     }
 
     /// What a log says about the phases.

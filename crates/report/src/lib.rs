@@ -10,6 +10,7 @@
 
 pub mod console;
 pub mod correctness;
+pub mod downtime;
 pub mod figures;
 pub mod fold;
 pub mod html;

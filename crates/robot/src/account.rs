@@ -58,6 +58,7 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
     crew.recorder()
         .error_with(fault.kind, now, || evidence(crew, robot, order, facts, &fault.detail, contrast));
     crew.history().cut(&order.oid);
+    crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
     if let Some(page) = &order.page {
@@ -171,8 +172,10 @@ fn remember<L: Link>(
     drop(history);
     crew.remember(robot, order.oid, whole && cachable && class.is_basic());
     // Only the server itself knows what it says: stored headers are of yesterday.
+    let first_hand = is_first_hand(order, facts);
+    crew.note_visit(robot, order, Some(&**facts).filter(|_| first_hand));
     if field.share_worlds
-        && is_first_hand(order, facts)
+        && first_hand
         && let Some(mark) = facts.marks.remote_world
     {
         let facts = polygraph_traffic::WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };

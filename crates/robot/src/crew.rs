@@ -4,10 +4,12 @@
 //! * `launch`: when requests are launched, and which.
 //! * `transact`: a transaction from its start to its end.
 //! * `follow`: embedded objects and redirects.
+//! * `step`: keeping in step with other processes.
 
 mod follow;
 mod launch;
 mod member;
+mod step;
 mod transact;
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_traffic::groups::Standing;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{AbortCoords, Catalog, Content, Draw, IdSource, Oid, Random, RequestKind, Stream};
 use polygraph_wire::markup::Tags;
@@ -36,8 +39,10 @@ use crate::links::Links;
 use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::pipeline::Backlog;
 use crate::request::{self, Context};
+use crate::rounds::FirstVisits;
 use crate::settings::{Expect, Profile, Settings};
 
 /// What is prepared once for each kind of robots.
@@ -80,6 +85,12 @@ pub struct Crew<L: Link> {
     /// Transactions that follow from others and have not begun yet.
     followers: RefCell<VecDeque<(usize, Order)>>,
     launcher: Gate,
+    /// What is told of phases.
+    standing: Cell<Standing>,
+    /// The server processes.
+    peers: RefCell<Peers>,
+    /// The first visits to all servers.
+    visits: RefCell<FirstVisits>,
     /// Time of day at the start, in seconds since 1970.
     started_unix: i64,
 }
@@ -109,6 +120,9 @@ impl<L: Link> Crew<L> {
             quiet: RefCell::default(),
             followers: RefCell::default(),
             launcher: Gate::default(),
+            standing: Cell::default(),
+            peers: RefCell::default(),
+            visits: RefCell::new(step::first_visits(&settings)),
             names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
@@ -387,6 +401,7 @@ impl<L: Link> Crew<L> {
             unix_s: if validates { self.link.unix_seconds() } else { 0 },
             group: self.settings.group,
             told,
+            position: self.position(),
             body,
             expects,
             lines,

@@ -12,8 +12,8 @@ use polygraph_traffic::Distr;
 use crate::console::{Classic, Progress};
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, WorkingSetOptions,
-    host_port, optional_time, sizes, think, yes_no,
+    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
+    WorkingSetOptions, host_port, optional_time, sizes, think, yes_no,
 };
 use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
 use crate::working_set::Files;
@@ -66,6 +66,8 @@ pub struct Args {
     #[command(flatten)]
     working_set: WorkingSetOptions,
     #[command(flatten)]
+    sync: SyncOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -99,7 +101,8 @@ pub fn run(mut args: Args) -> Done {
     working_set.check(&test)?;
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
     let log = args.log.clone();
-    let client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {
         schedule: test.schedule.clone(),
         start: StartRule::Now,
@@ -108,6 +111,7 @@ pub fn run(mut args: Args) -> Done {
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
+        sync_timeout: args.sync.sync_tout.0,
     };
     let quiet = args.common.verb_lvl == 0;
     let mut progress = Progress::new(job.schedule.duration());

@@ -3,6 +3,7 @@
 pub mod client;
 pub mod devices;
 pub mod dns;
+pub mod downtime;
 pub mod logs;
 pub mod peak;
 pub mod proxy;

@@ -29,6 +29,7 @@ use crate::{Done, Failure, exit, processes};
 #[derive(Parser, Clone, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "no_proxy"])),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "origin_address", "origin_port", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable",
         "dhr", "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal",
@@ -333,10 +334,11 @@ impl<'a> Bench<'a> {
             interval: nanos(self.common.stats_cycle),
             quantum: nanos(self.common.timer_quantum),
             idle_timeout: self.common.idle_tout.0,
+            sync_timeout: None,
         };
         let verbose = self.common.verb_lvl > 0;
         let mut outcome = polygraph_engine::run(job, |header, record| {
-            device.iter_mut().for_each(|device| device.watch(record));
+            device.iter_mut().for_each(|device| device.watch(header, record));
             match verbose {
                 true if header.side == Side::Client => classic.show(header, record),
                 true => {}

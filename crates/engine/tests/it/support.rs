@@ -158,6 +158,7 @@ impl Bench {
             seed: Seed(1),
             group,
             tolerance: Default::default(),
+            share_phases: false,
             others_fill: false,
         };
         Job {
@@ -183,6 +184,7 @@ impl Bench {
             interval: SECOND / 4,
             quantum: 100_000,
             idle_timeout: None,
+            sync_timeout: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat};
 
 use super::{Findings, only_defaults};
-use crate::factor::Factors;
+use crate::factor::{Factors, Inheritance, Inherited};
 use crate::goal::Goal;
 use crate::phases::{Phase, Schedule, WorkingSetLimit};
 use crate::predict;
@@ -12,6 +12,7 @@ use crate::rptmstat::Rptmstat;
 
 /// The schedule of a workload.
 pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
+    let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let default = PglPhase::default();
         only_defaults!(found, "Phase", phase, default, [script]);
@@ -29,8 +30,11 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
                 recur: plan.recur,
                 special_msg: plan.special_msg,
             },
+            // There is nothing before the first phase.
+            inherited: if std::mem::take(&mut is_first) { Inheritance::default() } else { inherited(phase) },
             wait_wss_freeze: phase.wait_wss_freeze,
             rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
+            synchronize: phase.synchronize,
         }
     });
     let phases = phases.collect();
@@ -49,6 +53,15 @@ fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
         rptm_min: control.rptm_min.map(|time| time.secs()),
         rptm_max: control.rptm_max.map(|time| time.secs()),
     })
+}
+
+fn inherited(phase: &PglPhase) -> Inheritance {
+    Inheritance {
+        populus: Inherited::of(phase.populus_factor_beg, phase.populus_factor_end),
+        load: Inherited::of(phase.load_factor_beg, phase.load_factor_end),
+        recur: Inherited::of(phase.recur_factor_beg, phase.recur_factor_end),
+        special_msg: Inherited::of(phase.special_msg_factor_beg, phase.special_msg_factor_end),
+    }
 }
 
 fn goal(phase: &PglPhase) -> Goal {
