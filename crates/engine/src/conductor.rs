@@ -327,10 +327,13 @@ impl Conductor {
     /// met; never while a lock holds the phase.
     fn decide_end(&self, current: &Current, seen: &Seen) {
         let phase = self.plan(current);
-        if self.score.timeline.end(current.phase).is_some() || self.locks.holding(phase).is_some() {
+        let (goal, now) = (&phase.goal, seen.now);
+        let published = self.score.timeline.end(current.phase);
+        // Who has enough of a phase need not wait for its time.
+        let brought_forward = self.satisfied && published.is_some_and(|end| end > now + NOTICE);
+        if published.is_some() && !brought_forward || self.locks.holding(phase).is_some() {
             return;
         }
-        let (goal, now) = (&phase.goal, seen.now);
         let planned = goal.duration.map(|duration| current.begin + nanos(duration));
         let done = seen.counts - current.before;
         // A time is published ahead, unless something else may still come first or stand against it.

@@ -12,6 +12,7 @@ mod names;
 mod odd_robots;
 mod pgl_cmds;
 mod sandbox;
+mod scripts;
 mod tidy;
 mod try_run;
 mod usage;
