@@ -383,7 +383,10 @@ impl Conductor {
     /// Sets the end of the current phase when it is known: ahead of time for durations, or when another goal is
     /// met; never while a lock holds the phase.
     fn decide_end(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
-        if self.score.timeline.end(current.phase).is_some() {
+        let published = self.score.timeline.end(current.phase);
+        // Who has enough of a phase need not wait for its time.
+        let brought_forward = self.satisfied && published.is_some_and(|end| end > seen.now + NOTICE);
+        if published.is_some() && !brought_forward {
             return;
         }
         let Some(end) = self.own_end(current, seen) else { return };

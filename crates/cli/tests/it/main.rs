@@ -20,6 +20,7 @@ mod rptmstat;
 mod sandbox;
 mod simulate;
 mod sync;
+mod scripts;
 mod tidy;
 mod try_run;
 mod usage;

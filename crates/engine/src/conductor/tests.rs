@@ -297,6 +297,18 @@ fn who_gives_no_sign_ends_the_test() {
     assert_eq!(server.ended(), None);
 }
 
+#[test]
+fn who_has_enough_does_not_wait_for_the_time() {
+    let timed = phase("timed", Goal { duration: Some(60.0), ..Goal::default() });
+    let (mut conductor, timeline) = conductor(schedule(vec![timed]), None);
+    conductor.step(&seen(0.0, 0, 0, 0));
+    assert_eq!(timeline.end(0), Some(at(60.0)));
+    conductor.satisfy();
+    conductor.step(&seen(1.0, 1, 0, 0));
+    conductor.step(&seen(1.05, 1, 0, 0));
+    assert_eq!(timeline.end(0), Some(at(1.0) + NOTICE));
+}
+
 /// Doubles the load with each sample of ten transactions, and has enough of it at full load.
 #[derive(Debug)]
 struct Doubler(Sampler);
