@@ -13,7 +13,7 @@ use polygraph_stats::{EndReason, Record, Side};
 use serde_json::json;
 
 use crate::options::CommonOptions;
-use crate::simulation::{Setup, Simulation, describe};
+use crate::simulation::{Identities, Setup, Simulation, describe};
 use crate::working_set::Files;
 use crate::{Failure, jobs};
 
@@ -116,8 +116,8 @@ pub struct Prediction<'a> {
     pub places: Vec<SocketAddr>,
     /// Options of both sides.
     pub common: &'a CommonOptions,
-    /// Loops of robots.
-    pub loops: usize,
+    /// Its identities.
+    pub identities: Identities,
     /// The device.
     pub device: Option<Model>,
     /// Time of day at the start, in seconds since 1970.
@@ -202,7 +202,7 @@ impl Prediction<'_> {
         let common = CommonOptions {
             // A phase is one interval.
             stats_cycle: 1e9,
-            loops: Some(self.loops as u32),
+            loops: Some(self.identities.robots.len() as u32),
             ..self.common.clone()
         };
         let setup = Setup {
@@ -214,6 +214,7 @@ impl Prediction<'_> {
             tolerance: self.tolerance,
             server_tolerance: self.server_tolerance,
             working_set: self.working_set,
+            identities: Some(self.identities),
             epoch: self.epoch,
         };
         let mut phases = Vec::new();

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use polygraph_dns::Zone;
 use polygraph_dns::reply::{Transport, reply};
@@ -13,6 +14,7 @@ use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Test, values};
 use polygraph_sim::device::{Cache, Device, Figures, Model};
 use polygraph_stats::{Header, Record};
+use polygraph_traffic::{IdSource, UniqId};
 
 use crate::options::{CommonOptions, Optional};
 use crate::working_set::Files;
@@ -67,6 +69,17 @@ pub fn device(text: &str) -> Result<Optional<Model>, String> {
     Ok(Optional(Some(model)))
 }
 
+/// The identities of a run, on which everything about its objects depends.
+#[derive(Clone, Debug)]
+pub struct Identities {
+    /// Sources of ids, by loop of robots.
+    pub robots: Vec<IdSource>,
+    /// The group of all robots.
+    pub client: UniqId,
+    /// The group of all servers.
+    pub server: UniqId,
+}
+
 /// What is simulated.
 #[derive(Debug)]
 pub struct Setup<'a> {
@@ -86,6 +99,8 @@ pub struct Setup<'a> {
     pub server_tolerance: jobs::Tolerance,
     /// Working sets to go on with and to store.
     pub working_set: &'a Files,
+    /// The identities of another run: its objects are asked for, at the same times. `None`: those of the seed.
+    pub identities: Option<Identities>,
     /// Time of day at the start, in seconds since 1970.
     pub epoch: u64,
 }
@@ -135,6 +150,10 @@ impl Simulation {
         );
         // Nobody else is there to fill the cache with the objects of this test.
         client.settings.others_fill = working_set.earlier.is_some();
+        if let Some(identities) = setup.identities {
+            (client.ids, client.settings.group) = (identities.robots, identities.client);
+            Arc::make_mut(&mut server.house).group = identities.server;
+        }
         for header in [&mut client.header, &mut server.header] {
             let fact = |name: &str, value: String| (name.to_owned(), value);
             header.pid = 0;

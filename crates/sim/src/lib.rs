@@ -14,6 +14,8 @@ pub mod conn;
 pub mod device;
 pub mod link;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 pub use conn::VirtualConn;

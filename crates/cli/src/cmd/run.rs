@@ -25,6 +25,7 @@ use crate::options::{
     CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
     ToleranceOptions, WorkingSetOptions, host_port, optional_time, think, whole,
 };
+use crate::simulation::Identities;
 use crate::source::{self, Rest, Route};
 use crate::working_set::Files;
 use crate::{Done, Failure, exit, processes};
@@ -356,6 +357,11 @@ impl<'a> Bench<'a> {
             manifest["device"] = device.manifest();
         }
         write_manifest(&directory, &manifest)?;
+        let identities = Identities {
+            robots: client.ids.clone(),
+            client: client.settings.group,
+            server: server.house.group,
+        };
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);
         let job = Job {
@@ -398,7 +404,7 @@ impl<'a> Bench<'a> {
                 test: as_run,
                 places: origins,
                 common: self.common,
-                loops: on_client.loops,
+                identities,
                 device,
                 epoch,
                 tolerance: self.robot_tolerance,

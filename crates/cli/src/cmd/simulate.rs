@@ -152,6 +152,7 @@ pub fn run(args: Args) -> Done {
         tolerance: args.robot_tolerance.tolerance(args.tolerance.accept_foreign_msgs),
         server_tolerance: args.tolerance.into(),
         working_set: &working_set,
+        identities: None,
         epoch,
     };
     let mut simulation = Simulation::new(setup, Some(&directory))?;
