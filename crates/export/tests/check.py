@@ -27,6 +27,10 @@ def table(name):
     return f"read_parquet('{parquet / name}.parquet')"
 
 
+def sql(query):
+    return duckdb.sql(query).fetchall()
+
+
 # Every table says what its columns are, and both programs see the same rows.
 for name, about in schema.items():
     metadata = pq.read_schema(parquet / f"{name}.parquet").metadata
@@ -34,9 +38,9 @@ for name, about in schema.items():
     names = [column["name"] for column in about["columns"]]
     frame = pd.read_parquet(parquet / f"{name}.parquet")
     assert list(frame.columns) == names, (name, frame.columns)
-    columns = duckdb.sql(f"DESCRIBE {table(name)}").fetchall()
+    columns = sql(f"DESCRIBE SELECT * FROM {table(name)}")
     assert [column[0] for column in columns] == names, (name, columns)
-    (rows,) = duckdb.sql(f"SELECT count(*) FROM {table(name)}").fetchone()
+    ((rows,),) = sql(f"SELECT count(*) FROM {table(name)}")
     assert rows == len(frame), name
     kinds = {"integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN", "text": "VARCHAR"}
     for column, seen in zip(about["columns"], columns):
@@ -82,20 +86,20 @@ for key, expected in lx.items():
     columns = [c for c in intervals.columns if c in names and c.endswith(("_count", "_sum", "_started", "_finished"))]
     sums = ", ".join(f"sum({column})" for column in columns)
     where = f"side = '{side}' AND phase = '{phase}'"
-    by_sql = duckdb.sql(f"SELECT {sums} FROM {table('intervals')} WHERE {where}").fetchone()
+    by_sql = sql(f"SELECT {sums} FROM {table('intervals')} WHERE {where}")[0]
     frame = intervals[(intervals["side"] == side) & (intervals["phase"] == phase)]
     for column, value in zip(columns, by_sql):
         assert close(value, expected[names[column]]), (key, column, value, expected[names[column]])
         assert close(frame[column].sum(), expected[names[column]]), (key, column)
         checked += 1
-    bins = duckdb.sql(f"SELECT name, sum(count), min(first), max(last) FROM {table('histograms')} WHERE {where} GROUP BY name")
-    for name, count, first, last in bins.fetchall():
+    bins = sql(f"SELECT name, sum(count), min(first), max(last) FROM {table('histograms')} WHERE {where} GROUP BY name")
+    for name, count, first, last in bins:
         assert count == expected[f"{name}.count"], (key, name, count)
         assert first <= expected[f"{name}.min"] * (1 + 1e-9) and last >= expected[f"{name}.max"] * (1 - 1e-9), (key, name)
         checked += 1
-    (errors,) = duckdb.sql(f"SELECT coalesce(sum(count), 0) FROM {table('errors')} e JOIN {table('runs')} r USING (log) WHERE r.side = '{side}' AND e.phase = '{phase}'").fetchone()
+    (errors,) = sql(f"SELECT coalesce(sum(count), 0) FROM {table('errors')} e JOIN {table('runs')} r USING (log) WHERE r.side = '{side}' AND e.phase = '{phase}'")[0]
     assert errors == expected["errors.count"], (key, errors)
 assert checked > 100, checked
-(hits,) = duckdb.sql(f"SELECT count(*) FROM {table('settings')} WHERE kind = 'setting'").fetchone()
+(hits,) = sql(f"SELECT count(*) FROM {table('settings')} WHERE kind = 'setting'")[0]
 assert hits > 5
 print(f"{len(schema)} tables, {len(figures)} figures, {checked} sums")

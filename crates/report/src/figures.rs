@@ -258,7 +258,8 @@ pub fn all() -> &'static [Figure] {
 
 /// Everything in the order of printing.
 pub fn entries<'a>() -> impl Iterator<Item = Entry<'a>> {
-    TABLE.entries()
+    let table: &'a Table = &TABLE;
+    table.entries()
 }
 
 /// All distributions in the order of printing.

@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use polygraph_stats::{Interval, Side};
+use polygraph_stats::Interval;
 
 use crate::figures::{self, Entry, Figure};
-use crate::fold::{FoldError, Log, of_side};
-use crate::lx::{LxError, LxSide, Unknown, contents, select};
+use crate::fold::Log;
+use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
 use crate::scope::Scope;
 
 /// What to trace.
@@ -77,18 +77,7 @@ struct Placed<'a> {
 /// # Errors
 /// If there is no log of the side, no interval, or nothing of what is asked for.
 pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
-    if logs.is_empty() {
-        return Err(FoldError::NoLogs.into());
-    }
-    let side = match options.side {
-        LxSide::All if of_side(logs, Side::Client).is_empty() => Side::Server,
-        LxSide::All | LxSide::Client => Side::Client,
-        LxSide::Server => Side::Server,
-    };
-    let logs = of_side(logs, side);
-    if logs.is_empty() {
-        return Err(LxError::NoSuchSide(side.name()));
-    }
+    let logs = logs_of(logs, options.side)?;
     let placed = place(&logs, options.sync_times);
     let Some(first) = placed.first().map(|entry| entry.begin) else { return Err(LxError::NothingMeasured) };
     let mut statuses: Vec<u16> = placed.iter().flat_map(|entry| entry.interval.block.statuses()).collect();

@@ -168,24 +168,27 @@ pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
     Ok(extract(logs, options)?.json())
 }
 
-/// The scope that the options select, and the names of its phases.
-///
-/// # Errors
-/// If a side or phase does not exist.
-pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxError> {
+/// The logs of the side that is asked for.
+pub(crate) fn logs_of(logs: &[Log], side: LxSide) -> Result<Vec<&Log>, LxError> {
     if logs.is_empty() {
         return Err(FoldError::NoLogs.into());
     }
-    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().unwrap_or(0);
-    let side = match options.side {
+    let side = match side {
         LxSide::All if of_side(logs, Side::Client).is_empty() => Side::Server,
         LxSide::All | LxSide::Client => Side::Client,
         LxSide::Server => Side::Server,
     };
     let logs = of_side(logs, side);
-    if logs.is_empty() {
-        return Err(LxError::NoSuchSide(side.name()));
-    }
+    if logs.is_empty() { Err(LxError::NoSuchSide(side.name())) } else { Ok(logs) }
+}
+
+/// The scope that the options select, and the names of its phases.
+///
+/// # Errors
+/// If a side or phase does not exist.
+pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxError> {
+    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().unwrap_or(0);
+    let logs = logs_of(logs, options.side)?;
     let phases: Vec<_> = fold_phases(&logs, start_unix_ns)
         .into_iter()
         .filter_map(|phase| phase.scope.map(|scope| (phase.name, scope)))
