@@ -20,8 +20,8 @@ pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
-pub mod thermostat;
 pub mod script;
+pub mod thermostat;
 
 use std::cell::RefCell;
 use std::rc::Rc;

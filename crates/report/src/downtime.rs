@@ -224,14 +224,9 @@ mod tests {
                 let finished = Finished {
                     class,
                     rptm_us: rptm_ms * 1000,
-                    due_rptm_us: None,
                     size: 1000,
-                    request_size: 100,
-                    kind: None,
                     offered_hit: class == Class::Hit,
-                    embedded: false,
-                    first: false,
-                    authenticated: false,
+                    ..Finished::default()
                 };
                 (0..count).for_each(|_| block.finish(&finished));
             }
@@ -269,6 +264,7 @@ mod tests {
             offered_rate: None,
             offered_dhr: None,
             contents: Vec::new(),
+            workload_text: String::new(),
         };
         ReadLog { header, records, missing: Vec::new() }
     }

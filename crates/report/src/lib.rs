@@ -8,8 +8,8 @@
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
-pub mod compare;
 pub mod cmp_lx;
+pub mod compare;
 pub mod console;
 pub mod correctness;
 pub mod downtime;
@@ -22,9 +22,9 @@ pub mod ltrace;
 pub mod lx;
 pub mod misses;
 pub mod names;
-pub mod run_dir;
 pub mod peak;
 pub mod popularity;
+pub mod run_dir;
 pub mod scope;
 pub mod series;
 mod source;

@@ -261,6 +261,15 @@ fn is_second_hand(order: &Order, facts: &Facts) -> bool {
     facts.marks.xact.is_some() && !is_first_hand(order, facts)
 }
 
+/// The reply was made for a later request of this loop for the same object, which came to the device first: the first
+/// one was held up for longer than new objects are left alone.
+fn was_overtaken(order: &Order, facts: &Facts) -> bool {
+    facts.marks.xact.is_some_and(|mark| {
+        let (asker, own) = (mark.id.mutant(), order.xact);
+        (asker.time, asker.mix) == (own.time, own.mix) && asker.counter > own.counter
+    })
+}
+
 /// The class of a complete reply, or what makes it a failure.
 fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) -> Result<Class, Fault> {
     let facts = &done.facts;
@@ -302,6 +311,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     // only what a page names may have been fetched ahead by the device itself.
     if second_hand
         && order.cause != Cause::Embedded
+        && !was_overtaken(order, facts)
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat

@@ -140,7 +140,8 @@ pub async fn exchange<L: Link>(
             yield_now().await;
         }
         leased.uses += 1;
-        let (mut result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let (mut result, silent) =
+            converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
         let tape = leased.conn.take_tape().map(Box::new);
         match &mut result {
             Ok(_) => talk.tape = tape,

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use polygraph_link::{Link, SECOND};
+use polygraph_sim::VirtualLink;
 use polygraph_stats::Recorder;
 use polygraph_traffic::groups::Standing;
 use polygraph_traffic::{Catalog, IdSource};
@@ -15,10 +16,10 @@ use crate::settings::Settings;
 use crate::testing::{Answer, TestLink, object};
 
 /// The same robot in a test of several processes, whose crew can be looked at.
-fn in_step(link: &TestLink, catalog: Catalog) -> (Rc<Crew<TestLink>>, Recorder) {
+fn in_step(link: &TestLink, catalog: Catalog) -> (Rc<Crew<VirtualLink>>, Recorder) {
     let settings = Settings { share_phases: true, ..settings(catalog, |robot| robot.embed_recur = 0.0) };
     let recorder = Recorder::new();
-    let crew = Crew::new(link.clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
+    let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
     (crew, recorder)
 }

@@ -141,7 +141,12 @@ impl Child<'_> {
 
     fn command(&self) -> Command {
         let mut command = Command::new(self.program);
-        command.arg("run").args(&self.words).args(["--label", self.label]).arg("--runs").arg(self.place);
+        command
+            .arg("run")
+            .args(&self.words)
+            .args(["--predict", "no", "--label", self.label])
+            .arg("--runs")
+            .arg(self.place);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // SAFETY: between fork and exec the closure makes one system call and does nothing else.
         unsafe {

@@ -10,8 +10,8 @@ use polygraph_report::console::Form;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures};
-use polygraph_report::run_dir::logs_in;
 use polygraph_report::popularity::Curve;
+use polygraph_report::run_dir::logs_in;
 use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
 use polygraph_stats::log::LogError;
 

@@ -397,8 +397,7 @@ impl<'a> Bench<'a> {
             manifest["dns"] = names.manifest();
             write_manifest(&directory, &manifest)?;
         }
-        let mut result =
-            conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
+        let mut result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
         if let Some((as_run, device)) = predicted {
             let prediction = Prediction {
                 test: as_run,
