@@ -257,6 +257,9 @@ async fn carry_out(worker: &Worker, client: &mut Peer, decision: Decision) -> Th
         // Boxed, so that idle connections do not carry the room for a transaction with an origin.
         Decision::Forward(job) => {
             client.consume(job.client.head_len);
+            if worker.is_slowed() {
+                worker.miss_slowly().await;
+            }
             Box::pin(forward(worker, client, job)).await
         }
     }

@@ -46,4 +46,5 @@ pub use config::ProxyConfig;
 pub use counters::Snapshot;
 pub use faults::Fault;
 pub use proxy::Proxy;
+pub use service::ServiceModel;
 pub use store::{OBJECT_SHARE, STORED_BYTES};

@@ -83,6 +83,7 @@ pub fn client_job_within(
         seed: Seed(common.local_rng_seed),
         group,
         tolerance,
+        share_phases: false,
         others_fill: !common.unique_world || earlier.is_some(),
     };
     let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, ports));
@@ -90,10 +91,11 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
-    header.offered_rate = test.full_rate();
+    header.settings.push(("process group".to_owned(), group.to_string()));
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
-    let (earlier, stores) = (earlier.cloned(), working_set.stores());
-    ClientJob { settings, ports, layout, ids, earlier, stores, header, log }
+    let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
+    ClientJob { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None, dump }
 }
 
 /// What servers put up with.
@@ -142,8 +144,17 @@ pub fn server_job(
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
-    let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    ServerJob { house: Arc::new(house), sites, layout, header, log }
+    let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    header.settings.push(("process group".to_owned(), house.group.to_string()));
+    ServerJob {
+        house: Arc::new(house),
+        sites,
+        layout,
+        header,
+        log,
+        sample_log: None,
+        dump: common.dump.plan(),
+    }
 }
 
 /// Reserves all addresses of the test's servers.
@@ -227,6 +238,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         offered_rate: None,
         offered_dhr: None,
         contents: facts::kinds(test),
+        workload_text: test.text.clone(),
     }
 }
 

@@ -171,6 +171,7 @@ impl Simulation {
             server: Some(server),
             interval: nanos(common.stats_cycle),
             quantum: nanos(common.timer_quantum),
+            sync_timeout: None,
             idle_timeout: common.idle_tout.0,
         };
         Ok(Simulation { test, job, device, delay: setup.delay, epoch: setup.epoch })

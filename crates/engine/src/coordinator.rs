@@ -48,10 +48,20 @@ impl Coordinator {
         let mut starter = Starter::new(frame, filled, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
-            sides.push(starter.side(&server.header, &server.log, server.layout, server_roles(server))?);
+            sides.push(starter.side(
+                &server.header,
+                [&server.log, &server.sample_log],
+                server.layout,
+                server_roles(server),
+            )?);
         }
         if let Some(client) = &job.client {
-            sides.push(starter.side(&client.header, &client.log, client.layout, client_roles(client))?);
+            sides.push(starter.side(
+                &client.header,
+                [&client.log, &client.sample_log],
+                client.layout,
+                client_roles(client),
+            )?);
         }
         let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads().into_iter().unzip();
         // Addresses stay reserved until the servers listen.
@@ -84,8 +94,15 @@ impl Coordinator {
             None => {
                 let start = timers::now() + NOTICE;
                 self.books.open(start, observer)?;
+                self.books.tell(&self.score.opening(start), observer)?;
                 timeline.set_start(start);
-                self.go_through_phases(Conductor::new(self.score.clone(), start), observer).await?
+                let mut conductor = Conductor::new(self.score.clone(), start);
+                let reason = self.go_through_phases(&mut conductor, observer).await?;
+                let trouble = match conductor.servers_stay() {
+                    Some(seconds) => self.stay(nanos(seconds), observer).await?,
+                    None => None,
+                };
+                trouble.unwrap_or(reason)
             }
         };
         self.finish(reason, observer)
@@ -116,7 +133,7 @@ impl Coordinator {
     /// Lets the conductor begin and end phases until the last one is over or something ends the run before.
     async fn go_through_phases(
         &mut self,
-        mut conductor: Conductor,
+        conductor: &mut Conductor,
         observer: &mut Observer<'_>,
     ) -> Result<EndReason, EngineError> {
         loop {
@@ -137,6 +154,26 @@ impl Coordinator {
                 return Ok(reason.clone());
             }
         }
+    }
+
+    /// After the last phase: serves whoever still comes, until nobody has come for `quiet` or the user has enough. What
+    /// happens now is not logged (reference: models.md, section 17.5). Returns what broke down meanwhile.
+    async fn stay(
+        &mut self,
+        quiet: Nanos,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<EndReason>, EngineError> {
+        let mut last = (self.books.activity(), timers::now());
+        while timers::now() < last.1 + quiet && !self.tick().await {
+            self.books.collect(observer)?;
+            if let Some(why) = self.breakdown(false) {
+                return Ok(Some(EndReason::Fatal(why)));
+            }
+            if self.books.activity() != last.0 {
+                last = (self.books.activity(), timers::now());
+            }
+        }
+        Ok(None)
     }
 
     /// The loops deliver the last interval of a phase a moment after its end.

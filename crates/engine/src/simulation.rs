@@ -63,13 +63,15 @@ fn run(
     if let Some(server) = &mut job.server {
         // An address has one listener here.
         server.layout = Layout::threads(1);
-        sides.push((server.header.clone(), server.log.clone(), server_roles(server)));
+        let paths = [server.log.clone(), server.sample_log.clone()];
+        sides.push((server.header.clone(), paths, server_roles(server)));
     }
     if let Some(client) = &job.client {
-        sides.push((client.header.clone(), client.log.clone(), client_roles(client)));
+        let paths = [client.log.clone(), client.sample_log.clone()];
+        sides.push((client.header.clone(), paths, client_roles(client)));
     }
     let mut states = Vec::new();
-    for (header, path, roles) in sides {
+    for (header, [path, sample_path], roles) in sides {
         let gauges: Vec<_> = roles.iter().map(|_| Arc::<Gauge>::default()).collect();
         let mut back = Vec::new();
         for ((index, role), gauge) in roles.into_iter().enumerate().zip(&gauges) {
@@ -79,7 +81,16 @@ fn run(
             start(link, role, &frame, Desk { index, gauge, filled, used, ready });
         }
         let side = header.side;
-        states.push(SideState { side, gauges, header: Some(header), path, back, ledger: None });
+        states.push(SideState {
+            side,
+            gauges,
+            header: Some(header),
+            path,
+            sample_path,
+            samples: frame.schedule.samples().cloned().collect(),
+            back,
+            ledger: None,
+        });
     }
     furnish(link);
     let stores = job.client.as_ref().is_some_and(|client| client.stores);
@@ -87,6 +98,7 @@ fn run(
 
     let start = NOTICE;
     books.open(start, observer)?;
+    books.tell(&score.opening(start), observer)?;
     score.timeline.set_start(start);
     let timeline = Arc::clone(&score.timeline);
     let mut conductor = Conductor::new(score, start);
@@ -126,7 +138,7 @@ fn start(link: &VirtualLink, role: Role, frame: &Frame, desk: Desk) {
             }
             Party::Robots { crew, stores }
         }
-        Role::Origin { house, sites, index } => {
+        Role::Origin { house, sites, index, .. } => {
             let origin = Origin::new(link.clone(), house, index, recorder.clone());
             for (server, address) in sites {
                 let (site, of_site) = (origin.site(server), link.clone());

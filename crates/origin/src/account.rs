@@ -2,8 +2,8 @@
 
 use polygraph_link::Nanos;
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder};
-use polygraph_traffic::Method;
+use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder, Xact};
+use polygraph_traffic::{Method, Oid};
 
 use crate::request::{Fault, Request};
 use crate::settings::House;
@@ -20,6 +20,21 @@ pub struct Sent {
     pub is_cut: bool,
     /// Number of cookies that were set.
     pub cookies: u64,
+    /// When its first bytes were with the socket, if its last ones came there later.
+    pub begun: Option<Nanos>,
+    /// Its status is in the server's custom scope.
+    pub custom: bool,
+}
+
+/// When a transaction went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// First bytes of the request, if its head did not come at once.
+    pub first_byte: Option<Nanos>,
+    /// The head of the request was there: the start.
+    pub started: Nanos,
+    /// The end.
+    pub ended: Nanos,
 }
 
 /// How a transaction ended.
@@ -62,15 +77,25 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
     }
 }
 
-/// Counts a transaction that began at `started` and has ended at `now`. Returns true if it ended well.
+/// Where a transaction takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Number of the server.
+    pub server: u64,
+    /// Number of the connection among those of the loop.
+    pub connection: u64,
+}
+
+/// Counts a transaction that has ended. Returns true if it ended well.
 pub fn settle(
     recorder: &Recorder,
     house: &House,
     request: &Request,
-    started: Nanos,
-    now: Nanos,
+    place: Place,
+    times: Times,
     outcome: Outcome,
 ) -> bool {
+    let Times { started, ended: now, .. } = times;
     recorder.with(|block| block.xacts.leave(now));
     let evidence = |detail: String| evidence(house, request, detail);
     let sent = match outcome {
@@ -78,27 +103,37 @@ pub fn settle(
             recorder.error_with(kind, now, || evidence(detail));
             return false;
         }
-        Outcome::CutByClient => Sent { status: 0, size: 0, is_cut: true, cookies: 0 },
+        Outcome::CutByClient => {
+            Sent { status: 0, size: 0, is_cut: true, cookies: 0, begun: None, custom: false }
+        }
         Outcome::Sent(sent) => sent,
     };
+    let rptm_us = (now - started) / 1000;
     if let Some(fault) = request.fault {
-        recorder.with(|block| block.bytes_written += sent.size);
+        recorder.with(|block| block.fail(sent.status, rptm_us, sent.size, sent.custom));
         recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
         return false;
     }
     let cachable = request.oid.is_some_and(|oid| house.catalog.cachable(&oid));
-    let rptm_us = (now - started) / 1000;
+    let class = class_of(request, &sent, cachable);
     recorder.with(|block| {
-        block.bytes_written += sent.size;
         block.finish(&Finished {
-            class: class_of(request, &sent, cachable),
+            class,
             rptm_us,
             size: sent.size,
             request_size: request.size(),
             kind: request.oid.map(|oid| usize::from(oid.kind.0)),
+            status: sent.status,
+            custom: sent.custom,
             embedded: request.oid.is_some_and(|oid| oid.is_embedded()),
             ..Finished::default()
         });
+        if class.is_basic() {
+            let received = started.saturating_sub(times.first_byte.unwrap_or(started));
+            block.latency.last_request_byte_read_us.record(received / 1000);
+            let begun = sent.begun.unwrap_or(now).saturating_sub(started);
+            block.latency.first_reply_byte_written_us.record(begun / 1000);
+        }
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);
         }
@@ -111,6 +146,19 @@ pub fn settle(
             let seen = if useless { &mut block.validations.useless } else { &mut block.validations.useful };
             seen.record(rptm_us, sent.size);
         }
+    });
+    recorder.take(|| Xact {
+        ended_ns: now,
+        lifetime_us: rptm_us,
+        queued_us: None,
+        id: request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default(),
+        connection: place.connection,
+        object: request.oid.map_or_else(String::new, |oid| path(house, &oid)),
+        size: sent.size,
+        status: sent.status,
+        robot: None,
+        server: Some(place.server),
+        ims: request.if_modified_since,
     });
     note(recorder, house, request, &sent, now);
     true
@@ -138,13 +186,18 @@ fn note(recorder: &Recorder, house: &House, request: &Request, sent: &Sent, now:
     }
 }
 
+/// The path of an object.
+fn path(house: &House, oid: &Oid) -> String {
+    let mut path = Vec::new();
+    house.catalog.write_path(oid, &mut path);
+    String::from_utf8_lossy(&path).into_owned()
+}
+
 /// What is known about a request with which something is wrong.
 fn evidence(house: &House, request: &Request, detail: String) -> Evidence {
     let mut evidence = Evidence::new(detail);
     if let Some(oid) = request.oid {
-        let mut path = Vec::new();
-        house.catalog.write_path(&oid, &mut path);
-        evidence = evidence.fact(fact::URL, String::from_utf8_lossy(&path));
+        evidence = evidence.fact(fact::URL, path(house, &oid));
     }
     evidence = evidence.fact(fact::REQUEST, request.method.word());
     if let Some(xact) = request.marks.xact {

@@ -10,7 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::BodyError;
 use polygraph_wire::worlds::WorldMark;
 
-use crate::account::{Outcome, Sent, settle};
+use crate::account::{Outcome, Place, Sent, Times, settle};
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::reply::{Circumstances, Identity, Writer};
@@ -25,6 +25,7 @@ use crate::wanted::Wanted;
 pub struct Site<L: Link> {
     origin: Rc<Origin<L>>,
     farm: usize,
+    number: u64,
     names: Names,
     identity: Identity,
     /// What is known of the worlds behind each name; as long as it needs to be.
@@ -33,7 +34,8 @@ pub struct Site<L: Link> {
 
 /// What came on a connection between two requests.
 enum Next {
-    Request,
+    /// A request. If its head did not come at once: when it began.
+    Request(Option<Nanos>),
     /// The connection ended without another request.
     Closed(CloseKind),
     /// A request began and is none.
@@ -76,6 +78,7 @@ impl<L: Link> Site<L> {
     pub(crate) fn new(origin: Rc<Origin<L>>, server: Server) -> Site<L> {
         Site {
             farm: server.farm,
+            number: server.number,
             names: Names::new(&server.names),
             identity: Identity::new(&origin.house, &server),
             universes: RefCell::default(),
@@ -99,8 +102,9 @@ impl<L: Link> Site<L> {
             block.conns.enter(opened);
             block.established.enter(opened);
         });
+        let place = Place { server: self.number, connection: self.origin.number_connection() };
         let mut uses = 0;
-        let closed = self.serve_requests(&mut conn, &mut uses).await;
+        let closed = self.serve_requests(&mut conn, place, &mut uses).await;
         let now = self.now();
         recorder.with(|block| {
             block.conns.leave(now);
@@ -114,12 +118,17 @@ impl<L: Link> Site<L> {
     }
 
     /// Returns how the connection ended, if nothing went wrong.
-    async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> Option<CloseKind> {
+    async fn serve_requests(&self, conn: &mut L::Conn, place: Place, uses: &mut u64) -> Option<CloseKind> {
         let limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
-            match self.next_request(conn, &mut request, &mut inbox, *uses == 0).await {
-                Next::Request => {}
+            let next = self.next_request(conn, &mut request, &mut inbox, *uses == 0).await;
+            if *uses > 0 {
+                let now = self.now();
+                self.origin.recorder.with(|block| block.idle.leave(now));
+            }
+            let first_byte = match next {
+                Next::Request(first_byte) => first_byte,
                 Next::Closed(kind) => return Some(kind),
                 Next::Noise => {
                     self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
@@ -133,20 +142,22 @@ impl<L: Link> Site<L> {
                     self.refuse(conn, refusal);
                     return None;
                 }
-            }
+            };
             *uses += 1;
             let mut running = self.begin(&mut request, *uses >= limit);
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
-            let now = self.now();
-            let good =
-                settle(&self.origin.recorder, &self.origin.house, &request, running.started, now, outcome);
+            let times = Times { first_byte, started: running.started, ended: self.now() };
+            self.dump(conn, &request, &outcome, times.ended - times.started);
+            let (recorder, house) = (&self.origin.recorder, &self.origin.house);
+            let good = settle(recorder, house, &request, place, times, outcome);
             if !good {
                 return None;
             }
             if running.last || cut {
                 return Some(CloseKind::Busy);
             }
+            self.origin.recorder.with(|block| block.idle.enter(times.ended));
         }
     }
 
@@ -159,17 +170,20 @@ impl<L: Link> Site<L> {
         first: bool,
     ) -> Next {
         conn.set_deadline(self.farm().idle_timeout.map(|timeout| self.now() + timeout));
-        let mut taken = Ok(false);
+        let (mut taken, mut begun) = (Ok(false), None);
         if !inbox.is_empty() {
             let data = std::mem::take(inbox);
             taken = self.take(&data, request, inbox);
         }
         loop {
             match taken {
-                Ok(true) => return Next::Request,
+                Ok(true) => return Next::Request(begun),
                 Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
                 Err(refusal) if !first || begins_like_a_request(inbox) => return Next::Refused(refusal),
                 _ => return Next::Noise,
+            }
+            if begun.is_none() && !is_blank(inbox) {
+                begun = Some(self.now());
             }
             let received = conn
                 .recv(|data| {
@@ -208,11 +222,37 @@ impl<L: Link> Site<L> {
         read
     }
 
+    /// Shows the messages of a transaction, as far as that is wanted.
+    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &Outcome, took: Nanos) {
+        let recorder = &self.origin.recorder;
+        let plan = recorder.dump();
+        let title = || {
+            let mut path = Vec::new();
+            if let Some(oid) = &request.oid {
+                self.origin.house.catalog.write_path(oid, &mut path);
+            }
+            let xact = request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default();
+            format!("{} {}, xact {xact}", request.method.word(), String::from_utf8_lossy(&path))
+        };
+        if let Some(tape) = conn.take_tape() {
+            let (failed, why) = match outcome {
+                Outcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
+                Outcome::Sent(_) | Outcome::CutByClient => (request.fault.is_some(), String::new()),
+            };
+            recorder.show(plan.show(&(title() + &why), failed, &tape.received, &tape.sent));
+        }
+        if let (true, Outcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
+            let ms = took as f64 * 1e-6;
+            recorder.show(format!("sum: {} {ms:.3} ms {} bytes status {}", title(), sent.size, sent.status));
+        }
+    }
+
     /// Takes note of a request.
     fn begin(&self, request: &mut Request, last: bool) -> Running {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
+        origin.hear(&request.marks);
         match request.wanted {
             Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
             Wanted::Health(_) => origin.note_health_check(),
@@ -276,7 +316,8 @@ impl<L: Link> Site<L> {
     ) -> Result<(), BodyFault> {
         if asks {
             conn.set_deadline(self.patience(deadline));
-            send_all(conn, b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            send_all(conn, CONTINUE).await?;
+            self.count_written(CONTINUE.len());
         }
         let data = std::mem::take(inbox);
         let used = upload.feed(&data)?;
@@ -350,21 +391,30 @@ impl<L: Link> Site<L> {
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),
                 news: self.exchange_worlds(request),
+                phases: origin.phase_news(&request.marks),
             },
         };
         // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
-        let (mut body, unsent, sent) = {
+        let (mut body, unsent, mut sent) = {
             let mut head = origin.head.borrow_mut();
             head.clear();
             let reply = writer.write(&mut origin.rng.borrow_mut(), &mut head);
             let mut body = reply.body;
             let size = head.len() as u64 + body.len();
-            let sent = send_some(conn, &head, &body)?;
+            let sent = self.send_some(conn, &head, &body)?;
             body.advance(sent.saturating_sub(head.len()) as u64);
-            let told = Sent { status: reply.status, size, is_cut: reply.is_cut, cookies: reply.cookies };
+            let begun = (0 < sent && (sent as u64) < size).then(|| self.now());
+            let told = Sent {
+                status: reply.status,
+                size,
+                is_cut: reply.is_cut,
+                cookies: reply.cookies,
+                begun,
+                custom: self.farm().custom_scope.contains(reply.status),
+            };
             (body, head[sent.min(head.len())..].to_vec(), told)
         };
-        self.send_rest(conn, &unsent, &mut body, running.deadline).await?;
+        self.send_rest(conn, &unsent, &mut body, running.deadline, &mut sent.begun).await?;
         Ok(sent)
     }
 
@@ -374,14 +424,18 @@ impl<L: Link> Site<L> {
         mut head: &[u8],
         body: &mut Body,
         deadline: Option<Nanos>,
+        begun: &mut Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
             // Less than all was taken, maybe only because bodies of many pieces go out a few pieces at a time:
             // waiting is for connections that take nothing.
-            let sent = send_some(conn, head, body)?;
+            let sent = self.send_some(conn, head, body)?;
             if sent == 0 {
                 conn.writable().await?;
                 continue;
+            }
+            if begun.is_none() {
+                *begun = Some(self.now());
             }
             conn.set_deadline(self.patience(deadline));
             let of_head = sent.min(head.len());
@@ -445,7 +499,28 @@ impl<L: Link> Site<L> {
     }
 
     fn count_read(&self, data: &[u8]) {
-        self.origin.recorder.with(|block| block.bytes_read += data.len() as u64);
+        if !data.is_empty() {
+            self.origin.recorder.with(|block| block.reads.record(data.len() as u64));
+        }
+    }
+
+    fn count_written(&self, bytes: usize) {
+        self.origin.recorder.with(|block| block.writes.record(bytes as u64));
+    }
+
+    /// Sends as much of head and body as the connection takes now.
+    fn send_some(&self, conn: &mut L::Conn, head: &[u8], body: &Body) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        slices[0] = IoSlice::new(head);
+        let used = 1 + body.slices(&mut slices[1..]);
+        match conn.try_send(&slices[..used]) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) => Err(e),
+            Ok(sent) => {
+                self.count_written(sent);
+                Ok(sent)
+            }
+        }
     }
 
     /// Counts a transaction whose request never was complete.
@@ -503,16 +578,8 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     }
 }
 
+/// What a client that asked may go on with.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Pieces of a body that are sent together with what comes before them.
 const SLICES: usize = 16;
-
-/// Sends as much of head and body as the connection takes now.
-fn send_some<C: Conn>(conn: &mut C, head: &[u8], body: &Body) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); SLICES];
-    slices[0] = IoSlice::new(head);
-    let used = 1 + body.slices(&mut slices[1..]);
-    match conn.try_send(&slices[..used]) {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
-        sent => sent,
-    }
-}

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use polygraph_stats::{EndReason, Header, Record};
+use polygraph_stats::{EndReason, Header, Record, Xact};
 
 use crate::console::{Form, Line, Span, stamp};
-use crate::fold::Log;
+use crate::figures::value;
+use crate::fold::{Log, fold_phases};
 use crate::scope::Scope;
 use crate::text::{duration, time_of_day};
 
@@ -16,11 +17,13 @@ pub struct LrOptions {
     pub form: Form,
     /// Show comments up to this verbosity level.
     pub verbosity: u8,
+    /// Show only hits, misses and errors of each phase, as generation 1.x did.
+    pub phases: bool,
 }
 
 impl Default for LrOptions {
     fn default() -> Self {
-        LrOptions { form: Form::V4, verbosity: u8::MAX }
+        LrOptions { form: Form::V4, verbosity: u8::MAX, phases: false }
     }
 }
 
@@ -31,9 +34,24 @@ pub fn lr(logs: &[Log], options: LrOptions) -> String {
         if logs.len() > 1 {
             let _ = writeln!(out, "==> {} <==", log.name);
         }
-        dump(&mut out, log, options);
+        match options.phases {
+            true => phases(&mut out, log),
+            false => dump(&mut out, log, options),
+        }
     }
     out
+}
+
+/// A line for each phase that counted something.
+fn phases(out: &mut String, log: &Log) {
+    for phase in fold_phases(&[log], log.log.header.start_unix_ns) {
+        if let Some(scope) = &phase.scope {
+            let count = |name| value(name, scope).unwrap_or(0.0);
+            let (hits, misses, errors) =
+                (count("hit.size.count"), count("miss.size.count"), count("err_cnt"));
+            let _ = writeln!(out, "{}: {hits} hits, {misses} misses, {errors} errors", phase.name);
+        }
+    }
 }
 
 fn dump(out: &mut String, log: &Log, options: LrOptions) {
@@ -134,10 +152,38 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
             }
             said(*at_ns, text)
         }
+        Record::Xacts { sample, xacts } => {
+            let lines: Vec<String> = xacts.iter().map(|xact| xact_line(sample, xact)).collect();
+            (!lines.is_empty()).then(|| lines.join("\n"))
+        }
         Record::End { at_ns, reason, unfinished } => {
             said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))
         }
     }
+}
+
+/// A transaction of a sample, as names and values.
+fn xact_line(sample: &str, xact: &Xact) -> String {
+    let mut line = stamp(xact.ended_ns as f64 * 1e-9);
+    let _ = write!(
+        line,
+        "sample {sample}: xact={} conn={} start_ms={:.3} lifetime_ms={:.3}",
+        if xact.id.is_empty() { "-" } else { &xact.id },
+        xact.connection,
+        (xact.ended_ns / 1000).saturating_sub(xact.lifetime_us) as f64 * 1e-3,
+        xact.lifetime_us as f64 * 1e-3,
+    );
+    let numbers = [("robot", xact.robot), ("server", xact.server), ("ims", xact.ims)];
+    if let Some(queued) = xact.queued_us {
+        let _ = write!(line, " queue_ms={:.3}", queued as f64 * 1e-3);
+    }
+    let _ = write!(line, " size={} status={}", xact.size, xact.status);
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            let _ = write!(line, " {name}={value}");
+        }
+    }
+    line + " object=" + &xact.object
 }
 
 /// Why a run ended, in words.

@@ -20,6 +20,8 @@ pub struct Leased<C> {
     pub uses: u32,
     /// It is closed after so many requests.
     pub use_limit: u32,
+    /// Its number among those of the loop, from 1.
+    pub number: u64,
     /// Something could be sent on it, so it stands.
     pub(crate) stands: bool,
     opened: Nanos,
@@ -129,7 +131,8 @@ impl<L: Link> Crew<L> {
         self.set_open_connections(self.open_connections() + 1);
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Leased { conn, uses: 0, use_limit, stands: false, opened, idle_since: opened, hop })
+        let number = self.number_connection();
+        Ok(Leased { conn, uses: 0, use_limit, number, stands: false, opened, idle_since: opened, hop })
     }
 
     fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
@@ -160,25 +163,23 @@ impl<L: Link> Crew<L> {
     /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
     /// uses.
     pub fn close(&self, robot: usize, leased: Leased<L::Conn>, good: bool) {
-        self.forget(robot, &leased, good.then_some(CloseKind::Busy));
+        self.forget(robot, &leased, good.then_some(CloseKind::Busy), self.now());
     }
 
     fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
         let now = self.now();
         self.recorder().with(|block| block.idle.leave(now));
-        self.forget(robot, &leased, Some(kind));
+        self.forget(robot, &leased, Some(kind), now);
     }
 
-    /// Something could be sent on a connection; `stands` says whether that is known already.
-    pub(crate) fn note_established(&self, stands: &mut bool) {
+    /// Something could be sent on a connection at `now`; `stands` says whether that is known already.
+    pub(crate) fn note_established(&self, stands: &mut bool, now: Nanos) {
         if !std::mem::replace(stands, true) {
-            let now = self.now();
             self.recorder().with(|block| block.established.enter(now));
         }
     }
 
-    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>) {
-        let now = self.now();
+    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>, now: Nanos) {
         self.set_open_connections(self.open_connections() - 1);
         self.robots()[robot].open -= 1;
         self.recorder().with(|block| {

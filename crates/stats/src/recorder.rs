@@ -5,10 +5,12 @@ use std::iter::Sum;
 use std::rc::Rc;
 
 use crate::block::{Block, Finished};
+use crate::dump::{DumpPlan, Dumps};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::sample::{Evidence, Sample, is_kept};
 use crate::unfinished::{Ticket, Unfinished};
 use crate::window::Window;
+use crate::xacts::{Taken, Taker, Xact};
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,9 @@ struct Inner {
     before: Cell<Totals>,
     unfinished: RefCell<Unfinished>,
     news: RefCell<News>,
+    taker: RefCell<Taker>,
+    dump: Cell<DumpPlan>,
+    dumps: RefCell<Dumps>,
 }
 
 /// What is new since it was told last.
@@ -80,6 +85,9 @@ impl Recorder {
             before: Cell::default(),
             unfinished: RefCell::default(),
             news: RefCell::default(),
+            taker: RefCell::default(),
+            dump: Cell::default(),
+            dumps: RefCell::default(),
         }))
     }
 
@@ -96,7 +104,7 @@ impl Recorder {
 
     /// Counts bytes of the reply of an unfinished transaction that came from a connection.
     pub fn read(&self, ticket: Ticket, bytes: u64) {
-        self.with(|block| block.bytes_read += bytes);
+        self.with(|block| block.reads.record(bytes));
         self.0.unfinished.borrow_mut().read(ticket, bytes);
     }
 
@@ -137,6 +145,46 @@ impl Recorder {
         }
         news.until = Some(now_ns);
         news.told = whole;
+    }
+
+    /// Takes the next `capacity` good transactions for a sample.
+    pub fn begin_sample(&self, sample: usize, capacity: u64) {
+        self.0.taker.borrow_mut().begin(sample, capacity);
+    }
+
+    /// Takes a transaction if a sample is running; otherwise `xact` is not called.
+    pub fn take(&self, xact: impl FnOnce() -> Xact) {
+        let mut taker = self.0.taker.borrow_mut();
+        if taker.is_running() {
+            taker.take(&xact());
+        }
+    }
+
+    /// What was taken for samples since this was asked last.
+    pub fn taken(&self) -> Vec<Taken> {
+        self.0.taker.borrow_mut().hand_over()
+    }
+
+    /// Sets what is shown of transactions.
+    pub fn set_dump(&self, plan: DumpPlan) {
+        self.0.dump.set(plan);
+    }
+
+    /// What is shown of transactions.
+    pub fn dump(&self) -> DumpPlan {
+        self.0.dump.get()
+    }
+
+    /// Shows something, if it is not empty.
+    pub fn show(&self, text: String) {
+        if !text.is_empty() {
+            self.0.dumps.borrow_mut().push(text);
+        }
+    }
+
+    /// What is to be shown since this was asked last.
+    pub fn shown(&self) -> Vec<String> {
+        self.0.dumps.borrow_mut().hand_over()
     }
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the
@@ -221,15 +269,17 @@ mod tests {
         let recorder = Recorder::new();
         let finish = |rptm_us, begun| {
             recorder.end(begun, SECOND);
-            let authenticated = rptm_us == 10;
+            let authenticated = (rptm_us == 10).then_some(crate::AuthScheme::Basic);
             recorder.finish(&Finished { rptm_us, size: 7, authenticated, ..Finished::default() });
         };
         finish(9, recorder.begin(0));
+        recorder.with(|block| block.auth_steps[1].record(3, 8));
         let before = recorder.news(SECOND);
         assert_eq!((before.ended(), before.seconds()), (0, 0.0), "nobody had asked");
         let (first, second) = (recorder.begin(SECOND), recorder.begin(SECOND));
         recorder.read(second, 100);
         finish(20, first);
+        recorder.with(|block| block.auth_steps[0].record(4, 9));
         recorder.error(ErrorKind::Timeout, 30, || "first".into());
         recorder.hand_over(Box::new(Block::new()), 2 * SECOND);
         finish(10, recorder.begin(2 * SECOND));
@@ -237,11 +287,15 @@ mod tests {
         let all = news.all();
         assert_eq!((all.rptm_us.sum, all.rptm_us.min(), all.rptm_us.max()), (30.0, Some(10), Some(20)));
         assert_eq!((news.offered[1], news.authenticated.size.count), (all, 1));
+        assert_eq!((news.auth_steps.size.sum, news.auth_steps.rptm_us.max()), (9.0, Some(4)));
         assert_eq!((news.failed, news.ended(), news.seconds()), (1, 3, 2.0));
         assert_eq!((news.xacts.entered, news.xacts.left, news.xacts.last), (3, 2, 1));
         assert_eq!((news.live.size.sum, news.live.rptm_us.sum), (100.0, 2e6));
         let quiet = recorder.news(5 * SECOND);
-        assert_eq!((quiet.ended(), quiet.xacts.last, quiet.xacts.integral, quiet.seconds()), (0, 1, 2.0, 2.0));
+        assert_eq!(
+            (quiet.ended(), quiet.xacts.last, quiet.xacts.integral, quiet.seconds()),
+            (0, 1, 2.0, 2.0)
+        );
         assert_eq!((quiet.all().rptm_us.min(), quiet.live.rptm_us.sum), (None, 4e6));
     }
 

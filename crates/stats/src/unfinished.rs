@@ -58,7 +58,10 @@ mod tests {
         unfinished.read(second, 10);
         unfinished.read(second, 5);
         let sums = unfinished.sums(5_000_000);
-        assert_eq!((sums.rptm_us.sum, sums.rptm_us.min(), sums.rptm_us.max()), (6000.0, Some(2000), Some(4000)));
+        assert_eq!(
+            (sums.rptm_us.sum, sums.rptm_us.min(), sums.rptm_us.max()),
+            (6000.0, Some(2000), Some(4000))
+        );
         assert_eq!((sums.size.sum, sums.size.min()), (15.0, Some(0)));
         unfinished.end(first);
         unfinished.end(second);

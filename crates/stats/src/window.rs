@@ -1,5 +1,7 @@
 //! What happened in any stretch of time, as sums without histograms: for those who want to know while a test goes on.
 
+mod members;
+
 use serde::{Deserialize, Serialize};
 
 use crate::aggr::{Aggr, TmSz};
@@ -8,6 +10,8 @@ use crate::class::Class;
 use crate::error::{ErrorKind, Nature};
 use crate::fold::{Fold, fold_fields};
 use crate::level::Level;
+
+pub use members::NoSuchMember;
 
 /// A level in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,8 +70,12 @@ pub struct Window {
     pub classes: [TmSz; Class::COUNT],
     /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
     pub offered: [TmSz; 2],
+    /// Steps of authentications that went on.
+    pub auth_steps: TmSz,
     /// Transactions with good credentials.
     pub authenticated: TmSz,
+    /// Transactions without credentials; neither these nor the former have steps of an authentication.
+    pub anonymous: TmSz,
     /// Complete pages.
     pub pages: TmSz,
     /// Lifetimes of closed connections in microseconds.
@@ -98,7 +106,8 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, authenticated, pages, conn_ttl_us, conn_uses, failed, failed_access, retried, xacts, waiting,
+        classes, offered, auth_steps, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
+        xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
     }
@@ -110,8 +119,12 @@ impl Window {
         if done.class.is_basic() {
             self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
         }
-        if done.authenticated {
-            self.authenticated.record(done.rptm_us, done.size);
+        let sums = match done.authenticated.is_some() {
+            true => &mut self.authenticated,
+            false => &mut self.anonymous,
+        };
+        if !matches!(done.class, Class::Authenticating | Class::Abort) {
+            sums.record(done.rptm_us, done.size);
         }
     }
 
@@ -122,10 +135,12 @@ impl Window {
         for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
             *sums = TmSz::take(&mut stats.rptm_us, &mut stats.size);
         }
+        let steps = block.auth_steps.iter_mut().map(|stats| TmSz::take(&mut stats.rptm_us, &mut stats.size));
         Window {
             loop_seconds: seconds,
             loops: 1,
             classes,
+            auth_steps: steps.fold(TmSz::default(), |sum, steps| sum.with(&steps)),
             pages: TmSz::take(&mut block.pages.rptm_us, &mut block.pages.size),
             conn_ttl_us: Aggr::take(&mut block.conn_ttl_us),
             conn_uses: Aggr::take(&mut block.conn_uses),
@@ -150,6 +165,7 @@ impl Window {
             loop_seconds: self.loop_seconds - earlier.loop_seconds,
             loops: self.loops,
             classes: std::array::from_fn(|at| self.classes[at].since(&earlier.classes[at])),
+            auth_steps: tm_sz(|window| &window.auth_steps),
             pages: tm_sz(|window| &window.pages),
             conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
             conn_uses: self.conn_uses.since(&earlier.conn_uses),

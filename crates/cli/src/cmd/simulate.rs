@@ -10,6 +10,7 @@ use polygraph_traffic::Distr;
 
 use crate::cmd::run::{conclude, manifest, result_directory, write_manifest};
 use crate::console::{self, Classic};
+use crate::expect::Expectations;
 use crate::forecast;
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotToleranceOptions, ToleranceOptions, WorkingSetOptions,
@@ -86,6 +87,8 @@ pub struct Args {
     robot_tolerance: RobotToleranceOptions,
     #[command(flatten)]
     working_set: WorkingSetOptions,
+    #[command(flatten)]
+    expectations: Expectations,
 }
 
 impl Args {
@@ -104,6 +107,7 @@ impl Args {
             unique_world: false,
             local_rng_seed: self.local_rng_seed,
             timer_quantum: 0.0,
+            dump: Default::default(),
         }
     }
 
@@ -172,7 +176,7 @@ pub fn run(args: Args) -> Done {
     }
     write_manifest(&directory, &manifest)?;
     let stored = working_set.store(&test, &common, outcome.shares.take());
-    let result = conclude(&directory, &outcome, None)?;
+    let result = conclude(&directory, &outcome, None, &args.expectations, &mut manifest)?;
     console::print(&result.summary);
     console::print(&forecast::table(&directory, device.as_ref())?);
     stored?;

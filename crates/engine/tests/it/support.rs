@@ -11,7 +11,7 @@ use polygraph_link::SECOND;
 use polygraph_origin::{Farm, House};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
-use polygraph_stats::{Block, ErrorKind, Header, ReadLog, Record, Side};
+use polygraph_stats::{Block, DumpPlan, ErrorKind, Header, ReadLog, Record, Side};
 use polygraph_traffic::{Catalog, IdSource, Kind, Seed, Selector};
 
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -164,6 +164,7 @@ impl Bench {
             seed: Seed(1),
             group,
             tolerance: Default::default(),
+            share_phases: false,
             others_fill: false,
         };
         Job {
@@ -176,6 +177,8 @@ impl Bench {
                 stores: false,
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
+                sample_log: None,
+                dump: DumpPlan::default(),
             }),
             server: Some(ServerJob {
                 house: Arc::new(house),
@@ -183,12 +186,15 @@ impl Bench {
                 layout: Layout::threads(self.loops),
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),
+                sample_log: None,
+                dump: DumpPlan::default(),
             }),
             schedule: self.schedule,
             start: StartRule::Now,
             interval: SECOND / 4,
             quantum: 100_000,
             idle_timeout: None,
+            sync_timeout: None,
         }
     }
 }
@@ -217,5 +223,6 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         offered_rate: None,
         offered_dhr: None,
         contents: Vec::new(),
+        workload_text: String::new(),
     }
 }

@@ -30,6 +30,7 @@ use polygraph_pgl::types::{
 };
 use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_robot::{Field, Verify};
+use polygraph_stats::StatusScope;
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::table::{Bin, Table};
@@ -174,10 +175,21 @@ pub fn adopt(
             .map(|group| sockets(group, "note_substitutes()", &mut found))
             .collect(),
     };
-    let schedule = schedule::schedule(workload, &mut found);
+    let schedule = schedule::schedule(workload);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
-        Ok(Test { name, robots, field, servers, classic: false, schedule, launch_window: 0.0, names, notes })
+        Ok(Test {
+            name,
+            robots,
+            field,
+            servers,
+            classic: false,
+            schedule,
+            launch_window: 0.0,
+            names,
+            text: String::new(),
+            notes,
+        })
     } else {
         Err(found.obstacles)
     }
@@ -195,9 +207,6 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
     }
     found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
-    if !workload.stats_samples.is_empty() {
-        found.note("samples of single transactions (`StatsSample`) are not taken");
-    }
     if !workload.net_pipes.is_empty() {
         found.note("packets are not delayed or lost (`NetPipe`): that is up to the network");
     }
@@ -211,7 +220,12 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
 /// The part that all agents have, besides what robots and servers read.
 fn agent(agent: &Agent, found: &mut Findings<'_>) {
     let default = Agent::default();
-    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world custom_stats_scope]);
+    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world]);
+}
+
+/// Statuses whose replies are counted apart. The language has seen to the form of the entries.
+fn custom_scope(agent: &Agent) -> StatusScope {
+    StatusScope::parse(agent.custom_stats_scope.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Minor versions of HTTP.
