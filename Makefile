@@ -7,7 +7,7 @@ BENCH ?=
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all test test-deps devices lint doc unit bench install uninstall clean
+.PHONY: all test test-deps devices python lint doc unit bench install uninstall clean
 
 all:
 	$(CARGO) build --release --locked
@@ -18,11 +18,15 @@ test: test-deps
 	$(MAKE) unit
 	$(MAKE) doc
 
-test-deps: devices
+test-deps: devices python
 
 # Packages of the devices under test, those that are missing; their services stay off.
 devices:
 	sh devices/install.sh
+
+# DuckDB and pandas, which the tests read exported tables with.
+python:
+	sh crates/export/tests/python.sh '$(TARGET)/python'
 
 lint:
 	$(CARGO) fmt --all --check

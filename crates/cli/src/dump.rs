@@ -5,7 +5,7 @@ use polygraph_plan::values;
 use polygraph_stats::{DumpPlan, Parts};
 
 /// What is shown of transactions.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 #[command(rename_all = "snake_case")]
 pub struct DumpOptions {
     /// Show messages when their transaction has ended: a list of req, rep, err (both messages of failed ones), each

@@ -21,16 +21,25 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 9] = [
+pub const CLASSIC: [(&str, &str); 18] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
     ("lr", "lr"),
+    ("ltrace", "ltrace"),
+    ("cmp-lx", "cmp-lx"),
+    ("polygraph-lx", "lx"),
+    ("polygraph-lr", "lr"),
+    ("polygraph-ltrace", "ltrace"),
+    ("polygraph-cmp-lx", "cmp-lx"),
     ("pmix2-ips", "pmix2-ips"),
     ("pmix3-ips", "pmix3-ips"),
     ("webaxe4-ips", "webaxe4-ips"),
     ("dns-cfg", "dns-cfg"),
     ("pgl-test", "check"),
+    ("bb", "bb"),
+    ("label_results", "label-results"),
+    ("make_report", "make-report"),
 ];
 
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of

@@ -24,6 +24,7 @@
 //! * [`worker`]: the life of one loop.
 //! * [`keeper`]: what a loop does beside its traffic.
 //! * [`books`], [`ledger`]: merge what the loops hand over and write the logs.
+//! * [`simulation`]: the driver of a test in virtual time.
 //! * [`host`]: time of day, processor time and memory of a real or virtual machine.
 //! * [`sampling`]: samples of single transactions.
 //! * [`signals`]: Ctrl-C, SIGTERM and panics.
@@ -52,6 +53,7 @@ pub mod run;
 pub mod sampling;
 pub mod side;
 pub mod signals;
+pub mod simulation;
 pub mod socket;
 pub mod timeline;
 pub mod timers;

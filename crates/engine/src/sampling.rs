@@ -41,7 +41,7 @@ impl Samples {
         };
         for at in 0..self.0.len() {
             let running = &mut self.0[at];
-            let xacts = running.merger.advance();
+            let xacts = running.merger.draw();
             if xacts.is_empty() {
                 continue;
             }

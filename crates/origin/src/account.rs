@@ -20,6 +20,21 @@ pub struct Sent {
     pub is_cut: bool,
     /// Number of cookies that were set.
     pub cookies: u64,
+    /// When its first bytes were with the socket, if its last ones came there later.
+    pub begun: Option<Nanos>,
+    /// Its status is in the server's custom scope.
+    pub custom: bool,
+}
+
+/// When a transaction went on.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// First bytes of the request, if its head did not come at once.
+    pub first_byte: Option<Nanos>,
+    /// The head of the request was there: the start.
+    pub started: Nanos,
+    /// The end.
+    pub ended: Nanos,
 }
 
 /// How a transaction ended.
@@ -71,16 +86,16 @@ pub struct Place {
     pub connection: u64,
 }
 
-/// Counts a transaction that began at `started` and has ended at `now`. Returns true if it ended well.
+/// Counts a transaction that has ended. Returns true if it ended well.
 pub fn settle(
     recorder: &Recorder,
     house: &House,
     request: &Request,
     place: Place,
-    started: Nanos,
-    now: Nanos,
+    times: Times,
     outcome: Outcome,
 ) -> bool {
+    let Times { started, ended: now, .. } = times;
     recorder.with(|block| block.xacts.leave(now));
     let evidence = |detail: String| evidence(house, request, detail);
     let sent = match outcome {
@@ -88,27 +103,37 @@ pub fn settle(
             recorder.error_with(kind, now, || evidence(detail));
             return false;
         }
-        Outcome::CutByClient => Sent { status: 0, size: 0, is_cut: true, cookies: 0 },
+        Outcome::CutByClient => {
+            Sent { status: 0, size: 0, is_cut: true, cookies: 0, begun: None, custom: false }
+        }
         Outcome::Sent(sent) => sent,
     };
+    let rptm_us = (now - started) / 1000;
     if let Some(fault) = request.fault {
-        recorder.with(|block| block.bytes_written += sent.size);
+        recorder.with(|block| block.fail(sent.status, rptm_us, sent.size, sent.custom));
         recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
         return false;
     }
     let cachable = request.oid.is_some_and(|oid| house.catalog.cachable(&oid));
-    let rptm_us = (now - started) / 1000;
+    let class = class_of(request, &sent, cachable);
     recorder.with(|block| {
-        block.bytes_written += sent.size;
         block.finish(&Finished {
-            class: class_of(request, &sent, cachable),
+            class,
             rptm_us,
             size: sent.size,
             request_size: request.size(),
             kind: request.oid.map(|oid| usize::from(oid.kind.0)),
+            status: sent.status,
+            custom: sent.custom,
             embedded: request.oid.is_some_and(|oid| oid.is_embedded()),
             ..Finished::default()
         });
+        if class.is_basic() {
+            let received = started.saturating_sub(times.first_byte.unwrap_or(started));
+            block.latency.last_request_byte_read_us.record(received / 1000);
+            let begun = sent.begun.unwrap_or(now).saturating_sub(started);
+            block.latency.first_reply_byte_written_us.record(begun / 1000);
+        }
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
+use polygraph_traffic::groups::{Groups, Rule, Standing, Word};
 use polygraph_traffic::{Kind, Oid, Random, Stream, UniqId};
+use polygraph_wire::marks::Marks;
 
 use crate::serve::Site;
 use crate::settings::{Farm, House, Server};
@@ -24,9 +26,15 @@ pub struct Origin<L: Link> {
     /// Room to compare paths in.
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
+    /// Servers of this loop.
+    sites: Cell<u64>,
     health_checks: Cell<u64>,
     /// Connections that were accepted so far.
     accepted: Cell<u64>,
+    /// What is told of phases.
+    standing: Cell<Standing>,
+    /// The clients that tell of theirs.
+    clients: RefCell<Groups>,
 }
 
 impl<L: Link> Origin<L> {
@@ -37,8 +45,11 @@ impl<L: Link> Origin<L> {
             head: RefCell::default(),
             scratch: RefCell::default(),
             special: Cell::new(1.0),
+            sites: Cell::new(0),
             health_checks: Cell::new(0),
             accepted: Cell::new(0),
+            standing: Cell::default(),
+            clients: RefCell::new(Groups::new(Rule::Highest)),
             link,
             house,
             recorder,
@@ -50,12 +61,49 @@ impl<L: Link> Origin<L> {
     /// # Panics
     /// If the house has no such farm.
     pub fn site(self: &Rc<Self>, server: Server) -> Rc<Site<L>> {
+        self.sites.set(self.sites.get() + 1);
         Rc::new(Site::new(Rc::clone(self), server))
     }
 
-    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured.
+    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured. The
+    /// servers count as living from the first time on.
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
+        let (alive, now) = (self.sites.get(), self.link.now());
+        self.recorder.with(|block| {
+            if block.populus.last != alive {
+                block.populus.set(now, alive);
+            }
+        });
+    }
+
+    /// From now on this is told of phases.
+    pub fn set_standing(&self, standing: Standing) {
+        self.standing.set(standing);
+    }
+
+    /// What clients have told of phases.
+    pub fn clients(&self) -> Vec<Word> {
+        self.clients.borrow().words().to_vec()
+    }
+
+    /// Takes note of what a request tells of phases.
+    pub(crate) fn hear(&self, marks: &Marks) {
+        if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
+            let (group, waits) = (xact.group, marks.sync_waits);
+            let word = Word { group, position, waits, at: self.link.now(), gone: None };
+            // One too many is a stranger.
+            let _ = self.clients.borrow_mut().hear(word);
+        }
+    }
+
+    /// What the reply to such a request tells of phases: the least position known, and a group that was given up.
+    pub(crate) fn phase_news(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
+        marks.xact.zip(marks.sync_position)?;
+        let standing = self.standing.get();
+        // Of a client that has just appeared only this loop knows.
+        let least = self.clients.borrow().least().map_or(standing.least, |least| least.min(standing.least));
+        Some((least, standing.gone))
     }
 
     /// How many health checks came so far. They are transactions like others, but people want to know of them.

@@ -10,7 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::BodyError;
 use polygraph_wire::worlds::WorldMark;
 
-use crate::account::{Outcome, Place, Sent, settle};
+use crate::account::{Outcome, Place, Sent, Times, settle};
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::reply::{Circumstances, Identity, Writer};
@@ -34,7 +34,8 @@ pub struct Site<L: Link> {
 
 /// What came on a connection between two requests.
 enum Next {
-    Request,
+    /// A request. If its head did not come at once: when it began.
+    Request(Option<Nanos>),
     /// The connection ended without another request.
     Closed(CloseKind),
     /// A request began and is none.
@@ -121,8 +122,13 @@ impl<L: Link> Site<L> {
         let limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
-            match self.next_request(conn, &mut request, &mut inbox, *uses == 0).await {
-                Next::Request => {}
+            let next = self.next_request(conn, &mut request, &mut inbox, *uses == 0).await;
+            if *uses > 0 {
+                let now = self.now();
+                self.origin.recorder.with(|block| block.idle.leave(now));
+            }
+            let first_byte = match next {
+                Next::Request(first_byte) => first_byte,
                 Next::Closed(kind) => return Some(kind),
                 Next::Noise => {
                     self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
@@ -136,21 +142,22 @@ impl<L: Link> Site<L> {
                     self.refuse(conn, refusal);
                     return None;
                 }
-            }
+            };
             *uses += 1;
             let mut running = self.begin(&mut request, *uses >= limit);
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
-            let now = self.now();
-            self.dump(conn, &request, &outcome, now - running.started);
+            let times = Times { first_byte, started: running.started, ended: self.now() };
+            self.dump(conn, &request, &outcome, times.ended - times.started);
             let (recorder, house) = (&self.origin.recorder, &self.origin.house);
-            let good = settle(recorder, house, &request, place, running.started, now, outcome);
+            let good = settle(recorder, house, &request, place, times, outcome);
             if !good {
                 return None;
             }
             if running.last || cut {
                 return Some(CloseKind::Busy);
             }
+            self.origin.recorder.with(|block| block.idle.enter(times.ended));
         }
     }
 
@@ -163,17 +170,20 @@ impl<L: Link> Site<L> {
         first: bool,
     ) -> Next {
         conn.set_deadline(self.farm().idle_timeout.map(|timeout| self.now() + timeout));
-        let mut taken = Ok(false);
+        let (mut taken, mut begun) = (Ok(false), None);
         if !inbox.is_empty() {
             let data = std::mem::take(inbox);
             taken = self.take(&data, request, inbox);
         }
         loop {
             match taken {
-                Ok(true) => return Next::Request,
+                Ok(true) => return Next::Request(begun),
                 Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
                 Err(refusal) if !first || begins_like_a_request(inbox) => return Next::Refused(refusal),
                 _ => return Next::Noise,
+            }
+            if begun.is_none() && !is_blank(inbox) {
+                begun = Some(self.now());
             }
             let received = conn
                 .recv(|data| {
@@ -242,6 +252,7 @@ impl<L: Link> Site<L> {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
+        origin.hear(&request.marks);
         match request.wanted {
             Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
             Wanted::Health(_) => origin.note_health_check(),
@@ -305,7 +316,8 @@ impl<L: Link> Site<L> {
     ) -> Result<(), BodyFault> {
         if asks {
             conn.set_deadline(self.patience(deadline));
-            send_all(conn, b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            send_all(conn, CONTINUE).await?;
+            self.count_written(CONTINUE.len());
         }
         let data = std::mem::take(inbox);
         let used = upload.feed(&data)?;
@@ -379,21 +391,30 @@ impl<L: Link> Site<L> {
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),
                 news: self.exchange_worlds(request),
+                phases: origin.phase_news(&request.marks),
             },
         };
         // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
-        let (mut body, unsent, sent) = {
+        let (mut body, unsent, mut sent) = {
             let mut head = origin.head.borrow_mut();
             head.clear();
             let reply = writer.write(&mut origin.rng.borrow_mut(), &mut head);
             let mut body = reply.body;
             let size = head.len() as u64 + body.len();
-            let sent = send_some(conn, &head, &body)?;
+            let sent = self.send_some(conn, &head, &body)?;
             body.advance(sent.saturating_sub(head.len()) as u64);
-            let told = Sent { status: reply.status, size, is_cut: reply.is_cut, cookies: reply.cookies };
+            let begun = (0 < sent && (sent as u64) < size).then(|| self.now());
+            let told = Sent {
+                status: reply.status,
+                size,
+                is_cut: reply.is_cut,
+                cookies: reply.cookies,
+                begun,
+                custom: self.farm().custom_scope.contains(reply.status),
+            };
             (body, head[sent.min(head.len())..].to_vec(), told)
         };
-        self.send_rest(conn, &unsent, &mut body, running.deadline).await?;
+        self.send_rest(conn, &unsent, &mut body, running.deadline, &mut sent.begun).await?;
         Ok(sent)
     }
 
@@ -403,14 +424,18 @@ impl<L: Link> Site<L> {
         mut head: &[u8],
         body: &mut Body,
         deadline: Option<Nanos>,
+        begun: &mut Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
             // Less than all was taken, maybe only because bodies of many pieces go out a few pieces at a time:
             // waiting is for connections that take nothing.
-            let sent = send_some(conn, head, body)?;
+            let sent = self.send_some(conn, head, body)?;
             if sent == 0 {
                 conn.writable().await?;
                 continue;
+            }
+            if begun.is_none() {
+                *begun = Some(self.now());
             }
             conn.set_deadline(self.patience(deadline));
             let of_head = sent.min(head.len());
@@ -474,7 +499,28 @@ impl<L: Link> Site<L> {
     }
 
     fn count_read(&self, data: &[u8]) {
-        self.origin.recorder.with(|block| block.bytes_read += data.len() as u64);
+        if !data.is_empty() {
+            self.origin.recorder.with(|block| block.reads.record(data.len() as u64));
+        }
+    }
+
+    fn count_written(&self, bytes: usize) {
+        self.origin.recorder.with(|block| block.writes.record(bytes as u64));
+    }
+
+    /// Sends as much of head and body as the connection takes now.
+    fn send_some(&self, conn: &mut L::Conn, head: &[u8], body: &Body) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        slices[0] = IoSlice::new(head);
+        let used = 1 + body.slices(&mut slices[1..]);
+        match conn.try_send(&slices[..used]) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(e) => Err(e),
+            Ok(sent) => {
+                self.count_written(sent);
+                Ok(sent)
+            }
+        }
     }
 
     /// Counts a transaction whose request never was complete.
@@ -532,16 +578,8 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     }
 }
 
+/// What a client that asked may go on with.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Pieces of a body that are sent together with what comes before them.
 const SLICES: usize = 16;
-
-/// Sends as much of head and body as the connection takes now.
-fn send_some<C: Conn>(conn: &mut C, head: &[u8], body: &Body) -> io::Result<usize> {
-    let mut slices = [IoSlice::new(&[]); SLICES];
-    slices[0] = IoSlice::new(head);
-    let used = 1 + body.slices(&mut slices[1..]);
-    match conn.try_send(&slices[..used]) {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
-        sent => sent,
-    }
-}

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use polygraph_link::Nanos;
+use polygraph_stats::StatusScope;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Catalog, Distr, Kind, PopModel, Seed, Selector, UniqId};
 
@@ -63,6 +64,8 @@ pub struct Farm {
     pub continue_prob: f64,
     /// Further header fields of replies.
     pub headers: Vec<HeaderRule>,
+    /// Replies with one of these statuses are counted apart.
+    pub custom_scope: StatusScope,
 }
 
 impl Farm {
@@ -81,6 +84,7 @@ impl Farm {
             cookies: None,
             continue_prob: 1.0,
             headers: Vec::new(),
+            custom_scope: StatusScope::default(),
         }
     }
 }

@@ -2,29 +2,41 @@
 //!
 //! ```text
 //! logs --fold--> RunFacts (phases, series, headline, verdict) --> summary text, HTML report
-//!   \--lx--> figures by name      \--lr--> readable dump
+//!   \--lx--> figures by name   \--ltrace--> over time   \--lr--> readable dump
 //! ```
 //!
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
+pub mod cmp_lx;
+pub mod compare;
 pub mod console;
 pub mod correctness;
+pub mod downtime;
 pub mod figures;
 pub mod fold;
+mod gather;
 pub mod html;
 pub mod lr;
+pub mod ltrace;
 pub mod lx;
 pub mod misses;
+pub mod names;
+pub mod peak;
+pub mod popularity;
+pub mod run_dir;
 pub mod scope;
 pub mod series;
+mod source;
 pub mod summary;
 pub mod text;
+pub mod threshold;
 pub mod verdict;
 
-pub use fold::{Log, RunFacts, fold};
-pub use html::{html, write_report};
+pub use fold::{Log, RunFacts, fold, fold_files};
+pub use html::{Extras, html, write_report, write_report_with};
 pub use lr::lr;
+pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use polygraph_stats::{EndReason, Header, Record, Xact};
 
 use crate::console::{Form, Line, Span, stamp};
-use crate::fold::Log;
+use crate::figures::value;
+use crate::fold::{Log, fold_phases};
 use crate::scope::Scope;
 use crate::text::{duration, time_of_day};
 
@@ -16,11 +17,13 @@ pub struct LrOptions {
     pub form: Form,
     /// Show comments up to this verbosity level.
     pub verbosity: u8,
+    /// Show only hits, misses and errors of each phase, as generation 1.x did.
+    pub phases: bool,
 }
 
 impl Default for LrOptions {
     fn default() -> Self {
-        LrOptions { form: Form::V4, verbosity: u8::MAX }
+        LrOptions { form: Form::V4, verbosity: u8::MAX, phases: false }
     }
 }
 
@@ -31,9 +34,24 @@ pub fn lr(logs: &[Log], options: LrOptions) -> String {
         if logs.len() > 1 {
             let _ = writeln!(out, "==> {} <==", log.name);
         }
-        dump(&mut out, log, options);
+        match options.phases {
+            true => phases(&mut out, log),
+            false => dump(&mut out, log, options),
+        }
     }
     out
+}
+
+/// A line for each phase that counted something.
+fn phases(out: &mut String, log: &Log) {
+    for phase in fold_phases(&[log], log.log.header.start_unix_ns) {
+        if let Some(scope) = &phase.scope {
+            let count = |name| value(name, scope).unwrap_or(0.0);
+            let (hits, misses, errors) =
+                (count("hit.size.count"), count("miss.size.count"), count("err_cnt"));
+            let _ = writeln!(out, "{}: {hits} hits, {misses} misses, {errors} errors", phase.name);
+        }
+    }
 }
 
 fn dump(out: &mut String, log: &Log, options: LrOptions) {

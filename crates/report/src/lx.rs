@@ -1,15 +1,26 @@
-//! The extractor: figures by name, as text or JSON.
+//! The extractor: figures by name, as text, CSV or JSON.
+//!
+//! * here: which logs and phases, and the whole.
+//! * `select`: which figures.
+//! * `print`: how they are written.
+//! * `page`: the reference of all figures for people.
 
-use std::fmt::Write as _;
+mod page;
+mod print;
+mod select;
+
 use std::str::FromStr;
 
 use polygraph_stats::Side;
-use serde_json::{Map, Value, json};
 
-use crate::figures::{self, Figure};
+use crate::figures::{self, OfRun};
 use crate::fold::{FoldError, Log, fold, fold_phases, of_side};
 use crate::scope::Scope;
 use crate::{correctness, misses};
+
+pub use page::statistics_page;
+pub use print::{list_absent, list_figures};
+pub(crate) use select::{Selected, select};
 
 /// Which logs to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,14 +81,30 @@ pub enum LxError {
     /// Nothing was measured.
     #[error("nothing was measured in any phase")]
     NothingMeasured,
-    /// No figure of that name.
-    #[error("no figure `{wanted}`; {}", hint(near))]
-    NoSuchObject {
-        /// The name.
-        wanted: String,
-        /// Similar names.
-        near: Vec<String>,
-    },
+    /// No figure of any of the names.
+    #[error("{}", .0.iter().map(Unknown::to_string).collect::<Vec<_>>().join("; "))]
+    NoSuchObject(Vec<Unknown>),
+}
+
+/// A name that no figure has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// The name.
+    pub wanted: String,
+    /// Why there is none, if it is a name of the reference.
+    pub why: Option<&'static str>,
+    /// Similar names.
+    pub near: Vec<String>,
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no figure `{}`", self.wanted)?;
+        match self.why {
+            Some(why) => write!(f, ": {why}"),
+            None => write!(f, "; {}", hint(&self.near)),
+        }
+    }
 }
 
 fn list(names: &[String]) -> String {
@@ -92,92 +119,76 @@ fn hint(near: &[String]) -> String {
     }
 }
 
-/// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
-/// time show the end of the output.
-const PAPER: [&str; 9] = [
-    "log_cnt",
-    "req_rate",
-    "rep_rate",
-    "resp_tm_mean",
-    "conn_ttl_mean",
-    "req_dhr",
-    "rep_dhr",
-    "err_cnt",
-    "err_pct",
-];
+/// What was extracted from logs.
+#[derive(Debug)]
+pub struct Extract {
+    /// Names of the phases.
+    pub phases: Vec<String>,
+    /// What was counted in them.
+    pub scope: Scope,
+    /// Names among the wanted ones that no figure has.
+    pub unknown: Vec<Unknown>,
+    of_run: OfRun,
+    objects: Vec<String>,
+    correctness: Option<serde_json::Value>,
+    missed_hits: Option<Vec<String>>,
+}
+
+/// Folds what the options select.
+///
+/// # Errors
+/// If a side or phase does not exist, or none of the figures.
+pub fn extract(logs: &[Log], options: &LxOptions) -> Result<Extract, LxError> {
+    let (phases, scope) = scope(logs, options)?;
+    let of_run = figures::of_run(contents(logs), &scope.block.statuses());
+    let unknown = select(&options.objects, &of_run)?.unknown;
+    let (mut correctness, mut missed_hits) = (None, None);
+    if select::wants_all(&options.objects) {
+        let facts = fold(logs)?;
+        correctness = Some(correctness::of_run(&facts).json());
+        missed_hits = misses::explain(&facts).map(|story| story.sentences);
+    }
+    Ok(Extract { phases, scope, unknown, of_run, objects: options.objects.clone(), correctness, missed_hits })
+}
 
 /// Prints figures, one `name: value` a line. Undefined values are printed as -1, as they always were.
 ///
 /// # Errors
-/// If a side, phase or figure does not exist.
+/// If a side or phase does not exist, or none of the figures.
 pub fn lx(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
-    let (_, scope) = scope(logs, options)?;
-    let contents = contents(logs);
-    let mut out = String::new();
-    for figure in select(&options.objects, &contents)? {
-        let value = figure.print(figure.of(&scope).unwrap_or(-1.0));
-        if options.values_only {
-            let _ = writeln!(out, "{value}");
-        } else {
-            let _ = writeln!(out, "{}: {value}", figure.name);
-        }
-    }
-    Ok(out)
+    Ok(extract(logs, options)?.text(options.values_only))
 }
 
 /// The same as a JSON object: `{"phases": [...], "figures": {name: value}}`. Undefined values are null. If all
 /// figures are asked for, `correctness` holds findings with examples, and `missed_hits` why hits were missed.
 ///
 /// # Errors
-/// If a side, phase or figure does not exist.
+/// If a side or phase does not exist, or none of the figures.
 pub fn lx_json(logs: &[Log], options: &LxOptions) -> Result<String, LxError> {
-    let (phases, scope) = scope(logs, options)?;
-    let contents = contents(logs);
-    let values: Map<String, Value> = select(&options.objects, &contents)?
-        .into_iter()
-        .map(|f| (f.name.clone(), json!(f.of(&scope))))
-        .collect();
-    let mut all = json!({ "phases": phases, "figures": values });
-    if wants_all(&options.objects) {
-        let facts = fold(logs)?;
-        all["correctness"] = correctness::of_run(&facts).json();
-        if let Some(story) = misses::explain(&facts) {
-            all["missed_hits"] = json!(story.sentences);
-        }
-    }
-    let text = serde_json::to_string_pretty(&all);
-    Ok(text.expect("names are strings and values are numbers") + "\n")
+    Ok(extract(logs, options)?.json())
 }
 
-/// Names, units and definitions of the figures that `objects` selects.
-///
-/// # Errors
-/// If a figure does not exist.
-pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
-    let figures = select(objects, &[])?;
-    let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for figure in figures {
-        let _ = writeln!(out, "{:<width$}  {:<6}  {}", figure.name, figure.unit.symbol(), figure.definition);
-    }
-    Ok(out)
-}
-
-/// The scope that the options select, and the names of its phases.
-fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxError> {
+/// The logs of the side that is asked for.
+pub(crate) fn logs_of(logs: &[Log], side: LxSide) -> Result<Vec<&Log>, LxError> {
     if logs.is_empty() {
         return Err(FoldError::NoLogs.into());
     }
-    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().unwrap_or(0);
-    let side = match options.side {
+    let side = match side {
         LxSide::All if of_side(logs, Side::Client).is_empty() => Side::Server,
         LxSide::All | LxSide::Client => Side::Client,
         LxSide::Server => Side::Server,
     };
     let logs = of_side(logs, side);
-    if logs.is_empty() {
-        return Err(LxError::NoSuchSide(side.name()));
-    }
+    if logs.is_empty() { Err(LxError::NoSuchSide(side.name())) } else { Ok(logs) }
+}
+
+/// The scope that the options select, and the names of its phases.
+///
+/// # Errors
+/// If a side or phase does not exist.
+pub fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxError> {
+    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().unwrap_or(0);
+    let logs = logs_of(logs, options.side)?;
     let phases: Vec<_> = fold_phases(&logs, start_unix_ns)
         .into_iter()
         .filter_map(|phase| phase.scope.map(|scope| (phase.name, scope)))
@@ -199,43 +210,9 @@ fn scope(logs: &[Log], options: &LxOptions) -> Result<(Vec<String>, Scope), LxEr
     Ok((chosen.iter().map(|(name, _)| name.clone()).collect(), scope))
 }
 
-fn wants_all(objects: &[String]) -> bool {
-    objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"))
-}
-
-/// The figures of the kinds of content that the logs name.
-fn contents(logs: &[Log]) -> Vec<Figure> {
-    let names = logs.iter().map(|log| &log.log.header.contents).max_by_key(|names| names.len());
-    figures::of_contents(names.map_or(&[], Vec::as_slice))
-}
-
-/// The figures that are asked for, in the order of the table; if all are, the [`PAPER`]'s come last.
-fn select<'a>(objects: &[String], contents: &'a [Figure]) -> Result<Vec<&'a Figure>, LxError> {
-    let all = wants_all(objects);
-    let known = || figures::all().iter().chain(contents);
-    if let Some(unknown) = objects.iter().find(|wanted| !all && !known().any(|f| matches(&f.name, wanted))) {
-        return Err(LxError::NoSuchObject { wanted: unknown.clone(), near: near(unknown) });
-    }
-    let wanted = |name: &str| all || objects.iter().any(|object| matches(name, object));
-    let mut selected: Vec<_> = known().filter(|figure| wanted(&figure.name)).collect();
-    if all {
-        selected.sort_by_key(|figure| PAPER.contains(&figure.name.as_str()));
-    }
-    Ok(selected)
-}
-
-/// A request selects the figure of that name and all that continue it with a further part.
-fn matches(name: &str, wanted: &str) -> bool {
-    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']))
-}
-
-/// Up to five names that look like `wanted`, the most similar first.
-fn near(wanted: &str) -> Vec<String> {
-    let mut scored: Vec<_> = figures::all()
-        .iter()
-        .map(|figure| (strsim::jaro_winkler(wanted, &figure.name), &figure.name))
-        .filter(|(score, _)| *score > 0.8)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.into_iter().take(5).map(|(_, name)| name.clone()).collect()
+/// The names of the kinds of content that logs tell apart.
+pub fn contents<'a>(logs: impl IntoIterator<Item = &'a Log>) -> &'a [String] {
+    let names =
+        logs.into_iter().map(|log| log.log.header.contents.as_slice()).max_by_key(|names| names.len());
+    names.unwrap_or_default()
 }

@@ -221,7 +221,7 @@ mod tests {
     /// A scope with 1000 offered hits and these causes of missed ones.
     fn scope(causes: &[(MissCause, u64)]) -> Scope {
         let mut block = Block::new();
-        (0..1000).for_each(|_| block.offered_hits.add(10));
+        (0..1000).for_each(|_| block.offered_hits.record(10));
         for &(cause, n) in causes {
             (0..n).for_each(|_| block.miss(cause, 10));
         }

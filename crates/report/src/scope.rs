@@ -1,6 +1,59 @@
 //! What a figure is computed from: everything counted by some processes over some time.
 
-use polygraph_stats::{Block, ClassStats, Hist, Interval};
+use polygraph_stats::{Block, ClassStats, Hist, Interval, PhasePlan};
+
+/// Names and goals of phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Names: those of concurrent phases are joined with `&`, those of sequential ones with `|`.
+    pub name: String,
+    /// One of them is a phase that the workload measures.
+    pub primary: bool,
+    /// Planned duration in seconds.
+    pub duration_s: Option<f64>,
+    /// Planned number of transactions.
+    pub xactions: Option<u64>,
+    /// Planned fill of the cache in bytes.
+    pub fill_bytes: Option<u64>,
+    /// Errors that end the test: below 1 a share, from 1 on a number.
+    pub errors: Option<f64>,
+}
+
+impl From<&PhasePlan> for Plan {
+    fn from(plan: &PhasePlan) -> Plan {
+        Plan {
+            name: plan.name.clone(),
+            primary: plan.primary,
+            duration_s: plan.duration_s,
+            xactions: plan.xactions,
+            fill_bytes: plan.fill_bytes,
+            errors: plan.errors,
+        }
+    }
+}
+
+impl Plan {
+    /// Adds another plan; durations are combined as told, numbers add, and of shares the larger one counts.
+    fn join(&mut self, other: &Plan, sign: char, seconds: fn(f64, f64) -> f64) {
+        if !self.name.split(sign).any(|name| name == other.name) {
+            self.name = format!("{}{sign}{}", self.name, other.name);
+        }
+        self.primary |= other.primary;
+        self.duration_s = self.duration_s.into_iter().chain(other.duration_s).reduce(seconds);
+        self.xactions = self.xactions.into_iter().chain(other.xactions).reduce(u64::saturating_add);
+        self.fill_bytes = self.fill_bytes.into_iter().chain(other.fill_bytes).reduce(u64::saturating_add);
+        let errors = |a: f64, b: f64| if a < 1.0 || b < 1.0 { a.max(b) } else { a + b };
+        self.errors = self.errors.into_iter().chain(other.errors).reduce(errors);
+    }
+}
+
+/// Plans of two scopes together, unless one has none.
+fn join(mine: &mut Option<Plan>, other: &Option<Plan>, sign: char, seconds: fn(f64, f64) -> f64) {
+    match (mine.as_mut(), other) {
+        (Some(plan), Some(other)) => plan.join(other, sign, seconds),
+        _ => *mine = None,
+    }
+}
 
 /// A folded block with its duration and the health of the processes that filled it.
 ///
@@ -23,6 +76,8 @@ pub struct Scope {
     pub busiest_share: Option<f64>,
     /// Resident memory in bytes: the largest of each process, summed over processes.
     pub rss_bytes: u64,
+    /// What was planned for the phases of the scope, if it is made of whole phases.
+    pub plan: Option<Plan>,
     /// The largest step of the time-of-day clock within an interval, in nanoseconds, with its sign.
     pub clock_step_ns: i64,
 }
@@ -30,19 +85,9 @@ pub struct Scope {
 impl Scope {
     /// Folds the intervals of one process, in order.
     pub fn of_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Scope {
-        let mut scope = Scope { logs: 1, block: Block::new(), ..Scope::default() };
-        let mut busiest_ns = 0;
-        for interval in intervals {
-            scope.seconds += interval.seconds();
-            scope.block.concatenate(&interval.block);
-            scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
-            busiest_ns += interval.busiest_loop_ns;
-            scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
-            scope.note_clock_step(interval.clock_step_ns);
-        }
-        scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
-        scope.sum_up();
-        scope
+        let mut growing = Growing::default();
+        intervals.into_iter().for_each(|interval| growing.add(interval));
+        growing.scope()
     }
 
     /// Combines scopes of the same time.
@@ -54,6 +99,7 @@ impl Scope {
             all.cpu_seconds += other.cpu_seconds;
             all.busiest_share = all.busiest_share.into_iter().chain(other.busiest_share).reduce(f64::max);
             all.rss_bytes += other.rss_bytes;
+            join(&mut all.plan, &other.plan, '&', f64::max);
             all.note_clock_step(other.clock_step_ns);
             all
         })?;
@@ -72,6 +118,7 @@ impl Scope {
             all.block.concatenate(&later.block);
             all.cpu_seconds += later.cpu_seconds;
             all.rss_bytes = all.rss_bytes.max(later.rss_bytes);
+            join(&mut all.plan, &later.plan, '|', |a, b| a + b);
             all.note_clock_step(later.clock_step_ns);
             all
         })?;
@@ -112,5 +159,34 @@ impl Scope {
         let mut hist = Hist::new();
         classes.iter().for_each(|&class| hist.merge(pick(self.block.class(class))));
         hist
+    }
+}
+
+/// A scope of one process that grows interval by interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Growing {
+    scope: Scope,
+    busiest_ns: u64,
+}
+
+impl Growing {
+    /// Adds the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let scope = &mut self.scope;
+        scope.seconds += interval.seconds();
+        scope.block.concatenate(&interval.block);
+        scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
+        self.busiest_ns += interval.busiest_loop_ns;
+        scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
+        scope.note_clock_step(interval.clock_step_ns);
+    }
+
+    /// What has been added.
+    pub fn scope(self) -> Scope {
+        let Growing { mut scope, busiest_ns } = self;
+        scope.logs = 1;
+        scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
+        scope.sum_up();
+        scope
     }
 }

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use polygraph_link::{Link, Tape};
+use polygraph_link::{Link, Nanos, Tape};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Class, ErrorKind, Evidence, Finished, MissCause, Xact};
+use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::life::Times;
-use polygraph_traffic::{Catalog, Kind, Method, RequestKind, UniqId};
+use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
@@ -32,6 +32,7 @@ pub fn settle<L: Link>(
 ) -> bool {
     let now = crew.now();
     crew.recorder().end(order.ticket, now);
+    crew.count_request(order);
     let outcome = outcome.and_then(|mut done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),
@@ -40,7 +41,7 @@ pub fn settle<L: Link>(
         };
         match verdict {
             Ok(class) => Ok((done, class)),
-            Err(fault) => Err(Fault { tape: done.tape.take(), ..fault }),
+            Err(fault) => Err(Fault { tape: done.tape.take(), ..fault.since(done.started) }),
         }
     });
     match outcome {
@@ -71,7 +72,12 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
     let contrast = fault.contrast.as_deref();
     crew.recorder()
         .error_with(fault.kind, now, || evidence(crew, robot, order, facts, &fault.detail, contrast));
+    if let (Some(facts), Some(started)) = (facts.filter(|facts| facts.status > 0), fault.started) {
+        let custom = crew.profile(robot).custom_scope.contains(facts.status);
+        crew.recorder().with(|block| block.fail(facts.status, (now - started) / 1000, facts.size(), custom));
+    }
     crew.history().cut(&order.oid);
+    crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
     if let Some(page) = &order.page {
@@ -91,15 +97,20 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     let rptm_us = (now - done.started) / 1000;
     let size = facts.size();
     let kinds = field.marks_cachable.is_none();
+    let kind_of = |oid: &Oid| kinds.then_some(usize::from(oid.kind.0));
+    let custom = crew.profile(robot).custom_scope.contains(facts.status);
     crew.recorder().finish(&Finished {
         class,
         rptm_us,
         due_rptm_us: Some((now - order.due) / 1000),
         size,
         request_size: done.sent,
-        kind: kinds.then_some(usize::from(order.oid.kind.0)),
+        kind: kind_of(&order.oid),
+        request_kind: order.sends.as_ref().and_then(kind_of),
+        status: facts.status,
+        custom,
         offered_hit: offered,
-        authenticated: class != Class::Authenticating && (done.answers.proxy || done.answers.origin),
+        authenticated: done.answers.scheme().filter(|_| class != Class::Authenticating),
         embedded: order.cause == Cause::Embedded,
         first: !order.repeat,
     });
@@ -110,6 +121,14 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         if let Some(at) = done.continued {
             block.continue_us.record((at - done.started) / 1000);
         }
+        if class.is_basic() && done.exchanges == 1 {
+            let since = |at: Nanos| at.saturating_sub(done.started) / 1000;
+            if let Some(at) = done.told {
+                block.latency.last_request_byte_written_us.record(since(at));
+            }
+            block.latency.first_reply_byte_read_us.record(since(done.first_byte.unwrap_or(now)));
+        }
+        count_compound(block, done, rptm_us, size);
     });
     dump(crew, order, None, done.tape.as_deref());
     if crew.recorder().dump().summary {
@@ -148,6 +167,17 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
             Some(location) => crew.follow_redirect(robot, order, location),
             None => crew.recorder().error(ErrorKind::BadLocation, now, || crew.url(order)),
         }
+    }
+}
+
+/// Counts a transaction of several exchanges.
+fn count_compound(block: &mut Block, done: &Done, rptm_us: u64, size: u64) {
+    if let Some(scheme) = done.challenge {
+        let compound = &mut block.compounds[scheme as usize];
+        compound.rptm_us.record(rptm_us);
+        compound.request_size.record(done.sent);
+        compound.size.record(size);
+        compound.exchanges.record(u64::from(done.exchanges));
     }
 }
 
@@ -209,8 +239,10 @@ fn remember<L: Link>(
     drop(history);
     crew.remember(robot, order.oid, whole && cachable && class.is_basic());
     // Only the server itself knows what it says: stored headers are of yesterday.
+    let first_hand = is_first_hand(order, facts);
+    crew.note_visit(robot, order, Some(&**facts).filter(|_| first_hand));
     if field.share_worlds
-        && is_first_hand(order, facts)
+        && first_hand
         && let Some(mark) = facts.marks.remote_world
     {
         let facts = polygraph_traffic::WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
@@ -227,6 +259,15 @@ fn is_first_hand(order: &Order, facts: &Facts) -> bool {
 /// A reply without the mark is never a hit; it counts as a miss and as foreign.
 fn is_second_hand(order: &Order, facts: &Facts) -> bool {
     facts.marks.xact.is_some() && !is_first_hand(order, facts)
+}
+
+/// The reply was made for a later request of this loop for the same object, which came to the device first: the first
+/// one was held up for longer than new objects are left alone.
+fn was_overtaken(order: &Order, facts: &Facts) -> bool {
+    facts.marks.xact.is_some_and(|mark| {
+        let (asker, own) = (mark.id.mutant(), order.xact);
+        (asker.time, asker.mix) == (own.time, own.mix) && asker.counter > own.counter
+    })
 }
 
 /// The class of a complete reply, or what makes it a failure.
@@ -270,6 +311,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     // only what a page names may have been fetched ahead by the device itself.
     if second_hand
         && order.cause != Cause::Embedded
+        && !was_overtaken(order, facts)
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat

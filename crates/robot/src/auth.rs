@@ -1,5 +1,6 @@
 //! Authentication of a robot to proxies and origins (reference: models.md, section 21).
 
+use polygraph_stats::AuthScheme;
 use polygraph_wire::auth::basic;
 use polygraph_wire::auth::digest::{Credentials, Digest, Request};
 use polygraph_wire::auth::{Challenge, challenges};
@@ -14,22 +15,27 @@ pub enum Asker {
     Origin(usize),
 }
 
-/// Whose challenges a request answered.
+/// Whose challenges a request answered, and by which scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// The proxy's.
-    pub proxy: bool,
+    pub proxy: Option<AuthScheme>,
     /// The server's.
-    pub origin: bool,
+    pub origin: Option<AuthScheme>,
 }
 
 impl Answers {
     /// Whether that of `asker` was among them.
     pub fn to(self, asker: Asker) -> bool {
         match asker {
-            Asker::Proxy => self.proxy,
-            Asker::Origin(_) => self.origin,
+            Asker::Proxy => self.proxy.is_some(),
+            Asker::Origin(_) => self.origin.is_some(),
         }
+    }
+
+    /// The scheme by which the robot was let in; the device comes first.
+    pub fn scheme(self) -> Option<AuthScheme> {
+        self.proxy.or(self.origin)
     }
 }
 
@@ -42,6 +48,15 @@ enum Scheme {
         /// Requests under this nonce.
         count: u32,
     },
+}
+
+impl Scheme {
+    fn scheme(&self) -> AuthScheme {
+        match self {
+            Scheme::Basic => AuthScheme::Basic,
+            Scheme::Digest { .. } => AuthScheme::Digest,
+        }
+    }
 }
 
 /// What a robot knows about authentication.
@@ -71,29 +86,36 @@ impl Wallet {
         self.schemes.remove(&Asker::Proxy);
     }
 
-    /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. False if none of
-    /// them can be answered, or if the answer was refused: asking again would not help.
-    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], answered: bool) -> bool {
+    /// Learns from the challenges of a reply to a request that `answered` an earlier one or not. Returns the scheme of
+    /// the next answer; `None` if there can be none, or if the answer was refused: asking again would not help.
+    pub fn learn(&mut self, asker: Asker, fields: &[Vec<u8>], answered: bool) -> Option<AuthScheme> {
         let all: Vec<Challenge<'_>> = fields.iter().flat_map(|field| challenges(field)).collect();
         let digest = all.iter().find_map(Digest::read);
         let stale = digest.as_ref().is_some_and(|digest| digest.stale);
         if answered && !stale {
             self.schemes.remove(&asker);
-            return false;
+            return None;
         }
         let scheme = match digest {
             Some(challenge) => Scheme::Digest { challenge, count: 0 },
             None if all.iter().any(|challenge| challenge.is("Basic")) => Scheme::Basic,
-            None => return false,
+            None => return None,
         };
+        let chosen = scheme.scheme();
         self.schemes.insert(asker, scheme);
-        true
+        Some(chosen)
     }
 
-    /// Appends the header line for `asker`, if it has asked, and tells whether it has. `target` is the request target
+    /// Appends the header line for `asker`, if it has asked, and tells by which scheme. `target` is the request target
     /// as sent.
-    pub fn write(&mut self, asker: Asker, method: &str, target: &str, out: &mut Vec<u8>) -> bool {
-        let Some(scheme) = self.schemes.get_mut(&asker) else { return false };
+    pub fn write(
+        &mut self,
+        asker: Asker,
+        method: &str,
+        target: &str,
+        out: &mut Vec<u8>,
+    ) -> Option<AuthScheme> {
+        let scheme = self.schemes.get_mut(&asker)?;
         out.extend_from_slice(match asker {
             Asker::Proxy => b"Proxy-Authorization: ",
             Asker::Origin(_) => b"Authorization: ",
@@ -109,7 +131,7 @@ impl Wallet {
             }
         }
         out.extend_from_slice(b"\r\n");
-        true
+        Some(scheme.scheme())
     }
 }
 
@@ -128,21 +150,21 @@ mod tests {
         let mut wallet = Wallet::default();
         wallet.renew("Aladdin:open sesame", false);
         assert_eq!(line(&mut wallet, Asker::Proxy), "");
-        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false).is_some());
         let basic = "Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n";
         assert_eq!(line(&mut wallet, Asker::Proxy), basic);
         // A request that was on its way meanwhile is challenged, too.
-        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false));
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], false).is_some());
         // The same challenge again means that the answer was refused.
-        assert!(!wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], true));
+        assert!(wallet.learn(Asker::Proxy, &[b"Basic realm=\"x\"".to_vec()], true).is_none());
         let digest = b"Digest realm=\"r\", nonce=\"n1\", qop=\"auth\"".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false));
+        assert!(wallet.learn(Asker::Origin(3), &[b"Basic realm=\"r\"".to_vec(), digest], false).is_some());
         let first = line(&mut wallet, Asker::Origin(3));
         assert!(first.starts_with("Authorization: Digest username=\"Aladdin\""), "{first}");
         assert!(first.contains("nc=00000001") && line(&mut wallet, Asker::Origin(3)).contains("nc=00000002"));
         let stale = b"Digest realm=\"r\", nonce=\"n2\", qop=\"auth\", stale=true".to_vec();
-        assert!(wallet.learn(Asker::Origin(3), &[stale], true));
+        assert!(wallet.learn(Asker::Origin(3), &[stale], true).is_some());
         assert!(line(&mut wallet, Asker::Origin(3)).contains("nonce=\"n2\""));
-        assert!(!wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()], false));
+        assert!(wallet.learn(Asker::Origin(4), &[b"Negotiate".to_vec()], false).is_none());
     }
 }

@@ -4,10 +4,12 @@
 //! * `launch`: when requests are launched, and which.
 //! * `transact`: a transaction from its start to its end.
 //! * `follow`: embedded objects and redirects.
+//! * `step`: keeping in step with other processes.
 
 mod follow;
 mod launch;
 mod member;
+mod step;
 mod transact;
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_traffic::groups::Standing;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{AbortCoords, Catalog, Content, Draw, IdSource, Oid, Random, RequestKind, Stream};
 use polygraph_wire::markup::Tags;
@@ -36,8 +39,11 @@ use crate::links::Links;
 use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::pipeline::Backlog;
+use crate::ranks::Ranks;
 use crate::request::{self, Context};
+use crate::rounds::FirstVisits;
 use crate::settings::{Expect, Profile, Settings};
 
 /// What is prepared once for each kind of robots.
@@ -61,6 +67,7 @@ pub struct Crew<L: Link> {
     names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
+    ranks: RefCell<Ranks>,
     /// Something may be asked for again.
     repeats: bool,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
@@ -82,6 +89,12 @@ pub struct Crew<L: Link> {
     /// Transactions that follow from others and have not begun yet.
     followers: RefCell<VecDeque<(usize, Order)>>,
     launcher: Gate,
+    /// What is told of phases.
+    standing: Cell<Standing>,
+    /// The server processes.
+    peers: RefCell<Peers>,
+    /// The first visits to all servers.
+    visits: RefCell<FirstVisits>,
     /// Time of day at the start, in seconds since 1970.
     started_unix: i64,
 }
@@ -101,6 +114,7 @@ impl<L: Link> Crew<L> {
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
             history: RefCell::default(),
+            ranks: RefCell::default(),
             repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
@@ -112,6 +126,9 @@ impl<L: Link> Crew<L> {
             quiet: RefCell::default(),
             followers: RefCell::default(),
             launcher: Gate::default(),
+            standing: Cell::default(),
+            peers: RefCell::default(),
+            visits: RefCell::new(step::first_visits(&settings)),
             names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
@@ -120,7 +137,7 @@ impl<L: Link> Crew<L> {
         })
     }
 
-    /// Sets the factors in force from now on.
+    /// Sets the factors in force from now on, and counts the robots that live by them.
     pub fn set_pace(&self, pace: Pace) {
         self.pace.set(pace);
         let now = self.now();
@@ -240,6 +257,16 @@ impl<L: Link> Crew<L> {
     /// What was learned about objects.
     pub fn history(&self) -> RefMut<'_, History> {
         self.history.borrow_mut()
+    }
+
+    /// Counts a request for an object that may be asked for again.
+    pub fn count_request(&self, order: &Order) {
+        if order.foreign.is_some() || !self.repeats() {
+            return;
+        }
+        if let Some((n, weight)) = self.ranks.borrow_mut().count(&order.oid) {
+            self.recorder().with(|block| (0..weight).for_each(|_| block.ordinals.record(u64::from(n))));
+        }
     }
 
     /// What decides orders.
@@ -400,6 +427,7 @@ impl<L: Link> Crew<L> {
             unix_s: if validates { self.link.unix_seconds() } else { 0 },
             group: self.settings.group,
             told,
+            position: self.position(),
             body,
             expects,
             lines,
@@ -410,9 +438,9 @@ impl<L: Link> Crew<L> {
         send(&request)
     }
 
-    /// Counts bytes written to a connection.
+    /// Counts bytes that a connection took at once.
     pub fn count_written(&self, bytes: usize) {
-        self.recorder.with(|block| block.bytes_written += bytes as u64);
+        self.recorder.with(|block| block.writes.record(bytes as u64));
     }
 
     /// Counts transactions that begin now.

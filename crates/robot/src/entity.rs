@@ -5,7 +5,6 @@ use std::io::Write;
 use flate2::write::GzDecoder;
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::content::Source;
-use polygraph_traffic::ranges::RangeSpec;
 use polygraph_traffic::{Body, Catalog, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::multipart::{self, MultipartError};
@@ -263,11 +262,7 @@ fn text(range: ByteRange, whole: Option<u64>) -> String {
 
 /// First and last byte of each range that `order` asks for, as far as an object of `size` bytes has them.
 fn asked(order: &Order, size: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-    let ranges = order.ranges.as_deref().unwrap_or_default().iter();
-    let ends = ranges.map(move |spec| match *spec {
-        RangeSpec::From(first, last) => (first, last.map_or(size, |last| last.saturating_add(1)).min(size)),
-        RangeSpec::Suffix(length) => (size.saturating_sub(length), size),
-    });
+    let ends = order.range_specs().iter().map(move |spec| spec.within(size));
     ends.filter(|(first, end)| first < end).map(|(first, end)| (first, end - 1))
 }
 
@@ -289,8 +284,8 @@ fn not_asked_for(order: &Order, size: u64, range: ByteRange) -> Option<Finding> 
 
 /// True if so many bytes in so many parts of an object of `size` bytes are not more than `order` asks for.
 fn asked_for(order: &Order, size: u64, bytes: u64, parts: usize) -> bool {
-    let ranges = order.ranges.as_deref().unwrap_or_default();
-    parts <= ranges.len() && bytes <= asked(order, size).map(|(first, last)| last - first + 1).sum()
+    parts <= order.range_specs().len()
+        && bytes <= asked(order, size).map(|(first, last)| last - first + 1).sum()
 }
 
 impl Seen {

@@ -4,8 +4,8 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, Tape, SECOND, send_all, yield_now};
-use polygraph_stats::ErrorKind;
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
+use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
@@ -34,6 +34,8 @@ pub struct Fault {
     pub facts: Option<Box<Facts>>,
     /// What had to come and what came.
     pub contrast: Option<Box<Contrast>>,
+    /// When the exchange began, if there was one.
+    pub started: Option<Nanos>,
     /// The messages, if they are kept.
     pub tape: Option<Box<Tape>>,
 }
@@ -41,14 +43,20 @@ pub struct Fault {
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None, tape: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, tape: None }
     }
 
     /// A fault of the reply with these facts.
     pub fn of(finding: Finding, facts: &Facts) -> Fault {
         let Finding { kind, detail, contrast } = finding;
-        let (facts, contrast) = (Some(Box::new(facts.clone())), contrast.map(Box::new));
-        Fault { kind, detail, facts, contrast, tape: None }
+        let contrast = contrast.map(Box::new);
+        Fault { facts: Some(Box::new(facts.clone())), contrast, ..Fault::new(kind, detail) }
+    }
+
+    /// The fault of an exchange that began then.
+    #[must_use]
+    pub fn since(self, started: Nanos) -> Fault {
+        Fault { started: self.started.or(Some(started)), ..self }
     }
 }
 
@@ -89,8 +97,16 @@ pub struct Done {
     pub answers: Answers,
     /// When 100 (continue) came.
     pub continued: Option<Nanos>,
+    /// When the head of the request was with the socket.
+    pub told: Option<Nanos>,
+    /// When the first bytes of the reply came, if its end came later.
+    pub first_byte: Option<Nanos>,
     /// The request was sent more than once.
     pub retried: bool,
+    /// Number of exchanges, with those that ended in challenges.
+    pub exchanges: u32,
+    /// Scheme of the last challenge.
+    pub challenge: Option<AuthScheme>,
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
@@ -124,7 +140,8 @@ pub async fn exchange<L: Link>(
             yield_now().await;
         }
         leased.uses += 1;
-        let (mut result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let (mut result, silent) =
+            converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
         let tape = leased.conn.take_tape().map(Box::new);
         match &mut result {
             Ok(_) => talk.tape = tape,
@@ -145,7 +162,7 @@ pub async fn exchange<L: Link>(
             }
             Err(fault) => {
                 crew.close(robot, leased, false);
-                return Err(fault);
+                return Err(fault.since(talk.started));
             }
         }
     }
@@ -155,7 +172,7 @@ pub async fn exchange<L: Link>(
 
 /// What is noted while an exchange goes on.
 pub(crate) struct Talk {
-    started: Nanos,
+    pub(crate) started: Nanos,
     pub(crate) hop: SocketAddr,
     connection: u64,
     retried: bool,
@@ -166,6 +183,8 @@ pub(crate) struct Talk {
     faults: Vec<MarkupError>,
     pub(crate) answers: Answers,
     continued: Option<Nanos>,
+    told: Option<Nanos>,
+    first_byte: Option<Nanos>,
     pub(crate) tape: Option<Box<Tape>>,
 }
 
@@ -183,8 +202,17 @@ impl Talk {
             faults: Vec::new(),
             answers: Answers::default(),
             continued: None,
+            told: None,
+            first_byte: None,
             tape: None,
         }
+    }
+
+    /// The head of the request is with the socket.
+    pub(crate) fn tell<L: Link>(&mut self, crew: &Crew<L>, stands: &mut bool) {
+        let now = crew.now();
+        self.told = Some(now);
+        crew.note_established(stands, now);
     }
 
     pub(crate) fn done(self, facts: Box<Facts>) -> Done {
@@ -200,7 +228,11 @@ impl Talk {
             faults: self.faults,
             answers: self.answers,
             continued: self.continued,
+            told: self.told,
+            first_byte: self.first_byte,
             retried: self.retried,
+            exchanges: 1,
+            challenge: None,
             denied: false,
             fooled: None,
             tape: self.tape,
@@ -232,7 +264,7 @@ async fn converse<L: Link>(
     {
         return (Err(fault), true);
     }
-    crew.note_established(&mut leased.stands);
+    talk.tell(crew, &mut leased.stands);
     let conn = &mut leased.conn;
     if let Some(mut upload) = upload {
         if expects {
@@ -325,16 +357,18 @@ pub(crate) async fn send_head<L: Link>(
     // Nearly always the socket takes the whole request at once and the loop's one buffer is enough.
     let unsent = crew.with_request(robot, order, last, expects, body, lines, |request| {
         talk.sent += request.len() as u64;
-        crew.count_written(request.len());
         match conn.try_send(&[IoSlice::new(request)]) {
-            Ok(n) if n == request.len() => Ok(None),
-            Ok(n) => Ok(Some(request[n..].to_vec())),
+            Ok(n) => {
+                crew.count_written(n);
+                Ok((n < request.len()).then(|| request[n..].to_vec()))
+            }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Some(request.to_vec())),
             Err(e) => Err(e),
         }
     });
     if let Some(rest) = unsent.map_err(|e| sending(&e))? {
         send_all(conn, &rest).await.map_err(|e| sending(&e))?;
+        crew.count_written(rest.len());
     }
     Ok(())
 }
@@ -413,6 +447,9 @@ pub(crate) async fn receive<L: Link>(
         if progress != Progress::Partial {
             return Ok(progress);
         }
+        if talk.first_byte.is_none() && !reader.is_silent() {
+            talk.first_byte = Some(crew.now());
+        }
     }
 }
 
@@ -486,5 +523,5 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     };
     let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
     let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
-    Fault { kind, detail: format!("{what}{state}"), facts, contrast, tape: None }
+    Fault { facts, contrast, ..Fault::new(kind, format!("{what}{state}")) }
 }

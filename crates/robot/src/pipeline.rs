@@ -85,11 +85,11 @@ pub async fn exchange_together<L: Link>(
             talk.answers = crew.write_private_lines(robot, order, &mut lines);
             let conn = &mut leased.conn;
             failed = send_head(crew, robot, conn, order, last, false, None, &lines, &mut talk).await.err();
+            if failed.is_none() {
+                talk.tell(crew, &mut leased.stands);
+            }
         }
         talks.push(talk);
-    }
-    if failed.is_none() {
-        crew.note_established(&mut leased.stands);
     }
     let (mut outcomes, mut carry, mut keep) = (Vec::new(), Vec::new(), failed.is_none());
     let count = orders.len();
@@ -137,7 +137,7 @@ pub async fn exchange_together<L: Link>(
             }
             Err(fault) => {
                 drop(entity);
-                Err(Fault { tape, ..fault })
+                Err(Fault { tape, ..fault.since(talk.started) })
             }
         };
         keep = result.as_ref().is_ok_and(|facts| facts.keep_alive) && !talk.aborted;

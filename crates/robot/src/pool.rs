@@ -163,25 +163,23 @@ impl<L: Link> Crew<L> {
     /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
     /// uses.
     pub fn close(&self, robot: usize, leased: Leased<L::Conn>, good: bool) {
-        self.forget(robot, &leased, good.then_some(CloseKind::Busy));
+        self.forget(robot, &leased, good.then_some(CloseKind::Busy), self.now());
     }
 
     fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
         let now = self.now();
         self.recorder().with(|block| block.idle.leave(now));
-        self.forget(robot, &leased, Some(kind));
+        self.forget(robot, &leased, Some(kind), now);
     }
 
-    /// Something could be sent on a connection; `stands` says whether that is known already.
-    pub(crate) fn note_established(&self, stands: &mut bool) {
+    /// Something could be sent on a connection at `now`; `stands` says whether that is known already.
+    pub(crate) fn note_established(&self, stands: &mut bool, now: Nanos) {
         if !std::mem::replace(stands, true) {
-            let now = self.now();
             self.recorder().with(|block| block.established.enter(now));
         }
     }
 
-    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>) {
-        let now = self.now();
+    fn forget(&self, robot: usize, leased: &Leased<L::Conn>, kind: Option<CloseKind>, now: Nanos) {
         self.set_open_connections(self.open_connections() - 1);
         self.robots()[robot].open -= 1;
         self.recorder().with(|block| {

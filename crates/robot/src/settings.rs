@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polygraph_link::Nanos;
+use polygraph_stats::StatusScope;
 use polygraph_traffic::headers::HeaderRule;
 use polygraph_traffic::{Behavior, Catalog, Distr, Kind, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
@@ -183,6 +184,8 @@ pub struct Profile {
     pub raw_uri_thrower: Option<String>,
     /// Resolution of names.
     pub dns: Option<Dns>,
+    /// Replies with one of these statuses are counted apart, whatever became of the transaction.
+    pub custom_scope: StatusScope,
 }
 
 impl Profile {
@@ -224,6 +227,7 @@ impl Profile {
             trace: Arc::default(),
             raw_uri_thrower: None,
             dns: None,
+            custom_scope: StatusScope::default(),
         }
     }
 }
@@ -258,6 +262,8 @@ pub struct Settings {
     pub seed: Seed,
     /// Id of the process, in every request.
     pub group: UniqId,
+    /// Agree with the other processes of the test, through the servers, about phases.
+    pub share_phases: bool,
     /// What is not told.
     pub tolerance: Tolerance,
     /// Others may have asked for the objects of this test before, so that a device may know new ones.

@@ -6,7 +6,7 @@ use crate::fold::Fold;
 use crate::hist::Hist;
 
 /// Count, sum, sum of squares, smallest and largest of some values that are never negative.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggr {
     /// Number of values.
     pub count: u64,
@@ -34,10 +34,41 @@ impl Aggr {
         self.max = self.max.max(value);
     }
 
+    /// Counts `n` equal values.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        if n > 0 {
+            self.record(value);
+            self.count += n - 1;
+            self.sum += value as f64 * (n - 1) as f64;
+            self.squares += (value as f64).powi(2) * (n - 1) as f64;
+        }
+    }
+
+    /// Smallest and largest value since the last call.
+    pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
+        let taken = (self.min, self.max);
+        (self.min, self.max) = (u64::MAX, 0);
+        taken
+    }
+
+    /// With those of other values.
+    #[must_use]
+    pub(crate) fn with_extremes(&self, (min, max): (u64, u64)) -> Aggr {
+        Aggr { min: self.min.min(min), max: self.max.max(max), ..*self }
+    }
+
+    /// What is left without `part`, whose values must be among these; what remains lies within `bounds`.
+    pub(crate) fn without(&self, part: &Aggr, bounds: Option<(u64, u64)>) -> Aggr {
+        let Some((first, last)) = bounds else { return Aggr::default() };
+        let left = self.since(part);
+        let (sum, squares) = (left.sum.max(0.0), left.squares.max(0.0));
+        Aggr { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
+    }
+
     /// The moments of all values of a histogram, and the extremes of those since this was asked last.
     pub fn take(hist: &mut Hist) -> Aggr {
         let (min, max) = hist.take_extremes();
-        Aggr { count: hist.count(), sum: hist.sum(), squares: hist.sum_of_squares(), min, max }
+        Aggr { min, max, ..hist.moments() }
     }
 
     /// The moments without those of `earlier`; extremes stay.
@@ -93,6 +124,36 @@ impl Fold for Aggr {
     }
 }
 
+/// The form in the log; nothing takes one byte.
+#[derive(Serialize, Deserialize)]
+struct Logged {
+    count: u64,
+    sum: f64,
+    squares: f64,
+    min: u64,
+    max: u64,
+}
+
+impl Serialize for Aggr {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Aggr { count, sum, squares, min, max } = *self;
+        (count > 0).then_some(Logged { count, sum, squares, min, max }).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Aggr {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Aggr, D::Error> {
+        let Some(logged) = Option::<Logged>::deserialize(deserializer)? else {
+            return Ok(Aggr::default());
+        };
+        let Logged { count, sum, squares, min, max } = logged;
+        if count == 0 || min > max {
+            return Err(serde::de::Error::custom("smallest value above the largest"));
+        }
+        Ok(Aggr { count, sum, squares, min, max })
+    }
+}
+
 /// Times and sizes of the same transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TmSz {
@@ -133,6 +194,17 @@ impl TmSz {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_log_brings_them_back() {
+        for n in 0..3 {
+            let mut aggr = Aggr::default();
+            aggr.record_n(300, n);
+            let bytes = postcard::to_stdvec(&aggr).unwrap();
+            assert_eq!(postcard::from_bytes::<Aggr>(&bytes).unwrap(), aggr);
+            assert!(n > 0 || bytes.len() == 1);
+        }
+    }
 
     #[test]
     fn a_difference_has_its_own_moments_and_extremes() {

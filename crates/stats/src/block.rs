@@ -2,13 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aggr::Aggr;
 use crate::class::{Class, ClassStats};
-use crate::counts::{CloseKind, Closes, Cookies, Dns, KindStats, Pages, Tally, Validations, Verified};
+use crate::counts::{
+    AuthScheme, Breakdown, CloseKind, Closes, Compound, Cookies, Dns, KindStats, Latency, OidGen, Pages,
+    RangeGen, Tally, Validations, Verified,
+};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::fold::{Fold, fold_fields};
-use crate::hist::Hist;
+use crate::hist::{Coarse, Hist};
 use crate::level::Level;
 use crate::miss::MissCause;
+use crate::status::ByStatus;
+
+/// The status of replies that are not counted apart: nearly all.
+const USUAL_STATUS: u16 = 200;
 
 /// A transaction that ended well, as one side saw it.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +34,16 @@ pub struct Finished {
     /// Number of the kind of the reply's content (see [`Header::contents`](crate::Header::contents)), if kinds
     /// are told apart.
     pub kind: Option<usize>,
+    /// The same of the content that the request brought.
+    pub request_kind: Option<usize>,
+    /// Status code of the reply; 0 if there is none.
+    pub status: u16,
+    /// The status is in the agent's custom scope.
+    pub custom: bool,
     /// A perfect cache would have answered: basic, a repeat, cachable.
     pub offered_hit: bool,
-    /// The request had credentials, and they were good.
-    pub authenticated: bool,
+    /// The request had credentials, and they were good: their scheme.
+    pub authenticated: Option<AuthScheme>,
     /// Part of a page.
     pub embedded: bool,
     /// Nobody asked for the object before.
@@ -45,8 +59,11 @@ impl Default for Finished {
             size: 0,
             request_size: 0,
             kind: None,
+            request_kind: None,
+            status: USUAL_STATUS,
+            custom: false,
             offered_hit: false,
-            authenticated: false,
+            authenticated: None,
             embedded: false,
             first: false,
         }
@@ -58,8 +75,10 @@ impl Default for Finished {
 pub struct Block {
     /// Finished transactions by [`Class`].
     pub classes: [ClassStats; Class::COUNT],
-    /// Basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
-    pub offered_hits: Tally,
+    /// Reply sizes of basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
+    pub offered_hits: Aggr,
+    /// The other basic transactions.
+    pub offered_misses: Aggr,
     /// Offered hits that were misses, by [`MissCause`].
     pub missed: [Tally; MissCause::COUNT],
     /// Milliseconds since the object's last transfer, for offered hits that were hits.
@@ -70,10 +89,34 @@ pub struct Block {
     pub false_hits: Tally,
     /// Finished transactions by kind of content, by number; empty if kinds are not told apart.
     pub kinds: Vec<KindStats>,
+    /// Finished transactions with a content of the request, by its kind: response times and *request* sizes.
+    pub request_kinds: Vec<Breakdown>,
+    /// Finished transactions with another status than 200, see [`Block::by_status`].
+    pub unusual_status: ByStatus,
+    /// Failed transactions that have a reply.
+    pub failed_status: ByStatus,
+    /// Transactions, failed ones included, whose status is in the agent's custom scope.
+    pub custom: Breakdown,
+    /// Steps of authentications that went on, by [`AuthScheme`] of the challenge.
+    pub auth_steps: [ClassStats; AuthScheme::COUNT],
+    /// Finished transactions that showed credentials and were let in, by [`AuthScheme`].
+    pub authenticated: [ClassStats; AuthScheme::COUNT],
+    /// Transactions of several exchanges, by the [`AuthScheme`] that made them so.
+    pub compounds: [Compound; AuthScheme::COUNT],
+    /// When bytes passed.
+    pub latency: Latency,
+    /// How ranges were made.
+    pub range_gen: RangeGen,
+    /// How objects were chosen.
+    pub oid_gen: OidGen,
     /// Finished transactions for parts of pages; all others were asked for directly.
     pub embedded: Tally,
     /// Finished transactions for objects that nobody had asked for before.
     pub unique: u64,
+    /// Of each request that ended, well or not, the number that it has among those for its object: 1, 2, 3 and so on. There are as
+    /// many ns as objects that were asked for n times or more, so this is the rank of an object with n requests. With more
+    /// objects than a robot's loop can count, each stands for several.
+    pub ordinals: Hist,
     /// Pages that were complete.
     pub pages: Pages,
     /// Request sizes of finished transactions in bytes, head and body.
@@ -98,7 +141,7 @@ pub struct Block {
     pub established: Level,
     /// Open connections that wait for their next request.
     pub idle: Level,
-    /// Robots that live.
+    /// Robots or servers that live.
     pub populus: Level,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Hist,
@@ -116,17 +159,18 @@ pub struct Block {
     pub continue_us: Hist,
     /// Validations by the device, on the server side.
     pub validations: Validations,
-    /// Bytes read from and written to sockets.
-    pub bytes_read: u64,
-    /// See `bytes_read`.
-    pub bytes_written: u64,
+    /// Bytes of each successful read from a socket, and of each write to one.
+    pub reads: Coarse,
+    /// See `reads`.
+    pub writes: Coarse,
 }
 
 fold_fields! {
     Block {
-        classes, offered_hits, missed, hit_age_ms, miss_age_ms, false_hits, kinds, embedded, unique, pages, req_size, errors, verified,
-        retried, reused, late_us, conn_ttl_us, conn_uses, closes, pipeline_depth, cookies, dns, continue_us,
-        validations, bytes_read, bytes_written;
+        classes, offered_hits, offered_misses, missed, hit_age_ms, miss_age_ms, false_hits, kinds, request_kinds,
+        unusual_status, failed_status, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
+        pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
         xacts, waiting, conns, established, idle, populus
     }
 }
@@ -159,8 +203,9 @@ impl Block {
         }
         let (basic, hit) = (done.class.is_basic(), done.class == Class::Hit);
         let offered = basic && done.offered_hit;
-        if offered {
-            self.offered_hits.add(done.size);
+        if basic {
+            let sizes = if offered { &mut self.offered_hits } else { &mut self.offered_misses };
+            sizes.record(done.size);
         }
         if hit && !offered {
             self.false_hits.add(done.size);
@@ -169,21 +214,33 @@ impl Block {
             self.embedded.add(done.size);
         }
         self.unique += u64::from(done.first);
+        if done.status != USUAL_STATUS {
+            self.unusual_status.at_mut(done.status).record(done.rptm_us, done.size);
+        }
+        if let Some(scheme) = done.authenticated {
+            self.authenticated[scheme as usize].record(done.rptm_us, done.size);
+        }
+        if done.custom {
+            self.custom.record(done.rptm_us, done.size);
+        }
+        if let Some(number) = done.request_kind {
+            at_mut(&mut self.request_kinds, number).record(done.rptm_us, done.request_size);
+        }
         if let Some(number) = done.kind {
-            let kind = self.kind_mut(number);
-            kind.all.add(done.size);
-            kind.rptm_us += done.rptm_us;
+            let kind = at_mut(&mut self.kinds, number);
+            kind.replies.record(done.rptm_us, done.size);
             let counted =
                 [(basic, &mut kind.basic), (offered, &mut kind.offered_hits), (hit, &mut kind.hits)];
             counted.into_iter().filter(|(yes, _)| *yes).for_each(|(_, tally)| tally.add(done.size));
         }
     }
 
-    fn kind_mut(&mut self, number: usize) -> &mut KindStats {
-        if self.kinds.len() <= number {
-            self.kinds.resize_with(number + 1, KindStats::default);
+    /// Counts the reply of a transaction that failed; its error is counted by itself.
+    pub fn fail(&mut self, status: u16, rptm_us: u64, size: u64, custom: bool) {
+        self.failed_status.at_mut(status).record(rptm_us, size);
+        if custom {
+            self.custom.record(rptm_us, size);
         }
-        &mut self.kinds[number]
     }
 
     /// Counts why an offered hit of `bytes` reply bytes was a miss. The transaction is counted by
@@ -205,9 +262,8 @@ impl Block {
         self.conn_ttl_us.record(ttl_us);
         self.conn_uses.record(uses);
         let closes = &mut self.closes[kind as usize];
-        closes.count += 1;
-        closes.uses += uses;
-        closes.ttl_us += ttl_us;
+        closes.uses.record(uses);
+        closes.ttl_us.record(ttl_us);
     }
 
     /// Counts a complete page of `parts` replies.
@@ -324,7 +380,7 @@ impl Block {
 
     /// Offered byte hit ratio (0 to 1).
     pub fn offered_byte_hit_ratio(&self) -> Option<f64> {
-        ratio(self.offered_hits.bytes as f64, self.bytes_of(&Class::BASIC))
+        ratio(self.offered_hits.sum, self.bytes_of(&Class::BASIC))
     }
 
     /// Offered hits that were misses and whose cause is counted, all causes together.
@@ -354,11 +410,43 @@ impl Block {
         self.over_classes(|class| &class.size)
     }
 
+    /// Transactions with a reply of that status, whether they failed or not. The usual one is what is left of all finished
+    /// ones without those of other codes.
+    pub fn by_status(&self, status: u16) -> ClassStats {
+        let mut found = if status == USUAL_STATUS {
+            let all = ClassStats { rptm_us: self.rptm_us(), size: self.sizes(), ..ClassStats::default() };
+            self.unusual_status.iter().fold(all, |left, (_, other)| left.without(other))
+        } else {
+            self.unusual_status.get(status).cloned().unwrap_or_default()
+        };
+        if let Some(failed) = self.failed_status.get(status) {
+            found.merge(failed);
+        }
+        found
+    }
+
+    /// Status codes that [`Block::by_status`] knows, in ascending order; 0 stands for unknown ones.
+    pub fn statuses(&self) -> Vec<u16> {
+        let seen = |by: &ByStatus| by.iter().map(|(status, _)| status).collect::<Vec<_>>();
+        let mut all = [vec![USUAL_STATUS], seen(&self.unusual_status), seen(&self.failed_status)].concat();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     fn over_classes(&self, pick: impl Fn(&ClassStats) -> &Hist) -> Hist {
         let mut all = Hist::new();
         self.classes.iter().for_each(|class| all.merge(pick(class)));
         all
     }
+}
+
+/// The place with that number; the list grows to have it.
+fn at_mut<T: Default>(list: &mut Vec<T>, number: usize) -> &mut T {
+    if list.len() <= number {
+        list.resize_with(number + 1, T::default);
+    }
+    &mut list[number]
 }
 
 /// `part / whole`, undefined if there is no whole.
@@ -408,7 +496,7 @@ mod tests {
             all.finish(&done);
         }
         assert_eq!((all.ok_count(), all.hit_ratio(), all.byte_hit_ratio()), (13, Some(0.5), Some(0.25)));
-        assert_eq!((all.offered_hits.count, all.kinds[4].basic.count, all.kinds[4].all.count), (0, 0, 11));
+        assert_eq!((all.offered_hits.count, all.kinds[4].basic.count, all.kinds[4].all().count), (0, 0, 11));
     }
 
     #[test]
@@ -419,15 +507,34 @@ mod tests {
         block.finish(&Finished { class: Class::Hit, first: true, ..done });
         block.finish(&Finished { class: Class::Miss, offered_hit: true, due_rptm_us: Some(5), ..done });
         block.miss(MissCause::Evicted, 7);
-        assert_eq!(block.offered_hits, Tally { count: 2, bytes: 14 });
+        assert_eq!((block.offered_hits.count, block.offered_hits.sum), (2, 14.0));
+        assert_eq!((block.offered_misses.count, block.offered_misses.max()), (1, Some(7)));
         assert_eq!(block.false_hits, Tally { count: 1, bytes: 7 });
         assert_eq!((block.embedded.count, block.unique, block.req_size.count()), (1, 1, 3));
         assert_eq!((block.missed_total().bytes, block.fills().count), (7, 1));
         let kind = &block.kinds[3];
         assert_eq!(
-            (kind.all.count, kind.basic.count, kind.offered_hits.count, kind.hits.count),
+            (kind.all().count, kind.basic.count, kind.offered_hits.count, kind.hits.count),
             (3, 3, 2, 2)
         );
+    }
+
+    #[test]
+    fn every_status_has_its_transactions() {
+        let mut block = block(2, 1);
+        let done =
+            Finished { status: 304, class: Class::Ims304, size: 90, rptm_us: 7, ..Finished::default() };
+        block.finish(&done);
+        block.fail(503, 5, 50, false);
+        block.fail(200, 9_000, 55, true);
+        assert_eq!(block.statuses(), [200, 304, 503]);
+        let sums = |status| (block.by_status(status).size.count(), block.by_status(status).size.sum());
+        assert_eq!(
+            (sums(200), sums(304), sums(503), sums(404)),
+            ((4, 105.0), (1, 90.0), (1, 50.0), (0, 0.0))
+        );
+        assert_eq!(block.by_status(200).rptm_us.max(), Some(9_000));
+        assert_eq!(block.custom.tally(), Tally { count: 1, bytes: 55 });
     }
 
     /// A block with something in every field.
@@ -441,6 +548,9 @@ mod tests {
                 due_rptm_us: Some(6),
                 request_size: 3,
                 kind: Some(5),
+                request_kind: Some(4),
+                status: 206,
+                custom: true,
                 ..Finished::default()
             };
             block.finish(&Finished { offered_hit: true, embedded: true, first: true, ..done });
@@ -451,11 +561,22 @@ mod tests {
         block.page(5, 10, 3);
         ErrorKind::all().for_each(|kind| block.count_error(kind));
         block.verified = Verified { replies: 1, bytes: 2, digests: 3 };
-        (block.retried, block.reused, block.bytes_read, block.bytes_written) = (1, 2, 3, 4);
+        (block.retried, block.reused) = (1, 2);
+        [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
+        block.fail(503, 9, 100, true);
+        for scheme in AuthScheme::ALL {
+            block.auth_steps[scheme as usize].record(3, 30);
+            block.authenticated[scheme as usize].record(3, 30);
+            block.compounds[scheme as usize].exchanges.record(2);
+        }
+        block.latency.first_reply_byte_read_us.record(8);
+        block.range_gen.spec_size.record(100);
+        block.oid_gen = OidGen { need_repeat: 2, ..OidGen::default() };
         [
             &mut block.hit_age_ms,
             &mut block.miss_age_ms,
             &mut block.late_us,
+            &mut block.ordinals,
             &mut block.pipeline_depth,
             &mut block.continue_us,
             &mut block.dns.rptm_us,
@@ -489,7 +610,14 @@ mod tests {
             (2 * block.ok_count(), 2 * block.failed_count())
         );
         assert_eq!((twice.xacts.last, twice.waiting.last, twice.conns.last), (2, 2, 2));
-        assert_eq!((twice.pages.parts.sum(), twice.closes[1].uses, twice.missed[2].bytes), (6.0, 4, 6));
+        assert_eq!(
+            (twice.pages.parts.sum(), twice.closes[1].uses.sum(), twice.missed[2].bytes),
+            (6.0, 4.0, 6)
+        );
+        assert_eq!(
+            (twice.custom.tally().count, twice.oid_gen.need_repeat),
+            (2 + 2 * 2 * Class::COUNT as u64, 4)
+        );
         let mut later = block.clone();
         later.concatenate(&block);
         assert_eq!((later.waiting.last, later.verified.digests, later.cookies.updated), (1, 6, 2));
@@ -499,7 +627,8 @@ mod tests {
     fn an_emptied_block_counts_nothing() {
         let mut block = full();
         block.clear();
-        block.kinds.clear();
+        (block.kinds, block.request_kinds) = (Vec::new(), Vec::new());
+        (block.unusual_status, block.failed_status) = Default::default();
         assert_eq!(block, Block::new());
     }
 

@@ -20,7 +20,8 @@ pub enum Class {
     Uncachable,
     /// Ended on purpose before its end, by either side.
     Abort,
-    /// Unsuccessful step of an authentication.
+    /// Refused after an unsuccessful authentication, as was intended. Steps of authentications that go on are
+    /// parts of transactions, see [`Block::auth_steps`](crate::Block::auth_steps).
     Authenticating,
     /// The reply is a redirect.
     RepToRedir,
@@ -109,6 +110,16 @@ impl ClassStats {
     pub fn record(&mut self, rptm_us: u64, size: u64) {
         self.rptm_us.record(rptm_us);
         self.size.record(size);
+    }
+
+    /// What is left without `part`, all of whose transactions must be among these.
+    #[must_use]
+    pub fn without(&self, part: &ClassStats) -> ClassStats {
+        ClassStats {
+            rptm_us: self.rptm_us.without(&part.rptm_us),
+            due_rptm_us: self.due_rptm_us.without(&part.due_rptm_us),
+            size: self.size.without(&part.size),
+        }
     }
 
     /// Adds other transactions.

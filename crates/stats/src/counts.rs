@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aggr::Aggr;
 use crate::class::ClassStats;
 use crate::fold::fold_fields;
-use crate::hist::Hist;
+use crate::hist::{Coarse, Hist};
 
 /// A count with a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,19 +30,133 @@ impl Tally {
     }
 }
 
+/// Response time and size of some transactions, for breakdowns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Breakdown {
+    /// Response time in microseconds.
+    pub rptm_us: Coarse,
+    /// Bytes of the message, head and body.
+    pub size: Coarse,
+}
+
+impl Breakdown {
+    /// Counts a transaction.
+    pub fn record(&mut self, rptm_us: u64, size: u64) {
+        self.rptm_us.record(rptm_us);
+        self.size.record(size);
+    }
+
+    /// Number of transactions and their bytes.
+    pub fn tally(&self) -> Tally {
+        Tally { count: self.size.count(), bytes: self.size.sum() as u64 }
+    }
+}
+
 /// Transactions of one kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindStats {
     /// All that ended well, aborts included.
-    pub all: Tally,
-    /// Sum of their response times in microseconds.
-    pub rptm_us: u64,
+    pub replies: Breakdown,
     /// Basic ones.
     pub basic: Tally,
     /// Basic ones that a perfect cache would have answered.
     pub offered_hits: Tally,
     /// Basic ones that the device answered.
     pub hits: Tally,
+}
+
+impl KindStats {
+    /// All that ended well, aborts included.
+    pub fn all(&self) -> Tally {
+        self.replies.tally()
+    }
+}
+
+/// Transactions of several exchanges: those that answered challenges.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Compound {
+    /// Time in microseconds from the start of the first exchange to the end of the last.
+    pub rptm_us: Hist,
+    /// Bytes of all requests together.
+    pub request_size: Hist,
+    /// Bytes of the last reply.
+    pub size: Hist,
+    /// Number of exchanges.
+    pub exchanges: Hist,
+}
+
+/// Schemes of authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AuthScheme {
+    /// RFC 7617.
+    Basic,
+    /// RFC 7616.
+    Digest,
+}
+
+impl AuthScheme {
+    /// Number of schemes.
+    pub const COUNT: usize = 2;
+    /// All schemes in the order of their indices.
+    pub const ALL: [AuthScheme; AuthScheme::COUNT] = [AuthScheme::Basic, AuthScheme::Digest];
+
+    /// A name for figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            AuthScheme::Basic => "basic",
+            AuthScheme::Digest => "digest",
+        }
+    }
+}
+
+/// When the first and last bytes of basic transactions passed, in microseconds since their start. Only one side's are
+/// known to a process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Clients: the last byte of the request was given to the socket.
+    pub last_request_byte_written_us: Coarse,
+    /// Clients: the first bytes of the reply came.
+    pub first_reply_byte_read_us: Coarse,
+    /// Servers: the last byte of the request came, since its first one.
+    pub last_request_byte_read_us: Coarse,
+    /// Servers: the first bytes of the reply were given to the socket.
+    pub first_reply_byte_written_us: Coarse,
+}
+
+/// How ranges were made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RangeGen {
+    /// Bytes of each range that was asked for.
+    pub spec_size: Aggr,
+    /// Bytes of all ranges of a request.
+    pub set_size: Aggr,
+    /// Ranges of a request.
+    pub specs_per_set: Aggr,
+    /// Ranges whose last byte would have been before the first; they are one byte long.
+    pub first_last_swap: u64,
+    /// Ranges that go on beyond the end of the object.
+    pub spec_overflow: u64,
+    /// Requests with fewer ranges than drawn, because the next one would begin beyond the end of the object.
+    pub set_overflow: u64,
+}
+
+/// How objects for requests that robots make on their own account were chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OidGen {
+    /// A new object was wanted.
+    pub need_new: u64,
+    /// One to be asked for again was wanted.
+    pub need_repeat: u64,
+    /// There was nothing yet to be asked for again.
+    pub lack_repeat: u64,
+    /// A new object was taken.
+    pub new: u64,
+    /// One was asked for again.
+    pub repeat: u64,
+    /// A new foreign URL was taken.
+    pub new_foreign: u64,
+    /// A foreign URL was asked for again.
+    pub repeat_foreign: u64,
 }
 
 /// Pages: containers with all their embedded objects.
@@ -123,14 +238,19 @@ impl CloseKind {
 }
 
 /// Closed connections of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Closes {
+    /// Transactions on each.
+    pub uses: Coarse,
+    /// Their lifetimes in microseconds.
+    pub ttl_us: Coarse,
+}
+
+impl Closes {
     /// Number of connections.
-    pub count: u64,
-    /// Transactions on them.
-    pub uses: u64,
-    /// Sum of their lifetimes in microseconds.
-    pub ttl_us: u64,
+    pub fn count(&self) -> u64 {
+        self.uses.count()
+    }
 }
 
 /// Validations that the device made on its own account, as the servers see them; they are counted in their
@@ -156,11 +276,18 @@ pub struct Verified {
 
 fold_fields! {
     Tally { count, bytes }
-    KindStats { all, rptm_us, basic, offered_hits, hits }
+    Breakdown { rptm_us, size }
+    KindStats { replies, basic, offered_hits, hits }
+    Compound { rptm_us, request_size, size, exchanges }
+    Latency {
+        last_request_byte_written_us, first_reply_byte_read_us, last_request_byte_read_us, first_reply_byte_written_us
+    }
+    RangeGen { spec_size, set_size, specs_per_set, first_last_swap, spec_overflow, set_overflow }
+    OidGen { need_new, need_repeat, lack_repeat, new, repeat, new_foreign, repeat_foreign }
     Pages { rptm_us, size, parts }
     Cookies { sent, received, purged_fresh, purged_stale, updated }
     Dns { lookups, cache_hits, rptm_us }
-    Closes { count, uses, ttl_us }
+    Closes { uses, ttl_us }
     Validations { useful, useless }
     Verified { replies, bytes, digests }
 }

@@ -127,7 +127,8 @@ mod tests {
         let head = Parts { head: true, body: false };
         let body = Parts { head: false, body: true };
         let none = DumpPlan { size: 20, ..DumpPlan::default() };
-        let (request, reply) = (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nbody\x01\xff of the reply");
+        let (request, reply) =
+            (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nbody\x01\xff of the reply");
         for (plan, failed, shown) in [
             (none, true, ""),
             (DumpPlan { requests: head, ..none }, false, "dump: request of x\nGET / HTTP/1.1\n"),

@@ -20,8 +20,8 @@ impl Fold for u64 {
     }
 }
 
-impl Fold for Hist {
-    fn fold(&mut self, other: &Hist) {
+impl<const DIGITS: u8> Fold for Hist<DIGITS> {
+    fn fold(&mut self, other: &Self) {
         self.merge(other);
     }
 

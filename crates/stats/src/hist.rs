@@ -1,62 +1,68 @@
-//! Histograms of fixed size: exact count, sum, minimum and maximum, percentiles within 0.1 %.
+//! Histograms of fixed size: exact count, sum, minimum and maximum, percentiles within 0.1 % (or 6 %).
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::aggr::Aggr;
+use crate::fold::Fold;
+
 /// Largest recordable value: an hour in microseconds, 3.6 GB in bytes. Larger values count as this one.
 const HIGHEST: u64 = 3_600_000_000;
-/// Decimal digits kept of every value.
-const DIGITS: u8 = 3;
-/// Values below this have bins of their own; from there on a bin is as wide as three digits allow.
-const EXACT: u64 = 2048;
 /// So many bins are kept as a list, before an array is taken: rare classes never need one.
 const FEW: usize = 64;
 
-/// The largest value of the bin that `value` belongs to.
-fn bin_of(value: u64) -> u64 {
-    let value = value.min(HIGHEST);
-    let shift = (value | (EXACT - 1)).ilog2() - (EXACT - 1).ilog2();
-    value | ((1 << shift) - 1)
-}
-
-/// A histogram of non-negative integers up to 3.6e9 with 0.1 % bins, plus exact moments.
+/// A histogram of non-negative integers up to 3.6e9 with exact moments. `DIGITS` decimal digits are kept of every
+/// value: bins are at most 0.1 % wide with three of them, and 6 % with one ([`Coarse`]).
 #[derive(Clone)]
-pub struct Hist {
+pub struct Hist<const DIGITS: u8 = 3> {
     bins: Bins,
-    count: u64,
-    sum: f64,
-    sum_of_squares: f64,
-    /// Extremes of the values since [`Hist::take_extremes`].
-    min: u64,
-    max: u64,
-    /// Extremes of those before.
+    /// Moments of all values, extremes of those since [`Hist::take_extremes`].
+    moments: Aggr,
+    /// Extremes of the values before.
     earlier: (u64, u64),
 }
 
 /// No values: any value is smaller, and larger.
 const NONE: (u64, u64) = (u64::MAX, 0);
 
-/// A histogram that is being filled wants an array of counters (94 KB); one that was read from a log, or is
-/// hardly used, wants only its used bins, or a report of a four-hour run would need gigabytes. Bins of the list
-/// are in ascending order.
+/// The histogram for breakdowns: a fiftieth of the memory, and of the log a tenth.
+pub type Coarse = Hist<1>;
+
+/// A histogram that is being filled wants an array of counters (94 KB for three digits, 2 KB for one); one that
+/// was read from a log, or is hardly used, wants only its used bins, or a report of a four-hour run would need
+/// gigabytes. Bins of the list are in ascending order.
 #[derive(Clone)]
 enum Bins {
     Used(Vec<(u64, u32)>),
     Array(Histogram<u32>),
 }
 
-impl Default for Hist {
+impl<const DIGITS: u8> Default for Hist<DIGITS> {
     fn default() -> Self {
-        Hist::new()
+        Hist { bins: Bins::Used(Vec::new()), moments: Aggr::default(), earlier: NONE }
     }
 }
 
 impl Hist {
     /// An empty histogram; memory for counters is taken when there are many different values.
     pub fn new() -> Hist {
-        let (min, max) = NONE;
-        let bins = Bins::Used(Vec::new());
-        Hist { bins, count: 0, sum: 0.0, sum_of_squares: 0.0, min, max, earlier: NONE }
+        Hist::default()
+    }
+}
+
+impl<const DIGITS: u8> Hist<DIGITS> {
+    /// Values below this have bins of their own; from there on a bin is as wide as the digits allow.
+    const EXACT: u64 = (2 * 10u64.pow(DIGITS as u32)).next_power_of_two();
+
+    /// The largest value of the bin that `value` belongs to.
+    fn bin_of(value: u64) -> u64 {
+        value.min(HIGHEST) | (Self::width_at(value) - 1)
+    }
+
+    /// Width of the bin that `value` belongs to.
+    fn width_at(value: u64) -> u64 {
+        let value = value.min(HIGHEST);
+        1 << ((value | (Self::EXACT - 1)).ilog2() - (Self::EXACT - 1).ilog2())
     }
 
     /// The counters, as an array from now on.
@@ -75,7 +81,7 @@ impl Hist {
     /// Counts `n` values of one bin.
     fn count_in_bin(&mut self, value: u64, n: u32) {
         if let Bins::Used(used) = &mut self.bins {
-            let bin = bin_of(value);
+            let bin = Self::bin_of(value);
             match used.binary_search_by_key(&bin, |&(bin, _)| bin) {
                 Ok(at) => {
                     used[at].1 = used[at].1.saturating_add(n);
@@ -97,96 +103,113 @@ impl Hist {
             Bins::Array(array) => array.saturating_record(value),
             Bins::Used(_) => self.count_in_bin(value, 1),
         }
-        self.count += 1;
-        self.sum += value as f64;
-        self.sum_of_squares += (value as f64).powi(2);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        self.moments.record(value);
+    }
+
+    /// Counts `n` equal values.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        if n > 0 {
+            self.count_in_bin(value, u32::try_from(n).unwrap_or(u32::MAX));
+            self.moments.record_n(value, n);
+        }
     }
 
     /// Adds everything that `other` has counted.
-    pub fn merge(&mut self, other: &Hist) {
-        if other.count == 0 {
+    pub fn merge(&mut self, other: &Hist<DIGITS>) {
+        if other.count() == 0 {
             return;
         }
         match &other.bins {
             Bins::Used(used) => used.iter().for_each(|&(value, n)| self.count_in_bin(value, n)),
             Bins::Array(theirs) => self.array().add(theirs).expect("all histograms have the same bounds"),
         }
-        self.count += other.count;
-        self.sum += other.sum;
-        self.sum_of_squares += other.sum_of_squares;
-        let (lowest, highest) = other.extremes();
-        self.min = self.min.min(lowest);
-        self.max = self.max.max(highest);
-    }
-
-    fn extremes(&self) -> (u64, u64) {
-        (self.min.min(self.earlier.0), self.max.max(self.earlier.1))
+        self.moments.fold(&other.moments());
     }
 
     /// Smallest and largest value since the last call; the first is above the second if there were none. Values are
     /// recorded as fast as without this.
     pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
-        self.earlier = self.extremes();
-        let taken = (self.min, self.max);
-        (self.min, self.max) = NONE;
+        let taken = self.moments.take_extremes();
+        self.earlier = (self.earlier.0.min(taken.0), self.earlier.1.max(taken.1));
         taken
+    }
+
+    /// What is left of it without `part`, all of whose values must be among its own. Smallest and largest value of
+    /// the rest are known to the width of a bin.
+    #[must_use]
+    pub fn without(&self, part: &Hist<DIGITS>) -> Hist<DIGITS> {
+        if part.count() == 0 {
+            return self.clone();
+        }
+        let mut taken = part.bins().peekable();
+        let mut used = Vec::new();
+        for (value, count) in self.bins() {
+            while taken.next_if(|&(other, _)| other < value).is_some() {}
+            let gone = taken.next_if(|&(other, _)| other == value).map_or(0, |(_, count)| count);
+            if count > gone {
+                used.push((value, u32::try_from(count - gone).unwrap_or(u32::MAX)));
+            }
+        }
+        let bounds = |used: &[(u64, u32)]| {
+            let (first, last) = (used.first()?.0, used.last()?.0);
+            Some(((first + 1).saturating_sub(Self::width_at(first)), last))
+        };
+        let moments = self.moments().without(&part.moments(), bounds(&used));
+        Hist { bins: Bins::Used(used), moments, earlier: NONE }
     }
 
     /// Forgets everything, but keeps the memory.
     pub fn reset(&mut self) {
-        if self.count > 0 {
+        if self.count() > 0 {
             match &mut self.bins {
                 Bins::Used(used) => used.clear(),
                 Bins::Array(array) => array.reset(),
             }
-            *self = Hist { bins: std::mem::replace(&mut self.bins, Bins::Used(Vec::new())), ..Hist::new() };
+            (self.moments, self.earlier) = (Aggr::default(), NONE);
         }
+    }
+
+    /// Count, sum, extremes.
+    pub fn moments(&self) -> Aggr {
+        self.moments.with_extremes(self.earlier)
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.count
+        self.moments.count
     }
 
     /// Exact sum of the values.
     pub fn sum(&self) -> f64 {
-        self.sum
-    }
-
-    /// Exact sum of the squares of the values.
-    pub fn sum_of_squares(&self) -> f64 {
-        self.sum_of_squares
+        self.moments.sum
     }
 
     /// Exact mean, `None` without values.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
+        self.moments.mean()
     }
 
     /// Standard deviation of the sample, `None` with fewer than two values.
     pub fn std_dev(&self) -> Option<f64> {
-        let n = self.count as f64;
-        (n >= 2.0).then(|| ((self.sum_of_squares - self.sum * self.sum / n) / (n - 1.0)).max(0.0).sqrt())
+        self.moments.std_dev()
     }
 
     /// Smallest value, `None` without values.
     pub fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.extremes().0)
+        self.moments().min()
     }
 
     /// Largest value, `None` without values.
     pub fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.extremes().1)
+        self.moments().max()
     }
 
-    /// The smallest recorded value (within 0.1 %) that a share `q` (0 to 1) of all values does not exceed;
-    /// `None` without values.
+    /// The smallest recorded value (within the width of a bin) that a share `q` (0 to 1) of all values does not
+    /// exceed; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let wanted = ((q * self.count as f64).ceil() as u64).max(1);
-        let (min, max) = self.extremes();
+        let wanted = ((q * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
+        let (min, max) = (self.min()?, self.max()?);
         self.bins()
             .find(|&(_, count)| {
                 seen += count;
@@ -198,7 +221,7 @@ impl Hist {
     /// Share of the values (0 to 1) that are at most `value`; `None` without values.
     pub fn share_up_to(&self, value: u64) -> Option<f64> {
         let below: u64 = self.bins().take_while(|&(bin, _)| bin <= value).map(|(_, count)| count).sum();
-        (self.count > 0).then(|| below as f64 / self.count as f64)
+        (self.count() > 0).then(|| below as f64 / self.count() as f64)
     }
 
     /// The bins that have values: largest value of the bin and its count, in ascending order.
@@ -210,19 +233,24 @@ impl Hist {
             ),
         }
     }
+
+    /// The bins that have values with both bounds: smallest and largest value of the bin, both included, and its
+    /// count, in ascending order.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.bins().map(|(last, count)| ((last + 1).saturating_sub(Self::width_at(last)), last, count))
+    }
 }
 
-impl std::fmt::Debug for Hist {
+impl<const DIGITS: u8> std::fmt::Debug for Hist<DIGITS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Hist {{ count: {}, mean: {:?}, max: {:?} }}", self.count(), self.mean(), self.max())
     }
 }
 
-impl PartialEq for Hist {
-    fn eq(&self, other: &Hist) -> bool {
-        self.count() == other.count()
-            && self.sum == other.sum
-            && self.extremes() == other.extremes()
+impl<const DIGITS: u8> PartialEq for Hist<DIGITS> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.count(), self.sum(), self.min(), self.max())
+            == (other.count(), other.sum(), other.min(), other.max())
             && self.bins().eq(other.bins())
     }
 }
@@ -230,43 +258,41 @@ impl PartialEq for Hist {
 /// The form in the log, unless it is empty: moments, then the used bins as (difference to the previous bin's value, count).
 #[derive(Serialize, Deserialize)]
 struct Sparse {
-    sum: f64,
-    sum_of_squares: f64,
-    min: u64,
-    max: u64,
+    moments: Aggr,
     bins: Vec<(u64, u32)>,
 }
 
-impl Serialize for Hist {
+impl<const DIGITS: u8> Serialize for Hist<DIGITS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let sparse = (self.count > 0).then(|| {
+        let sparse = (self.count() > 0).then(|| {
             let mut previous = 0;
             let mut bins = Vec::new();
             for (value, count) in self.bins() {
                 bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
                 previous = value;
             }
-            let (min, max) = self.extremes();
-            Sparse { sum: self.sum, sum_of_squares: self.sum_of_squares, min, max, bins }
+            Sparse { moments: self.moments(), bins }
         });
         sparse.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Hist {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hist, D::Error> {
-        let Some(sparse) = Option::<Sparse>::deserialize(deserializer)? else { return Ok(Hist::new()) };
-        let Sparse { sum, sum_of_squares, min, max, mut bins } = sparse;
+impl<'de, const DIGITS: u8> Deserialize<'de> for Hist<DIGITS> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(Sparse { moments, mut bins }) = Option::<Sparse>::deserialize(deserializer)? else {
+            return Ok(Hist::default());
+        };
         let (mut value, mut total) = (0u64, 0u64);
         for (bin, count) in &mut bins {
             value = value.checked_add(*bin).ok_or_else(|| de::Error::custom("bin out of range"))?;
             *bin = value;
             total += u64::from(*count);
         }
-        if total > 0 && min > max {
-            return Err(de::Error::custom("smallest value above the largest"));
+        // A bin counts up to 2^32 values; moments go on beyond that.
+        if total > moments.count || total == 0 && moments.count > 0 {
+            return Err(de::Error::custom("bins hold another number of values than the moments"));
         }
-        Ok(Hist { bins: Bins::Used(bins), count: total, sum, sum_of_squares, min, max, earlier: NONE })
+        Ok(Hist { bins: Bins::Used(bins), moments, earlier: NONE })
     }
 }
 
@@ -297,11 +323,18 @@ mod tests {
 
     #[test]
     fn lists_and_arrays_have_the_same_bins() {
+        same_bins::<1>();
+        same_bins::<3>();
+    }
+
+    fn same_bins<const DIGITS: u8>() {
         let array = Histogram::<u32>::new_with_bounds(1, HIGHEST, DIGITS).unwrap();
         let around = (0..32).flat_map(|bit| (0..40).map(move |i| (1u64 << bit) + i * (1 << bit) / 40));
         for value in around.chain([0, 1, 2046, 2047, 2048, 2049, 4095, 4096, HIGHEST]) {
             let value = value.min(HIGHEST);
-            assert_eq!(bin_of(value), array.highest_equivalent(value), "{value}");
+            assert_eq!(Hist::<DIGITS>::bin_of(value), array.highest_equivalent(value), "{value}");
+            let width = array.highest_equivalent(value) - array.lowest_equivalent(value) + 1;
+            assert_eq!(Hist::<DIGITS>::width_at(value), width, "{value}");
         }
     }
 
@@ -314,6 +347,33 @@ mod tests {
         hist.record(1_000);
         assert!(matches!(hist.bins, Bins::Array(_)));
         assert_eq!((hist.count(), hist.quantile(1.0)), (2 * FEW as u64 + 1, Some(1_000)));
+    }
+
+    #[test]
+    fn few_values_are_told_apart_by_one_digit() {
+        let mut coarse = Coarse::default();
+        (0..100_000).for_each(|value| coarse.record(value));
+        assert_eq!((coarse.count(), coarse.mean(), coarse.max()), (100_000, Some(49_999.5), Some(99_999)));
+        for (q, value) in [(0.05, 5_000.0), (0.5, 50_000.0), (0.99, 99_000.0)] {
+            let got = coarse.quantile(q).unwrap() as f64;
+            assert!((got - value).abs() <= value * 0.0625, "{got}");
+        }
+        assert!(coarse.bins().count() < 300);
+        assert_eq!(coarse.ranges().map(|(first, last, _)| last - first + 1).sum::<u64>(), 98_304 + 4_096);
+    }
+
+    #[test]
+    fn a_part_can_be_taken_away() {
+        let (part, rest) = (of(&[5, 7_000_000, 9]), of(&[9, 9, 100, 5_000]));
+        let mut all = part.clone();
+        all.merge(&rest);
+        let left = all.without(&part);
+        assert_eq!((left.count(), left.sum(), left.std_dev()), (rest.count(), rest.sum(), rest.std_dev()));
+        assert!(left.bins().eq(rest.bins()));
+        // 5,000 is in a bin from 5,000 to 5,003.
+        assert_eq!((left.min(), left.max()), (Some(9), Some(5_003)));
+        assert_eq!(all.without(&all), Hist::new());
+        assert_eq!(rest.without(&Hist::new()), rest);
     }
 
     proptest! {

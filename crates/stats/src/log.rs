@@ -17,6 +17,10 @@ use crate::record::{EndReason, Header, Interval, Record};
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader takes logs of its own version only.
 pub const VERSION: u8 = 3;
+/// The number of [`Record::Interval`] in frames.
+const INTERVAL: u32 = 2;
+/// Its number and its first three fields take no more bytes.
+const INTERVAL_START: usize = 1 + 5 + 10 + 10;
 /// Larger frames cannot be right.
 const MAX_FRAME: usize = 64 << 20;
 
@@ -180,6 +184,32 @@ impl<R: Read> LogReader<R> {
     }
 }
 
+/// How long the run of the log at `path` is, in nanoseconds: when its last interval ends. Frames are skipped, not read,
+/// so this takes hardly any time; whether they are whole only shows when they are read.
+///
+/// # Errors
+/// If the file cannot be read or is not a log of this version.
+pub fn extent(path: &Path) -> Result<u64, LogError> {
+    let mut input = LogReader::open(path)?.input;
+    let mut last = 0;
+    loop {
+        let mut start = [0; 8 + INTERVAL_START];
+        let read = read_up_to(&mut input, &mut start)
+            .map_err(|source| LogError::Io { path: path.display().to_string(), source })?;
+        let Some(head) = start.first_chunk::<4>().filter(|_| read >= 8) else { return Ok(last) };
+        let length = u32::from_le_bytes(*head) as usize;
+        // The enum's number, then the first fields of an interval: phase, begin, end.
+        let fields = postcard::take_from_bytes::<(u32, u32, u64, u64)>(&start[8..read.min(8 + length)]);
+        if let Ok(((INTERVAL, _, _, end_ns), _)) = fields {
+            last = last.max(end_ns);
+        }
+        let ahead = (8 + length) as i64 - read as i64;
+        if length > MAX_FRAME || input.seek_relative(ahead).is_err() {
+            return Ok(last);
+        }
+    }
+}
+
 fn read_up_to(input: &mut impl Read, mut buf: &mut [u8]) -> io::Result<usize> {
     let mut total = 0;
     while !buf.is_empty() {
@@ -222,13 +252,7 @@ impl ReadLog {
     /// # Errors
     /// If there is no whole header.
     pub fn read<R: Read>(mut reader: LogReader<R>, name: &str) -> Result<ReadLog, LogError> {
-        let header = match reader.next_record() {
-            Readable::Record(record) => match *record {
-                Record::Header(header) => *header,
-                _ => return Err(LogError::NoHeader { path: name.to_owned() }),
-            },
-            _ => return Err(LogError::NoHeader { path: name.to_owned() }),
-        };
+        let header = ReadLog::header(&mut reader, name)?;
         let mut log = ReadLog { header, records: Vec::new(), missing: Vec::new() };
         let mut unknown = 0;
         loop {
@@ -237,7 +261,7 @@ impl ReadLog {
                 Readable::Unknown => unknown += 1,
                 Readable::End => break,
                 Readable::Damaged { at } => {
-                    log.missing.push(format!("{name} is damaged or cut off at byte {at}"));
+                    log.missing.push(damaged(name, at));
                     break;
                 }
             }
@@ -246,12 +270,23 @@ impl ReadLog {
             log.missing.push(format!("{name} has {unknown} records of a later version, which are left out"));
         }
         if log.end().is_none() {
-            let last = log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9);
-            log.missing.push(format!(
-                "{name} was not closed: the process was killed; it ends {last:.1} s into the run"
-            ));
+            let last_ns = log.intervals().last().map_or(0, |interval| interval.end_ns);
+            log.missing.push(not_closed(name, last_ns));
         }
         Ok(log)
+    }
+
+    /// Reads the header, the first record; `name` is for messages. Phases of the same name are told apart.
+    ///
+    /// # Errors
+    /// If there is no whole header.
+    pub fn header<R: Read>(reader: &mut LogReader<R>, name: &str) -> Result<Header, LogError> {
+        if let Readable::Record(record) = reader.next_record()
+            && let Record::Header(header) = *record
+        {
+            return Ok(header.with_distinct_phases());
+        }
+        Err(LogError::NoHeader { path: name.to_owned() })
     }
 
     /// The intervals in order.
@@ -269,6 +304,17 @@ impl ReadLog {
             _ => None,
         })
     }
+}
+
+/// Says that a log is damaged at a byte.
+pub fn damaged(name: &str, at: u64) -> String {
+    format!("{name} is damaged or cut off at byte {at}")
+}
+
+/// Says that a log has no end.
+pub fn not_closed(name: &str, last_ns: u64) -> String {
+    let last = last_ns as f64 * 1e-9;
+    format!("{name} was not closed: the process was killed; it ends {last:.1} s into the run")
 }
 
 #[cfg(test)]
@@ -294,6 +340,7 @@ mod tests {
             offered_rate: Some(10.0),
             offered_dhr: Some(0.55),
             contents: vec![],
+            workload_text: String::new(),
         }))
     }
 
@@ -331,6 +378,21 @@ mod tests {
         assert_eq!(log.records[..5], (0..5).map(interval).collect::<Vec<_>>());
         assert_eq!(log.end(), Some((&EndReason::Finished, 2)));
         assert!(log.missing.is_empty());
+    }
+
+    #[test]
+    fn the_extent_is_found_without_reading() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let bytes = log();
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert_eq!(extent(file.path()).unwrap(), 5_000_000_000);
+        for cut in SIGNATURE.len() + 2..bytes.len() {
+            std::fs::write(file.path(), &bytes[..cut]).unwrap();
+            let last = read(&bytes[..cut]).ok().and_then(|log| log.intervals().last().map(|i| i.end_ns));
+            // An interval whose frame is cut off may count already.
+            let found = extent(file.path()).unwrap();
+            assert!(found >= last.unwrap_or(0) && found <= last.unwrap_or(0) + 1_000_000_000, "cut at {cut}");
+        }
     }
 
     #[test]

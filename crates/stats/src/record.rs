@@ -58,6 +58,23 @@ pub struct Header {
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
     /// kinds are not told apart. See [`Block::kinds`].
     pub contents: Vec<String>,
+    /// The workload as it was compiled: the texts of all its files, and the values set from outside. Empty for tests
+    /// that options describe.
+    pub workload_text: String,
+}
+
+impl Header {
+    /// The header with phases that are told apart by name: the second `top` is `top-n2`.
+    pub(crate) fn with_distinct_phases(mut self: Box<Self>) -> Header {
+        let names: Vec<String> = self.phases.iter().map(|phase| phase.name.clone()).collect();
+        for (index, phase) in self.phases.iter_mut().enumerate() {
+            let before = names[..index].iter().filter(|name| **name == phase.name).count();
+            if before > 0 {
+                phase.name = format!("{}-n{}", phase.name, before + 1);
+            }
+        }
+        *self
+    }
 }
 
 /// What was planned for a phase.
@@ -75,6 +92,8 @@ pub struct PhasePlan {
     pub xactions: Option<u64>,
     /// Planned fill of the device's cache in bytes, if it has one.
     pub fill_bytes: Option<u64>,
+    /// Errors that end the whole test: below 1 a share of all transactions, from 1 on a number.
+    pub errors: Option<f64>,
 }
 
 /// The merged blocks of all loops for one interval. Intervals never cross phase boundaries.

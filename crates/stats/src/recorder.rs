@@ -104,7 +104,7 @@ impl Recorder {
 
     /// Counts bytes of the reply of an unfinished transaction that came from a connection.
     pub fn read(&self, ticket: Ticket, bytes: u64) {
-        self.with(|block| block.bytes_read += bytes);
+        self.with(|block| block.reads.record(bytes));
         self.0.unfinished.borrow_mut().read(ticket, bytes);
     }
 
@@ -269,15 +269,17 @@ mod tests {
         let recorder = Recorder::new();
         let finish = |rptm_us, begun| {
             recorder.end(begun, SECOND);
-            let authenticated = rptm_us == 10;
+            let authenticated = (rptm_us == 10).then_some(crate::AuthScheme::Basic);
             recorder.finish(&Finished { rptm_us, size: 7, authenticated, ..Finished::default() });
         };
         finish(9, recorder.begin(0));
+        recorder.with(|block| block.auth_steps[1].record(3, 8));
         let before = recorder.news(SECOND);
         assert_eq!((before.ended(), before.seconds()), (0, 0.0), "nobody had asked");
         let (first, second) = (recorder.begin(SECOND), recorder.begin(SECOND));
         recorder.read(second, 100);
         finish(20, first);
+        recorder.with(|block| block.auth_steps[0].record(4, 9));
         recorder.error(ErrorKind::Timeout, 30, || "first".into());
         recorder.hand_over(Box::new(Block::new()), 2 * SECOND);
         finish(10, recorder.begin(2 * SECOND));
@@ -285,6 +287,7 @@ mod tests {
         let all = news.all();
         assert_eq!((all.rptm_us.sum, all.rptm_us.min(), all.rptm_us.max()), (30.0, Some(10), Some(20)));
         assert_eq!((news.offered[1], news.authenticated.size.count), (all, 1));
+        assert_eq!((news.auth_steps.size.sum, news.auth_steps.rptm_us.max()), (9.0, Some(4)));
         assert_eq!((news.failed, news.ended(), news.seconds()), (1, 3, 2.0));
         assert_eq!((news.xacts.entered, news.xacts.left, news.xacts.last), (3, 2, 1));
         assert_eq!((news.live.size.sum, news.live.rptm_us.sum), (100.0, 2e6));

@@ -70,6 +70,8 @@ pub struct Window {
     pub classes: [TmSz; Class::COUNT],
     /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
     pub offered: [TmSz; 2],
+    /// Steps of authentications that went on.
+    pub auth_steps: TmSz,
     /// Transactions with good credentials.
     pub authenticated: TmSz,
     /// Transactions without credentials; neither these nor the former have steps of an authentication.
@@ -104,7 +106,8 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried, xacts, waiting,
+        classes, offered, auth_steps, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
+        xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
     }
@@ -116,7 +119,7 @@ impl Window {
         if done.class.is_basic() {
             self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
         }
-        let sums = match done.authenticated {
+        let sums = match done.authenticated.is_some() {
             true => &mut self.authenticated,
             false => &mut self.anonymous,
         };
@@ -132,10 +135,12 @@ impl Window {
         for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
             *sums = TmSz::take(&mut stats.rptm_us, &mut stats.size);
         }
+        let steps = block.auth_steps.iter_mut().map(|stats| TmSz::take(&mut stats.rptm_us, &mut stats.size));
         Window {
             loop_seconds: seconds,
             loops: 1,
             classes,
+            auth_steps: steps.fold(TmSz::default(), |sum, steps| sum.with(&steps)),
             pages: TmSz::take(&mut block.pages.rptm_us, &mut block.pages.size),
             conn_ttl_us: Aggr::take(&mut block.conn_ttl_us),
             conn_uses: Aggr::take(&mut block.conn_uses),
@@ -160,6 +165,7 @@ impl Window {
             loop_seconds: self.loop_seconds - earlier.loop_seconds,
             loops: self.loops,
             classes: std::array::from_fn(|at| self.classes[at].since(&earlier.classes[at])),
+            auth_steps: tm_sz(|window| &window.auth_steps),
             pages: tm_sz(|window| &window.pages),
             conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
             conn_uses: self.conn_uses.since(&earlier.conn_uses),

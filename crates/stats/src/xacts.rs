@@ -1,5 +1,7 @@
 //! Samples of single transactions: everything about a few, instead of a little about all.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 /// A transaction that ended well, as one side saw it.
@@ -84,13 +86,13 @@ impl Taker {
 pub struct Merger {
     /// What loops have taken and is not older than all that may still come.
     room: u64,
-    waiting: Vec<Xact>,
+    waiting: VecDeque<Xact>,
 }
 
 impl Merger {
     /// A sample of `capacity` transactions.
     pub fn new(capacity: u64) -> Merger {
-        Merger { room: capacity, waiting: Vec::new() }
+        Merger { room: capacity, waiting: VecDeque::new() }
     }
 
     /// Adds what a loop has taken.
@@ -100,8 +102,8 @@ impl Merger {
 
     /// The next transactions of the sample: of an interval for which all loops have delivered. Nothing more comes when
     /// the sample is full.
-    pub fn advance(&mut self) -> Vec<Xact> {
-        let mut all = std::mem::take(&mut self.waiting);
+    pub fn draw(&mut self) -> Vec<Xact> {
+        let mut all: Vec<Xact> = std::mem::take(&mut self.waiting).into();
         all.sort_by_key(|xact| xact.ended_ns);
         all.truncate(self.room.try_into().unwrap_or(usize::MAX));
         self.room -= all.len() as u64;
@@ -161,9 +163,9 @@ mod tests {
         let mut merger = Merger::new(5);
         merger.add(vec![xact(10), xact(30)]);
         merger.add(vec![xact(20)]);
-        assert_eq!(times(&merger.advance()), [10, 20, 30]);
+        assert_eq!(times(&merger.draw()), [10, 20, 30]);
         merger.add((40..50).rev().map(xact).collect());
-        assert_eq!(times(&merger.advance()), [40, 41]);
-        assert!(merger.is_full() && merger.advance().is_empty());
+        assert_eq!(times(&merger.draw()), [40, 41]);
+        assert!(merger.is_full() && merger.draw().is_empty());
     }
 }

@@ -78,27 +78,64 @@ pub enum RangeSpec {
     Suffix(u64),
 }
 
+impl RangeSpec {
+    /// First byte of an entity of `size` bytes that is asked for, and the first one behind: none if they are equal.
+    pub fn within(self, size: u64) -> (u64, u64) {
+        match self {
+            RangeSpec::From(first, last) => {
+                (first.min(size), last.map_or(size, |last| last.saturating_add(1)).min(size))
+            }
+            RangeSpec::Suffix(length) => (size.saturating_sub(length), size),
+        }
+    }
+
+    /// Whether bytes beyond the end of an entity of `size` bytes are asked for.
+    pub fn overflows(self, size: u64) -> bool {
+        match self {
+            RangeSpec::From(first, last) => first >= size || last.is_some_and(|last| last >= size),
+            RangeSpec::Suffix(length) => length > size,
+        }
+    }
+}
+
+/// The ranges of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeSet {
+    /// At least one.
+    pub specs: Vec<RangeSpec>,
+    /// Size of the entity that they were drawn for, in bytes.
+    pub size: u64,
+    /// The last byte would have been before the first one.
+    pub swapped: bool,
+    /// There are fewer than drawn, because the next one would begin beyond the end.
+    pub cut: bool,
+}
+
 impl RangeRule {
-    /// The ranges for an entity of `size` bytes; at least one.
+    /// The ranges for an entity of `size` bytes.
     ///
     /// Several ranges are separated by gaps with an exponential length whose mean is that of the ranges; what
     /// would begin beyond the end is left out.
-    pub fn draw(&self, size: u64, rng: &mut impl Random) -> Vec<RangeSpec> {
+    pub fn draw(&self, size: u64, rng: &mut impl Random) -> RangeSet {
+        let of = |specs| RangeSet { specs, size, swapped: false, cut: false };
         match self {
             RangeRule::From { first, last } => {
                 let first = first.of(size);
-                vec![RangeSpec::From(first, last.map(|last| last.of(size).max(first)))]
+                let last = last.map(|last| last.of(size));
+                let spec = RangeSpec::From(first, last.map(|last| last.max(first)));
+                RangeSet { swapped: last.is_some_and(|last| last < first), ..of(vec![spec]) }
             }
-            RangeRule::Suffix(length) => vec![RangeSpec::Suffix(length.of(size).max(1))],
+            RangeRule::Suffix(length) => of(vec![RangeSpec::Suffix(length.of(size).max(1))]),
             RangeRule::Many { count, length, first } => {
                 let gaps = Distr::Exp { mean: length.mean(size) };
                 let mut at = match first {
                     Some(first) => first.draw(size, rng),
                     None => gaps.sample(rng),
                 };
-                let mut specs = Vec::new();
+                let (mut specs, mut cut) = (Vec::new(), false);
                 for _ in 0..(count.sample(rng) as u64).clamp(1, 1000) {
                     if at as u64 >= size && !specs.is_empty() {
+                        cut = true;
                         break;
                     }
                     let last = at + length.draw(size, rng);
@@ -106,7 +143,7 @@ impl RangeRule {
                     // Neighbours that touch would be one range to a server.
                     at = last + 2.0 + gaps.sample(rng);
                 }
-                specs
+                RangeSet { cut, ..of(specs) }
             }
         }
     }
@@ -135,8 +172,24 @@ mod tests {
             (RangeRule::Suffix(Relative(0.25)), RangeSpec::Suffix(250)),
             (RangeRule::Suffix(Absolute(0)), RangeSpec::Suffix(1)),
         ];
-        for (rule, expected) in cases {
-            assert_eq!(rule.draw(1000, &mut rng), [expected], "{rule:?}");
+        for (rule, expected) in &cases {
+            assert_eq!(rule.draw(1000, &mut rng).specs, [*expected], "{rule:?}");
+        }
+        let before = RangeRule::From { first: Absolute(10), last: Some(Absolute(5)) };
+        assert!(before.draw(1000, &mut rng).swapped && !cases[0].0.draw(1000, &mut rng).swapped);
+    }
+
+    #[test]
+    fn ranges_end_with_the_entity() {
+        for (spec, within, overflows) in [
+            (RangeSpec::From(10, None), (10, 100), false),
+            (RangeSpec::From(10, Some(99)), (10, 100), false),
+            (RangeSpec::From(10, Some(100)), (10, 100), true),
+            (RangeSpec::From(100, None), (100, 100), true),
+            (RangeSpec::Suffix(100), (0, 100), false),
+            (RangeSpec::Suffix(101), (0, 100), true),
+        ] {
+            assert_eq!((spec.within(100), spec.overflows(100)), (within, overflows), "{spec:?}");
         }
     }
 
@@ -152,7 +205,8 @@ mod tests {
         let mut rng = Seed(2).stream("ranges", 0);
         let (mut gaps, n) = (0.0, 20_000);
         for _ in 0..n {
-            let specs = rule.draw(1_000_000, &mut rng);
+            let RangeSet { specs, cut, .. } = rule.draw(1_000_000, &mut rng);
+            assert!(!cut);
             assert_eq!((specs.len(), specs[0]), (3, RangeSpec::From(500_000, Some(500_100))));
             for pair in specs.windows(2) {
                 let [RangeSpec::From(_, Some(last)), RangeSpec::From(next, Some(end))] = *pair else {
@@ -165,7 +219,8 @@ mod tests {
         let mean = gaps / (2.0 * f64::from(n));
         assert!((mean - 100.0).abs() < 5.0 * 100.0 / (2.0 * f64::from(n)).sqrt() + 0.5, "{mean}");
         // What would begin beyond the end is left out, but for the first.
-        assert!((0..100).all(|_| rule.draw(150, &mut rng).len() <= 2));
-        assert_eq!(rule.draw(0, &mut rng).len(), 1);
+        assert!((0..100).all(|_| rule.draw(150, &mut rng).specs.len() <= 2));
+        assert!((0..100).all(|_| rule.draw(150, &mut rng).cut));
+        assert_eq!(rule.draw(0, &mut rng).specs.len(), 1);
     }
 }

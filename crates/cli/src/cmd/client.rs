@@ -12,8 +12,8 @@ use polygraph_traffic::Distr;
 use crate::console::{Classic, Progress};
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, WorkingSetOptions,
-    host_port, optional_time, sizes, think, yes_no,
+    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
+    WorkingSetOptions, host_port, optional_time, sizes, think, yes_no,
 };
 use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
 use crate::working_set::Files;
@@ -69,6 +69,8 @@ pub struct Args {
     #[command(flatten)]
     working_set: WorkingSetOptions,
     #[command(flatten)]
+    sync: SyncOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -105,6 +107,7 @@ pub fn run(mut args: Args) -> Done {
     let log = args.log.clone();
     let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
     client.sample_log = args.sample_log.clone();
+    client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {
         schedule: test.schedule.clone(),
         start: StartRule::Now,
@@ -113,10 +116,11 @@ pub fn run(mut args: Args) -> Done {
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
+        sync_timeout: args.sync.sync_tout.0,
     };
     let quiet = args.common.verb_lvl == 0;
     let mut progress = Progress::new(job.schedule.duration());
-    let mut console = Classic::new(args.common.verb_lvl);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let outcome = polygraph_engine::run(job, |header, record| {
         if quiet {
             progress.show(header, record);

@@ -1,22 +1,43 @@
-//! `lx`, `lr` and `report`: from logs to what people read.
+//! `lx`, `ltrace`, `lr`, `cmp-lx` and `report`: from logs to what people read.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use polygraph_plan::values;
+use polygraph_report::cmp_lx::{CmpScope, cmp_lx as cmp_lx_text};
 use polygraph_report::console::Form;
-use polygraph_report::lx::{LxOptions, LxSide, list_figures, lx_json};
-use polygraph_report::{Log, lr as lr_text, lx as lx_text, write_report};
+use polygraph_report::lr::LrOptions;
+use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
+use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures};
+use polygraph_report::popularity::Curve;
+use polygraph_report::run_dir::logs_in;
+use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
+use polygraph_stats::log::LogError;
 
+use crate::expect::Expectations;
 use crate::options::yes_no;
-use crate::{Done, Failure, console};
+use crate::{Done, Failure, console, exit};
+
+/// How figures are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LxFormat {
+    /// `name: value` a line, lists below each other
+    #[default]
+    Text,
+    /// `name,unit,value` a line, all digits; no lists
+    Csv,
+    /// An object; undefined values are null
+    Json,
+}
 
 /// Options of `lx`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
     after_help = "Examples:\n  lx --phase meas --objects all --prn_names yes run.log\n  \
-        lx --objects hit.rptm,miss.rptm --json clt1.log clt2.log\n  lx --list"
+        lx --objects hit.rptm,miss.rptm --format csv clt1.log clt2.log\n  \
+        lx --objects errors.tbl,baseline.rptm.hist run.log\n  lx --list --objects rep"
 )]
 pub struct LxArgs {
     /// Write to this file instead of standard output
@@ -34,13 +55,22 @@ pub struct LxArgs {
     /// Print names before values
     #[arg(long, value_name = "YES|NO", default_value = "yes", value_parser = yes_no, action = clap::ArgAction::Set)]
     prn_names: bool,
-    /// Print JSON; undefined values are null
+    /// Form of what is printed
+    #[arg(long, value_name = "FORM", value_enum, default_value = "text")]
+    format: LxFormat,
+    /// The same as --format json
     #[arg(long)]
     json: bool,
     /// List the figures with units and definitions
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    expectations: Expectations,
     /// Logs of one run
+    /// With --list: also names of the original that are not there, and why
+    #[arg(long, requires = "list")]
+    all: bool,
+    /// Logs of one run; - for standard input
     #[arg(required_unless_present = "list")]
     logs: Vec<PathBuf>,
 }
@@ -48,8 +78,11 @@ pub struct LxArgs {
 /// Prints statistics of logs.
 pub fn lx(args: LxArgs) -> Done {
     if args.list {
-        console::print(&list_figures(&args.objects).map_err(Failure::data)?);
-        return Ok(ExitCode::SUCCESS);
+        let mut text = list_figures(&args.objects).map_err(Failure::data)?;
+        if args.all {
+            text.push_str(&list_absent());
+        }
+        return output(args.out.as_deref(), &text);
     }
     let logs = open(&args.logs)?;
     let options = LxOptions {
@@ -58,8 +91,95 @@ pub fn lx(args: LxArgs) -> Done {
         side: args.side,
         values_only: !args.prn_names,
     };
-    let text = if args.json { lx_json(&logs, &options) } else { lx_text(&logs, &options) };
-    output(args.out.as_deref(), &text.map_err(Failure::data)?)
+    let found = extract(&logs, &options).map_err(Failure::data)?;
+    found.unknown.iter().for_each(|unknown| console::warn(&unknown.to_string()));
+    let text = match args.format {
+        _ if args.json => found.json(),
+        LxFormat::Json => found.json(),
+        LxFormat::Csv => found.csv(),
+        LxFormat::Text => found.text(options.values_only),
+    };
+    let done = output(args.out.as_deref(), &text)?;
+    let met = args.expectations.check(&polygraph_report::fold(&logs).map_err(Failure::data)?);
+    console::note_raw(&met.text());
+    Ok(met.failure().unwrap_or(done))
+}
+
+/// Options of `ltrace`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Besides figures there are the objects time (middle of the window), interval.start, interval.end, \
+        interval.entries and name (of the phase).\n\nExamples:\n  \
+        ltrace --objects time,rep_rate,baseline.rptm.mean --win_len 10s --time_unit 1min clt.log\n  \
+        ltrace --objects name,hit.ratio --format csv clt1.log clt2.log"
+)]
+pub struct LtraceArgs {
+    /// Write to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Figures or whole first parts of their dotted names, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    objects: Vec<String>,
+    /// Logs to use: clt, srv or all
+    #[arg(long, value_name = "SIDE", default_value = "all", value_parser = str::parse::<LxSide>)]
+    side: LxSide,
+    /// Length of a window
+    #[arg(long, value_name = "TIME", default_value = "60sec", value_parser = positive_time)]
+    win_len: f64,
+    /// Times count from the first interval, in this unit; otherwise they are seconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = positive_time)]
+    time_unit: Option<f64>,
+    /// Take all logs as if they had begun together
+    #[arg(long, value_name = "YES|NO", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
+    sync_times: bool,
+    /// Move the window by one interval instead of by its length
+    #[arg(long, value_name = "YES|NO", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
+    smooth_slide: bool,
+    /// Form of what is printed: text or csv
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "csv"])]
+    format: String,
+    /// Logs of one run; - for standard input
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+}
+
+fn positive_time(text: &str) -> Result<f64, String> {
+    values::time(text).map_err(|e| e.to_string()).and_then(|seconds| {
+        match seconds > 0.0 && seconds.is_finite() {
+            true => Ok(seconds),
+            false => Err(format!("`{text}` is not longer than nothing")),
+        }
+    })
+}
+
+/// Prints figures over time.
+pub fn ltrace(args: LtraceArgs) -> Done {
+    if args.objects.iter().any(|object| object.eq_ignore_ascii_case("all")) {
+        return Err(Failure::usage("a table of all figures would be too wide: name some with --objects"));
+    }
+    let mut logs = Vec::new();
+    for path in &args.logs {
+        match open_one(path) {
+            Ok(log) => logs.push(log),
+            Err(error) => console::warn(&format!("{error}; left out")),
+        }
+    }
+    if logs.is_empty() {
+        return Err(Failure::data(anyhow::anyhow!("none of the logs can be read")));
+    }
+    let options = TraceOptions {
+        objects: args.objects,
+        side: args.side,
+        window_s: args.win_len,
+        time_unit_s: args.time_unit,
+        sync_times: args.sync_times,
+        smooth_slide: args.smooth_slide,
+        csv: args.format == "csv",
+    };
+    let trace = ltrace_text(&logs, &options).map_err(Failure::data)?;
+    trace.unknown.iter().for_each(|unknown| console::warn(&unknown.to_string()));
+    output(args.out.as_deref(), &trace.text)
 }
 
 /// Options of `lr`.
@@ -72,7 +192,13 @@ pub struct LrArgs {
     /// Print statistics lines in the form of generation 1.x: absolute time, no response time
     #[arg(long)]
     classic: bool,
-    /// Logs
+    /// Show messages up to this level only
+    #[arg(long, value_name = "LEVEL", default_value = "255")]
+    verb_lvl: u8,
+    /// Print only hits, misses and errors of each phase
+    #[arg(long)]
+    phase: bool,
+    /// Logs; - for standard input
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -80,11 +206,42 @@ pub struct LrArgs {
 /// Prints logs as text.
 pub fn lr(args: LrArgs) -> Done {
     let logs = open(&args.logs)?;
-    let mut options = polygraph_report::lr::LrOptions::default();
-    if args.classic {
-        options.form = Form::V1;
-    }
+    let options = LrOptions {
+        form: if args.classic { Form::V1 } else { Form::V4 },
+        verbosity: args.verb_lvl,
+        phases: args.phase,
+    };
     output(args.out.as_deref(), &lr_text(&logs, options))
+}
+
+/// Options of `cmp-lx`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Exit code 1 if anything differs.\n\nExample:\n  lx clt1.log > 1.lx; lx clt2.log > 2.lx; cmp-lx 1.lx 2.lx"
+)]
+pub struct CmpLxArgs {
+    /// Numbers differ if they are so many percent of the smaller one apart
+    #[arg(long, value_name = "PERCENT", default_value = "10")]
+    precision: f64,
+    /// What to compare: important (no rare classes, extremes, deviations, sums) or all
+    #[arg(long, value_name = "SCOPE", default_value = "important", value_parser = str::parse::<CmpScope>)]
+    scope: CmpScope,
+    /// An output of lx
+    one: PathBuf,
+    /// Another one
+    two: PathBuf,
+}
+
+/// Prints what differs between two outputs of `lx`.
+pub fn cmp_lx(args: CmpLxArgs) -> Done {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", path.display())))
+    };
+    let found = cmp_lx_text(&read(&args.one)?, &read(&args.two)?, args.precision, args.scope);
+    console::print(&found.text);
+    Ok(ExitCode::from(if found.count > 0 { exit::FAILED } else { exit::OK }))
 }
 
 /// Options of `report`.
@@ -97,6 +254,11 @@ pub struct ReportArgs {
     /// The report; by default report.html in the result directory, or here
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    expectations: Expectations,
     /// A result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -105,36 +267,38 @@ pub struct ReportArgs {
 /// Writes an HTML report.
 pub fn report(args: ReportArgs) -> Done {
     let (paths, default) = match &args.logs[..] {
-        [one] if one.is_dir() => (logs_in(one)?, one.join("report.html")),
+        [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("report.html")),
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    write_report(&paths, &out).map_err(Failure::data)?;
-    console::note(&format!("report: {}", out.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The logs in a result directory.
-fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", directory.display())))?;
-    let mut logs: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .collect();
-    logs.sort();
-    if logs.is_empty() {
-        return Err(Failure::data(anyhow::anyhow!("there are no logs in {}", directory.display())));
+    let mut extras = Extras::default();
+    if let Some(trace) = &args.trace {
+        let curve = Curve::of_trace(trace)
+            .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", trace.display())))?
+            .ok_or_else(|| Failure::data(anyhow::anyhow!("there are no URLs in {}", trace.display())))?;
+        let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
+        extras.trace = Some((name, curve));
     }
-    Ok(logs)
+    let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
+    console::note(&format!("report: {}", out.display()));
+    let met = args.expectations.check(&facts);
+    console::print(&met.text());
+    Ok(met.failure().unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Opens logs and says what is missing in them.
 pub fn open(paths: &[PathBuf]) -> Result<Vec<Log>, Failure> {
-    let logs: Vec<Log> =
-        paths.iter().map(|path| Log::open(path)).collect::<Result<_, _>>().map_err(Failure::data)?;
-    logs.iter().flat_map(|log| &log.log.missing).for_each(|missing| console::warn(missing));
-    Ok(logs)
+    paths.iter().map(|path| open_one(path)).collect::<Result<_, _>>().map_err(Failure::data)
+}
+
+/// Opens a log, or reads it from standard input if the path is `-`, and says what is missing in it.
+fn open_one(path: &Path) -> Result<Log, LogError> {
+    let log = match path.as_os_str() == "-" {
+        true => Log::read("standard input", std::io::stdin().lock())?,
+        false => Log::open(path)?,
+    };
+    log.log.missing.iter().for_each(|missing| console::warn(missing));
+    Ok(log)
 }
 
 fn output(to: Option<&Path>, text: &str) -> Done {

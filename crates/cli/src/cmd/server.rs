@@ -12,7 +12,9 @@ use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
 use crate::jobs::{self, server_job};
-use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, ToleranceOptions, think, whole};
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions, think, whole,
+};
 use crate::source;
 use crate::{Done, Failure, cmd, facts, processes};
 
@@ -20,6 +22,7 @@ use crate::{Done, Failure, cmd, facts, processes};
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("idle_tout", |arg| arg.default_value("5min")),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "port", "listen", "xact_think", "rep_sz", "goal", "pconn_use_lmt", "http_version",
     ])),
@@ -49,6 +52,8 @@ pub struct Args {
     #[command(flatten)]
     tolerance: ToleranceOptions,
     #[command(flatten)]
+    sync: SyncOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
@@ -74,8 +79,9 @@ pub fn run(args: Args) -> Done {
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
+        sync_timeout: args.sync.sync_tout.0,
     };
-    let mut console = Classic::new(args.common.verb_lvl);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
     console::note(&facts::listening(&addresses));
     let outcome = running.follow(|header, record| console.show(header, record));

@@ -89,8 +89,15 @@ impl Sandbox {
 
     /// The only result directory there is in `runs`.
     pub fn result(&self) -> PathBuf {
-        let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
-        let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        self.result_in("runs")
+    }
+
+    /// The only result directory there is in a directory of runs.
+    pub fn result_in(&self, runs: &str) -> PathBuf {
+        let entries = std::fs::read_dir(self.path().join(runs)).unwrap_or_else(|e| panic!("{runs}: {e}"));
+        // The index of runs is a file beside them.
+        let mut found: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0)
     }
@@ -99,11 +106,12 @@ impl Sandbox {
     pub fn lx(&self, options: &str, log: impl AsRef<Path>) -> (HashMap<String, f64>, String) {
         let done = self.polygraph(&format!("lx {options} {}", log.as_ref().display()));
         assert_eq!(done.code(), Some(0), "{done:?}");
+        // Lists and texts are not numbers.
         let read = |line: &str| {
-            let (name, value) = line.rsplit_once(": ").unwrap_or_else(|| panic!("{line}"));
-            (name.to_owned(), value.parse().unwrap())
+            let (name, value) = line.rsplit_once(": ")?;
+            Some((name.to_owned(), value.parse().ok()?))
         };
-        (done.out.lines().map(read).collect(), done.err)
+        (done.out.lines().filter_map(read).collect(), done.err)
     }
 }
 

@@ -232,7 +232,7 @@ fn a_phase_waits_for_the_working_set_and_another_for_its_fill() {
         .records
         .iter()
         .filter_map(|record| match record {
-            Record::Comment { at_ns, text, .. } => Some((*at_ns as f64 * 1e-9, text.as_str())),
+            Record::Comment { at_ns, text, level: 5 } => Some((*at_ns as f64 * 1e-9, text.as_str())),
             _ => None,
         })
         .collect();

@@ -30,6 +30,7 @@ use polygraph_pgl::types::{
 };
 use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_robot::{Field, Verify};
+use polygraph_stats::StatusScope;
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::table::{Bin, Table};
@@ -174,10 +175,21 @@ pub fn adopt(
             .map(|group| sockets(group, "note_substitutes()", &mut found))
             .collect(),
     };
-    let schedule = schedule::schedule(workload, &mut found);
+    let schedule = schedule::schedule(workload);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
-        Ok(Test { name, robots, field, servers, classic: false, schedule, launch_window: 0.0, names, notes })
+        Ok(Test {
+            name,
+            robots,
+            field,
+            servers,
+            classic: false,
+            schedule,
+            launch_window: 0.0,
+            names,
+            text: String::new(),
+            notes,
+        })
     } else {
         Err(found.obstacles)
     }
@@ -208,7 +220,12 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
 /// The part that all agents have, besides what robots and servers read.
 fn agent(agent: &Agent, found: &mut Findings<'_>) {
     let default = Agent::default();
-    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world custom_stats_scope]);
+    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world]);
+}
+
+/// Statuses whose replies are counted apart. The language has seen to the form of the entries.
+fn custom_scope(agent: &Agent) -> StatusScope {
+    StatusScope::parse(agent.custom_stats_scope.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Minor versions of HTTP.

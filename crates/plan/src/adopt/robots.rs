@@ -12,7 +12,8 @@ use polygraph_wire::markup::Tags;
 use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
 use super::{
-    Findings, agent, distr, headers, hosts, maybe, only_defaults, ranges, requests_per_connection, versions,
+    Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
+    requests_per_connection, versions,
 };
 
 /// The port of name servers.
@@ -88,6 +89,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
         trace: trace(robot, found),
         raw_uri_thrower: robot.raw_uri_thrower.clone(),
         dns,
+        custom_scope: custom_scope(&robot.agent),
     }
 }
 

@@ -1,20 +1,19 @@
 //! Phases and the limit of the working set.
 
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{Phase as PglPhase, StatsSample};
+use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat, StatsSample};
 
-use super::{Findings, only_defaults};
-use crate::factor::Factors;
+use crate::factor::{Factors, Inheritance, Inherited};
 use crate::goal::Goal;
 use crate::phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 use crate::predict;
+use crate::rptmstat::Rptmstat;
 use crate::script::Script;
 
 /// The schedule of a workload.
-pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
+pub fn schedule(workload: &Workload) -> Schedule {
+    let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
-        let default = PglPhase::default();
-        only_defaults!(found, "Phase", phase, default, [rptmstat]);
         let goal = phase.goal.as_deref().map(Goal::from).unwrap_or_default();
         Phase {
             samples: phase.stats_samples.iter().map(|wanted| sample(wanted, &plan.name, &goal)).collect(),
@@ -28,8 +27,12 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
                 recur: plan.recur,
                 special_msg: plan.special_msg,
             },
+            // There is nothing before the first phase.
+            inherited: if std::mem::take(&mut is_first) { Inheritance::default() } else { inherited(phase) },
             wait_wss_freeze: phase.wait_wss_freeze,
+            rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
             script: phase.script.map(|id| Script::new(&workload.scripts, id)),
+            synchronize: phase.synchronize,
         }
     });
     let mut phases: Vec<Phase> = phases.collect();
@@ -44,6 +47,16 @@ pub fn schedule(workload: &Workload, found: &mut Findings<'_>) -> Schedule {
     schedule
 }
 
+/// The thermostat; the language has checked that it is complete.
+fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
+    Some(Rptmstat {
+        sample_dur: control.sample_dur?.secs(),
+        load_delta: control.load_delta?,
+        rptm_min: control.rptm_min.map(|time| time.secs()),
+        rptm_max: control.rptm_max.map(|time| time.secs()),
+    })
+}
+
 /// A sample; if it says nothing else, it is taken in the middle of the phase (or at its beginning, if nobody knows where
 /// that is) and has its name.
 fn sample(wanted: &StatsSample, phase: &str, goal: &Goal) -> SamplePlan {
@@ -52,5 +65,14 @@ fn sample(wanted: &StatsSample, phase: &str, goal: &Goal) -> SamplePlan {
         start: wanted.start.map_or(goal.duration.unwrap_or(0.0) / 2.0, |start| start.secs()),
         of_run: false,
         capacity: wanted.capacity.and_then(|count| u64::try_from(count).ok()).unwrap_or(0),
+    }
+}
+
+fn inherited(phase: &PglPhase) -> Inheritance {
+    Inheritance {
+        populus: Inherited::of(phase.populus_factor_beg, phase.populus_factor_end),
+        load: Inherited::of(phase.load_factor_beg, phase.load_factor_end),
+        recur: Inherited::of(phase.recur_factor_beg, phase.recur_factor_end),
+        special_msg: Inherited::of(phase.special_msg_factor_beg, phase.special_msg_factor_end),
     }
 }

@@ -7,7 +7,9 @@ use polygraph_pgl::types::{Agent, Server};
 
 use super::contents::{kinds, popularity};
 use super::maps::Visible;
-use super::{Findings, agent, headers, maybe, only_defaults, requests_per_connection, sockets, versions};
+use super::{
+    Findings, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions,
+};
 use crate::test::{Servers, Site, settle_time};
 
 /// All kinds of servers with their addresses.
@@ -44,6 +46,7 @@ fn farm(server: &Server, found: &mut Findings<'_>) -> Farm {
         cookies: cookies(server, found),
         continue_prob: server.req_body_allowed,
         headers: headers(&server.agent.http_headers),
+        custom_scope: custom_scope(&server.agent),
     }
 }
 

@@ -21,6 +21,7 @@ use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, Requ
 use super::{Obstacle, Outside, adopt};
 use crate::SamplePlan;
 use crate::offered::offered_dhr;
+use crate::rptmstat::Rptmstat;
 use crate::test::Test;
 
 /// Files whose only entry is their own path; a trace of one URL; one host with an address.
@@ -138,6 +139,9 @@ fn settings_of_robots() {
     let cases: &[(&str, Change)] = &[
         ("R.req_rate = 5/sec;", |r| r.load = Load::Open { rate: 5.0 }),
         ("R.req_rate = 0/sec;", |r| r.load = Load::Passive),
+        ("R.custom_stats_scope = [ \"4xx\", \"-404\" ];", |r| {
+            r.custom_scope = polygraph_stats::StatusScope::parse(["-404", "4xx"]).unwrap();
+        }),
         ("R.req_inter_arrival = unif(1sec, 3sec);", |r| {
             r.load = Load::Gaps(Distr::Unif { min: 1.0, max: 3.0 });
         }),
@@ -549,7 +553,6 @@ fn what_cannot_be_run_is_named() {
     let cases = [
         ("SslWrap W = { ciphers = [ \"ALL\" ]; }; S.ssl_wraps = [ W ];", "`ssl_wraps`"),
         ("R.socket.nagle = true;", "`socket`"),
-        ("R.custom_stats_scope = [ \"all\" ];", "`custom_stats_scope`"),
         ("R.socks_proxies = [ '10.0.0.9:1080' ];", "`socks_proxies`"),
         ("R.ftp_proxies = [ '10.0.0.9:1080' ];", "`ftp_proxies`"),
         ("R.passive_ftp = 50%;", "`passive_ftp`"),
@@ -576,10 +579,6 @@ fn what_cannot_be_run_is_named() {
             "`heartbeat_notif_rate`",
         ),
         (
-            "Phase Q = { goal.duration = 1min; rptmstat = { sample_dur = 1sec; load_delta = 1%; rptm_max = 1sec; }; }; schedule(Q);",
-            "`rptmstat`",
-        ),
-        (
             "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
             "Proxy",
         ),
@@ -593,6 +592,16 @@ fn what_cannot_be_run_is_named() {
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
     }
+}
+
+#[test]
+fn thermostats_of_phases_are_adopted() {
+    let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
+         rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
+    let test = adopt(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
+    let rule = Rptmstat { sample_dur: 30.0, load_delta: 0.01, rptm_min: None, rptm_max: Some(1.5) };
+    let rules: Vec<_> = test.schedule.phases.iter().map(|phase| phase.rptmstat).collect();
+    assert_eq!(rules.iter().flatten().collect::<Vec<_>>(), [&rule]);
 }
 
 #[test]

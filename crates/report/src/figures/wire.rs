@@ -1,9 +1,10 @@
 //! Figures of what happens on the wire beside plain requests: classes of requests, pages, cookies, connections,
 //! look-ups, verification.
 
-use polygraph_stats::{Class, ClassStats, CloseKind, KindStats, MissCause, Tally};
+use polygraph_stats::{Class, ClassStats, CloseKind, MissCause, Tally};
 
-use super::{Figure, Table, Unit, percent, ratio};
+use super::table::Table;
+use super::{Unit, percent};
 use crate::correctness;
 use crate::scope::Scope;
 
@@ -40,11 +41,14 @@ pub(crate) const SPECIAL: [(&str, &str, &[Class]); 12] = [
     ("auth.ing", "unsuccessful steps of authentication", &[Class::Authenticating]),
 ];
 
-/// Basic requests and the other classes.
+/// Classes beside the basic ones, and pages.
 pub(super) fn classes(t: &mut Table) {
-    t.class("basic", "basic replies: hits and misses", &Class::BASIC);
+    t.section("Other classes of requests, and pages");
     for (name, what, classes) in SPECIAL {
-        t.class(name, what, classes);
+        // What leads to a refusal has more parts than one, and stands among what is about authentication.
+        if name != "auth.ing" {
+            t.class(name, what, classes);
+        }
     }
     t.pair("embedded", "transactions for parts of pages", |s| s.block.embedded);
     t.pair("direct", "transactions asked for directly", |s| Tally {
@@ -57,13 +61,10 @@ pub(super) fn classes(t: &mut Table) {
     });
     t.hist("page.parts", "replies per complete page", Unit::Things, 1.0, |s| s.block.pages.parts.clone());
     for (name, what, pick) in VALIDATIONS {
-        t.hist(&format!("{name}.rptm"), &format!("response time of {what}"), Unit::Ms, 1e-3, move |s| {
-            pick(s).rptm_us
-        });
-        t.hist(&format!("{name}.size"), &format!("reply size of {what}"), Unit::Bytes, 1.0, move |s| {
-            pick(s).size
-        });
+        t.stats(name, what, pick);
     }
+    t.alias_of("proxy_validation.rptm", "proxy_validations.rptm");
+    t.alias_of("proxy_validation.size", "proxy_validations.size");
 }
 
 type PickClass = fn(&Scope) -> ClassStats;
@@ -85,11 +86,7 @@ const VALIDATIONS: [(&str, &str, PickClass); 3] = [
 /// Why offered hits were missed, and hits that were not offered.
 pub(super) fn misses(t: &mut Table) {
     use Unit::Ms;
-    t.pair("offered.miss", "basic transactions that no cache could have answered", |s| Tally {
-        count: s.block.count_of(&Class::BASIC)
-            - s.block.offered_hits.count.min(s.block.count_of(&Class::BASIC)),
-        bytes: (s.block.bytes_of(&Class::BASIC) as u64).saturating_sub(s.block.offered_hits.bytes),
-    });
+    t.section("Hits that did not happen");
     t.pair("false_hit", "hits that were not offered", |s| s.block.false_hits);
     t.pair("missed", "offered hits that were misses, with a known cause", |s| s.block.missed_total());
     for cause in MissCause::ALL {
@@ -116,33 +113,38 @@ pub(super) fn misses(t: &mut Table) {
 
 /// Connections, look-ups, cookies, 100 (continue).
 pub(super) fn exchange(t: &mut Table) {
-    use Unit::{Bytes, Count, Mbps, Ms, Percent, Things};
-    t.hist("baseline.req.size", "request size of good transactions", Bytes, 1.0, |s| {
-        s.block.req_size.clone()
-    });
-    t.one("req.bwidth", Mbps, "request bytes of good transactions per second", |s| {
-        s.rate(s.block.req_size.sum() * 8e-6)
-    });
-    t.level("wait", "wait", "transactions that wait for a connection", |block| &block.waiting);
+    use Unit::{Count, Ms, Percent, Things};
     t.one("conn.reused.count", Count, "transactions begun on a connection that had been used before", |s| {
         Some(s.block.reused as f64)
     });
     t.hist("conn.pipeline.depth", "depth of pipelined connections", Things, 1.0, |s| {
         s.block.pipeline_depth.clone()
     });
+    let columns = &["count", "%", "kind"];
+    t.list("conn_close.categories", "closed connections by the way they were closed", columns, |s| {
+        let all: u64 = s.block.closes.iter().map(|closes| closes.count()).sum();
+        let row = |kind: CloseKind| {
+            let count = s.block.closes[kind as usize].count();
+            let share = format!("{:.2}", 100.0 * count as f64 / all as f64);
+            (count > 0).then(|| vec![count.to_string(), share, kind.name().to_owned()])
+        };
+        CloseKind::ALL.into_iter().filter_map(row).collect()
+    });
     for kind in CloseKind::ALL {
         let (name, text) = (kind.name(), kind.text());
-        let mut one =
-            |leaf: &str, unit, what: &str, compute: fn(&polygraph_stats::counts::Closes) -> Option<f64>| {
-                let text = format!("{what} connections closed {text}");
-                t.one(&format!("conn_close.{name}.{leaf}"), unit, &text, move |s| {
-                    compute(&s.block.closes[kind as usize])
-                });
-            };
-        one("count", Count, "number of", |closes| Some(closes.count as f64));
-        one("use.mean", Things, "mean number of transactions of", |c| ratio(c.uses as f64, c.count as f64));
-        one("ttl.mean", Ms, "mean lifetime of", |c| ratio(c.ttl_us as f64 * 1e-3, c.count as f64));
+        t.count(&format!("conn_close.{name}.count"), &format!("connections closed {text}"), move |s| {
+            s.block.closes[kind as usize].count()
+        });
+        let what = format!("transactions of connections closed {text}");
+        t.hist(&format!("conn_close.{name}.use"), &what, Things, 1.0, move |s| {
+            s.block.closes[kind as usize].uses.clone()
+        });
+        let what = format!("lifetime of connections closed {text}");
+        t.hist(&format!("conn_close.{name}.ttl"), &what, Ms, 1e-3, move |s| {
+            s.block.closes[kind as usize].ttl_us.clone()
+        });
     }
+    t.section("Further facts of the exchange");
     t.hist("100_continue", "time until 100 (continue) came", Ms, 1e-3, |s| s.block.continue_us.clone());
     t.one("dns.lookup.count", Count, "names that were looked up", |s| Some(s.block.dns.lookups as f64));
     t.one("dns.cache.hit.count", Count, "look-ups answered from the robots' own cache", |s| {
@@ -172,6 +174,7 @@ pub(super) fn exchange(t: &mut Table) {
 /// What was verified, and what was wrong.
 pub(super) fn verification(t: &mut Table) {
     use Unit::{Bytes, Count, Percent};
+    t.section("Correctness");
     t.one("verified.count", Count, "replies that were checked to be the object's", |s| {
         Some(s.block.verified.replies as f64)
     });
@@ -189,38 +192,5 @@ pub(super) fn verification(t: &mut Table) {
     );
     t.one("errors.correctness.ratio", Percent, "wrong replies among all ended transactions", |s| {
         percent(s.block.errors.sum(correctness::concerns) as f64, s.ended_count() as f64)
-    });
-}
-
-/// The figures of kinds of content, whose names come from the logs.
-pub fn of_contents(names: &[String]) -> Vec<Figure> {
-    let mut t = Table::default();
-    for (number, name) in names.iter().enumerate() {
-        contents(&mut t, number, name);
-    }
-    t.0
-}
-
-fn contents(t: &mut Table, number: usize, name: &str) {
-    use Unit::{Bytes, Count, Ms, Percent};
-    let mut one = |leaf: &str, unit, what: &str, compute: fn(&KindStats) -> Option<f64>| {
-        let text = format!("{what}, content {name}");
-        t.one(&format!("cont_type.{name}.{leaf}"), unit, &text, move |s| compute(s.block.kinds.get(number)?));
-    };
-    one("rptm.mean", Ms, "mean response time", |k| ratio(k.rptm_us as f64 * 1e-3, k.all.count as f64));
-    one("size.count", Count, "good transactions", |k| Some(k.all.count as f64));
-    one("size.mean", Bytes, "mean reply size", |k| ratio(k.all.bytes as f64, k.all.count as f64));
-    one("size.sum", Bytes, "reply bytes", |k| Some(k.all.bytes as f64));
-    one("offered.hit.ratio.obj", Percent, "offered document hit ratio", |k| {
-        percent(k.offered_hits.count as f64, k.basic.count as f64)
-    });
-    one("offered.hit.ratio.byte", Percent, "offered byte hit ratio", |k| {
-        percent(k.offered_hits.bytes as f64, k.basic.bytes as f64)
-    });
-    one("hit.ratio.obj", Percent, "measured document hit ratio", |k| {
-        percent(k.hits.count as f64, k.basic.count as f64)
-    });
-    one("hit.ratio.byte", Percent, "measured byte hit ratio", |k| {
-        percent(k.hits.bytes as f64, k.basic.bytes as f64)
     });
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::Link;
-use polygraph_stats::Class;
+use polygraph_stats::Block;
+use polygraph_traffic::ranges::RangeSet;
 use polygraph_traffic::rng::mix;
 use polygraph_traffic::{Draw, Random};
 use polygraph_wire::uri;
@@ -32,7 +33,10 @@ impl<L: Link> Crew<L> {
         }
         order.ticket = self.recorder.begin(entered);
         if order.cause == Cause::Direct {
-            self.recorder.with(|block| block.late_us.record(entered.saturating_sub(order.due) / 1000));
+            self.recorder.with(|block| {
+                block.late_us.record(entered.saturating_sub(order.due) / 1000);
+                count_choice(block, &order);
+            });
         }
         let outcome = self.converse(robot, &order, None).await;
         let failed = account::settle(self, robot, &order, outcome);
@@ -91,6 +95,7 @@ impl<L: Link> Crew<L> {
         mut made: Option<Done>,
     ) -> Result<Done, Fault> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
+        let mut steps = None;
         loop {
             let mut done = match made.take() {
                 Some(done) => done,
@@ -104,6 +109,8 @@ impl<L: Link> Crew<L> {
             done.started = *first.get_or_insert(began);
             sent += done.sent;
             done.sent = sent;
+            done.exchanges = asked.len() as u32 + 1;
+            done.challenge = steps;
             self.keep_cookies(robot, order, &done);
             let asker = match done.facts.status {
                 407 => Asker::Proxy,
@@ -112,7 +119,7 @@ impl<L: Link> Crew<L> {
                     done.denied = self.was_spoiled(robot) && done.facts.status == 403;
                     if done.facts.status < 400 && self.was_spoiled(robot) {
                         // Proxies that ask do so for everything, origins perhaps for this alone.
-                        let proxy = done.answers.proxy.then_some(Asker::Proxy);
+                        let proxy = done.answers.proxy.map(|_| Asker::Proxy);
                         done.fooled = proxy.or(asked.last().copied());
                     }
                     return Ok(done);
@@ -122,18 +129,16 @@ impl<L: Link> Crew<L> {
                 return Ok(done);
             }
             let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
-            let can_answer = self.wallet(robot).learn(asker, fields, done.answers.to(asker));
-            if !can_answer || asked.len() > MAX_CHALLENGES {
+            let scheme = self.wallet(robot).learn(asker, fields, done.answers.to(asker));
+            let Some(scheme) = scheme.filter(|_| asked.len() <= MAX_CHALLENGES) else {
                 // With a spoiled password that is how it has to be.
                 done.denied = self.was_spoiled(robot) && (done.answers.to(asker) || !asked.is_empty());
                 return Ok(done);
-            }
+            };
             asked.push(asker);
+            steps = Some(scheme);
             let (now, size) = (self.now(), done.facts.size());
-            self.recorder.with(|block| {
-                let stats = block.class_mut(Class::Authenticating);
-                stats.record((now - began) / 1000, size);
-            });
+            self.recorder.with(|block| block.auth_steps[scheme as usize].record((now - began) / 1000, size));
         }
     }
 
@@ -209,4 +214,38 @@ impl<L: Link> Crew<L> {
     pub(super) fn was_spoiled(&self, robot: usize) -> bool {
         !self.profile(robot).credentials.is_empty() && self.wallet(robot).spoiled
     }
+}
+
+/// Counts how the object of a request was chosen, and its ranges.
+fn count_choice(block: &mut Block, order: &Order) {
+    let chosen = &mut block.oid_gen;
+    let which = match (order.foreign.is_some(), order.repeat) {
+        (true, false) => &mut chosen.new_foreign,
+        (true, true) => &mut chosen.repeat_foreign,
+        (false, false) => &mut chosen.new,
+        (false, true) => &mut chosen.repeat,
+    };
+    *which += 1;
+    if order.foreign.is_none() {
+        *(if order.repeat_wanted { &mut chosen.need_repeat } else { &mut chosen.need_new }) += 1;
+        chosen.lack_repeat += u64::from(order.repeat_wanted && !order.repeat);
+    }
+    if let Some(set) = order.ranges.as_deref() {
+        count_ranges(block, set);
+    }
+}
+
+fn count_ranges(block: &mut Block, set: &RangeSet) {
+    let made = &mut block.range_gen;
+    let mut all = 0;
+    for spec in &set.specs {
+        let (first, end) = spec.within(set.size);
+        all += end.saturating_sub(first);
+        made.spec_size.record(end.saturating_sub(first));
+        made.spec_overflow += u64::from(spec.overflows(set.size));
+    }
+    made.set_size.record(all);
+    made.specs_per_set.record(set.specs.len() as u64);
+    made.first_last_swap += u64::from(set.swapped);
+    made.set_overflow += u64::from(set.cut);
 }

@@ -190,7 +190,7 @@ fn of_aggr(aggr: &Aggr, scale: f64, leaf: &str) -> Option<Option<f64>> {
 mod tests {
     use super::*;
     use crate::block::{Block, Finished};
-    use crate::counts::CloseKind;
+    use crate::counts::{AuthScheme, CloseKind};
     use crate::error::ErrorKind;
     use crate::recorder::Recorder;
 
@@ -209,7 +209,7 @@ mod tests {
                     rptm_us: 1000 * (index as u64 + 1) + copy * 500,
                     size: 100 * (index as u64 + 1),
                     offered_hit: matches!(class, Class::Hit) || copy == 1 && class == Class::Miss,
-                    authenticated: class == Class::Put,
+                    authenticated: (class == Class::Put).then_some(AuthScheme::Basic),
                     ..Finished::default()
                 });
             }

@@ -1,0 +1,46 @@
+//! `export`: logs as tables for other programs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use polygraph_export::{Format, tables, write};
+use polygraph_report::run_dir::logs_in;
+
+use super::logs::open;
+use crate::{Done, Failure, console};
+
+/// Options of `export`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Tables: runs, settings, phases, intervals, figures, histograms, errors, error_samples, messages. What their \
+        columns are stands in schema.json beside them.\n\nExamples:\n  polygraph export runs/try-2026-11-21T10-00-00\n  \
+        polygraph export --format csv --out tables client.log server.log\n  \
+        duckdb -c \"SELECT phase, sum(hit_size_count) FROM 'tables/intervals.parquet' GROUP BY phase\""
+)]
+pub struct Args {
+    /// Folder for the tables; by default `export` in the result directory, or here
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Form of the files: parquet, csv or jsonl
+    #[arg(long, value_name = "FORM", default_value = "parquet", value_parser = str::parse::<Format>)]
+    format: Format,
+    /// A result directory, or logs of one run
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+}
+
+/// Writes the tables.
+pub fn run(args: Args) -> Done {
+    let (paths, default) = match &args.logs[..] {
+        [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("export")),
+        logs => (logs.to_vec(), PathBuf::from("export")),
+    };
+    let folder = args.out.unwrap_or(default);
+    let tables = tables(&open(&paths)?);
+    write(&tables, &folder, args.format).map_err(Failure::setup)?;
+    let rows: usize = tables.iter().map(|table| table.rows()).sum();
+    console::note(&format!("{} tables with {rows} rows: {}", tables.len(), folder.display()));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,263 @@
+//! What was counted, as tables: over time, by figures, by bins.
+
+use polygraph_report::figures::{self, Distribution, Figure, Unit};
+use polygraph_report::lx::{LxOptions, LxSide, contents, scope};
+use polygraph_report::{Log, Scope};
+use polygraph_stats::Side;
+
+use crate::table::{Cells, Declared, FLOAT, INT, TEXT, TIME, Table, Value};
+use crate::tables::{LOG, numbered, seconds, time_of_day};
+
+/// Figures that intervals have as columns. Counts and sums add up over intervals to what `lx` says of a phase.
+const COLUMNS: [&str; 79] = [
+    "xact.started",
+    "xact.finished",
+    "xact.level.mean",
+    "xact.level.last",
+    "ok_xact.count",
+    "err_xact.count",
+    "errors.noted.count",
+    "retr_xact.count",
+    "baseline.req.rate",
+    "baseline.rep.rate",
+    "baseline.rptm.count",
+    "baseline.rptm.sum",
+    "baseline.rptm.mean",
+    "baseline.rptm.p50",
+    "baseline.rptm.p95",
+    "baseline.rptm.p99",
+    "baseline.rptm.max",
+    "baseline.due_rptm.sum",
+    "baseline.due_rptm.p95",
+    "baseline.req.size.sum",
+    "baseline.rep.size.sum",
+    "basic.size.count",
+    "basic.size.sum",
+    "offered.hit.size.count",
+    "offered.hit.size.sum",
+    "offered.hit.ratio.obj",
+    "hit.ratio.obj",
+    "hit.ratio.byte",
+    "hit.rptm.sum",
+    "hit.size.count",
+    "hit.size.sum",
+    "miss.rptm.sum",
+    "miss.size.count",
+    "miss.size.sum",
+    "fill.rptm.sum",
+    "fill.size.count",
+    "fill.size.sum",
+    "uncachable.size.count",
+    "uncachable.size.sum",
+    "redired_req.size.count",
+    "rep_to_redir.size.count",
+    "ims.sc200.size.count",
+    "ims.sc304.size.count",
+    "reload.size.count",
+    "range.size.count",
+    "head.size.count",
+    "post.size.count",
+    "put.size.count",
+    "abort.size.count",
+    "auth.ing.size.count",
+    "false_hit.size.count",
+    "missed.size.count",
+    "embedded.size.count",
+    "page.rptm.count",
+    "page.rptm.sum",
+    "page.size.sum",
+    "url.unique.count",
+    "populus.level.last",
+    "wait.started",
+    "wait.level.mean",
+    "conn.open.started",
+    "conn.open.finished",
+    "conn.open.level.mean",
+    "conn.open.level.last",
+    "conn.estb.level.mean",
+    "conn.idle.level.mean",
+    "conn.ttl.count",
+    "conn.ttl.sum",
+    "conn.use.sum",
+    "so_read.size.count",
+    "so_read.size.sum",
+    "so_write.size.count",
+    "so_write.size.sum",
+    "verified.count",
+    "dns.lookup.count",
+    "late.p99",
+    "late.max",
+    "cpu.busiest.share",
+    "rss.size",
+];
+
+/// Dots have a meaning in SQL.
+fn column_name(figure: &str) -> String {
+    figure.replace('.', "_")
+}
+
+fn declared<'a>(name: &'a str, figure: &'a Figure) -> Declared<'a> {
+    let cells = if figure.unit == Unit::Count { Cells::Int(Vec::new()) } else { FLOAT };
+    (name, figure.unit.symbol(), &figure.definition, cells)
+}
+
+fn cell(figure: &Figure, value: Option<f64>) -> Value {
+    match figure.unit {
+        Unit::Count => Value::Int(value.map(|value| value as i64)),
+        _ => Value::Float(value),
+    }
+}
+
+pub fn intervals(logs: &[Log]) -> Table {
+    let figures: Vec<&Figure> = COLUMNS.iter().filter_map(|name| figures::find(name)).collect();
+    let names: Vec<String> = figures.iter().map(|figure| column_name(&figure.name)).collect();
+    let (name, unit, text) = LOG;
+    let first = [
+        (name, unit, text, INT),
+        ("side", "", "client or server", TEXT),
+        ("phase", "", "name of the phase", TEXT),
+        ("begin_s", "s", "begin, since the start of the process", FLOAT),
+        ("end_s", "s", "end", FLOAT),
+        ("begin", "", "begin", TIME),
+        ("duration", "s", "length", FLOAT),
+        ("cpu", "s", "processor time of all event loops", FLOAT),
+        ("clock_step", "ms", "step of the time-of-day clock", FLOAT),
+    ];
+    let columns = names.iter().zip(&figures).map(|(name, figure)| declared(name, figure));
+    let mut table = Table::new("intervals", "an interval of a log", first.into_iter().chain(columns));
+    for (number, log) in numbered(logs) {
+        for interval in log.log.intervals() {
+            let scope = Scope::of_intervals([interval]);
+            let first = [
+                number.into(),
+                log.log.header.side.name().into(),
+                log.phase_name(interval.phase).into(),
+                seconds(interval.begin_ns).into(),
+                seconds(interval.end_ns).into(),
+                time_of_day(log, interval.begin_ns),
+                interval.seconds().into(),
+                seconds(interval.cpu_ns).into(),
+                (interval.clock_step_ns as f64 * 1e-6).into(),
+            ];
+            let values = figures::extract(figures.iter().copied(), &scope);
+            let cells = figures.iter().zip(values).map(|(figure, value)| cell(figure, value));
+            table.push(first.into_iter().chain(cells));
+        }
+    }
+    table
+}
+
+/// All logs of a side over one phase, or over all whose statistics count.
+struct Folded {
+    side: Side,
+    phase: Option<String>,
+    scope: Scope,
+}
+
+fn folded(logs: &[Log]) -> Vec<Folded> {
+    let mut all = Vec::new();
+    for side in [Side::Client, Side::Server] {
+        let of_side = || logs.iter().filter(move |log| log.log.header.side == side);
+        let mut phases: Vec<String> = Vec::new();
+        for name in of_side().flat_map(|log| log.log.intervals().map(|i| log.phase_name(i.phase))) {
+            if !phases.iter().any(|known| known == name) {
+                phases.push(name.to_owned());
+            }
+        }
+        for phase in phases.into_iter().map(Some).chain([None]) {
+            let side_of_lx = if side == Side::Client { LxSide::Client } else { LxSide::Server };
+            let phases = phase.iter().cloned().collect();
+            let options = LxOptions { phases, side: side_of_lx, ..LxOptions::default() };
+            if let Ok((_, scope)) = scope(logs, &options) {
+                all.push(Folded { side, phase, scope });
+            }
+        }
+    }
+    all
+}
+
+const OF: [(&str, &str, &str); 2] = [
+    ("side", "", "client or server: all logs of the side are merged"),
+    ("phase", "", "name of the phase; null for all phases whose statistics count"),
+];
+
+pub fn figures(logs: &[Log]) -> Table {
+    let [side, phase] = OF.map(|(name, unit, text)| (name, unit, text, TEXT));
+    let mut table = Table::new(
+        "figures",
+        "a figure of one side in a phase: what `lx --side SIDE --phases PHASE` prints",
+        [
+            side,
+            phase,
+            ("name", "", "name of the figure", TEXT),
+            ("unit", "", "unit of the value", TEXT),
+            ("value", "", "value; null if it is undefined", FLOAT),
+            ("definition", "", "what the figure is", TEXT),
+        ],
+    );
+    for Folded { side, phase, scope } in folded(logs) {
+        let of_run = figures::of_run(contents(logs), &scope.block.statuses());
+        let all = || figures::all().iter().chain(of_run.figures());
+        for (figure, value) in all().zip(figures::extract(all(), &scope)) {
+            table.push([
+                side.name().into(),
+                phase.clone().into(),
+                figure.name.as_str().into(),
+                figure.unit.word().into(),
+                value.into(),
+                figure.definition.as_str().into(),
+            ]);
+        }
+    }
+    table
+}
+
+pub fn histograms(logs: &[Log]) -> Table {
+    let [side, phase] = OF.map(|(name, unit, text)| (name, unit, text, TEXT));
+    let mut table = Table::new(
+        "histograms",
+        "a bin with values of one side in a phase",
+        [
+            side,
+            phase,
+            ("name", "", "what is distributed; its aggregates are the figures that begin so", TEXT),
+            ("unit", "", "unit of the values", TEXT),
+            ("first", "", "smallest value of the bin", FLOAT),
+            ("last", "", "largest value of the bin", FLOAT),
+            ("count", "", "values in the bin", INT),
+        ],
+    );
+    for Folded { side, phase, scope } in folded(logs) {
+        // The bins of all phases together are the sums of theirs.
+        let Some(phase) = phase else { continue };
+        let of_run = figures::of_run(contents(logs), &scope.block.statuses());
+        for distribution in figures::distributions().iter().chain(of_run.distributions()) {
+            bins(&mut table, side, &phase, distribution, &scope);
+        }
+    }
+    table
+}
+
+fn bins(table: &mut Table, side: Side, phase: &str, distribution: &Distribution, scope: &Scope) {
+    for &(first, last, count) in distribution.of(scope).bins() {
+        table.push([
+            side.name().into(),
+            phase.into(),
+            distribution.name.as_str().into(),
+            distribution.unit.word().into(),
+            (first as f64 * distribution.scale).into(),
+            (last as f64 * distribution.scale).into(),
+            count.into(),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_a_figure() {
+        COLUMNS.iter().for_each(|name| assert!(figures::find(name).is_some(), "{name}"));
+    }
+}

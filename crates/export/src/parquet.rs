@@ -1,0 +1,80 @@
+//! Tables as Parquet files: one row group, optional columns, no nesting.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::Type;
+
+use crate::table::{Cells, Column, Table};
+
+/// The key of the metadata under which a file holds [`Table::schema`].
+const SCHEMA: &str = "polygraph.schema";
+
+/// Writes a table.
+pub fn write(table: &Table, file: File) -> Result<()> {
+    let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
+    let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;
+    let about = KeyValue::new(SCHEMA.to_owned(), table.schema().to_string());
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::GZIP(Default::default()))
+        .set_created_by(format!("polygraph {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(vec![about]))
+        .build();
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    for column in &table.columns {
+        let mut out = group.next_column()?.expect("there are as many columns as fields");
+        write_cells(&column.cells, &mut out)?;
+        out.close()?;
+    }
+    group.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn field(column: &Column) -> Result<Type> {
+    let (physical, logical) = match column.cells {
+        Cells::Int(_) => (Physical::INT64, None),
+        Cells::Float(_) => (Physical::DOUBLE, None),
+        Cells::Bool(_) => (Physical::BOOLEAN, None),
+        Cells::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Cells::Time(_) => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+    };
+    Type::primitive_type_builder(&column.name, physical)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(logical)
+        .build()
+}
+
+fn write_cells(cells: &Cells, out: &mut SerializedColumnWriter<'_>) -> Result<usize> {
+    match cells {
+        Cells::Int(cells) | Cells::Time(cells) => {
+            let (levels, values) = split(cells);
+            out.typed::<Int64Type>().write_batch(&values, Some(&levels), None)
+        }
+        Cells::Float(cells) => {
+            let (levels, values) = split(cells);
+            out.typed::<DoubleType>().write_batch(&values, Some(&levels), None)
+        }
+        Cells::Bool(cells) => {
+            let (levels, values) = split(cells);
+            out.typed::<BoolType>().write_batch(&values, Some(&levels), None)
+        }
+        Cells::Text(cells) => {
+            let (levels, values) = split(cells);
+            let values: Vec<ByteArray> = values.iter().map(|text| ByteArray::from(text.as_str())).collect();
+            out.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)
+        }
+    }
+}
+
+/// Whether each cell is defined (definition level 1), and the values of those that are.
+fn split<T: Clone>(cells: &[Option<T>]) -> (Vec<i16>, Vec<T>) {
+    (cells.iter().map(|cell| i16::from(cell.is_some())).collect(), cells.iter().flatten().cloned().collect())
+}

@@ -1,0 +1,297 @@
+//! What logs say, as tables: what the runs were, and what was noted.
+
+use polygraph_report::Log;
+use polygraph_report::lr::end_reason;
+use polygraph_stats::error::Nature;
+use polygraph_stats::sample::fact;
+use polygraph_stats::{ErrorKind, Record};
+use serde_json::{Map, json};
+
+use crate::counted;
+use crate::table::{BOOL, FLOAT, INT, TEXT, TIME, Table, Value};
+
+/// All tables of the logs of one run.
+pub fn tables(logs: &[Log]) -> Vec<Table> {
+    vec![
+        runs(logs),
+        settings(logs),
+        phases(logs),
+        counted::intervals(logs),
+        counted::figures(logs),
+        counted::histograms(logs),
+        errors(logs),
+        error_samples(logs),
+        messages(logs),
+    ]
+}
+
+/// A log's number among those exported; rows of all tables name it.
+pub(crate) const LOG: (&str, &str, &str) = ("log", "", "number of the log, from 0 on: see runs");
+
+/// Seconds since the start of the log's process.
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// The time of day at `ns` of a log.
+pub(crate) fn time_of_day(log: &Log, ns: u64) -> Value {
+    Value::Time(i64::try_from((log.log.header.start_unix_ns + ns) / 1000).ok())
+}
+
+/// The logs with their numbers.
+pub(crate) fn numbered(logs: &[Log]) -> impl Iterator<Item = (u64, &Log)> {
+    (0..).zip(logs)
+}
+
+fn runs(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "runs",
+        "a log: a process of one side",
+        [
+            (name, unit, text, INT),
+            ("file", "", "file of the log", TEXT),
+            ("side", "", "client or server", TEXT),
+            ("version", "", "version of the program", TEXT),
+            ("label", "", "label of the run", TEXT),
+            ("workload", "", "name of the workload", TEXT),
+            ("started", "", "start of the process", TIME),
+            ("pid", "", "id of the process", INT),
+            ("loops", "", "event loops", INT),
+            ("offered_rate", "/s", "planned request rate; null of closed loops and servers", FLOAT),
+            ("offered_dhr", "%", "planned document hit ratio", FLOAT),
+            ("command", "", "command line", TEXT),
+            ("end_reason", "", "why the run ended; null if the process was killed", TEXT),
+            ("unfinished", "", "transactions that were running at the end", INT),
+            ("missing", "", "what is missing in the log; null if it is complete", TEXT),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        let (header, end) = (&log.log.header, log.log.end());
+        table.push([
+            number.into(),
+            log.name.as_str().into(),
+            header.side.name().into(),
+            header.version.as_str().into(),
+            header.label.as_str().into(),
+            header.workload.as_str().into(),
+            time_of_day(log, 0),
+            header.pid.into(),
+            header.loops.into(),
+            header.offered_rate.into(),
+            header.offered_dhr.map(|ratio| 100.0 * ratio).into(),
+            polygraph_report::text::command(&header.command).into(),
+            end.map(|(reason, _)| end_reason(reason)).into(),
+            end.map(|(_, unfinished)| unfinished).into(),
+            Some(log.log.missing.join("; ")).filter(|missing| !missing.is_empty()).into(),
+        ]);
+    }
+    table
+}
+
+fn settings(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "settings",
+        "a setting in force, or a fact about the machine",
+        [
+            (name, unit, text, INT),
+            ("kind", "", "setting or environment", TEXT),
+            ("name", "", "its name", TEXT),
+            ("value", "", "its value", TEXT),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        let header = &log.log.header;
+        for (kind, pairs) in [("setting", &header.settings), ("environment", &header.environment)] {
+            for (name, value) in pairs {
+                table.push([number.into(), kind.into(), name.as_str().into(), value.as_str().into()]);
+            }
+        }
+    }
+    table
+}
+
+fn phases(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "phases",
+        "a phase of a log, planned or not",
+        [
+            (name, unit, text, INT),
+            ("phase", "", "name of the phase", TEXT),
+            ("number", "", "its place in the plan, from 0 on", INT),
+            ("is_primary", "", "the workload measures it", BOOL),
+            ("log_stats", "", "its statistics count when those of the whole run are asked for", BOOL),
+            ("goal_duration", "s", "planned duration", FLOAT),
+            ("goal_xactions", "", "planned number of transactions", INT),
+            ("goal_fill_size", "bytes", "planned fill of the cache", INT),
+            ("goal_errors", "", "errors that end the test: below 1 a share, from 1 on a number", FLOAT),
+            ("begin_s", "s", "begin, since the start of the process; null if it did not begin", FLOAT),
+            ("end_s", "s", "end; null if the log has none", FLOAT),
+            ("complete", "", "its goal was met; null if the log has no end of it", BOOL),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        for (index, plan) in (0u32..).zip(&log.log.header.phases) {
+            let begin = log.log.records.iter().find_map(|record| match record {
+                Record::PhaseBegin { at_ns, phase } if *phase == index => Some(seconds(*at_ns)),
+                _ => None,
+            });
+            let end = log.log.records.iter().find_map(|record| match record {
+                Record::PhaseEnd { at_ns, phase, complete } if *phase == index => {
+                    Some((seconds(*at_ns), *complete))
+                }
+                _ => None,
+            });
+            table.push([
+                number.into(),
+                plan.name.as_str().into(),
+                index.into(),
+                plan.primary.into(),
+                plan.log_stats.into(),
+                plan.duration_s.into(),
+                plan.xactions.into(),
+                plan.fill_bytes.into(),
+                plan.errors.into(),
+                begin.into(),
+                end.map(|(at, _)| at).into(),
+                end.map(|(_, complete)| complete).into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn nature(kind: ErrorKind) -> &'static str {
+    match kind.nature() {
+        Nature::Content => "content",
+        Nature::Caching => "caching",
+        Nature::Message => "message",
+        Nature::Access => "access",
+        Nature::Slow => "slow",
+        Nature::Bench => "bench",
+    }
+}
+
+fn errors(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "errors",
+        "a class of errors in an interval",
+        [
+            (name, unit, text, INT),
+            ("phase", "", "name of the phase", TEXT),
+            ("begin_s", "s", "begin of the interval, since the start of the process", FLOAT),
+            ("end_s", "s", "end of the interval", FLOAT),
+            ("number", "", "number of the class in the catalogue (docs/errors.md)", TEXT),
+            ("name", "", "name of the class", TEXT),
+            ("nature", "", "whose affair it is: content, caching, message, access, slow, bench", TEXT),
+            ("fails", "", "the transaction fails by it; otherwise it is only noted", BOOL),
+            ("count", "", "how often it occurred", INT),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        for interval in log.log.intervals() {
+            for kind in ErrorKind::all().filter(|&kind| interval.block.errors[kind] > 0) {
+                table.push([
+                    number.into(),
+                    log.phase_name(interval.phase).into(),
+                    seconds(interval.begin_ns).into(),
+                    seconds(interval.end_ns).into(),
+                    kind.number().into(),
+                    kind.name().into(),
+                    nature(kind).into(),
+                    kind.fails().into(),
+                    interval.block.errors[kind].into(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+/// Facts with columns of their own, and the names of these.
+const FACTS: [(&str, &str, &str); 9] = [
+    (fact::URL, "url", "what was asked for"),
+    (fact::REQUEST, "request", "method and kind of the request"),
+    (fact::XACT, "xact", "id of the transaction"),
+    (fact::ROBOT, "robot", "number of the robot"),
+    (fact::CLIENT, "client", "address of the robot"),
+    (fact::PEER, "peer", "where the request was sent"),
+    (fact::SERVER, "server", "the server that made the reply"),
+    (fact::EXPECTED, "expected", "what had to come"),
+    (fact::SEEN, "seen", "what came"),
+];
+
+fn error_samples(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let first = [
+        (name, unit, text, INT),
+        ("at_s", "s", "when, since the start of the process", FLOAT),
+        ("at", "", "when", TIME),
+        ("number", "", "number of the class in the catalogue (docs/errors.md)", TEXT),
+        ("name", "", "name of the class", TEXT),
+        ("detail", "", "what was seen, in one line", TEXT),
+    ];
+    let known = FACTS.iter().map(|&(_, name, text)| (name, "", text, TEXT));
+    let rest = [("facts", "", "further facts as a JSON object of lists", TEXT)];
+    let mut table =
+        Table::new("error_samples", "an example of an error", first.into_iter().chain(known).chain(rest));
+    for (number, log) in numbered(logs) {
+        for record in &log.log.records {
+            let Record::ErrorSample { at_ns, kind, detail, facts } = record else { continue };
+            let known =
+                |wanted: &str| facts.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone());
+            let mut others = Map::new();
+            for (name, value) in
+                facts.iter().filter(|(name, _)| !FACTS.iter().any(|(known, ..)| known == name))
+            {
+                let list = others.entry(name.clone()).or_insert_with(|| json!([]));
+                list.as_array_mut().into_iter().for_each(|list| list.push(json!(value)));
+            }
+            let first = [
+                number.into(),
+                seconds(*at_ns).into(),
+                time_of_day(log, *at_ns),
+                kind.number().into(),
+                kind.name().into(),
+                detail.as_str().into(),
+            ];
+            let known = FACTS.iter().map(|(name, ..)| Value::Text(known(name)));
+            table.push(
+                first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]),
+            );
+        }
+    }
+    table
+}
+
+fn messages(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "messages",
+        "a message of the console, shown or not",
+        [
+            (name, unit, text, INT),
+            ("at_s", "s", "when, since the start of the process", FLOAT),
+            ("at", "", "when", TIME),
+            ("level", "", "verbosity level from which it is shown", INT),
+            ("text", "", "the message", TEXT),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        for record in &log.log.records {
+            if let Record::Comment { at_ns, level, text } = record {
+                table.push([
+                    number.into(),
+                    seconds(*at_ns).into(),
+                    time_of_day(log, *at_ns),
+                    u64::from(*level).into(),
+                    text.as_str().into(),
+                ]);
+            }
+        }
+    }
+    table
+}

@@ -1,0 +1,132 @@
+//! What is known of many values.
+
+use polygraph_stats::{Aggr, Hist};
+
+/// Many values: count, sum, extremes, and how many lie in each bin. Without bins there are no percentiles.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values {
+    moments: Aggr,
+    /// Smallest and largest value of each used bin, and how many values are in it; in ascending order.
+    bins: Vec<(u64, u64, u64)>,
+}
+
+/// A line of a printed distribution: neighbouring bins taken together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Number of its first bin among those with values, from 0 on.
+    pub bin: usize,
+    /// Smallest value of its first bin.
+    pub first: u64,
+    /// Largest value of its last bin.
+    pub last: u64,
+    /// How many values are in it.
+    pub count: u64,
+}
+
+impl<const DIGITS: u8> From<&Hist<DIGITS>> for Values {
+    fn from(hist: &Hist<DIGITS>) -> Values {
+        Values { moments: hist.moments(), bins: hist.ranges().collect() }
+    }
+}
+
+impl<const DIGITS: u8> From<Hist<DIGITS>> for Values {
+    fn from(hist: Hist<DIGITS>) -> Values {
+        Values::from(&hist)
+    }
+}
+
+impl From<Aggr> for Values {
+    fn from(moments: Aggr) -> Values {
+        Values { moments, bins: Vec::new() }
+    }
+}
+
+impl Values {
+    /// Count, sum, extremes.
+    pub fn moments(&self) -> &Aggr {
+        &self.moments
+    }
+
+    /// The used bins: smallest value, largest value, how many values.
+    pub fn bins(&self) -> &[(u64, u64, u64)] {
+        &self.bins
+    }
+
+    /// The smallest value that a share `q` (0 to 1) of all values does not exceed.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let wanted = ((q * self.moments.count as f64).ceil() as u64).max(1);
+        let (min, max) = (self.moments.min()?, self.moments.max()?);
+        let mut seen = 0;
+        let bin = self.bins.iter().find(|(_, _, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        bin.map(|(_, last, _)| (*last).clamp(min, max))
+    }
+
+    /// The bins, put together until a row has at least the share `step` (0 to 1) of all values. So there are at most
+    /// `1 / step` rows.
+    pub fn rows(&self, step: f64) -> Vec<Row> {
+        let enough = step * self.moments.count as f64;
+        let mut rows: Vec<Row> = Vec::new();
+        let mut full = true;
+        for (bin, &(first, last, count)) in self.bins.iter().enumerate() {
+            match rows.last_mut().filter(|_| !full) {
+                Some(row) => (row.last, row.count) = (last, row.count + count),
+                None => rows.push(Row { bin, first, last, count }),
+            }
+            full = rows.last().is_some_and(|row| row.count as f64 >= enough);
+        }
+        rows
+    }
+}
+
+/// A fact about values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Leaf {
+    Count,
+    Mean,
+    Min,
+    Max,
+    StdDev,
+    RelDev,
+    Sum,
+    Quantile(f64),
+}
+
+impl Leaf {
+    /// The fact, in the unit that the `scale` leads to.
+    pub(super) fn of(self, values: &Values, scale: f64) -> Option<f64> {
+        let moments = &values.moments;
+        match self {
+            Leaf::Count => Some(moments.count as f64),
+            Leaf::Mean => Some(moments.mean()? * scale),
+            Leaf::Min => Some(moments.min()? as f64 * scale),
+            Leaf::Max => Some(moments.max()? as f64 * scale),
+            Leaf::StdDev => Some(moments.std_dev()? * scale),
+            Leaf::RelDev => super::percent(moments.std_dev()?, moments.mean()?),
+            Leaf::Sum => Some(moments.sum * scale),
+            Leaf::Quantile(q) => Some(values.quantile(q)? as f64 * scale),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_hold_a_hundredth_each_or_more() {
+        let mut hist = Hist::new();
+        (0..1000).for_each(|value| hist.record(value));
+        hist.record_n(5_000, 1000);
+        let values = Values::from(&hist);
+        let rows = values.rows(0.01);
+        // Twenty values are a hundredth.
+        assert_eq!(rows[0], Row { bin: 0, first: 0, last: 19, count: 20 });
+        assert_eq!(rows.len(), 51);
+        assert_eq!(rows[50], Row { bin: 1000, first: 5_000, last: 5_003, count: 1000 });
+        assert_eq!((values.quantile(0.5), values.quantile(1.0)), (Some(999), Some(5_000)));
+        assert_eq!((Values::default().quantile(0.5), Values::default().rows(0.01)), (None, vec![]));
+    }
+}

@@ -1,0 +1,98 @@
+//! All figures as a page for people.
+
+use std::fmt::Write as _;
+
+use crate::figures::{self, Entry, Unit, absent};
+
+const HEAD: &str = "# Statistics\n\n\
+`lx` prints these figures of one log or many. `lx --list` shows them with all their names, `lx --list --all` also those that \
+are not there. One table in the code is the source of what `lx`, the reports, the exports and this page say.\n\n\
+```sh\n\
+lx --phases meas --objects rep_rate,hit.rptm,errors.tbl clt.log      # names, or whole first parts of names\n\
+lx --format csv --side srv runs/try/*.log                            # csv and json have all digits\n\
+ltrace --objects time,name,rep_rate,baseline.rptm.p95 --win_len 10s clt.log   # over time\n\
+```\n\n\
+* Phases are folds of intervals. Logs of one side are *merged*: their durations overlap, so the longest counts, and levels \
+add. Phases that follow each other are *concatenated*: durations add, and the last level is that of the later one. All \
+counts add either way. If logs of both sides are given, figures are those of the clients, unless `--side` says otherwise.\n\
+* *Undefined* (the mean of nothing) is `-1` in text, an empty cell in CSV, `null` in JSON. It is never 0.\n\
+* Of many values there are **A**: `.count`, `.mean`, `.min`, `.max`, `.std_dev` (of the sample), `.rel_dev` (in % of the \
+mean), `.sum`; with **P** also `.p5`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99`, `.p999` and the list `.hist`, whose rows have \
+at least 1 % of all values. A is exact. Percentiles are within 0.1 % of the value, or 6 % where it says **P6**.\n\
+* Levels have **L**: `.started`, `.finished`, `.level.mean` (weighted by time), `.level.last`, `.level.peak`.\n\
+* Response times end with the last byte. `rptm` counts from the actual start, `due_rptm` from the moment the request was \
+due.\n";
+
+/// What a row of the page says.
+struct Line {
+    name: String,
+    facts: &'static str,
+    unit: Unit,
+    text: String,
+}
+
+/// The page.
+pub fn statistics_page() -> String {
+    let of_run = figures::of_any_run();
+    let mut page = String::from(HEAD);
+    let mut section = "";
+    for (title, line) in lines(figures::entries().chain(of_run.entries())) {
+        if section != title {
+            section = title;
+            let _ = writeln!(page, "\n## {title}\n\n| name | facts | unit | meaning |\n|---|---|---|---|");
+        }
+        let Line { name, facts, unit, text } = line;
+        let _ = writeln!(page, "| `{name}` | {facts} | {} | {} |", unit.symbol(), text.replace('|', "\\|"));
+    }
+    page.push_str("\n## Not there\n\n| name of the reference | why |\n|---|---|\n");
+    for (name, why) in absent::ABSENT {
+        let _ = writeln!(page, "| `{name}.*` | {why} |");
+    }
+    page
+}
+
+const LEVEL: [&str; 5] = [".started", ".finished", ".level.mean", ".level.last", ".level.peak"];
+
+fn lines<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<(&'static str, Line)> {
+    let mut lines: Vec<(&'static str, Line)> = Vec::new();
+    for entry in entries {
+        let section = entry.section();
+        let mut add = |name: &str, facts, unit, text: &str| {
+            lines.push((section, Line { name: name.to_owned(), facts, unit, text: text.to_owned() }));
+        };
+        match entry {
+            Entry::Figure(figure) => {
+                let (name, text) = (figure.name.as_str(), figure.definition.as_str());
+                let level = LEVEL.iter().find_map(|leaf| name.strip_suffix(leaf).map(|stem| (*leaf, stem)));
+                match (figure.parts(), level) {
+                    (Some((stem, "mean")), _) => {
+                        add(stem, "A", figure.unit, text.strip_prefix("mean of ").unwrap_or(text));
+                    }
+                    (Some(_), _) => {}
+                    (None, Some((".level.mean", stem))) => {
+                        let what = text.trim_start_matches("mean number of ");
+                        let what = what.split(" at a time").next().unwrap_or(what);
+                        add(stem, "L", Unit::Count, what);
+                    }
+                    (None, Some(_)) => {}
+                    (None, None) => add(name, "", figure.unit, text),
+                }
+            }
+            // Its aggregates have been there.
+            Entry::Distribution(distribution) => {
+                if let Some((_, line)) = lines.last_mut().filter(|(_, line)| line.name == distribution.name) {
+                    line.facts = if distribution.width_percent > 1.0 { "A, P6" } else { "A, P" };
+                }
+            }
+            Entry::List(list) => {
+                let columns = list.columns.join(", ");
+                let text = match list.columns.is_empty() {
+                    true => list.definition.to_owned(),
+                    false => format!("{} ({columns})", list.definition),
+                };
+                add(list.name, "list", Unit::Count, &text);
+            }
+        }
+    }
+    lines
+}

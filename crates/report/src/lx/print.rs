@@ -1,0 +1,212 @@
+//! How figures are written: text as the classic extractor wrote it, CSV, JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::select::wants_all;
+use super::{Extract, LxError, Selected, select};
+use crate::figures::{self, Distribution, Entry, Figure, List, absent};
+use crate::scope::Scope;
+
+/// Rows of a printed distribution have at least this share of all values.
+const STEP: f64 = 0.01;
+
+impl Extract {
+    fn entries(&self) -> Vec<Entry<'_>> {
+        select(&self.objects, &self.of_run).map(|Selected { entries, .. }| entries).unwrap_or_default()
+    }
+
+    /// The figures among the entries with their values.
+    fn values<'a>(&'a self, entries: &[Entry<'a>]) -> Vec<(&'a Figure, Option<f64>)> {
+        let figures = || {
+            entries.iter().filter_map(|entry| match entry {
+                Entry::Figure(figure) => Some(*figure),
+                _ => None,
+            })
+        };
+        figures().zip(figures::extract(figures(), &self.scope)).collect()
+    }
+
+    /// One `name: value` a line, undefined values as -1. Lists have a line of their own for the name, one with the
+    /// names of the columns, a line for each row, and an empty one; empty lists are left out. `values_only` leaves out
+    /// the names of figures, and all lists.
+    pub fn text(&self, values_only: bool) -> String {
+        let entries = self.entries();
+        let mut values = self.values(&entries).into_iter();
+        let mut out = String::new();
+        for entry in entries {
+            match entry {
+                Entry::Figure(_) => {
+                    let Some((figure, value)) = values.next() else { break };
+                    if !values_only {
+                        let _ = write!(out, "{}: ", figure.name);
+                    }
+                    let _ = writeln!(out, "{}", figure.print(value.unwrap_or(-1.0)));
+                }
+                Entry::Distribution(distribution) if !values_only => {
+                    bins(&mut out, distribution, &self.scope)
+                }
+                Entry::List(list) if !values_only => rows(&mut out, list, &self.scope),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// A line `name,unit,value` for each figure, with all digits; the value of an undefined one is empty. Lists are not
+    /// for this form.
+    pub fn csv(&self) -> String {
+        let mut out = String::from("name,unit,value\n");
+        for (figure, value) in self.values(&self.entries()) {
+            let value = value.map_or_else(String::new, |value| value.to_string());
+            // Names of contents may be of any form.
+            let name = match figure.name.contains([',', '"', '\n']) {
+                true => format!("\"{}\"", figure.name.replace('"', "\"\"")),
+                false => figure.name.clone(),
+            };
+            let _ = writeln!(out, "{name},{},{value}", figure.unit.symbol());
+        }
+        out
+    }
+
+    /// `{"phases": [...], "figures": {name: value}}` with all digits; undefined values are null. If figures are named,
+    /// `lists` has those lists that the names select, or else `correctness` and `missed_hits` what is known of them.
+    pub fn json(&self) -> String {
+        let entries = self.entries();
+        let values: Map<String, Value> = self
+            .values(&entries)
+            .into_iter()
+            .map(|(figure, value)| (figure.name.clone(), json!(value)))
+            .collect();
+        let mut all = json!({ "phases": self.phases, "figures": values });
+        if let Some(correctness) = &self.correctness {
+            all["correctness"] = correctness.clone();
+        }
+        if let Some(sentences) = &self.missed_hits {
+            all["missed_hits"] = json!(sentences);
+        }
+        if !wants_all(&self.objects) {
+            let lists = entries.iter().filter_map(|entry| Some((entry.name(), list(entry, &self.scope)?)));
+            let lists: Map<String, Value> = lists.collect();
+            if !lists.is_empty() {
+                all["lists"] = json!(lists);
+            }
+        }
+        let text = serde_json::to_string_pretty(&all);
+        text.expect("names are strings and values are numbers") + "\n"
+    }
+}
+
+/// A list as JSON; figures are none.
+fn list(entry: &Entry<'_>, scope: &Scope) -> Option<Value> {
+    match entry {
+        Entry::Figure(_) => None,
+        Entry::Distribution(distribution) => {
+            let (values, scale) = (distribution.of(scope), distribution.scale);
+            let row = |row: &figures::Row| json!({ "min": row.first as f64 * scale, "max": row.last as f64 * scale, "count": row.count });
+            Some(values.rows(STEP).iter().map(row).collect())
+        }
+        Entry::List(list) => {
+            let rows = list.of(scope);
+            if list.columns.is_empty() {
+                return Some(rows.into_iter().flatten().collect());
+            }
+            let object = |row: Vec<String>| -> Map<String, Value> {
+                list.columns
+                    .iter()
+                    .zip(row)
+                    .map(|(name, cell)| ((*name).to_owned(), cell_of(&cell)))
+                    .collect()
+            };
+            Some(rows.into_iter().map(|row| Value::Object(object(row))).collect())
+        }
+    }
+}
+
+/// A number if it looks like one.
+fn cell_of(text: &str) -> Value {
+    text.parse::<f64>().map_or_else(|_| json!(text.trim_matches('"')), |number| json!(number))
+}
+
+/// The bins of a distribution: number of the first bin, smallest and largest value, count, share, share so far.
+fn bins(out: &mut String, distribution: &Distribution, scope: &Scope) {
+    let (values, scale) = (distribution.of(scope), distribution.scale);
+    let all = values.moments().count as f64;
+    let rows = values.rows(STEP);
+    if rows.is_empty() {
+        return;
+    }
+    // Microseconds are shown as milliseconds, with all their digits.
+    let digits = if scale < 1.0 { 3 } else { 0 };
+    let _ = writeln!(out, "{}:", distribution.list_name());
+    let _ = writeln!(out, "#  bin          min          max        count      %   acc%");
+    let mut sum = 0;
+    for row in rows {
+        sum += row.count;
+        let _ = writeln!(
+            out,
+            "{:>6} {:>12.digits$} {:>12.digits$} {:>12} {:>6.2} {:>6.2}",
+            row.bin,
+            row.first as f64 * scale,
+            row.last as f64 * scale,
+            row.count,
+            100.0 * row.count as f64 / all,
+            100.0 * sum as f64 / all,
+        );
+    }
+    out.push('\n');
+}
+
+fn rows(out: &mut String, list: &List, scope: &Scope) {
+    let rows = list.of(scope);
+    if rows.is_empty() {
+        return;
+    }
+    if list.columns.is_empty() {
+        let _ = writeln!(out, "{}: {}", list.name, rows.concat().join(" "));
+        return;
+    }
+    let _ = writeln!(out, "{}:\n# {}", list.name, list.columns.join(" "));
+    for row in rows {
+        let (words, numbers) = row.split_last().map_or(("", &row[..]), |(last, rest)| (last.as_str(), rest));
+        numbers.iter().for_each(|number| {
+            let _ = write!(out, "{number:>12} ");
+        });
+        let _ = writeln!(out, "{words}");
+    }
+    out.push('\n');
+}
+
+/// Names, units and definitions of what `objects` selects.
+///
+/// # Errors
+/// If nothing has any of the names.
+pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
+    let of_run = figures::of_any_run();
+    let entries = select(objects, &of_run)?.entries;
+    let width = entries.iter().map(|entry| entry.name().len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for entry in entries {
+        let (unit, text) = match entry {
+            Entry::Figure(figure) => (figure.unit.symbol(), figure.definition.clone()),
+            Entry::Distribution(distribution) => {
+                (distribution.unit.symbol(), format!("list of bins: {}", distribution.definition))
+            }
+            Entry::List(list) if list.columns.is_empty() => ("", list.definition.to_owned()),
+            Entry::List(list) => ("", format!("list: {}", list.definition)),
+        };
+        let _ = writeln!(out, "{:<width$}  {unit:<6}  {text}", entry.name());
+    }
+    Ok(out)
+}
+
+/// Names of the reference that nothing has here, and why.
+pub fn list_absent() -> String {
+    let width = absent::ABSENT.iter().map(|(name, _)| name.len() + 2).max().unwrap_or(0);
+    let mut out = String::from("\nNot there:\n");
+    for (name, why) in absent::ABSENT {
+        let _ = writeln!(out, "{:<width$}  {why}", format!("{name}.*"));
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! Which figures are asked for.
+
+use super::{LxError, Unknown};
+use crate::figures::{self, Entry, OfRun, absent};
+
+/// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
+/// time show the end of the output.
+const PAPER: [&str; 9] = [
+    "log_cnt",
+    "req_rate",
+    "rep_rate",
+    "resp_tm_mean",
+    "conn_ttl_mean",
+    "req_dhr",
+    "rep_dhr",
+    "err_cnt",
+    "err_pct",
+];
+
+/// Names of lists in generation 1.x, and theirs of today.
+const OF_OLD: [(&str, &str); 12] = [
+    ("rep_sz_hist", "baseline.rep.size.hist"),
+    ("conn_use_hist", "conn.use.hist"),
+    ("soread_sz_hist", "so_read.size.hist"),
+    ("sowrite_sz_hist", "so_write.size.hist"),
+    ("conn_close_frgn_use_hist", "conn_close.idle_foreign.use.hist"),
+    ("conn_close_frgn_ttl_hist", "conn_close.idle_foreign.ttl.hist"),
+    ("conn_close_lcl_use_hist", "conn_close.idle_local.use.hist"),
+    ("conn_close_lcl_ttl_hist", "conn_close.idle_local.ttl.hist"),
+    ("conn_close_act_use_hist", "conn_close.busy.use.hist"),
+    ("conn_close_act_ttl_hist", "conn_close.busy.ttl.hist"),
+    ("err_cnt_tbl", "errors.tbl"),
+    ("phase_name", "name"),
+];
+
+/// What was found for some names.
+#[derive(Debug)]
+pub(crate) struct Selected<'a> {
+    /// In the order of printing.
+    pub(crate) entries: Vec<Entry<'a>>,
+    /// Names that nothing has.
+    pub(crate) unknown: Vec<Unknown>,
+}
+
+/// Everything is asked for.
+pub(super) fn wants_all(objects: &[String]) -> bool {
+    objects.is_empty() || objects.iter().any(|object| object.eq_ignore_ascii_case("all"))
+}
+
+/// What is asked for, in the order of the table; if all is, the [`PAPER`]'s figures come last.
+///
+/// # Errors
+/// If nothing has any of the names.
+pub(crate) fn select<'a>(objects: &[String], of_run: &'a OfRun) -> Result<Selected<'a>, LxError> {
+    let all = wants_all(objects);
+    let objects: Vec<&str> = objects.iter().map(|object| today(object)).collect();
+    let known = || figures::entries().chain(of_run.entries());
+    let found = |wanted: &str| known().any(|entry| matches(&entry.name(), wanted));
+    let unknown: Vec<Unknown> =
+        objects.iter().filter(|wanted| !all && !found(wanted)).map(|wanted| unknown(wanted)).collect();
+    let wanted = |name: &str| all || objects.iter().any(|object| matches(name, object));
+    let mut entries: Vec<_> = known().filter(|entry| wanted(&entry.name())).collect();
+    if entries.is_empty() {
+        return Err(LxError::NoSuchObject(unknown));
+    }
+    if all {
+        entries.sort_by_key(
+            |entry| matches!(entry, Entry::Figure(figure) if PAPER.contains(&figure.name.as_str())),
+        );
+    }
+    Ok(Selected { entries, unknown })
+}
+
+fn today(object: &str) -> &str {
+    OF_OLD.iter().find(|(old, _)| *old == object).map_or(object, |(_, new)| new)
+}
+
+/// A request selects the entry of that name and all that continue it with a further part.
+fn matches(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']))
+}
+
+fn unknown(wanted: &str) -> Unknown {
+    Unknown { wanted: wanted.to_owned(), why: absent::why(wanted), near: near(wanted) }
+}
+
+/// Up to five names that look like `wanted`, the most similar first.
+fn near(wanted: &str) -> Vec<String> {
+    let mut scored: Vec<_> = figures::all()
+        .iter()
+        .map(|figure| (strsim::jaro_winkler(wanted, &figure.name), &figure.name))
+        .filter(|(score, _)| *score > 0.8)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().take(5).map(|(_, name)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_old_are_of_today() {
+        let of_run = figures::of_any_run();
+        for (old, new) in OF_OLD {
+            let selected = select(&[old.to_owned()], &of_run).unwrap();
+            assert_eq!(selected.entries.iter().map(Entry::name).collect::<Vec<_>>(), [new], "{old}");
+        }
+    }
+}
