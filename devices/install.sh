@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs Debian's packages of the devices that are missing. Debian starts a service with its package and at every
+# Installs Debian's packages of the devices that are missing, and the browser that the tests of reports need. Debian starts a service with its package and at every
 # boot; the ports belong to the benchmark, so the services of packages that this script installs stay off.
 # Packages that are there already, and their services, are left alone.
 set -eu
 
-programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy'
+programs='squid:squid trafficserver:traffic_server varnish:varnishd nginx:nginx haproxy:haproxy chromium:chromium'
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 missing=

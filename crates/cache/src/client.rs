@@ -12,9 +12,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::forward::{Job, forward};
 use crate::message::{own_reply, went_through, write_end, write_not_modified};
+pub use crate::object::How;
 use crate::object::Object;
 use crate::peer::{Peer, within};
-use crate::policy::{RequestFacts, Reuse, not_modified};
+use crate::policy::{RequestFacts, Reuse};
 use crate::target::{Target, TargetError};
 use crate::worker::{Worker, now_ms};
 
@@ -102,32 +103,6 @@ impl Side {
             Then::Close
         } else {
             Then::CloseGently
-        }
-    }
-}
-
-/// In which form a stored reply answers a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// Head and body.
-    Whole,
-    /// The head alone, to `HEAD`.
-    Head,
-    /// `304 Not Modified`.
-    NotModified,
-}
-
-impl How {
-    /// For a request with this method and these conditions.
-    pub fn to(method: &str, facts: &RequestFacts<'_>, object: &Object) -> How {
-        // Conditions apply to what would otherwise be a success (RFC 9110, section 13.2.1).
-        let tag = object.etag.as_deref();
-        if object.status == 200 && not_modified(facts, tag, object.last_modified, object.date) {
-            How::NotModified
-        } else if method == "HEAD" {
-            How::Head
-        } else {
-            How::Whole
         }
     }
 }
@@ -282,6 +257,9 @@ async fn carry_out(worker: &Worker, client: &mut Peer, decision: Decision) -> Th
         // Boxed, so that idle connections do not carry the room for a transaction with an origin.
         Decision::Forward(job) => {
             client.consume(job.client.head_len);
+            if worker.is_slowed() {
+                worker.miss_slowly().await;
+            }
             Box::pin(forward(worker, client, job)).await
         }
     }

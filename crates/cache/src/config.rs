@@ -3,10 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use polygraph_traffic::Distr;
-
 use crate::access::Access;
 use crate::faults::Fault;
+use crate::service::ServiceModel;
 
 /// Settings of a [`Proxy`](crate::Proxy).
 #[derive(Clone, Debug)]
@@ -21,18 +20,14 @@ pub struct ProxyConfig {
     pub hosts: Vec<(String, IpAddr)>,
     /// Client connections open at a time, over all loops. One more is answered `503` and closed.
     pub max_connections: usize,
-    /// Simulated capacity: transactions per second that pass a single queue in front of everything else.
-    /// `None`: as fast as the machine.
-    pub service_rate: Option<f64>,
-    /// Simulated latency in seconds, drawn per transaction and served in parallel, after the queue of
-    /// `service_rate` if there is one. `None`: no delay. Both have the runtime's resolution of 1 ms.
-    pub service_time: Option<Distr>,
+    /// The slower device that it poses as.
+    pub service: ServiceModel,
     /// Who may use the proxy; `None`: everybody.
     pub access: Option<Access>,
     /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions; the last of several
     /// shares of a fault counts.
     pub faults: Vec<(Fault, f64)>,
-    /// Seed of the draws of `service_time` and of faults.
+    /// Seed of the draws of `service` and of faults.
     pub seed: u64,
     /// How long a connection, on either side, may be idle between transactions.
     pub idle_timeout: Duration,
@@ -52,8 +47,7 @@ impl Default for ProxyConfig {
             loops: 1,
             hosts: Vec::new(),
             max_connections: 10_000,
-            service_rate: None,
-            service_time: None,
+            service: ServiceModel::default(),
             access: None,
             faults: Vec::new(),
             seed: 1,
@@ -72,12 +66,10 @@ impl ProxyConfig {
             Some("the proxy needs at least one loop")
         } else if self.max_connections == 0 {
             Some("the proxy needs room for at least one connection")
-        } else if self.service_rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-            Some("the service rate must be a positive number of transactions per second")
         } else if self.faults.iter().any(|(_, share)| !(0.0..=1.0).contains(share)) {
             Some("the share of a fault must be between 0 and 1")
         } else {
-            None
+            self.service.problem()
         }
     }
 }

@@ -9,7 +9,7 @@ use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, ReplyHead, RequestHead, parse_reply, parse_request};
 
 use crate::client::{How, MAX_HEAD, Side, Then, answer, reply_self};
-use crate::message::{BodyOut, contradicts, merge_heads, write_end, write_reply, write_request};
+use crate::message::{BodyOut, contradicts, write_end, write_reply, write_request};
 use crate::object::{Object, Selecting};
 use crate::origins::Connection;
 use crate::peer::{First, Peer, first, within};
@@ -423,32 +423,13 @@ fn bring_up_to_date(
     request_ms: u64,
     now: u64,
 ) -> Arc<Object> {
-    let mut head = merge_heads(&stale.head, block);
-    head.extend_from_slice(b"\r\n");
-    let merged = parse_reply(&head, |reply| {
-        let facts = ReplyFacts { age: facts_304.age, ..ReplyFacts::read(reply.headers, now) };
-        let keep = may_store("GET", wanted, stale.status, &facts, now);
-        (keep, Freshness::new(stale.status, &facts, request_ms, now), Object::validators(&facts, now))
-    });
     let store = &worker.common.store;
-    let Ok(Some((keep, freshness, (etag, last_modified, date)))) = merged else {
-        // Too many fields taken together: the old head will do, once.
+    let Some((object, keep)) = stale.brought_up_to_date(block, facts_304, wanted, request_ms, now) else {
+        // The old head will do, once.
         store.remove_object(stale);
         return Arc::clone(stale);
     };
-    head.truncate(head.len() - 2);
-    let object = Arc::new(Object {
-        key: stale.key.clone(),
-        hash: stale.hash,
-        selecting: stale.selecting.clone(),
-        status: stale.status,
-        head: head.into_boxed_slice(),
-        body: stale.body.clone(),
-        freshness,
-        etag,
-        last_modified,
-        date,
-    });
+    let object = Arc::new(object);
     if !keep {
         store.remove_object(stale);
     } else if store.put(Arc::clone(&object), |old| old.selecting == object.selecting) {

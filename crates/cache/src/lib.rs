@@ -18,6 +18,8 @@
 //! origin over a connection from `origins`. `policy`, `directives`, `target`, `message`, `object` and `store`
 //! do no I/O. A proxy with `faults` does some of it wrongly, to try out whether a test finds that.
 //!
+//! The modules that decide without I/O are public: models of caches decide with them, too.
+//!
 //! What it does not do: tunnels (`CONNECT` is answered `501`), `https`, collapsed forwarding, storing parts or
 //! answering them from stored replies, serving stale replies when an origin fails, trailers.
 
@@ -25,18 +27,18 @@ mod access;
 mod client;
 mod config;
 mod counters;
-mod directives;
+pub mod directives;
 mod faults;
 mod forward;
-mod message;
-mod object;
+pub mod message;
+pub mod object;
 mod origins;
 mod peer;
-mod policy;
+pub mod policy;
 mod proxy;
 mod service;
 mod store;
-mod target;
+pub mod target;
 mod worker;
 
 pub use access::{Access, Scheme};
@@ -44,3 +46,5 @@ pub use config::ProxyConfig;
 pub use counters::Snapshot;
 pub use faults::Fault;
 pub use proxy::Proxy;
+pub use service::ServiceModel;
+pub use store::{OBJECT_SHARE, STORED_BYTES};

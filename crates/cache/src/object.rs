@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use polygraph_wire::head::Header;
+use polygraph_wire::parse_reply;
 
 use crate::directives::for_each_item;
-use crate::policy::{Freshness, ReplyFacts};
+use crate::message::merge_heads;
+use crate::policy::{Freshness, ReplyFacts, RequestFacts, may_store, not_modified};
 
 /// A complete reply as it is kept: never changed once made, shared by the store and by those who write it out.
 #[derive(Debug)]
@@ -41,6 +43,41 @@ impl Object {
         (own + self.selecting.bytes() + self.etag.as_ref().map_or(0, |etag| etag.len())) as u64
     }
 
+    /// The reply with the fields of the origin's `304`, written by [`write_reply`](crate::message::write_reply) to `block`,
+    /// and whether that may be stored (RFC 9111, section 4.3.4). `None`: taken together, these are too many fields.
+    pub fn brought_up_to_date(
+        &self,
+        block: &[u8],
+        facts_304: &ReplyFacts<'_>,
+        wanted: &RequestFacts<'_>,
+        request_ms: u64,
+        now_ms: u64,
+    ) -> Option<(Object, bool)> {
+        let mut head = merge_heads(&self.head, block);
+        head.extend_from_slice(b"\r\n");
+        let merged = parse_reply(&head, |reply| {
+            let facts = ReplyFacts { age: facts_304.age, ..ReplyFacts::read(reply.headers, now_ms) };
+            let keep = may_store("GET", wanted, self.status, &facts, now_ms);
+            let freshness = Freshness::new(self.status, &facts, request_ms, now_ms);
+            (keep, freshness, Object::validators(&facts, now_ms))
+        });
+        let (keep, freshness, (etag, last_modified, date)) = merged.ok()??;
+        head.truncate(head.len() - 2);
+        let object = Object {
+            key: self.key.clone(),
+            hash: self.hash,
+            selecting: self.selecting.clone(),
+            status: self.status,
+            head: head.into_boxed_slice(),
+            body: self.body.clone(),
+            freshness,
+            etag,
+            last_modified,
+            date,
+        };
+        Some((object, keep))
+    }
+
     /// True if the origin can be asked whether it is still good.
     pub fn has_validator(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
@@ -49,6 +86,32 @@ impl Object {
     /// The moment that stands in for `Last-Modified`, and validators, taken from a reply's fields.
     pub fn validators(facts: &ReplyFacts<'_>, response_ms: u64) -> (Option<Box<[u8]>>, Option<u64>, u64) {
         (facts.etag.map(Box::from), facts.last_modified, facts.date.unwrap_or(response_ms / 1000))
+    }
+}
+
+/// In which form a stored reply answers a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Head and body.
+    Whole,
+    /// The head alone, to `HEAD`.
+    Head,
+    /// `304 Not Modified`.
+    NotModified,
+}
+
+impl How {
+    /// For a request with this method and these conditions.
+    pub fn to(method: &str, facts: &RequestFacts<'_>, object: &Object) -> How {
+        // Conditions apply to what would otherwise be a success (RFC 9110, section 13.2.1).
+        let tag = object.etag.as_deref();
+        if object.status == 200 && not_modified(facts, tag, object.last_modified, object.date) {
+            How::NotModified
+        } else if method == "HEAD" {
+            How::Head
+        } else {
+            How::Whole
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::client::{refuse, serve};
 use crate::config::ProxyConfig;
 use crate::counters::{Counters, Snapshot};
-use crate::service::Queue;
+use crate::service::Service;
 use crate::store::Store;
 use crate::worker::{Common, Worker};
 
@@ -73,7 +73,7 @@ impl Proxy {
         let now = Instant::now();
         let common = Arc::new(Common {
             store: Arc::new(Store::new(config.cache_bytes)),
-            queue: config.service_rate.map(|rate| Queue::new(rate, now)),
+            service: Service::new(config.service.clone(), now),
             secret: unique_number(),
             name: format!("polygraph-{:08x}", unique_number() as u32),
             config,

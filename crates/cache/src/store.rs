@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::object::Object;
 
-/// One object may take up to this share of the store ...
-const OBJECT_SHARE: u64 = 8;
+/// One object may take up to one part in so many of the store ...
+pub const OBJECT_SHARE: u64 = 8;
 /// ... and replies still arriving up to that share on top of it, so that memory stays bounded whatever happens.
 const FILLING_SHARE: u64 = 4;
 /// More variants of one URL than this push out the oldest of them.
@@ -78,7 +78,7 @@ impl Store {
     /// Stores an object, in place of those of the same key that `replaces` accepts, and makes room for it.
     /// False if it is too large.
     pub fn put(&self, object: Arc<Object>, replaces: impl Fn(&Object) -> bool) -> bool {
-        let bytes = object.bytes() + NODE_BYTES;
+        let bytes = object.bytes() + STORED_BYTES;
         if bytes > self.capacity || object.body.len() as u64 > self.max_body() {
             return false;
         }
@@ -150,7 +150,8 @@ impl Drop for Reservation {
 /// Index of a node; `NONE` for no node.
 type Id = u32;
 const NONE: Id = Id::MAX;
-const NODE_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
+/// Memory that a stored object takes beside [`Object::bytes`].
+pub const STORED_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
 
 #[derive(Debug)]
 struct Node {
@@ -482,7 +483,7 @@ mod tests {
                     Step::Put(key, size) => {
                         let (key, tag) = (key.to_string(), n.to_string());
                         let object = object(&store, &key, &tag, size);
-                        let bytes = object.bytes() + NODE_BYTES;
+                        let bytes = object.bytes() + STORED_BYTES;
                         if store.put(object, |_| true) {
                             model.put(&key, &tag, bytes, CAPACITY);
                         } else {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use polygraph_traffic::{Seed, Stream};
 
@@ -11,7 +11,7 @@ use crate::counters::Counters;
 use crate::faults::Faults;
 use crate::origins::Origins;
 use crate::peer::Buffers;
-use crate::service::Queue;
+use crate::service::Service;
 use crate::store::Store;
 
 /// Room for a usual request head; larger ones make their buffer grow.
@@ -26,8 +26,8 @@ pub struct Common {
     pub config: ProxyConfig,
     /// The cache.
     pub store: Arc<Store>,
-    /// The simulated capacity.
-    pub queue: Option<Queue>,
+    /// The slower device that the proxy poses as.
+    pub service: Service,
     /// The name in `Via`, different for each proxy so that loops are seen.
     pub name: String,
     /// Makes challenges that no other proxy makes.
@@ -80,10 +80,11 @@ impl Worker {
     /// A worker with a small store, for tests of what needs no sockets.
     #[cfg(test)]
     pub fn for_tests() -> Worker {
+        use crate::service::ServiceModel;
         let common = Common {
             config: ProxyConfig::default(),
             store: Arc::new(Store::new(100_000)),
-            queue: None,
+            service: Service::new(ServiceModel::default(), Instant::now()),
             name: "me".to_owned(),
             secret: 1,
         };
@@ -92,17 +93,18 @@ impl Worker {
 
     /// Whether a service model delays transactions.
     pub fn is_slowed(&self) -> bool {
-        self.common.queue.is_some() || self.common.config.service_time.is_some()
+        self.common.service.is_slower()
     }
 
-    /// Waits as long as the service model says.
+    /// Waits as long as the service model says for every request.
     pub async fn serve_slowly(&self) {
-        let now = Instant::now();
-        let mut until = self.common.queue.as_ref().map_or(now, |queue| queue.enter(now));
-        if let Some(distr) = &self.common.config.service_time {
-            let seconds = distr.sample(&mut *self.delays.borrow_mut());
-            until += Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        }
+        let until = self.common.service.enter(Instant::now(), &self.delays);
+        tokio::time::sleep_until(until.into()).await;
+    }
+
+    /// Waits as long as the service model says for requests that an origin is asked for.
+    pub async fn miss_slowly(&self) {
+        let until = self.common.service.miss(Instant::now(), &self.delays);
         tokio::time::sleep_until(until.into()).await;
     }
 

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use polygraph_report::Scope;
-use polygraph_report::console::{Form, Line, Span};
+use polygraph_report::console::{Form, Line, Span, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record, Side};
 
@@ -55,19 +55,36 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }
 
-/// The console of one side alone, with statistics lines in the form of generation 1.x.
+/// The console of one side alone, with statistics lines in the form of its generation: 1.x if options describe the
+/// test, the later one, with a time stamp before every line, if a workload file does.
 #[derive(Debug)]
 pub struct Classic {
     verbosity: u8,
+    form: Form,
     ok_so_far: u64,
     /// The intervals of the current phase so far, as one.
     phase: Option<Interval>,
 }
 
 impl Classic {
-    /// A console at a verbosity level.
+    /// A console at a verbosity level, for a test that comes from a workload file.
     pub fn new(verbosity: u8) -> Classic {
-        Classic { verbosity, ok_so_far: 0, phase: None }
+        Classic { verbosity, form: Form::V4, ok_so_far: 0, phase: None }
+    }
+
+    /// For a test that options describe, if `yes`.
+    #[must_use]
+    pub fn of_options(self, yes: bool) -> Classic {
+        let form = if yes { Form::V1 } else { self.form };
+        Classic { form, ..self }
+    }
+
+    /// What stands before messages.
+    fn stamp(&self, at_ns: u64) -> String {
+        match self.form {
+            Form::V1 => String::new(),
+            Form::V4 => stamp(at_ns as f64 * 1e-9),
+        }
     }
 
     /// Shows a record if the verbosity asks for it.
@@ -90,9 +107,11 @@ impl Classic {
                 let intervals = self.phase.iter().filter(|interval| interval.phase == *phase);
                 self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
-            Record::Comment { text, level, .. } if *level <= self.verbosity => println!("{text}"),
-            Record::ErrorSample { kind, detail, .. } if self.verbosity >= 1 => {
-                println!("error: ({}) {}: {detail}", kind.number(), kind.text());
+            Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
+                println!("{}{text}", self.stamp(*at_ns));
+            }
+            Record::ErrorSample { at_ns, kind, detail, .. } if self.verbosity >= 1 => {
+                println!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
             }
             Record::End { reason, unfinished, .. } => {
                 println!("shutdown reason: {}", end_reason(reason));
@@ -113,7 +132,7 @@ impl Classic {
             ok_so_far: self.ok_so_far,
             scope,
         };
-        println!("{}", line.text(Form::V1));
+        println!("{}", line.text(self.form));
     }
 }
 
@@ -134,6 +153,23 @@ impl Progress {
         Progress { total_s, in_place, last_shown_s: f64::NEG_INFINITY }
     }
 
+    /// Shows a line that the next one replaces; elsewhere than on a terminal it stays.
+    pub fn line(&mut self, text: &str) {
+        if self.in_place {
+            eprint!("\r{text}\x1b[K");
+            let _ = std::io::stderr().flush();
+        } else {
+            eprintln!("{text}");
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.in_place {
+            eprint!("\r\x1b[K");
+        }
+    }
+
     /// Shows a record of the client's log.
     pub fn show(&mut self, header: &Header, record: &Record) {
         if header.side != Side::Client {
@@ -141,7 +177,11 @@ impl Progress {
         }
         match record {
             Record::Interval(interval) => self.interval(header, interval),
-            Record::End { .. } if self.in_place => eprint!("\r\x1b[K"),
+            Record::Comment { at_ns, level: 0, text } => {
+                self.clear();
+                eprintln!("{}{text}", stamp(*at_ns as f64 * 1e-9));
+            }
+            Record::End { .. } => self.clear(),
             _ => {}
         }
     }
@@ -166,11 +206,6 @@ impl Progress {
             block.failed_count(),
             block.conns.last,
         );
-        if self.in_place {
-            eprint!("\r{text}\x1b[K");
-            let _ = std::io::stderr().flush();
-        } else {
-            eprintln!("{text}");
-        }
+        self.line(&text);
     }
 }

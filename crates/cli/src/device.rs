@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use polygraph_device::{Counts, Device, End, Error, Params, Role, Running, Usage};
 use polygraph_plan::{Test, values};
-use polygraph_stats::Record;
+use polygraph_sim::device::{Cache, Model};
+use polygraph_stats::{Header, Record};
 use serde_json::{Value, json};
 
+use crate::power::{Moments, Power, lock};
 use crate::{Failure, console};
 
 /// Where the device's files are in a result directory.
@@ -23,10 +26,11 @@ const SAMPLE: Duration = Duration::from_secs(5);
 #[command(rename_all = "snake_case", next_help_heading = "Device")]
 pub struct DeviceOptions {
     /// Start this device, test it, stop it: a name from `polygraph devices`, or a directory in the same form
-    #[arg(long, value_name = "NAME|DIR", conflicts_with_all = ["proxy", "surrogate", "no_proxy"])]
+    #[arg(long, value_name = "NAME|DIR")]
     device: Option<String>,
     /// What the device is told, repeatable: listen=IP:PORT, mem=SIZE, disk=SIZE, disk_dir=DIR, max_object=SIZE,
-    /// workers=N, dns=IP:PORT, hosts=FILE, and what `polygraph devices` lists
+    /// workers=N, dns=IP:PORT, hosts=FILE, and what `polygraph devices` lists; for `builtin` the options of
+    /// `polygraph proxy` that make it slower, like service_rate=200/sec
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     device_opt: Vec<(String, String)>,
 }
@@ -36,12 +40,21 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+impl DeviceOptions {
+    /// Whether there is one to start.
+    pub fn is_given(&self) -> bool {
+        self.device.is_some()
+    }
+}
+
 /// A device with what it is told.
 #[derive(Debug)]
 pub struct UnderTest {
     device: Device,
     params: Params,
     options: Vec<(String, String)>,
+    /// The phase in which it is off.
+    dark: Option<String>,
 }
 
 /// The device that options ask for.
@@ -56,12 +69,21 @@ pub fn under_test(options: &DeviceOptions) -> Result<Option<UnderTest>, Failure>
         });
     };
     let device = Device::find(name).map_err(failure)?;
+    let params = params_of(&options.device_opt)
+        .map_err(|problem| Failure::usage(format!("--device_opt {problem}")))?;
+    Ok(Some(UnderTest { device, params, options: options.device_opt.clone(), dark: None }))
+}
+
+/// What a device is told, from names and values.
+///
+/// # Errors
+/// The name and value that is wrong, and why.
+pub fn params_of(options: &[(String, String)]) -> Result<Params, String> {
     let mut params = Params::default();
-    for (key, value) in &options.device_opt {
-        set(&mut params, key, value)
-            .map_err(|problem| Failure::usage(format!("--device_opt {key}={value}: {problem}")))?;
+    for (key, value) in options {
+        set(&mut params, key, value).map_err(|problem| format!("{key}={value}: {problem}"))?;
     }
-    Ok(Some(UnderTest { device, params, options: options.device_opt.clone() }))
+    Ok(params)
 }
 
 /// Sets one parameter. What is not known here is for the device to know.
@@ -78,6 +100,7 @@ fn set(params: &mut Params, key: &str, value: &str) -> Result<(), String> {
         }
         "dns" => params.nameservers.push(address(value)?),
         "hosts" => params.hosts = hosts(value)?,
+        _ if crate::service::set(&mut params.service, key, value)? => {}
         _ => drop(params.options.insert(key.to_owned(), value.to_owned())),
     }
     Ok(())
@@ -103,7 +126,9 @@ fn hosts(path: &str) -> Result<Vec<(String, IpAddr)>, String> {
 /// A device in the path of a test.
 #[derive(Debug)]
 pub struct InPath {
-    running: Running,
+    /// Ends before the device is forgotten, and after it was stopped.
+    power: Option<Power>,
+    running: Arc<Mutex<Running>>,
     role: Role,
     options: Vec<(String, String)>,
     /// Processor seconds before the test.
@@ -114,6 +139,20 @@ pub struct InPath {
 }
 
 impl UnderTest {
+    /// What is known of the device's cache, for predictions: without any size it may keep everything;
+    /// balancers keep nothing.
+    pub fn model(&self) -> Option<Model> {
+        let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
+        let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
+        (self.device.role() != Role::Balancer).then(|| Model::instant(cache))
+    }
+
+    /// The device will be off in the phase called `dark`.
+    #[must_use]
+    pub fn off_in(self, dark: &str) -> UnderTest {
+        UnderTest { dark: Some(dark.to_owned()), ..self }
+    }
+
     /// Starts the device in front of servers at `origins` and leads the robots of the test to it. Its
     /// configuration goes to the result directory.
     ///
@@ -139,7 +178,9 @@ impl UnderTest {
         let (name, version, address) = (running.name(), running.version(), running.address());
         console::note(&format!("{} {name} {version} at {address}", role.word()));
         let usage = running.usage();
+        let running = Arc::new(Mutex::new(running));
         Ok(InPath {
+            power: self.dark.map(|dark| Power::new(&running, dark)),
             running,
             role,
             options: self.options,
@@ -184,25 +225,32 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl InPath {
-    /// Looks at the device's memory now and then; called with every record of the run.
-    pub fn watch(&mut self, record: &Record) {
-        if matches!(record, Record::Interval(_)) && self.sampled.elapsed() >= SAMPLE {
+    /// Looks at the device's memory now and then, and cuts its power when that is wanted; called with every record of the
+    /// run.
+    pub fn watch(&mut self, header: &Header, record: &Record) {
+        self.power.iter_mut().for_each(|power| power.watch(header, record));
+        if matches!(record, Record::Interval(_))
+            && self.sampled.elapsed() >= SAMPLE
+            // While it starts nobody waits for it here.
+            && let Ok(running) = self.running.try_lock()
+        {
             self.sampled = Instant::now();
-            self.resident_bytes = self.resident_bytes.max(self.running.usage().resident_bytes);
+            self.resident_bytes = self.resident_bytes.max(running.usage().resident_bytes);
         }
     }
 
     /// What the manifest says before the run.
     pub fn manifest(&self) -> Value {
+        let running = lock(&self.running);
         let files: Vec<String> =
-            self.running.configs().iter().map(|(name, _)| format!("{DIRECTORY}/{name}")).collect();
+            running.configs().iter().map(|(name, _)| format!("{DIRECTORY}/{name}")).collect();
         json!({
-            "name": self.running.name(),
-            "version": self.running.version(),
+            "name": running.name(),
+            "version": running.version(),
             "role": self.role.word(),
-            "address": self.running.address().to_string(),
-            "command": self.running.command(),
-            "work_directory": self.running.work_directory(),
+            "address": running.address().to_string(),
+            "command": running.command(),
+            "work_directory": running.work_directory(),
             "options": self.options.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "configuration": files,
         })
@@ -212,22 +260,24 @@ impl InPath {
     ///
     /// # Errors
     /// If its log cannot be read or kept.
-    pub fn stop(mut self, directory: &Path) -> Result<Report, Failure> {
-        let usage = self.running.usage();
-        let end = self.running.halt();
+    pub fn stop(self, directory: &Path) -> Result<Report, Failure> {
+        let mut running = lock(&self.running);
+        let usage = running.usage();
+        let end = running.halt();
         if let Some(status) = end.early {
-            console::warn(&format!("{} ended by itself during the run ({status})", self.running.name()));
+            console::warn(&format!("{} ended by itself during the run ({status})", running.name()));
         }
-        self.running.keep(&directory.join(DIRECTORY)).map_err(failure)?;
+        running.keep(&directory.join(DIRECTORY)).map_err(failure)?;
         Ok(Report {
-            name: format!("{} {}", self.running.name(), self.running.version()),
-            counts: self.running.counts().map_err(failure)?,
+            name: format!("{} {}", running.name(), running.version()),
+            counts: running.counts().map_err(failure)?,
             usage: Usage {
                 cpu_seconds: usage.cpu_seconds - self.cpu_before,
                 resident_bytes: usage.resident_bytes.max(self.resident_bytes),
                 ..usage
             },
             end,
+            power: self.power.as_ref().map(Power::moments),
         })
     }
 }
@@ -236,6 +286,8 @@ impl InPath {
 #[derive(Debug)]
 pub struct Report {
     name: String,
+    /// When its power was cut, if that was wanted.
+    power: Option<Moments>,
     counts: Counts,
     /// During the run; of memory the most that was seen.
     usage: Usage,
@@ -259,6 +311,7 @@ impl Report {
         json!({
             "ended_by_itself": self.end.early.map(|status| status.to_string()),
             "killed": self.end.killed,
+            "power": self.power.as_ref().map(Moments::manifest),
             "cpu_s": self.usage.cpu_seconds,
             "resident_bytes": self.usage.resident_bytes,
             "log": {

@@ -25,7 +25,10 @@ pub fn of_client(test: &Test, open_limit: usize, ports: Option<(u16, u16)>) -> F
         fact("request rate", test.full_rate().map_or("best effort".into(), |rate| format!("{rate}/sec"))),
         fact("repeats after", format!("{} s", field.settle)),
         fact("launch window", format!("{} s", test.launch_window)),
-        fact("open connections at most", open_limit),
+        fact(
+            "open connections at most",
+            if open_limit == usize::MAX { "any number".into() } else { open_limit.to_string() },
+        ),
         fact("shares knowledge of objects", if field.share_worlds { "yes" } else { "no" }),
     ];
     facts.extend(offered_dhr(test).map(|dhr| fact("offered document hit ratio", percent(dhr))));

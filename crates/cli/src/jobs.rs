@@ -50,6 +50,20 @@ pub fn client_job(
              open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
         )));
     }
+    Ok(client_job_within(test, common, (limit.ports, open_limit), layout, log, working_set, tolerance))
+}
+
+/// The client side of a test as a job of the engine, with explicit local ports and so many open connections at most,
+/// whatever this machine has of both.
+pub fn client_job_within(
+    test: &Test,
+    common: &CommonOptions,
+    (ports, open_limit): (Option<(u16, u16)>, usize),
+    layout: Layout,
+    log: Option<PathBuf>,
+    working_set: &working_set::Files,
+    tolerance: polygraph_robot::Tolerance,
+) -> ClientJob {
     let earlier = working_set.earlier.as_ref();
     let stored = |index: usize| earlier.and_then(|set| set.shares.get(index)).map(|share| share.ids.clone());
     let ids_of = |index: usize| match stored(index) {
@@ -69,17 +83,19 @@ pub fn client_job(
         seed: Seed(common.local_rng_seed),
         group,
         tolerance,
+        share_phases: false,
         others_fill: !common.unique_world || earlier.is_some(),
     };
-    let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, limit.ports));
+    let mut header = header(Side::Client, test, common, facts::of_client(test, open_limit, ports));
     if let Some(set) = earlier {
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
-    header.offered_rate = test.full_rate();
+    header.settings.push(("process group".to_owned(), group.to_string()));
+    header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
-    let (earlier, stores) = (earlier.cloned(), working_set.stores());
-    Ok(ClientJob { settings, ports: limit.ports, layout, ids, earlier, stores, header, log })
+    let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
+    ClientJob { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None, dump }
 }
 
 /// What servers put up with.
@@ -128,8 +144,17 @@ pub fn server_job(
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
-    let header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    ServerJob { house: Arc::new(house), sites, layout, header, log }
+    let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
+    header.settings.push(("process group".to_owned(), house.group.to_string()));
+    ServerJob {
+        house: Arc::new(house),
+        sites,
+        layout,
+        header,
+        log,
+        sample_log: None,
+        dump: common.dump.plan(),
+    }
 }
 
 /// Reserves all addresses of the test's servers.
@@ -213,6 +238,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
         offered_rate: None,
         offered_dhr: None,
         contents: facts::kinds(test),
+        workload_text: test.text.clone(),
     }
 }
 

@@ -3,8 +3,8 @@
 /// Which options, and what to say of them.
 const ABSENT: [(&[&str], &str); 14] = [
     (
-        &["dump", "dump_size", "prn_reqs", "prn_reps", "prn_errs", "prn_dump_size", "prn_false_misses"],
-        "messages cannot be dumped yet; the log has examples of every kind of error (lr), the report says why hits were missed",
+        &["prn_reqs", "prn_reps", "prn_errs", "prn_dump_size", "prn_false_misses"],
+        "messages are dumped with --dump and --dump_size; the report says why hits were missed",
     ),
     (&["notify", "doorman_listen_at", "doorman_send_to"], "other programs cannot be told of the run yet"),
     (&["console"], "messages go to standard output and standard error; send these where you want them"),
@@ -17,7 +17,7 @@ const ABSENT: [(&[&str], &str); 14] = [
     (&["loadable_modules"], "there are no loadable modules"),
     (&["icp_tout"], "robots cannot ask by ICP yet"),
     (
-        &["sample_log", "sample_log_buf_size", "log_size", "log_buf_size", "hushed_error_tout"],
+        &["sample_log_buf_size", "log_size", "log_buf_size", "hushed_error_tout"],
         "the log is written as it comes and needs no settings; examples of errors are in it",
     ),
     (
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn any_spelling_is_explained() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let found = explain(&words("client --goal 5 -Dump err")).unwrap();
-        assert!(found.starts_with("--dump: messages cannot be dumped yet"), "{found}");
-        assert_eq!(explain(&words("client dump --nothing")), None);
+        let found = explain(&words("client --goal 5 -Prn_Errs")).unwrap();
+        assert!(found.starts_with("--prn_errs: messages are dumped"), "{found}");
+        assert_eq!(explain(&words("client prn_errs --nothing")), None);
     }
 }

@@ -5,15 +5,21 @@ mod cmd;
 mod console;
 mod content_files;
 mod device;
+mod dump;
+mod expect;
 mod facts;
+mod forecast;
 mod jobs;
 mod later;
 mod names;
 mod options;
 mod outside;
 mod pgl_cmds;
+mod power;
 mod processes;
 mod repair;
+mod service;
+mod simulation;
 mod source;
 mod working_set;
 
@@ -33,6 +39,12 @@ pub mod exit {
     pub const SETUP: u8 = 3;
     /// A log cannot be read, or has not what was asked for.
     pub const DATA: u8 = 4;
+    /// The run is good, but does not reach what `--expect` asks for.
+    pub const EXPECTATION: u8 = 10;
+    /// A condition of `--fail_on` holds.
+    pub const REGRESSION: u8 = 14;
+    /// Runs cannot be compared: other workloads, or one that is INVALID.
+    pub const NOT_COMPARABLE: u8 = 15;
     /// Stopped by the user; what was measured is kept.
     pub const INTERRUPTED: u8 = 130;
 }
@@ -56,6 +68,12 @@ enum Command {
     Try(cmd::try_run::Args),
     /// Both sides on this machine against a device you name
     Run(cmd::run::Args),
+    /// A whole test in virtual time, in a fraction of its time: what to expect of a workload and of a cache
+    Simulate(cmd::simulate::Args),
+    /// The highest rate at which a device holds
+    Peak(cmd::peak::PeakArgs),
+    /// Kills the device in the middle of a test, starts it again, and says when robots had it back
+    Downtime(cmd::downtime::Args),
     /// Devices that `run --device` can start, and what is on this machine
     Devices(cmd::devices::Args),
     /// Robots (classic name: polyclt)
@@ -78,6 +96,20 @@ enum Command {
     Export(cmd::export::Args),
     /// An HTML report of logs or of a result directory
     Report(cmd::logs::ReportArgs),
+    /// Runs side by side: what differs, and whether chance explains it
+    Compare(cmd::compare::Args),
+    /// The runs of a directory with their verdicts and main figures
+    Runs(cmd::runs::Args),
+    /// A series of runs of several devices under the same rules, and the report that compares them
+    Bakeoff(cmd::bakeoff::Args),
+    /// The classic sequence of a bake-off with one device (classic name: bb)
+    Bb(cmd::bb::Args),
+    /// Published results, to show them beside one's own
+    Import(cmd::import::Args),
+    /// Give logs of a test a name for `make_report` (classic name: label_results)
+    LabelResults(cmd::labels::LabelArgs),
+    /// A report of labelled logs (classic name: make_report)
+    MakeReport(cmd::labels::MakeArgs),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
@@ -115,6 +147,9 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),
+        Command::Simulate(args) => cmd::simulate::run(args),
+        Command::Peak(args) => cmd::peak::run(args),
+        Command::Downtime(args) => cmd::downtime::run(args),
         Command::Devices(args) => cmd::devices::run(args),
         Command::Client(args) => cmd::client::run(args),
         Command::Server(args) => cmd::server::run(args),
@@ -126,6 +161,13 @@ fn main() -> ExitCode {
         Command::CmpLx(args) => cmd::logs::cmp_lx(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Report(args) => cmd::logs::report(args),
+        Command::Compare(args) => cmd::compare::run(args),
+        Command::Runs(args) => cmd::runs::run(args),
+        Command::Bakeoff(args) => cmd::bakeoff::run(args),
+        Command::Bb(args) => cmd::bb::run(args),
+        Command::Import(args) => cmd::import::run(args),
+        Command::LabelResults(args) => cmd::labels::label_results(args),
+        Command::MakeReport(args) => cmd::labels::make_report(args),
         Command::ClassicNames => {
             repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
             Ok(ExitCode::SUCCESS)
@@ -162,6 +204,12 @@ impl Failure {
     /// A log that cannot be used.
     pub fn data(error: impl Into<anyhow::Error>) -> Failure {
         Failure { code: exit::DATA, error: error.into() }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.error)
     }
 }
 

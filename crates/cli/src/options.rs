@@ -12,6 +12,8 @@ use polygraph_plan::values::{self, Unit};
 use polygraph_robot::Tolerance;
 use polygraph_traffic::{Distr, Popularity};
 
+use crate::dump::DumpOptions;
+
 /// Values are read by the grammar of `plan::values`; these adapters name what clap needs.
 pub fn think(text: &str) -> Result<Optional<Distr>, String> {
     values::optional_distr(text, Unit::Time).map(Optional)
@@ -43,6 +45,11 @@ where
 /// A time or `none`.
 pub fn optional_time(text: &str) -> Result<Optional<f64>, String> {
     values::optional_time(text).map(Optional)
+}
+
+/// A time, or `none` or `inf` for never.
+pub fn patience(text: &str) -> Result<Optional<f64>, String> {
+    if text.eq_ignore_ascii_case("inf") { Ok(Optional(None)) } else { optional_time(text) }
 }
 
 /// A rate or `none`.
@@ -193,12 +200,14 @@ pub struct CommonOptions {
     /// Version of requests and replies
     #[arg(long, value_name = "1.0|1.1", default_value = "1.1", value_parser = http_version)]
     pub http_version: u8,
-    /// Stop after so long without traffic
-    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
+    /// Stop after so long without traffic; `none` or `inf`: never
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = patience)]
     pub idle_tout: Optional<f64>,
     /// Console detail: 1 shows phases, 2 intervals too
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = whole(0..=u8::MAX))]
     pub verb_lvl: u8,
+    #[command(flatten)]
+    pub dump: DumpOptions,
     /// A name for the run
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub label: String,
@@ -251,6 +260,16 @@ pub struct ConfigOptions {
     /// but for `run`, whose robots are all in one place
     #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
     pub share_worlds: Option<bool>,
+}
+
+/// Tests of several processes.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Other processes")]
+pub struct SyncOptions {
+    /// Phases of a workload end together in all processes of a test. A process that others wait for and that gives no
+    /// sign for so long is given up: the test ends, and says which one was missing. `none`: wait for ever
+    #[arg(long, value_name = "TIME", default_value = "30sec", value_parser = patience, requires = "config")]
+    pub sync_tout: Optional<f64>,
 }
 
 /// Tests that go on with the objects of others.

@@ -21,7 +21,7 @@ pub struct Repair {
 }
 
 /// Classic program names and the subcommands they stand for. `make install` links them.
-pub const CLASSIC: [(&str, &str); 15] = [
+pub const CLASSIC: [(&str, &str); 18] = [
     ("polyclt", "client"),
     ("polysrv", "server"),
     ("lx", "lx"),
@@ -37,6 +37,9 @@ pub const CLASSIC: [(&str, &str); 15] = [
     ("webaxe4-ips", "webaxe4-ips"),
     ("dns-cfg", "dns-cfg"),
     ("pgl-test", "check"),
+    ("bb", "bb"),
+    ("label_results", "label-results"),
+    ("make_report", "make-report"),
 ];
 
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of

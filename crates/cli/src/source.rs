@@ -99,6 +99,7 @@ pub fn classic(options: &RobotOptions, common: &CommonOptions, rest: Rest<'_>) -
         schedule: rest.schedule,
         launch_window: options.launch_win.0.unwrap_or(0.0),
         names: Vec::new(),
+        text: String::new(),
         notes: Vec::new(),
     })
 }
@@ -121,6 +122,7 @@ pub fn classic_servers(
         schedule,
         launch_window: 0.0,
         names: Vec::new(),
+        text: String::new(),
         notes: Vec::new(),
     }
 }
@@ -221,8 +223,8 @@ pub fn workload(
         Failure::usage(format!("{file} is right, but it cannot be run here:{}", list.concat()))
     })?;
     test.notes.iter().for_each(|text| console::note(text));
-    let mut test =
-        Test { schedule: options.scale.map_or(test.schedule.clone(), |f| test.schedule.scaled(f)), ..test };
+    let schedule = options.scale.map_or(test.schedule.clone(), |factor| test.schedule.scaled(factor));
+    let mut test = Test { schedule, text: compilation.sources.listing(), ..test };
     Arc::make_mut(&mut test.field).share_worlds = options.share_worlds.unwrap_or(share_worlds);
     Ok(Some(test))
 }

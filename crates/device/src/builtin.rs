@@ -6,7 +6,7 @@ use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
 
 use crate::error::{Error, Result};
 use crate::log::Counts;
-use crate::params::Params;
+use crate::params::{Params, SERVICE};
 use crate::usage::Usage;
 
 /// Its name.
@@ -23,7 +23,7 @@ pub(crate) struct Builtin {
 
 impl Builtin {
     pub fn start(params: &Params) -> Result<Builtin> {
-        const KNOWN: [&str; 3] = ["mem", "workers", "hosts"];
+        const KNOWN: [&str; 4] = ["mem", "workers", "hosts", SERVICE];
         if let Some((name, _)) = params.given().iter().find(|(name, _)| !KNOWN.contains(name)) {
             let problem = format!("`{name}` has no effect on this device");
             return Err(Error::Setting { device: NAME.into(), problem });
@@ -33,6 +33,7 @@ impl Builtin {
             cache_bytes: params.memory.unwrap_or(Params::MEMORY),
             loops: params.workers.unwrap_or(1),
             hosts: params.hosts.clone(),
+            service: params.service.clone(),
             ..ProxyConfig::default()
         };
         let mut device = Builtin { config, proxy: None, before: Default::default() };

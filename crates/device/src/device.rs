@@ -25,13 +25,14 @@ macro_rules! directory {
 }
 
 /// The set, in the order of `polygraph devices`.
-const SET: [Directory; 6] = [
+const SET: [Directory; 7] = [
     directory!("squid": "device.toml", "squid.conf"),
     directory!("trafficserver":
         "device.toml", "runroot.yaml", "etc/records.config", "etc/storage.config", "etc/logging.yaml",
         "etc/ip_allow.yaml"),
     directory!("varnish": "device.toml", "main.vcl"),
     directory!("nginx": "device.toml", "nginx.conf"),
+    directory!("nginx-forward": "device.toml", "nginx.conf"),
     directory!("haproxy": "device.toml", "haproxy.cfg"),
     directory!("haproxy-proxies": "device.toml", "haproxy.cfg"),
 ];

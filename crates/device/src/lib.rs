@@ -32,10 +32,12 @@ mod render;
 mod render_tests;
 mod running;
 mod spec;
+mod store;
 mod usage;
 
 pub use device::Device;
 pub use error::{Error, Result};
+pub use listening::settle;
 pub use log::{Counts, LogFormat, Plain, PlainRequests};
 pub use params::Params;
 pub use process::End;

@@ -13,7 +13,7 @@ const FREE_PORTS: std::ops::Range<u16> = 20_000..30_000;
 ///
 /// # Errors
 /// If the address cannot be listened at, or no port is free.
-pub(crate) fn settle(address: SocketAddr) -> io::Result<SocketAddr> {
+pub fn settle(address: SocketAddr) -> io::Result<SocketAddr> {
     if address.port() != 0 {
         return TcpListener::bind(address).map(|_| address);
     }

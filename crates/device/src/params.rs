@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use polygraph_cache::ServiceModel;
+
+/// What errors call the service model.
+pub(crate) const SERVICE: &str = "service model";
+
 /// What a device is told. What is left at `None` has its default; what is given must be of use to the device, or
 /// it does not start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// Where it listens; port 0: a free one. Default 127.0.0.1:0.
     pub listen: SocketAddr,
@@ -27,6 +32,8 @@ pub struct Params {
     pub nameservers: Vec<SocketAddr>,
     /// Addresses of names that DNS need not be asked for.
     pub hosts: Vec<(String, IpAddr)>,
+    /// The slower device that the built-in proxy poses as.
+    pub service: ServiceModel,
     /// Settings of this one device, see its `device.toml`.
     pub options: BTreeMap<String, String>,
 }
@@ -50,6 +57,7 @@ impl Default for Params {
             origins: Vec::new(),
             nameservers: Vec::new(),
             hosts: Vec::new(),
+            service: ServiceModel::default(),
             options: BTreeMap::new(),
         }
     }
@@ -67,6 +75,7 @@ impl Params {
             (!self.origins.is_empty(), "origins", "origins"),
             (!self.nameservers.is_empty(), "dns", "dns"),
             (!self.hosts.is_empty(), "hosts", "hosts_file"),
+            (self.service != ServiceModel::default(), SERVICE, SERVICE),
         ];
         let own = self.options.keys().map(|name| (name.as_str(), name.as_str()));
         common.into_iter().filter(|(given, ..)| *given).map(|(_, name, var)| (name, var)).chain(own).collect()

@@ -127,6 +127,11 @@ fn parameters_reach_their_places() {
         ),
         ("nginx", &behind_disk, &["max_size=1048576k", "keys_zone=bench:16384k", "worker_processes 2;"]),
         (
+            "nginx-forward",
+            &Params { disk: Some(1 << 30), ..port.clone() },
+            &["resolver 127.0.0.1:5300", "max_size=1048576k", "proxy_pass http://$http_host$request_uri;"],
+        ),
+        (
             "haproxy",
             &behind,
             &[
@@ -166,6 +171,7 @@ fn what_is_not_asked_for_is_not_there() {
         ("squid", Params::default(), "hosts_file"),
         ("squid", Params::default(), "dns_nameservers"),
         ("trafficserver", Params::default(), "proxy.config.dns.nameservers"),
+        ("nginx-forward", Params::default(), "resolver"),
         ("nginx", Params { options: option("cache", "off").options, ..origins() }, "proxy_cache"),
         ("nginx", Params { options: option("reload", "ignore").options, ..origins() }, "proxy_cache_bypass"),
         ("varnish", Params { options: option("reload", "ignore").options, ..origins() }, "hash_always_miss"),

@@ -21,6 +21,7 @@ use crate::params::Params;
 use crate::process::{End, Home, Process, run};
 use crate::render::{Places, Rendered, render};
 use crate::spec::Spec;
+use crate::store;
 use crate::usage::Usage;
 
 /// How long a device may take until it listens.
@@ -152,6 +153,14 @@ impl Running {
         }
     }
 
+    /// What its store occupies on disk now, in bytes; the built-in proxy stores nothing there.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Builtin(_) => 0,
+            Kind::Program(program) => store::occupied(&program.places.store),
+        }
+    }
+
     /// What its access log says so far. It is complete when the device is halted.
     ///
     /// # Errors
@@ -175,7 +184,17 @@ impl Running {
         }
     }
 
-    /// Brings it up again at the same address after [`Running::halt`], and waits until it listens.
+    /// Takes it down as a power failure does: it is killed at once, with all of its processes, and may lose of its log
+    /// what it had not written yet. What it has stored on disk stays as it is.
+    pub fn kill(&mut self) {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => builtin.halt(),
+            Kind::Program(program) => program.kill(),
+        }
+    }
+
+    /// Brings it up again at the same address after [`Running::halt`] or [`Running::kill`], and waits until it listens.
+    /// A program of its own is a child of the calling thread, and ends with it.
     ///
     /// # Errors
     /// If it does not come up.
@@ -341,6 +360,14 @@ impl Program {
         }
         self.remove_leftovers();
         end
+    }
+
+    fn kill(&mut self) {
+        for mut process in self.main.take().into_iter().chain(self.logger.take()) {
+            self.before += process.usage().cpu_seconds;
+            process.reap();
+        }
+        self.remove_leftovers();
     }
 
     fn flush(&mut self) -> Result<()> {

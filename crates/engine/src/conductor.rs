@@ -6,34 +6,51 @@
 //!
 //! * [`event`]: what the conductor has to tell, and how that is logged.
 //! * [`locks`]: what keeps a phase from ending although its goal is met.
+//! * [`agree`], [`barrier`]: agreement with other processes of the test.
 //! * [`adjust`]: factors that change while a phase goes on.
 //! * [`governor`]: those who watch a phase and change them: scripts, controllers.
+//! * [`thermostat`]: load that follows the response time.
+//! * [`script`]: scripts of phases.
 //! * [`freeze`]: when the working set stops growing.
 
 pub mod adjust;
+pub mod agree;
+pub mod barrier;
 pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
+pub mod script;
+pub mod thermostat;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_plan::{Along, Factors, Phase, Schedule};
-use polygraph_stats::{EndReason, Window};
+use polygraph_stats::{EndReason, Side, Window};
+use polygraph_traffic::groups::Word;
 
 pub use self::adjust::Adjustment;
+use self::agree::Agreement;
+pub use self::agree::Others;
 pub use self::event::Event;
 use self::freeze::WorkingSet;
 pub use self::governor::{Governor, Helm, Sampler};
-use self::locks::Locks;
+use self::locks::{FirstVisits, Lock, Locks};
+use self::script::ScriptGovernor;
+use self::thermostat::Thermostat;
 use crate::gauge::Counts;
+use crate::pacing::least_progress;
 use crate::timeline::Timeline;
 
 /// Decisions are made this much ahead of their time, so that all loops see them before.
 pub const NOTICE: Nanos = SECOND / 10;
 /// How often goals should be looked at.
 pub const TICK: Nanos = SECOND / 50;
+/// How often is told how far a phase is.
+const REPORT: Nanos = 300 * SECOND;
 
 /// What the driver has seen when it calls.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +66,10 @@ pub struct Seen {
     pub activity: u64,
     /// Something outside the test ends it.
     pub stop: Option<EndReason>,
+    /// What loops have heard of other processes since the last call, with the side of who told it.
+    pub words: Vec<(Side, Word)>,
+    /// Servers that robots must still visit before the first phase may end, summed over loops.
+    pub unvisited: usize,
 }
 
 /// What the conductor follows.
@@ -64,6 +85,15 @@ pub struct Score {
     pub has_robots: bool,
     /// The test ends after so many seconds without any traffic.
     pub idle_timeout: Option<f64>,
+    /// Other processes may take part in the test; `None`: this one is alone.
+    pub others: Option<Others>,
+}
+
+impl Score {
+    /// What is told at the start: the phases.
+    pub fn opening(&self, start: Nanos) -> Event {
+        Event::said(start, 2, polygraph_plan::table::table(&self.schedule))
+    }
 }
 
 /// The phase that is going on.
@@ -95,6 +125,13 @@ pub struct Conductor {
     last_traffic: (u64, Nanos),
     /// The current phase has reached what it is for, whatever its goal says.
     satisfied: bool,
+    /// What was told to hold the current phase.
+    held: Option<Lock>,
+    agreement: Agreement,
+    /// When the current phase began.
+    begun: Nanos,
+    /// When was told how far the phase is.
+    reported: Nanos,
     /// Those who will steer later phases.
     engaged: Vec<(usize, Box<dyn Governor>)>,
     /// Those who steer the current phase.
@@ -111,17 +148,42 @@ impl Conductor {
             true => WorkingSet::frozen(),
             false => WorkingSet::new(limit, start),
         };
-        Conductor {
-            score,
+        let conductor = Conductor {
             start,
             stage: Stage::Before(0, start),
-            locks: Locks { working_set },
+            locks: Locks { working_set, first_visits: FirstVisits::new(start) },
             last_traffic: (0, start),
             satisfied: false,
             engaged: Vec::new(),
             governors: Vec::new(),
             so_far: Window::default(),
+            held: None,
+            agreement: Agreement::new(score.others.as_ref(), start),
+            begun: start,
+            reported: start,
+            score,
+        };
+        conductor.with_planned_governors()
+    }
+
+    /// Engages those whom the schedule itself names. Servers leave that to their clients.
+    fn with_planned_governors(mut self) -> Conductor {
+        if !self.score.has_robots {
+            return self;
         }
+        let schedule = Arc::clone(&self.score.schedule);
+        let mut interpreter = None;
+        for (number, phase) in schedule.phases.iter().enumerate() {
+            if let Some(script) = &phase.script {
+                let shared = interpreter.get_or_insert_with(|| Rc::new(RefCell::new(script.interpreter())));
+                let governor = ScriptGovernor::new(script.clone(), Rc::clone(shared));
+                self.engage(number, Box::new(governor));
+            }
+            if let Some(rule) = phase.rptmstat {
+                self.engage(number, Box::new(Thermostat::new(rule)));
+            }
+        }
+        self
     }
 
     /// Lets somebody steer a phase that has not begun.
@@ -134,11 +196,13 @@ impl Conductor {
     /// [`Conductor::is_between`].
     pub fn step(&mut self, seen: &Seen) -> Vec<Event> {
         let mut events = Vec::new();
+        self.listen(seen);
         match self.stage.clone() {
             Stage::Before(phase, begin) => self.begin_phase(phase, begin, seen, &mut events),
             Stage::In(current) => self.go_on(&current, seen, &mut events),
             Stage::Over(_) => {}
         }
+        self.publish_standing();
         events
     }
 
@@ -213,10 +277,18 @@ impl Conductor {
         if phase == 0 {
             self.last_traffic = (seen.activity, self.start);
         }
+        if phase > 0 {
+            // Whatever happened since the end was decided.
+            let length = begin.saturating_sub(self.begun);
+            self.hand_on(phase - 1, self.progress_at(phase - 1, length));
+        }
         let current = Current { phase, begin, before };
+        self.begun = begin;
         self.stage = Stage::In(current);
         self.satisfied = false;
-        self.decide_end(&current, seen);
+        self.held = None;
+        self.reported = begin;
+        self.move_on();
         events.push(Event::PhaseBegins { phase, at: begin });
         self.so_far = seen.news.carry();
         let engaged = std::mem::take(&mut self.engaged);
@@ -224,6 +296,7 @@ impl Conductor {
         self.engaged = others;
         self.governors = Vec::from_iter(of_this).into_iter().map(|(_, governor)| governor).collect();
         self.govern(&current, seen, events, |governor, helm| governor.begin(helm));
+        self.decide_end(&current, seen, events);
     }
 
     fn go_on(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
@@ -231,6 +304,7 @@ impl Conductor {
             self.last_traffic = (seen.activity, seen.now);
         }
         self.follow_working_set(seen, events);
+        self.follow_first_visits(seen, events);
         if let Some(reason) = self.cut(current, seen) {
             // An endless phase has no goal that could be missed: being stopped is its end.
             let complete = self.plan(current).goal.is_endless();
@@ -241,9 +315,10 @@ impl Conductor {
             return;
         }
         self.publish_progress(current, seen);
+        self.report(current, seen, events);
         self.so_far.append(&seen.news);
         self.govern(current, seen, events, |governor, helm| governor.look(helm));
-        self.decide_end(current, seen);
+        self.decide_end(current, seen, events);
         if let Some(end) = self.score.timeline.end(current.phase).filter(|&end| end <= seen.now) {
             events.push(Event::PhaseEnds { phase: current.phase, at: end, complete: true });
             self.stage = match current.phase + 1 {
@@ -285,7 +360,12 @@ impl Conductor {
     }
 
     /// Why the test must end now, before its phases do.
-    fn cut(&self, current: &Current, seen: &Seen) -> Option<EndReason> {
+    fn cut(&mut self, current: &Current, seen: &Seen) -> Option<EndReason> {
+        if seen.stop.is_none()
+            && let Some(reason) = self.loses(current, seen)
+        {
+            return Some(reason);
+        }
         let phase = self.plan(current);
         let done = seen.counts - current.before;
         let timeout = self.score.idle_timeout.map(nanos);
@@ -302,27 +382,68 @@ impl Conductor {
 
     /// Sets the end of the current phase when it is known: ahead of time for durations, or when another goal is
     /// met; never while a lock holds the phase.
-    fn decide_end(&self, current: &Current, seen: &Seen) {
-        let phase = self.plan(current);
-        if self.score.timeline.end(current.phase).is_some() || self.locks.holding(phase).is_some() {
+    fn decide_end(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
+        let published = self.score.timeline.end(current.phase);
+        // Who has enough of a phase need not wait for its time.
+        let brought_forward = self.satisfied && published.is_some_and(|end| end > seen.now + NOTICE);
+        if published.is_some() && !brought_forward {
             return;
         }
+        let Some(end) = self.own_end(current, seen) else { return };
+        let lock = self.locks.holding(self.plan(current), current.phase, seen.now);
+        let lock = match lock {
+            None if self.is_shared(current) && !self.meet(current, seen, events) => Some(Lock::Others),
+            lock => lock,
+        };
+        if let Some(lock) = lock {
+            if self.held.replace(lock) != Some(lock) {
+                let name = &self.plan(current).name;
+                let text = format!("phase {name}: goal reached, but {}", lock.text());
+                events.push(Event::said(seen.now, 1, text));
+            }
+            return;
+        }
+        // Never in the past, even if this comes late: loops may be beyond it already.
+        let end = if end <= seen.now { seen.now + NOTICE } else { end };
+        // First what is in force then, for loops may be there at once.
+        let length = end.saturating_sub(current.begin);
+        self.hand_on(current.phase, self.progress_at(current.phase, length));
+        self.score.timeline.set_end(current.phase, end);
+    }
+
+    /// When the current phase ends as far as this process is concerned; `None` while that cannot be said.
+    fn own_end(&mut self, current: &Current, seen: &Seen) -> Option<Nanos> {
+        if self.follows(current) {
+            return self.goes_along(current, seen).then_some(seen.now + NOTICE);
+        }
+        let phase = self.plan(current);
         let (goal, now) = (&phase.goal, seen.now);
         let planned = goal.duration.map(|duration| current.begin + nanos(duration));
         let done = seen.counts - current.before;
+        if self.satisfied || goal.is_met(done.ended(), done.fill_bytes) {
+            return Some(planned.unwrap_or(Nanos::MAX).min(now + NOTICE));
+        }
         // A time is published ahead, unless something else may still come first or stand against it.
-        let sure = goal.xactions.is_none() && goal.fill_size.is_none() && !Locks::may_hold(phase);
-        let end = if self.satisfied || goal.is_met(done.ended(), done.fill_bytes) {
-            planned.unwrap_or(Nanos::MAX).min(now + NOTICE)
-        } else {
-            match planned {
-                Some(planned) if sure || planned <= now + 2 * NOTICE => planned,
-                _ => return,
-            }
-        };
-        // Never in the past, even if this comes late: loops may be beyond it already.
-        let end = if end <= now { now + NOTICE } else { end };
-        self.score.timeline.set_end(current.phase, end);
+        let may_be_held = phase.wait_wss_freeze || self.score.others.is_some();
+        let sure = goal.xactions.is_none() && goal.fill_size.is_none() && !may_be_held;
+        planned.filter(|&planned| sure || planned <= now + 2 * NOTICE)
+    }
+
+    /// Share of its goal that `phase` has reached after `length`.
+    fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
+        match self.score.schedule.phases[phase].goal.along() {
+            Some(Along::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
+            Some(Along::Xactions(_) | Along::Fill(_)) => least_progress(self.score.timeline.progress(phase)),
+            None => 0.0,
+        }
+    }
+
+    /// The phase after `phase` begins with what is in force when this one ends, where it gives nothing else.
+    fn hand_on(&self, phase: usize, progress: f64) {
+        if let Some(next) = self.score.schedule.phases.get(phase + 1) {
+            let levels = self.score.timeline.factors(phase).at(progress);
+            self.score.timeline.set_factors(phase + 1, next.factors.after(&levels, &next.inherited));
+        }
     }
 
     /// Publishes how far the current phase is, if its factors follow that.
@@ -343,6 +464,32 @@ impl Conductor {
             Along::Fill(goal) => done.fill_bytes as f64 / goal as f64,
         };
         Some(share.clamp(0.0, 1.0))
+    }
+
+    /// Tells now and then how far the current phase is.
+    fn report(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
+        if seen.now < self.reported + REPORT {
+            return;
+        }
+        self.reported = seen.now;
+        let done = seen.counts - current.before;
+        let share = self.progress_of(current, seen);
+        let goal = share.map_or("no goal".to_owned(), |share| format!("{:.0} % of its goal", share * 100.0));
+        let set = if self.score.timeline.is_frozen() { "frozen" } else { "growing" };
+        let text = format!(
+            "phase {}: {goal}, {} transactions, {} bytes filled; working set {set}",
+            self.plan(current).name,
+            done.ended(),
+            done.fill_bytes
+        );
+        events.push(Event::said(seen.now, 7, text));
+    }
+
+    /// Tells when all servers have been visited.
+    fn follow_first_visits(&mut self, seen: &Seen, events: &mut Vec<Event>) {
+        if self.locks.first_visits.look(seen.unvisited, seen.now) {
+            events.push(Event::said(seen.now, 3, "all servers have been visited"));
+        }
     }
 
     /// Freezes the working set when its limit is met, and tells.

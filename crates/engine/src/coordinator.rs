@@ -10,7 +10,7 @@ use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_stats::{EndReason, Side};
 
 use crate::books::{Books, Observer};
-use crate::conductor::{Conductor, Event, NOTICE, Score, Seen, TICK};
+use crate::conductor::{Conductor, Event, NOTICE, Score, TICK};
 use crate::host::Host;
 use crate::roles::{client_roles, server_roles};
 use crate::run::{EngineError, Job, Outcome, StartRule};
@@ -48,10 +48,20 @@ impl Coordinator {
         let mut starter = Starter::new(frame, filled, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
-            sides.push(starter.side(&server.header, &server.log, server.layout, server_roles(server))?);
+            sides.push(starter.side(
+                &server.header,
+                [&server.log, &server.sample_log],
+                server.layout,
+                server_roles(server),
+            )?);
         }
         if let Some(client) = &job.client {
-            sides.push(starter.side(&client.header, &client.log, client.layout, client_roles(client))?);
+            sides.push(starter.side(
+                &client.header,
+                [&client.log, &client.sample_log],
+                client.layout,
+                client_roles(client),
+            )?);
         }
         let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads().into_iter().unzip();
         // Addresses stay reserved until the servers listen.
@@ -84,8 +94,15 @@ impl Coordinator {
             None => {
                 let start = timers::now() + NOTICE;
                 self.books.open(start, observer)?;
+                self.books.tell(&self.score.opening(start), observer)?;
                 timeline.set_start(start);
-                self.go_through_phases(Conductor::new(self.score.clone(), start), observer).await?
+                let mut conductor = Conductor::new(self.score.clone(), start);
+                let reason = self.go_through_phases(&mut conductor, observer).await?;
+                let trouble = match conductor.servers_stay() {
+                    Some(seconds) => self.stay(nanos(seconds), observer).await?,
+                    None => None,
+                };
+                trouble.unwrap_or(reason)
             }
         };
         self.finish(reason, observer)
@@ -116,7 +133,7 @@ impl Coordinator {
     /// Lets the conductor begin and end phases until the last one is over or something ends the run before.
     async fn go_through_phases(
         &mut self,
-        mut conductor: Conductor,
+        conductor: &mut Conductor,
         observer: &mut Observer<'_>,
     ) -> Result<EndReason, EngineError> {
         loop {
@@ -127,10 +144,7 @@ impl Coordinator {
                 true => Some(EndReason::Interrupted),
                 false => self.breakdown(conductor.is_done(now)).map(EndReason::Fatal),
             };
-            let (counts, news, activity) =
-                (self.books.counts(), self.books.take_news(), self.books.activity());
-            let seen = Seen { now, counts, news, activity, stop };
-            for event in conductor.step(&seen) {
+            for event in conductor.step(&self.books.seen(now, stop)) {
                 if let Event::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;
                 }
@@ -140,6 +154,26 @@ impl Coordinator {
                 return Ok(reason.clone());
             }
         }
+    }
+
+    /// After the last phase: serves whoever still comes, until nobody has come for `quiet` or the user has enough. What
+    /// happens now is not logged (reference: models.md, section 17.5). Returns what broke down meanwhile.
+    async fn stay(
+        &mut self,
+        quiet: Nanos,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<EndReason>, EngineError> {
+        let mut last = (self.books.activity(), timers::now());
+        while timers::now() < last.1 + quiet && !self.tick().await {
+            self.books.collect(observer)?;
+            if let Some(why) = self.breakdown(false) {
+                return Ok(Some(EndReason::Fatal(why)));
+            }
+            if self.books.activity() != last.0 {
+                last = (self.books.activity(), timers::now());
+            }
+        }
+        Ok(None)
     }
 
     /// The loops deliver the last interval of a phase a moment after its end.

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_link::{Link, Nanos, SECOND, nanos};
 use polygraph_origin::Origin;
-use polygraph_plan::Schedule;
+use polygraph_plan::{SamplePlan, Schedule};
 use polygraph_robot::{Crew, Pace};
-use polygraph_stats::{Block, Recorder, Sample, Side};
+use polygraph_stats::{Block, Recorder, Sample, Side, Taken};
+use polygraph_traffic::groups::Word;
 use polygraph_traffic::store::Share;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,8 @@ use crate::timeline::Timeline;
 
 /// How often a loop publishes its counts and looks for decisions about phases.
 const GLANCE: Nanos = SECOND / 20;
+/// How often a loop tells that it still hears what it has told of already.
+const REPEAT: Nanos = SECOND;
 /// How often robots look for idle connections that the peer has closed.
 const REAP: Nanos = SECOND;
 
@@ -41,6 +44,10 @@ pub struct HandOver {
     pub block: Box<Block>,
     /// Examples of errors.
     pub samples: Vec<Sample>,
+    /// Transactions for samples.
+    pub taken: Vec<Taken>,
+    /// Texts to be shown.
+    pub shown: Vec<String>,
     /// Processor time of the loop in the interval.
     pub cpu_ns: u64,
     /// Id of the process that the loop lives in.
@@ -61,6 +68,30 @@ pub enum Delivery {
         /// The share.
         share: Box<Share>,
     },
+    /// What it has heard of other processes, whenever there is news.
+    Heard(Heard),
+}
+
+/// What a loop has heard of other processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// Which side the loop belongs to; it hears of the other one.
+    pub side: Side,
+    /// Number of the loop among those of its side.
+    pub index: usize,
+    /// What other processes said last.
+    pub words: Vec<Word>,
+    /// Servers that must still be visited.
+    pub unvisited: usize,
+}
+
+impl Heard {
+    /// Whether `earlier` says the same but for the times.
+    fn is_known(&self, earlier: &Heard) -> bool {
+        let facts = |word: &Word| (word.group, word.position, word.waits, word.gone);
+        self.unvisited == earlier.unvisited
+            && self.words.iter().map(facts).eq(earlier.words.iter().map(facts))
+    }
 }
 
 /// Where a loop meets the coordinator.
@@ -118,12 +149,19 @@ pub struct Keeper<L: Link> {
     party: Party<L>,
     /// Connections in the intervals before the current one.
     connections: u64,
+    /// What was told of other processes last, and when.
+    told: (Heard, Nanos),
 }
 
 impl<L: Link> Keeper<L> {
     /// A keeper of a loop on which `party` counts in `recorder`.
     pub fn new(link: L, frame: Frame, desk: Desk, recorder: Recorder, party: Party<L>) -> Keeper<L> {
-        Keeper { link, frame, desk, recorder, party, connections: 0 }
+        let side = match &party {
+            Party::Robots { .. } => Side::Client,
+            Party::Servers(_) => Side::Server,
+        };
+        let told = (Heard { side, index: desk.index, words: Vec::new(), unvisited: 0 }, 0);
+        Keeper { link, frame, desk, recorder, party, connections: 0, told }
     }
 
     /// Keeps time until the last phase has ended.
@@ -135,12 +173,14 @@ impl<L: Link> Keeper<L> {
             self.link.spawn(Rc::clone(crew).run(start));
             self.link.spawn(reap(self.link.clone(), Rc::clone(crew)));
         }
+        let mut samples: Vec<_> = self.frame.schedule.samples().cloned().map(Some).collect();
         let mut phase_begin = start;
         let mut cpu = self.frame.host.thread_cpu();
         for phase in 0..self.frame.timeline.phases() {
             let mut begin = phase_begin;
             let end_of_phase = loop {
                 self.set_pace(phase, phase_begin);
+                self.begin_samples(&mut samples, phase, start, phase_begin);
                 let end_of_phase = self.frame.timeline.end(phase);
                 let edge = (begin + self.frame.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
                 let now = self.link.now();
@@ -172,7 +212,10 @@ impl<L: Link> Keeper<L> {
                 }
             }
             Party::Servers(_) => {
+                // Robots of other processes may still come.
                 while !self.frame.timeline.servers_may_go() {
+                    self.set_pace(self.frame.timeline.phases() - 1, phase_begin);
+                    self.publish();
                     self.link.sleep_until(self.link.now() + GLANCE / 5).await;
                 }
             }
@@ -199,19 +242,64 @@ impl<L: Link> Keeper<L> {
         match &self.party {
             Party::Robots { crew, .. } => {
                 crew.set_pace(pace);
+                crew.set_standing(timeline.standing());
                 if timeline.is_frozen() {
                     crew.freeze_working_set();
                 }
             }
-            Party::Servers(origin) => origin.set_special(pace.special.at(self.link.now())),
+            Party::Servers(origin) => {
+                origin.set_special(pace.special.at(self.link.now()));
+                origin.set_standing(timeline.standing());
+            }
+        }
+    }
+
+    /// Begins the samples that are due: of the whole run, and of the phase that is going on.
+    fn begin_samples(
+        &self,
+        samples: &mut [Option<SamplePlan>],
+        phase: usize,
+        start: Nanos,
+        phase_begin: Nanos,
+    ) {
+        let schedule = &self.frame.schedule;
+        let first: usize = schedule.phases[..phase].iter().map(|phase| phase.samples.len()).sum();
+        let of_phase = first..first + schedule.phases[phase].samples.len();
+        let now = self.link.now();
+        for (number, planned) in samples.iter_mut().enumerate() {
+            let begin = |plan: &SamplePlan| match plan.of_run {
+                true => Some(start + nanos(plan.start)),
+                false => of_phase.contains(&number).then(|| phase_begin + nanos(plan.start)),
+            };
+            if planned.as_ref().and_then(begin).is_some_and(|begin| now >= begin)
+                && let Some(plan) = planned.take()
+            {
+                self.recorder.begin_sample(number, plan.capacity);
+            }
         }
     }
 
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
         self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
+        self.tell_of_others();
         if self.frame.timeline.news_wanted() && matches!(self.party, Party::Robots { .. }) {
             self.desk.gauge.add_news(&self.recorder.news(self.link.now()));
+        }
+    }
+
+    /// Tells what was heard of other processes, if there is news.
+    fn tell_of_others(&mut self) {
+        let (words, unvisited) = match &self.party {
+            Party::Robots { crew, .. } => (crew.servers_words(), crew.unvisited()),
+            Party::Servers(origin) => (origin.clients(), 0),
+        };
+        let heard = Heard { words, unvisited, ..self.told.0 };
+        let now = self.link.now();
+        let due = !heard.words.is_empty() && now >= self.told.1 + REPEAT;
+        if due || !heard.is_known(&self.told.0) {
+            self.told = (heard.clone(), now);
+            let _ = self.desk.filled.send(Delivery::Heard(heard));
         }
     }
 
@@ -220,19 +308,17 @@ impl<L: Link> Keeper<L> {
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
         self.publish();
-        let side = match &self.party {
-            Party::Robots { .. } => Side::Client,
-            Party::Servers(_) => Side::Server,
-        };
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
         let _ = self.desk.filled.send(Delivery::Interval(HandOver {
-            side,
+            side: self.told.0.side,
             index: self.desk.index,
             phase,
             begin,
             end,
             block,
             samples,
+            taken: self.recorder.taken(),
+            shown: self.recorder.shown(),
             cpu_ns,
             process: self.frame.host.process(),
             rss_bytes: self.frame.host.resident_bytes(),

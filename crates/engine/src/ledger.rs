@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 
 use polygraph_link::Nanos;
-use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample};
+use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample, Taken};
 
 use crate::host::Host;
 use crate::keeper::HandOver;
+use crate::sampling::Samples;
 
 /// Examples of errors of one class written per interval, at most.
 const SAMPLES_PER_CLASS: usize = 4;
@@ -21,6 +22,9 @@ pub struct Ledger {
     header: Header,
     start: Nanos,
     log: Option<LogWriter<std::fs::File>>,
+    /// Where samples of single transactions go, if not into the log.
+    sample_log: Option<LogWriter<std::fs::File>>,
+    samples: Samples,
     /// Where used blocks go back to, by loop.
     back: Vec<Sender<Box<Block>>>,
     /// Intervals for which not all loops have delivered yet, by end.
@@ -39,12 +43,14 @@ struct Pending {
     missing: usize,
     interval: Interval,
     samples: Vec<Sample>,
+    taken: Vec<Taken>,
     /// Resident memory of the processes that loops live in, by process id.
     memory: BTreeMap<u32, u64>,
 }
 
 impl Ledger {
-    /// Opens the books at `start`, with the log at `path` if there is to be one.
+    /// Opens the books at `start`, with the log at `path` if there is to be one, and samples of single transactions at
+    /// `sample_path` if they are to have a log of their own.
     ///
     /// # Errors
     /// If the log cannot be written.
@@ -52,17 +58,24 @@ impl Ledger {
         host: Host,
         mut header: Header,
         start: Nanos,
-        path: Option<&Path>,
+        [path, sample_path]: [Option<&Path>; 2],
+        samples: Samples,
         back: Vec<Sender<Box<Block>>>,
     ) -> io::Result<Ledger> {
         header.start_unix_ns = (start as i128 + host.clock_offset()) as u64;
         header.loops = back.len() as u32;
         let log = path.map(LogWriter::create).transpose()?;
+        let mut sample_log = sample_path.map(LogWriter::create).transpose()?;
+        if let Some(log) = &mut sample_log {
+            log.write(&Record::Header(Box::new(header.clone())))?;
+        }
         Ok(Ledger {
             host,
             header,
             start,
             log,
+            sample_log,
+            samples,
             back,
             open: BTreeMap::new(),
             clock_offset: host.clock_offset(),
@@ -92,10 +105,15 @@ impl Ledger {
     /// # Errors
     /// If the log cannot be written.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
-        match &mut self.log {
-            Some(log) => log.write(record),
-            None => Ok(()),
-        }
+        let log = match (record, &mut self.sample_log) {
+            (Record::Xacts { .. }, Some(log)) => Some(log),
+            (Record::End { .. }, Some(log)) => {
+                log.write(record)?;
+                self.log.as_mut()
+            }
+            _ => self.log.as_mut(),
+        };
+        log.map_or(Ok(()), |log| log.write(record))
     }
 
     /// Counts an error that happened beside all loops.
@@ -108,7 +126,9 @@ impl Ledger {
     /// # Errors
     /// If the log cannot be written.
     pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
-        let HandOver { index, phase, begin, end, mut block, samples, cpu_ns, process, rss_bytes, .. } = from;
+        let HandOver {
+            index, phase, begin, end, mut block, samples, taken, cpu_ns, process, rss_bytes, ..
+        } = from;
         let pending = self.open.entry(end).or_insert_with(|| Pending {
             missing: self.back.len(),
             interval: Interval {
@@ -122,6 +142,7 @@ impl Ledger {
                 block: Block::new(),
             },
             samples: Vec::new(),
+            taken: Vec::new(),
             memory: BTreeMap::new(),
         });
         pending.missing -= 1;
@@ -130,6 +151,7 @@ impl Ledger {
         pending.interval.busiest_loop_ns = pending.interval.busiest_loop_ns.max(cpu_ns);
         pending.interval.block.merge(&block);
         pending.samples.extend(samples);
+        pending.taken.extend(taken);
         block.clear();
         // A loop that has ended has no use for it.
         let _ = self.back[index].send(block);
@@ -140,7 +162,8 @@ impl Ledger {
     }
 
     fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
-        let Some(Pending { mut interval, mut samples, mut memory, .. }) = self.open.remove(&end) else {
+        let Some(Pending { mut interval, mut samples, taken, mut memory, .. }) = self.open.remove(&end)
+        else {
             return Ok(Vec::new());
         };
         for error in self.errors.drain(..) {
@@ -162,6 +185,7 @@ impl Ledger {
             detail: sample.evidence.detail,
             facts: sample.evidence.facts,
         }));
+        records.extend(self.samples.records(taken, self.start, self.delivered));
         for record in &records {
             self.write(record)?;
         }
@@ -186,6 +210,10 @@ impl Ledger {
                 records.push(comment);
             }
             records.extend(self.finish(end)?);
+        }
+        for record in self.samples.close(self.since_start(at)) {
+            self.write(&record)?;
+            records.push(record);
         }
         let end = Record::End { at_ns: self.since_start(at), reason, unfinished: self.unfinished };
         self.write(&end)?;

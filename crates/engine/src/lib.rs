@@ -24,7 +24,9 @@
 //! * [`worker`]: the life of one loop.
 //! * [`keeper`]: what a loop does beside its traffic.
 //! * [`books`], [`ledger`]: merge what the loops hand over and write the logs.
+//! * [`simulation`]: the driver of a test in virtual time.
 //! * [`host`]: time of day, processor time and memory of a real or virtual machine.
+//! * [`sampling`]: samples of single transactions.
 //! * [`signals`]: Ctrl-C, SIGTERM and panics.
 //! * [`limits`]: file descriptors and other limits of the host.
 
@@ -48,8 +50,10 @@ pub mod protocol;
 pub mod relay;
 pub mod roles;
 pub mod run;
+pub mod sampling;
 pub mod side;
 pub mod signals;
+pub mod simulation;
 pub mod socket;
 pub mod timeline;
 pub mod timers;

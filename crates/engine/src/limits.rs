@@ -34,6 +34,13 @@ pub fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
+/// What the first processor calls itself.
+fn processor_model() -> Option<String> {
+    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
 /// Facts about the host that a result depends on, for people: names and values.
 pub fn environment() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
@@ -46,6 +53,7 @@ pub fn environment() -> Vec<(String, String)> {
         ("processors".to_owned(), std::thread::available_parallelism().map_or(1, usize::from).to_string()),
         ("file descriptors".to_owned(), descriptor_limit().to_string()),
     ];
+    facts.extend(processor_model().map(|model| ("processor".to_owned(), model)));
     for (name, path) in [
         ("local port range", "/proc/sys/net/ipv4/ip_local_port_range"),
         ("somaxconn", "/proc/sys/net/core/somaxconn"),

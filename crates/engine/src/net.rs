@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use polygraph_link::{ConnectError, Link, Nanos};
+use polygraph_link::{ConnectError, Link, Nanos, Tape};
 use polygraph_wire::date;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -42,6 +42,8 @@ struct Inner {
     /// Explicit local ports, if asked for.
     ports: Option<Ports>,
     eagerness: Eagerness,
+    /// Connections keep so many bytes of their messages.
+    tape: Cell<Option<usize>>,
 }
 
 impl Net {
@@ -57,9 +59,20 @@ impl Net {
             date: Cell::new((0, [b' '; 29])),
             ports,
             eagerness: Eagerness::default(),
+            tape: Cell::new(None),
         }));
         tokio::task::spawn_local(net.0.timers.clone().drive());
         Ok(net)
+    }
+
+    /// Lets connections that are opened from now on keep `size` bytes of their messages.
+    pub fn keep_messages(&self, size: usize) {
+        self.0.tape.set(Some(size));
+    }
+
+    /// A tape for a new connection, if messages are kept.
+    pub fn tape(&self) -> Option<Box<Tape>> {
+        self.0.tape.get().map(|size| Box::new(Tape::new(size)))
     }
 
     /// The deadlines of this loop's connections.

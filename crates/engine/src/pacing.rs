@@ -8,17 +8,23 @@ use polygraph_robot::{Pace, Ramp};
 /// counted, and a ramp that rises from there would never begin.
 const LEAST_PROGRESS: f64 = 0.01;
 
+/// The progress that the factors of a phase without a duration follow.
+pub fn least_progress(progress: f64) -> f64 {
+    progress.max(LEAST_PROGRESS)
+}
+
 /// The pace in a phase with this goal and these factors in force that began at `begin` and has reached the share
 /// `progress` (0 to 1) of its goal of transactions or fill.
 ///
 /// With a goal of time, factors follow the clock and the pace holds for the whole phase. With another goal they
-/// follow what was counted, and the pace is that of the moment. Either way it is asked for again at every glance, for factors can be adjusted.
+/// follow what was counted, and the pace is that of the moment. Either way
+/// it is asked for again at every glance, for factors can be adjusted.
 pub fn pace(goal: &Goal, factors: &Factors, begin: Nanos, progress: f64) -> Pace {
     let ramp = |factor: Factor| match goal.along() {
         Some(Along::Time(seconds)) if !factor.is_flat() => {
             Ramp { begin, end: begin + nanos(seconds), from: factor.beg, to: factor.end }
         }
-        Some(Along::Xactions(_) | Along::Fill(_)) => Ramp::flat(factor.at(progress.max(LEAST_PROGRESS))),
+        Some(Along::Xactions(_) | Along::Fill(_)) => Ramp::flat(factor.at(least_progress(progress))),
         Some(Along::Time(_)) | None => Ramp::flat(factor.beg),
     };
     Pace {

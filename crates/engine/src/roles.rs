@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use polygraph_origin::{House, Server};
-use polygraph_stats::Side;
+use polygraph_stats::{DumpPlan, Side};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::Legacy;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub enum Role {
         legacy: Option<Box<Legacy>>,
         /// Whether the loop delivers its share of the working set at the end.
         stores: bool,
+        /// What is shown of transactions.
+        dump: DumpPlan,
     },
     /// Origin servers.
     Origin {
@@ -36,6 +38,8 @@ pub enum Role {
         sites: Vec<(Server, SocketAddr)>,
         /// Number of the loop among those of its side.
         index: u64,
+        /// What is shown of transactions.
+        dump: DumpPlan,
     },
 }
 
@@ -66,6 +70,7 @@ pub fn client_roles(job: &ClientJob) -> Vec<Role> {
                 ids: job.ids[index].clone(),
                 legacy: legacies.next().map(Box::new),
                 stores: job.stores,
+                dump: job.dump,
             }
         })
         .collect()
@@ -95,6 +100,7 @@ pub fn server_roles(job: &ServerJob) -> Vec<Role> {
             house: Arc::clone(&job.house),
             sites: of_process(process).map(site).collect(),
             index: index as u64,
+            dump: job.dump,
         }
     };
     let of_loops = |(process, loops): (usize, Vec<usize>)| {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_origin::{House, Server};
 use polygraph_plan::Schedule;
-use polygraph_stats::{EndReason, Header, Record, Totals};
+use polygraph_stats::{DumpPlan, EndReason, Header, Record, Totals};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::{Share, WorkingSet};
 
-use crate::conductor::Score;
+use crate::conductor::{Others, Score};
 use crate::coordinator::Coordinator;
 use crate::host::Host;
 use crate::keeper::Frame;
@@ -38,6 +38,10 @@ pub struct ClientJob {
     pub header: Header,
     /// Where the log goes.
     pub log: Option<PathBuf>,
+    /// Where samples of single transactions go; `None`: into the log.
+    pub sample_log: Option<PathBuf>,
+    /// What is shown of transactions.
+    pub dump: DumpPlan,
 }
 
 /// The origin servers of a test.
@@ -53,6 +57,10 @@ pub struct ServerJob {
     pub header: Header,
     /// Where the log goes.
     pub log: Option<PathBuf>,
+    /// Where samples of single transactions go; `None`: into the log.
+    pub sample_log: Option<PathBuf>,
+    /// What is shown of transactions.
+    pub dump: DumpPlan,
 }
 
 /// When the first phase begins.
@@ -81,6 +89,9 @@ pub struct Job {
     pub quantum: Nanos,
     /// The run ends after so many seconds without any traffic.
     pub idle_timeout: Option<f64>,
+    /// A process of the test that others wait for at the end of a phase is given up after so many seconds without a
+    /// sign of it; `None`: never. Of no use if both sides are in this job.
+    pub sync_timeout: Option<f64>,
 }
 
 impl Job {
@@ -99,8 +110,21 @@ impl Job {
             filled_before: earlier.map_or(0, |set| set.fill().count),
             has_robots: self.client.is_some(),
             idle_timeout: self.idle_timeout,
+            others: self.others(),
         };
         (score, Frame { host, schedule, timeline, interval: self.interval, quantum: self.quantum })
+    }
+}
+
+impl Job {
+    /// Robots and servers of one job are in step anyway.
+    fn others(&self) -> Option<Others> {
+        let own = match (&self.client, &self.server) {
+            (Some(client), None) if client.settings.share_phases => client.settings.group,
+            (None, Some(server)) if self.schedule.is_agreed() => server.house.group,
+            _ => return None,
+        };
+        Some(Others { own: vec![own], patience: self.sync_timeout })
     }
 }
 

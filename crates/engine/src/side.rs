@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
+use polygraph_plan::SamplePlan;
 use polygraph_stats::{Block, Header, Side};
 
 use crate::gauge::{Counts, Gauge};
@@ -30,6 +31,10 @@ pub struct SideState {
     pub header: Option<Header>,
     /// Where its log goes.
     pub path: Option<PathBuf>,
+    /// Where samples of single transactions go, if not into the log.
+    pub sample_path: Option<PathBuf>,
+    /// Samples of single transactions, until the books are opened.
+    pub samples: Vec<SamplePlan>,
     /// Where used blocks go back to, by loop, until the books are opened.
     pub back: Vec<Sender<Box<Block>>>,
     /// Its books.
@@ -76,7 +81,7 @@ impl Starter {
     pub fn side(
         &mut self,
         header: &Header,
-        path: &Option<PathBuf>,
+        [path, sample_path]: [&Option<PathBuf>; 2],
         layout: Layout,
         roles: Vec<Role>,
     ) -> Result<SideState, EngineError> {
@@ -102,7 +107,16 @@ impl Starter {
                 self.threads.push((side, thread));
             }
         }
-        Ok(SideState { side, gauges, header: Some(header), path: path.clone(), back, ledger: None })
+        Ok(SideState {
+            side,
+            gauges,
+            header: Some(header),
+            path: path.clone(),
+            sample_path: sample_path.clone(),
+            samples: self.frame.schedule.samples().cloned().collect(),
+            back,
+            ledger: None,
+        })
     }
 
     /// Starts a worker process with some of the loops of a side.

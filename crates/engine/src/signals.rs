@@ -74,6 +74,31 @@ pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl Fn
     })
 }
 
+/// Ctrl-C and SIGTERM for a program that is at work outside of a runtime, and looks now and then.
+#[derive(Debug)]
+pub struct StopWatch {
+    runtime: tokio::runtime::Runtime,
+    signals: StopSignals,
+}
+
+impl StopWatch {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// If signals cannot be listened for.
+    pub fn new() -> io::Result<StopWatch> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let signals = runtime.block_on(async { StopSignals::new() })?;
+        Ok(StopWatch { runtime, signals })
+    }
+
+    /// Waits so long; true, and at once, if the process was asked to stop since the last look.
+    pub fn pause(&mut self, time: Duration) -> bool {
+        let signals = &mut self.signals;
+        self.runtime.block_on(async { tokio::time::timeout(time, signals.recv()).await.is_ok() })
+    }
+}
+
 /// Leaves Ctrl-C and SIGTERM to others.
 pub fn ignore_stop_signals() {
     for number in [libc::SIGINT, libc::SIGTERM] {

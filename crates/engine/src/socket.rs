@@ -10,7 +10,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Poll, ready};
 
-use polygraph_link::{Conn, Nanos};
+use polygraph_link::{Conn, Nanos, Tape};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::Interest;
@@ -27,6 +27,7 @@ pub struct Socket {
     eager: bool,
     net: Net,
     place: usize,
+    tape: Option<Box<Tape>>,
 }
 
 /// How far the socket is known to the poller.
@@ -43,7 +44,8 @@ impl Socket {
     /// Takes charge of a non-blocking socket. `accepted`: the peer opened the connection.
     pub fn new(net: Net, fd: OwnedFd, accepted: bool) -> Socket {
         let place = net.watch().enter();
-        Socket { fd: Registration::Not(fd), eager: accepted, net, place }
+        let tape = net.tape();
+        Socket { fd: Registration::Not(fd), eager: accepted, net, place, tape }
     }
 
     fn raw(&self) -> BorrowedFd<'_> {
@@ -154,7 +156,13 @@ impl Conn for Socket {
             };
             match sent {
                 Err(Errno::INTR) => {}
-                sent => return Ok(sent?),
+                sent => {
+                    let sent = sent?;
+                    if let Some(tape) = &mut self.tape {
+                        keep(tape, parts, sent);
+                    }
+                    return Ok(sent);
+                }
             }
         }
     }
@@ -189,6 +197,9 @@ impl Conn for Socket {
     async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
         let n = self.read().await?;
         // No other task ran since the read, so the loop's buffer still holds these bytes.
+        if let Some(tape) = &mut self.tape {
+            self.net.with_buffer(|buffer| tape.receive(&buffer[..n]));
+        }
         Ok(self.net.with_buffer(|buffer| see(&buffer[..n])))
     }
 
@@ -204,6 +215,19 @@ impl Conn for Socket {
 
     fn set_deadline(&mut self, at: Option<Nanos>) {
         self.net.watch().set(self.place, at);
+    }
+
+    fn take_tape(&mut self) -> Option<Tape> {
+        self.tape.as_mut().map(|tape| tape.take())
+    }
+}
+
+/// Keeps the first `sent` bytes of what was to be sent.
+fn keep(tape: &mut Tape, parts: &[IoSlice<'_>], mut sent: usize) {
+    for part in parts {
+        let of_part = sent.min(part.len());
+        tape.send(&part[..of_part]);
+        sent -= of_part;
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polygraph_link::Nanos;
 use polygraph_plan::{Factors, Schedule};
+use polygraph_traffic::groups::Standing;
 use serde::{Deserialize, Serialize};
 
 /// Not decided yet.
@@ -20,6 +21,8 @@ pub struct Timeline {
     progress: Vec<AtomicU64>,
     /// Factors in force, by phase: as planned until somebody adjusts them.
     factors: Mutex<Vec<Factors>>,
+    /// What is told to other processes of the test.
+    standing: Mutex<Standing>,
     frozen: AtomicBool,
     servers_may_go: AtomicBool,
     news_wanted: AtomicBool,
@@ -33,6 +36,7 @@ pub struct Decisions {
     ends: Vec<u64>,
     progress: Vec<u64>,
     factors: Vec<Factors>,
+    standing: Standing,
     frozen: bool,
     servers_may_go: bool,
     news_wanted: bool,
@@ -47,6 +51,7 @@ impl Timeline {
             ends: cells(UNKNOWN),
             progress: cells(0),
             factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
+            standing: Mutex::default(),
             frozen: AtomicBool::new(false),
             servers_may_go: AtomicBool::new(false),
             news_wanted: AtomicBool::new(false),
@@ -61,6 +66,7 @@ impl Timeline {
             ends: all(&self.ends),
             progress: all(&self.progress),
             factors: self.all_factors().clone(),
+            standing: self.standing(),
             frozen: self.is_frozen(),
             servers_may_go: self.servers_may_go(),
             news_wanted: self.news_wanted(),
@@ -76,6 +82,7 @@ impl Timeline {
         store(&self.ends, &decisions.ends);
         store(&self.progress, &decisions.progress);
         self.all_factors().clone_from(&decisions.factors);
+        self.set_standing(decisions.standing);
         self.start.store(decisions.start, Ordering::Release);
         self.frozen.store(decisions.frozen, Ordering::Release);
         self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
@@ -125,6 +132,16 @@ impl Timeline {
     /// Adjusts the factors of `phase`.
     pub fn set_factors(&self, phase: usize, factors: Factors) {
         self.all_factors()[phase] = factors;
+    }
+
+    /// What is told to other processes of the test about phases.
+    pub fn standing(&self) -> Standing {
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on this is told.
+    pub fn set_standing(&self, standing: Standing) {
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
     }
 
     fn all_factors(&self) -> MutexGuard<'_, Vec<Factors>> {
@@ -201,6 +218,9 @@ mod tests {
         here.set_factors(2, Factors { load: Factor::flat(0.5), ..Factors::ONE });
         same();
         assert_eq!([1, 2].map(|phase| there.factors(phase).load), [Factor::ONE, Factor::flat(0.5)]);
+        here.set_standing(Standing { position: 2, least: 1, waits: true, gone: None });
+        same();
+        assert!(there.standing().waits);
         here.freeze();
         here.cut(1, 300);
         here.let_servers_go();

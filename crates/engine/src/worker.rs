@@ -10,7 +10,7 @@ use std::time::Duration;
 use polygraph_link::Link;
 use polygraph_origin::{Origin, Site};
 use polygraph_robot::Crew;
-use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
 
 use crate::keeper::{Desk, Frame, Keeper, Party, Ready};
 use crate::listen::{accept_all, listen};
@@ -83,22 +83,32 @@ async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
 
 fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Party<Net>)> {
     match role {
-        Role::Robots { settings, ports, ids, legacy, stores } => {
+        Role::Robots { settings, ports, ids, legacy, stores, dump } => {
             let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
+            show(dump, recorder, &net);
             let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
             if let Some(legacy) = legacy {
                 crew.go_on_with(*legacy);
             }
             Ok((net, Party::Robots { crew, stores }))
         }
-        Role::Origin { house, sites, index } => {
+        Role::Origin { house, sites, index, dump } => {
             let net = Net::new(frame.quantum, None)?;
+            show(dump, recorder, &net);
             let origin = Origin::new(net.clone(), house, index, recorder.clone());
             for (server, address) in sites {
                 serve_all(&net, origin.site(server), listen(address)?, recorder);
             }
             Ok((net, Party::Servers(origin)))
         }
+    }
+}
+
+/// Keeps what is to be shown of messages.
+fn show(plan: DumpPlan, recorder: &Recorder, net: &Net) {
+    recorder.set_dump(plan);
+    if plan.needs_messages() {
+        net.keep_messages(plan.size);
     }
 }
 

@@ -6,10 +6,14 @@
 //!
 //! A link belongs to one thread: nothing here is `Send`, nothing is shared between loops.
 
+mod tape;
+
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::task::Poll;
+
+pub use tape::Tape;
 
 /// Nanoseconds since an arbitrary fixed moment before the start of the run, by a clock that never jumps.
 pub type Nanos = u64;
@@ -112,6 +116,11 @@ pub trait Conn: 'static {
 
     /// From `at` on (with a resolution of a tenth of a second) waiting ends with `TimedOut`.
     fn set_deadline(&mut self, at: Option<Nanos>);
+
+    /// What went over the connection since the last call; `None` where nobody keeps it.
+    fn take_tape(&mut self) -> Option<Tape> {
+        None
+    }
 }
 
 /// Lets the other tasks of the loop have their turn. Whoever works through a backlog must call it now and

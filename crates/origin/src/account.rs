@@ -2,8 +2,8 @@
 
 use polygraph_link::Nanos;
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder};
-use polygraph_traffic::Method;
+use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder, Xact};
+use polygraph_traffic::{Method, Oid};
 
 use crate::request::{Fault, Request};
 use crate::settings::House;
@@ -77,8 +77,24 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
     }
 }
 
+/// Where a transaction takes place.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Number of the server.
+    pub server: u64,
+    /// Number of the connection among those of the loop.
+    pub connection: u64,
+}
+
 /// Counts a transaction that has ended. Returns true if it ended well.
-pub fn settle(recorder: &Recorder, house: &House, request: &Request, times: Times, outcome: Outcome) -> bool {
+pub fn settle(
+    recorder: &Recorder,
+    house: &House,
+    request: &Request,
+    place: Place,
+    times: Times,
+    outcome: Outcome,
+) -> bool {
     let Times { started, ended: now, .. } = times;
     recorder.with(|block| block.xacts.leave(now));
     let evidence = |detail: String| evidence(house, request, detail);
@@ -131,6 +147,19 @@ pub fn settle(recorder: &Recorder, house: &House, request: &Request, times: Time
             seen.record(rptm_us, sent.size);
         }
     });
+    recorder.take(|| Xact {
+        ended_ns: now,
+        lifetime_us: rptm_us,
+        queued_us: None,
+        id: request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default(),
+        connection: place.connection,
+        object: request.oid.map_or_else(String::new, |oid| path(house, &oid)),
+        size: sent.size,
+        status: sent.status,
+        robot: None,
+        server: Some(place.server),
+        ims: request.if_modified_since,
+    });
     note(recorder, house, request, &sent, now);
     true
 }
@@ -157,13 +186,18 @@ fn note(recorder: &Recorder, house: &House, request: &Request, sent: &Sent, now:
     }
 }
 
+/// The path of an object.
+fn path(house: &House, oid: &Oid) -> String {
+    let mut path = Vec::new();
+    house.catalog.write_path(oid, &mut path);
+    String::from_utf8_lossy(&path).into_owned()
+}
+
 /// What is known about a request with which something is wrong.
 fn evidence(house: &House, request: &Request, detail: String) -> Evidence {
     let mut evidence = Evidence::new(detail);
     if let Some(oid) = request.oid {
-        let mut path = Vec::new();
-        house.catalog.write_path(&oid, &mut path);
-        evidence = evidence.fact(fact::URL, String::from_utf8_lossy(&path));
+        evidence = evidence.fact(fact::URL, path(house, &oid));
     }
     evidence = evidence.fact(fact::REQUEST, request.method.word());
     if let Some(xact) = request.marks.xact {

@@ -43,6 +43,8 @@ fields! {
     XXact "X-Xact"
     XRemWorld "X-Rem-World"
     XAbort "X-Abort"
+    XPhaseSyncPos "X-Phase-Sync-Pos"
+    XPhaseSyncGone "X-Phase-Sync-Gone"
 }
 
 /// The head of a reply, as far as it is written.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
+use polygraph_traffic::groups::{Groups, Rule, Standing, Word};
 use polygraph_traffic::{Kind, Oid, Random, Stream, UniqId};
+use polygraph_wire::marks::Marks;
 
 use crate::serve::Site;
 use crate::settings::{Farm, House, Server};
@@ -27,6 +29,12 @@ pub struct Origin<L: Link> {
     /// Servers of this loop.
     sites: Cell<u64>,
     health_checks: Cell<u64>,
+    /// Connections that were accepted so far.
+    accepted: Cell<u64>,
+    /// What is told of phases.
+    standing: Cell<Standing>,
+    /// The clients that tell of theirs.
+    clients: RefCell<Groups>,
 }
 
 impl<L: Link> Origin<L> {
@@ -39,6 +47,9 @@ impl<L: Link> Origin<L> {
             special: Cell::new(1.0),
             sites: Cell::new(0),
             health_checks: Cell::new(0),
+            accepted: Cell::new(0),
+            standing: Cell::default(),
+            clients: RefCell::new(Groups::new(Rule::Highest)),
             link,
             house,
             recorder,
@@ -66,9 +77,44 @@ impl<L: Link> Origin<L> {
         });
     }
 
+    /// From now on this is told of phases.
+    pub fn set_standing(&self, standing: Standing) {
+        self.standing.set(standing);
+    }
+
+    /// What clients have told of phases.
+    pub fn clients(&self) -> Vec<Word> {
+        self.clients.borrow().words().to_vec()
+    }
+
+    /// Takes note of what a request tells of phases.
+    pub(crate) fn hear(&self, marks: &Marks) {
+        if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
+            let (group, waits) = (xact.group, marks.sync_waits);
+            let word = Word { group, position, waits, at: self.link.now(), gone: None };
+            // One too many is a stranger.
+            let _ = self.clients.borrow_mut().hear(word);
+        }
+    }
+
+    /// What the reply to such a request tells of phases: the least position known, and a group that was given up.
+    pub(crate) fn phase_news(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
+        marks.xact.zip(marks.sync_position)?;
+        let standing = self.standing.get();
+        // Of a client that has just appeared only this loop knows.
+        let least = self.clients.borrow().least().map_or(standing.least, |least| least.min(standing.least));
+        Some((least, standing.gone))
+    }
+
     /// How many health checks came so far. They are transactions like others, but people want to know of them.
     pub fn health_checks(&self) -> u64 {
         self.health_checks.get()
+    }
+
+    /// The number of the connection that is accepted now, from 1.
+    pub(crate) fn number_connection(&self) -> u64 {
+        self.accepted.set(self.accepted.get() + 1);
+        self.accepted.get()
     }
 
     pub(crate) fn special(&self) -> f64 {

@@ -1,7 +1,7 @@
 //! What a server answers: decisions in the order of the reference (models.md, section 11.2), heads, bodies.
 
 use polygraph_traffic::life::Times;
-use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream};
+use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream, UniqId};
 use polygraph_wire::coding::{Choice, Offer, negotiate};
 use polygraph_wire::cookie::{Lifetime, SetCookie};
 use polygraph_wire::marks::{X_TARGET, Xact};
@@ -70,6 +70,8 @@ pub struct Circumstances<'a> {
     pub redirect: Option<Oid>,
     /// What the client may not know of the worlds.
     pub news: Option<WorldMark>,
+    /// The least position in the schedule of phases, and a group of processes that was given up.
+    pub phases: Option<(u64, Option<UniqId>)>,
 }
 
 /// A reply behind its head.
@@ -392,6 +394,12 @@ impl Writer<'_> {
         }
         if let Some(news) = &self.about.news {
             head.add(Field::XRemWorld, |out| news.write(out));
+        }
+        if let Some((position, gone)) = self.about.phases {
+            head.add(Field::XPhaseSyncPos, |out| decimal::write(out, position));
+            if let Some(gone) = gone {
+                head.text(Field::XPhaseSyncGone, &gone.text());
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::BodyError;
 use polygraph_wire::worlds::WorldMark;
 
-use crate::account::{Outcome, Sent, Times, settle};
+use crate::account::{Outcome, Place, Sent, Times, settle};
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::reply::{Circumstances, Identity, Writer};
@@ -25,6 +25,7 @@ use crate::wanted::Wanted;
 pub struct Site<L: Link> {
     origin: Rc<Origin<L>>,
     farm: usize,
+    number: u64,
     names: Names,
     identity: Identity,
     /// What is known of the worlds behind each name; as long as it needs to be.
@@ -77,6 +78,7 @@ impl<L: Link> Site<L> {
     pub(crate) fn new(origin: Rc<Origin<L>>, server: Server) -> Site<L> {
         Site {
             farm: server.farm,
+            number: server.number,
             names: Names::new(&server.names),
             identity: Identity::new(&origin.house, &server),
             universes: RefCell::default(),
@@ -100,8 +102,9 @@ impl<L: Link> Site<L> {
             block.conns.enter(opened);
             block.established.enter(opened);
         });
+        let place = Place { server: self.number, connection: self.origin.number_connection() };
         let mut uses = 0;
-        let closed = self.serve_requests(&mut conn, &mut uses).await;
+        let closed = self.serve_requests(&mut conn, place, &mut uses).await;
         let now = self.now();
         recorder.with(|block| {
             block.conns.leave(now);
@@ -115,7 +118,7 @@ impl<L: Link> Site<L> {
     }
 
     /// Returns how the connection ended, if nothing went wrong.
-    async fn serve_requests(&self, conn: &mut L::Conn, uses: &mut u64) -> Option<CloseKind> {
+    async fn serve_requests(&self, conn: &mut L::Conn, place: Place, uses: &mut u64) -> Option<CloseKind> {
         let limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
@@ -145,7 +148,9 @@ impl<L: Link> Site<L> {
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
             let times = Times { first_byte, started: running.started, ended: self.now() };
-            let good = settle(&self.origin.recorder, &self.origin.house, &request, times, outcome);
+            self.dump(conn, &request, &outcome, times.ended - times.started);
+            let (recorder, house) = (&self.origin.recorder, &self.origin.house);
+            let good = settle(recorder, house, &request, place, times, outcome);
             if !good {
                 return None;
             }
@@ -217,11 +222,37 @@ impl<L: Link> Site<L> {
         read
     }
 
+    /// Shows the messages of a transaction, as far as that is wanted.
+    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &Outcome, took: Nanos) {
+        let recorder = &self.origin.recorder;
+        let plan = recorder.dump();
+        let title = || {
+            let mut path = Vec::new();
+            if let Some(oid) = &request.oid {
+                self.origin.house.catalog.write_path(oid, &mut path);
+            }
+            let xact = request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default();
+            format!("{} {}, xact {xact}", request.method.word(), String::from_utf8_lossy(&path))
+        };
+        if let Some(tape) = conn.take_tape() {
+            let (failed, why) = match outcome {
+                Outcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
+                Outcome::Sent(_) | Outcome::CutByClient => (request.fault.is_some(), String::new()),
+            };
+            recorder.show(plan.show(&(title() + &why), failed, &tape.received, &tape.sent));
+        }
+        if let (true, Outcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
+            let ms = took as f64 * 1e-6;
+            recorder.show(format!("sum: {} {ms:.3} ms {} bytes status {}", title(), sent.size, sent.status));
+        }
+    }
+
     /// Takes note of a request.
     fn begin(&self, request: &mut Request, last: bool) -> Running {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
+        origin.hear(&request.marks);
         match request.wanted {
             Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
             Wanted::Health(_) => origin.note_health_check(),
@@ -360,6 +391,7 @@ impl<L: Link> Site<L> {
                 refuse_body: running.refuse_body,
                 redirect: self.redirect(request),
                 news: self.exchange_worlds(request),
+                phases: origin.phase_news(&request.marks),
             },
         };
         // Nearly always the socket takes head and body at once and the loop's one buffer is enough.

@@ -4,27 +4,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, SECOND};
+use polygraph_sim::VirtualLink;
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Recorder};
 use polygraph_traffic::content::Content;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
-use polygraph_traffic::{AbortCoords, Distr, PopModel, Seed, Selector};
+use polygraph_traffic::{AbortCoords, Distr, PopModel, Seed, Selector, UniqId};
 use polygraph_wire::{checksum, date};
 
 use crate::origin::Origin;
 use crate::settings::{Cookies, House, Redirects, Server};
-use crate::testing::{EPOCH, PATH, TestClient, TestLink, classic, connection, house};
+use crate::testing::{EPOCH, PATH, TestClient, classic, connection, house, link};
 
 /// A server and what it counts.
 struct Bench {
-    link: TestLink,
-    origin: Rc<Origin<TestLink>>,
+    link: VirtualLink,
+    origin: Rc<Origin<VirtualLink>>,
     recorder: Recorder,
 }
 
 impl Bench {
     fn new(house: House) -> Bench {
-        let (link, recorder) = (TestLink::default(), Recorder::new());
+        let (link, recorder) = (link(), Recorder::new());
         let origin = Origin::new(link.clone(), Arc::new(house), 0, recorder.clone());
         Bench { link, origin, recorder }
     }
@@ -648,6 +649,38 @@ fn robots_hear_of_each_others_worlds() {
 }
 
 #[test]
+fn clients_hear_how_far_the_slowest_of_them_is() {
+    use polygraph_traffic::groups::Standing;
+    let bench = Bench::new(persistent(classic(10.0)));
+    let client = bench.connect();
+    let group = |number: u32| UniqId { time: number, mix: 0, counter: 2 };
+    let say = |number: u32, position: &str| {
+        let xact = format!("X-Xact: {} 00000001.00000abc:00000004 0", group(number));
+        client.send(get(&format!("{xact}\r\nX-Phase-Sync-Pos: {position}\r\n")));
+        bench.run(bench.link.now() + SECOND);
+        let reply = client.text();
+        ["X-Phase-Sync-Pos", "X-Phase-Sync-Gone"].map(|name| field(&reply, name).map(str::to_owned))
+    };
+    let only = |position: &str| [Some(position.to_owned()), None];
+    let standing = Standing { position: 9, least: 9, ..Standing::default() };
+    bench.origin.set_standing(standing);
+    assert_eq!(say(1, "5"), only("5"));
+    assert_eq!(say(2, "4"), only("4"));
+    // A request that was overtaken by a later one.
+    assert_eq!(say(1, "3"), only("4"));
+    assert_eq!(say(2, "6"), only("5"));
+    bench.origin.set_standing(Standing { least: 2, gone: Some(group(3)), ..standing });
+    assert_eq!(say(1, "6"), [Some("2".to_owned()), Some(group(3).to_string())]);
+    assert_eq!(say(1, "six"), [None, None]);
+    // Who does not say who it is does not take part.
+    client.send(get("X-Phase-Sync-Pos: 1\r\n").replace("X-Xact:", "X-Other:"));
+    bench.run(bench.link.now() + SECOND);
+    assert_eq!(field(&client.text(), "X-Phase-Sync-Pos"), None);
+    let heard: Vec<_> = bench.origin.clients().iter().map(|word| (word.group, word.position)).collect();
+    assert_eq!(heard, [(group(1), 6), (group(2), 6)]);
+}
+
+#[test]
 fn cookies_belong_to_objects() {
     let mut house = persistent(classic(10.0));
     let cookies = Cookies { senders: 1.0, prob: 0.5, count: Distr::Const(2.0), size: Distr::Const(8.0) };
@@ -711,7 +744,7 @@ fn settings_travel_to_other_processes() {
 #[test]
 fn thousands_of_servers_are_cheap() {
     let house = Arc::new(persistent(classic(10.0)));
-    let origin = Origin::new(TestLink::default(), Arc::clone(&house), 0, Recorder::new());
+    let origin = Origin::new(link(), Arc::clone(&house), 0, Recorder::new());
     let server = |number: u64| Server {
         farm: 0,
         number,

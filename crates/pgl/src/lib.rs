@@ -24,6 +24,7 @@ mod hints;
 pub mod lsp;
 pub mod ops;
 pub mod render;
+pub mod script;
 pub mod source;
 pub mod syntax;
 pub mod types;
@@ -162,7 +163,7 @@ fn compile_text(
     let (program, _) = check::check(&body, &settings, out);
     drop(body);
     let outcome = eval::run(&program, sources, loader, options, out);
-    let workload = workload::build(program, &outcome, options, out);
+    let workload = workload::build(program, &outcome, sources, options, out);
     (workload, outcome.output)
 }
 

@@ -133,6 +133,8 @@ pub fn unary_type(op: UnaryOp, ty: Ty) -> Option<Ty> {
 pub fn unary(op: UnaryOp, value: &Value) -> Result<Value, OpError> {
     Ok(match (op, value) {
         (_, Value::Poison) => Value::Poison,
+        (UnaryOp::Not, Value::Unknown(_)) => Value::Bool(false),
+        (_, Value::Unknown(_)) => value.clone(),
         (UnaryOp::Not, Value::Bool(value)) => Value::Bool(!value),
         (UnaryOp::Not, Value::Int(value)) => Value::Bool(*value == 0),
         (UnaryOp::Not, Value::Re(re)) => re_value(Matcher::Not(re.clone()))?,
@@ -197,6 +199,13 @@ fn is_zero(value: f64) -> bool {
 pub fn binary(op: Op, left: &Value, right: &Value) -> Result<Value, OpError> {
     if *left == Value::Poison || *right == Value::Poison {
         return Ok(Value::Poison);
+    }
+    if matches!(left, Value::Unknown(_)) || matches!(right, Value::Unknown(_)) {
+        return match binary_type(op, left.ty(), right.ty()) {
+            Some(ty) if ty == Ty::one(B::Bool) => Ok(Value::Bool(false)),
+            Some(ty) => Ok(Value::Unknown(ty.base)),
+            None => Err(OpError::NoOperator),
+        };
     }
     match op {
         Op::Clone => return clone_of(left, right),
@@ -483,6 +492,9 @@ pub fn converts(from: Ty, to: Ty) -> bool {
 pub fn convert(value: Value, to: Ty) -> Option<Value> {
     if matches!(value, Value::Undef | Value::Poison) {
         return Some(value);
+    }
+    if matches!(value, Value::Unknown(_)) {
+        return converts(value.ty(), to).then_some(Value::Unknown(to.base));
     }
     if to.array {
         return match &value {

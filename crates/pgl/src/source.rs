@@ -103,6 +103,20 @@ impl SourceMap {
         &self.files
     }
 
+    /// All texts as one, each under a comment with its name unless it is the only one: what was compiled, for people
+    /// and for comparison with what others compiled.
+    pub fn listing(&self) -> String {
+        let mut out = String::new();
+        for file in &self.files {
+            if self.files.len() > 1 {
+                out.push_str(&format!("// ---- {}\n", file.name));
+            }
+            out.push_str(file.text.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
     /// The words of a range.
     pub fn slice(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")

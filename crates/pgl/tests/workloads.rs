@@ -92,6 +92,7 @@ fn every_workload_compiles_with_its_parameters_and_names_them_without() {
     check("polymix-3.pg", POLYMIX_3);
     check("polymix-4.pg", POLYMIX_4);
     check("rptmstat.pg", &POLYMIX_4.replace("FillRate=500/sec ", ""));
+    check("rptmstat-1.pg", "PeakRate=1000/sec");
     check("webaxe-1.pg", &format!("{pairs} FillRate=50/sec ProxyCacheSize=17GB WSS=100MB"));
     check("webaxe-3.pg", webaxe);
     check("webaxe-4.pg", WEBAXE_4);
@@ -120,6 +121,7 @@ fn the_list_above_is_complete() {
         "polymix-3.pg",
         "polymix-4.pg",
         "pxylb-4.pg",
+        "rptmstat-1.pg",
         "rptmstat.pg",
         "simple.pg",
         "srvlb-l4-4.pg",

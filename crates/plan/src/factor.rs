@@ -74,6 +74,87 @@ impl Factors {
     }
 }
 
+/// What a factor takes from the end of the phase before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Inherited {
+    /// Nothing: it begins and ends as given.
+    #[default]
+    Nothing,
+    /// The beginning; the end is given.
+    Begin,
+    /// All of it: it stays as it was.
+    Whole,
+}
+
+impl Inherited {
+    /// What a factor with these ends, as far as they are given, takes from the phase before it.
+    pub fn of(beg: Option<f64>, end: Option<f64>) -> Inherited {
+        match (beg, end) {
+            (Some(_), _) => Inherited::Nothing,
+            (None, Some(_)) => Inherited::Begin,
+            (None, None) => Inherited::Whole,
+        }
+    }
+
+    fn apply(self, planned: Factor, level: f64) -> Factor {
+        match self {
+            Inherited::Nothing => planned,
+            Inherited::Begin => Factor { beg: level, ..planned },
+            Inherited::Whole => Factor::flat(level),
+        }
+    }
+}
+
+/// What the factors of a phase take from the phase before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inheritance {
+    /// See [`Factors::populus`].
+    pub populus: Inherited,
+    /// See [`Factors::load`].
+    pub load: Inherited,
+    /// See [`Factors::recur`].
+    pub recur: Inherited,
+    /// See [`Factors::special_msg`].
+    pub special_msg: Inherited,
+}
+
+/// The values of all factors at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Levels {
+    /// See [`Factors::populus`].
+    pub populus: f64,
+    /// See [`Factors::load`].
+    pub load: f64,
+    /// See [`Factors::recur`].
+    pub recur: f64,
+    /// See [`Factors::special_msg`].
+    pub special_msg: f64,
+}
+
+impl Factors {
+    /// The values when the share `progress` of the phase's goal is reached.
+    pub fn at(&self, progress: f64) -> Levels {
+        Levels {
+            populus: self.populus.at(progress),
+            load: self.load.at(progress),
+            recur: self.recur.at(progress),
+            special_msg: self.special_msg.at(progress),
+        }
+    }
+
+    /// These factors, planned as if the phase before had ended as planned, after a phase that ended at `levels`:
+    /// goals are met early, and levels are changed while a test runs.
+    #[must_use]
+    pub fn after(&self, levels: &Levels, inherited: &Inheritance) -> Factors {
+        Factors {
+            populus: inherited.populus.apply(self.populus, levels.populus),
+            load: inherited.load.apply(self.load, levels.load),
+            recur: inherited.recur.apply(self.recur, levels.recur),
+            special_msg: inherited.special_msg.apply(self.special_msg, levels.special_msg),
+        }
+    }
+}
+
 impl Default for Factors {
     fn default() -> Factors {
         Factors::ONE
@@ -101,6 +182,25 @@ mod tests {
             factor = factor.next(beg, end);
             assert_eq!(factor, Factor { beg: resolved_beg, end: resolved_end }, "{beg:?} {end:?}");
         }
+    }
+
+    #[test]
+    fn a_phase_begins_where_the_one_before_it_really_ended() {
+        let planned = Factor { beg: 1.0, end: 0.5 };
+        let factors =
+            Factors { populus: planned, load: planned, recur: planned, special_msg: Factor::flat(1.0) };
+        let inherited = Inheritance {
+            populus: Inherited::of(Some(1.0), None),
+            load: Inherited::of(None, Some(0.5)),
+            recur: Inherited::of(Some(1.0), Some(0.5)),
+            special_msg: Inherited::of(None, None),
+        };
+        let ramp = Factor { beg: 0.2, end: 1.0 };
+        let levels = Factors { populus: ramp, load: ramp, recur: ramp, special_msg: ramp }.at(0.25);
+        let expected =
+            Factors { load: Factor { beg: 0.4, end: 0.5 }, special_msg: Factor::flat(0.4), ..factors };
+        assert_eq!(factors.after(&levels, &inherited), expected);
+        assert_eq!(factors.after(&levels, &Inheritance::default()), factors);
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! * [`goal`]: when a phase has done its work, and when the test has failed.
 //! * [`factor`]: how much of the configured behaviour is in force in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
-//! * [`phases`]: the phases of a test in order.
+//! * [`peak`]: the search for the highest rate at which a device holds.
+//! * [`phases`], [`table`]: the phases of a test in order, and as a table for people.
+//! * [`rptmstat`]: load that follows the response time.
+//! * [`script`]: code that runs with a phase.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
@@ -13,13 +16,19 @@ pub mod adopt;
 pub mod factor;
 pub mod goal;
 pub mod offered;
+pub mod peak;
 pub mod phases;
 pub mod predict;
+pub mod rptmstat;
+pub mod script;
+pub mod table;
 pub mod test;
 pub mod values;
 
 pub use adopt::{Obstacle, Outside, adopt};
-pub use factor::{Factor, Factors};
+pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
 pub use goal::{Along, Goal};
-pub use phases::{Phase, Schedule, WorkingSetLimit};
+pub use phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
+pub use rptmstat::Rptmstat;
+pub use script::Script;
 pub use test::{Servers, Site, Test};

@@ -3,8 +3,10 @@
 use polygraph_stats::PhasePlan;
 use serde::{Deserialize, Serialize};
 
-use crate::factor::{Factor, Factors};
+use crate::factor::{Factor, Factors, Inheritance};
 use crate::goal::{Goal, scaled};
+use crate::rptmstat::Rptmstat;
+use crate::script::Script;
 
 /// A stretch of the test with a goal of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,11 +19,35 @@ pub struct Phase {
     pub log_stats: bool,
     /// When it ends.
     pub goal: Goal,
-    /// How much of the configured behaviour is in force, inherited values filled in: a phase begins with what was
-    /// planned for the end of the one before it, even if that ended before its ramps did.
+    /// How much of the configured behaviour is in force, inherited values filled in as if the phase before it ended
+    /// with the values that are planned for its end.
     pub factors: Factors,
+    /// Which of these values come from the end of the phase before it, so that they are known only then.
+    pub inherited: Inheritance,
     /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
     pub wait_wss_freeze: bool,
+    /// How its load follows the response time, if it does.
+    pub rptmstat: Option<Rptmstat>,
+    /// Samples of single transactions. Those of the whole run are with the first phase.
+    pub samples: Vec<SamplePlan>,
+    /// Code that the client's side runs when the phase begins. It stays with the conductor; other processes do not get it.
+    #[serde(skip)]
+    pub script: Option<Script>,
+    /// It ends together with that of the other processes of the test (reference: models.md, section 17.4).
+    pub synchronize: bool,
+}
+
+/// Transactions to be recorded one by one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SamplePlan {
+    /// Its name.
+    pub name: String,
+    /// It begins so many seconds after the begin of its phase, or of the run.
+    pub start: f64,
+    /// The start counts from the begin of the run.
+    pub of_run: bool,
+    /// Number of transactions.
+    pub capacity: u64,
 }
 
 /// When the working set stops growing (reference: models.md, section 3.3).
@@ -93,12 +119,27 @@ impl Schedule {
     /// multiplied by `factor` (positive), counts to at least 1. Error goals, factors and names stay.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Schedule {
-        let phases = self.phases.iter().map(|phase| Phase { goal: phase.goal.part(factor), ..phase.clone() });
+        let sample = |sample: &SamplePlan| SamplePlan { start: sample.start * factor, ..sample.clone() };
+        let phases = self.phases.iter().map(|phase| Phase {
+            goal: phase.goal.part(factor),
+            samples: phase.samples.iter().map(sample).collect(),
+            ..phase.clone()
+        });
         let working_set = self.working_set.map(|limit| match limit {
             WorkingSetLimit::After(seconds) => WorkingSetLimit::After(seconds * factor),
             WorkingSetLimit::Fill(count) => WorkingSetLimit::Fill(scaled(count, factor)),
         });
         Schedule { phases: phases.collect(), working_set }
+    }
+
+    /// All samples of single transactions by number: those of the phases in order.
+    pub fn samples(&self) -> impl Iterator<Item = &SamplePlan> {
+        self.phases.iter().flat_map(|phase| &phase.samples)
+    }
+
+    /// True if processes of the test agree about its phases.
+    pub fn is_agreed(&self) -> bool {
+        self.phases.iter().any(|phase| phase.synchronize)
     }
 
     /// What a log says about the phases.
@@ -115,6 +156,11 @@ impl Schedule {
                 errors: phase.goal.errors,
             })
             .collect()
+    }
+
+    /// True if the load of a primary phase follows what is measured, so that nobody knows it before.
+    pub fn is_steered(&self) -> bool {
+        self.phases.iter().any(|phase| phase.primary && (phase.script.is_some() || phase.rptmstat.is_some()))
     }
 
     /// Total duration in seconds, if all phases have one.

@@ -28,6 +28,8 @@ pub struct Test {
     pub launch_window: f64,
     /// Names of visible servers with the addresses behind them, for a name server.
     pub names: Vec<(String, Vec<IpAddr>)>,
+    /// The workload's text as it was compiled; empty for tests that options describe.
+    pub text: String,
     /// What the user should know: parts of the workload that change nothing on the wire here.
     pub notes: Vec<String>,
 }

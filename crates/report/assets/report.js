@@ -175,14 +175,16 @@
     const yRange = data.log
       ? (u, min, max) => (min == null ? [1, 10] : [10 ** Math.floor(Math.log10(min)), 10 ** Math.ceil(Math.log10(max) + 1e-9)])
       : (u, min, max) => [0, data.max != null && !(max > data.max) ? data.max : (max || 1) * 1.06];
-    const colour = (s) => () => css(`--line-${s % DASHES.length}`);
+    const colour = (s) => () => css(`--line-${s % (2 * DASHES.length)}`);
+    // The second half of the colours has the dashes in another order.
+    const dash = (s) => DASHES[(s + 3 * Math.floor(s / DASHES.length)) % DASHES.length];
     const series = heat
       ? [{ show: false }]
       : data.series.map((s) => ({
           label: s.n,
           stroke: colour(s.s),
           width: s.p ? 0 : 1.8,
-          dash: DASHES[s.s % DASHES.length],
+          dash: dash(s.s),
           paths: s.p ? () => null : undefined,
           points: s.p ? { show: true, size: 6, fill: colour(s.s), stroke: colour(s.s) } : { show: false },
           spanGaps: false,

@@ -1,13 +1,15 @@
 //! Folds the logs of one run into the facts that verdict, reports and tables are made of.
 
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use polygraph_stats::log::LogError;
-use polygraph_stats::{EndReason, ErrorKind, Header, Interval, LogReader, ReadLog, Record, Side};
+use polygraph_stats::{EndReason, ErrorKind, Header, LogReader, ReadLog, Side};
 
-use crate::scope::{Plan, Scope};
+use crate::gather;
+use crate::scope::Scope;
 use crate::series::{self, Point};
+use crate::source::Source;
 use crate::verdict::{self, Verdict};
 
 /// A log and where it came from.
@@ -37,9 +39,12 @@ impl Log {
         Ok(Log { name: name.to_owned(), log })
     }
 
-    /// The intervals of the phase with that name.
-    fn intervals_of<'a>(&'a self, phase: &'a str) -> impl Iterator<Item = &'a Interval> {
-        self.log.intervals().filter(move |interval| self.phase_name(interval.phase) == phase)
+    /// Reads only the header of the log at `path`.
+    ///
+    /// # Errors
+    /// If it is no log, or has no whole header.
+    pub fn header(path: &Path) -> Result<Header, LogError> {
+        ReadLog::header(&mut LogReader::open(path)?, &path.display().to_string())
     }
 
     /// The name of a phase; a log without a plan has one phase `dflt`.
@@ -134,9 +139,6 @@ pub struct Sample {
     pub facts: Vec<(String, String)>,
 }
 
-/// Examples kept of each class of errors.
-const SAMPLES_PER_KIND: usize = 3;
-
 /// Everything known of one side.
 #[derive(Clone, Debug)]
 pub struct SideFacts {
@@ -226,9 +228,41 @@ impl RunFacts {
 /// # Errors
 /// Without logs.
 pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
-    let start_unix_ns = logs.iter().map(|log| log.log.header.start_unix_ns).min().ok_or(FoldError::NoLogs)?;
-    let client = fold_side(logs, Side::Client, start_unix_ns);
-    let server = fold_side(logs, Side::Server, start_unix_ns);
+    fold_sources(logs.iter().map(Source::memory).collect())
+}
+
+/// Why files cannot be folded.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A log cannot be used at all.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The logs do not make a run.
+    #[error(transparent)]
+    Fold(#[from] FoldError),
+}
+
+/// Folds the logs at `paths` as they are read, which takes little memory however long the run was.
+///
+/// # Errors
+/// If a log cannot be used at all, or there is none.
+pub fn fold_files(paths: &[PathBuf]) -> Result<RunFacts, FileError> {
+    let sources = paths.iter().map(|path| Source::open(path)).collect::<Result<_, _>>()?;
+    Ok(fold_sources(sources)?)
+}
+
+fn fold_sources(sources: Vec<Source<'_>>) -> Result<RunFacts, FoldError> {
+    let starts = sources.iter().map(|source| source.header().start_unix_ns);
+    let start_unix_ns = starts.min().ok_or(FoldError::NoLogs)?;
+    let end_s = |source: &Source<'_>| {
+        let behind_ns = source.header().start_unix_ns - start_unix_ns;
+        (behind_ns + source.extent_ns()) as f64 * 1e-9
+    };
+    let window_s = series::window_s(sources.iter().map(end_s).fold(0.0, f64::max));
+    let (clients, servers) =
+        sources.into_iter().partition(|source: &Source<'_>| source.header().side == Side::Client);
+    let client = gather::side(clients, Side::Client, start_unix_ns, window_s);
+    let server = gather::side(servers, Side::Server, start_unix_ns, window_s);
     let headline = client.as_ref().or(server.as_ref()).and_then(headline);
     let mut facts = RunFacts { start_unix_ns, client, server, headline, verdict: Verdict::default() };
     facts.verdict = verdict::judge(&facts);
@@ -240,133 +274,16 @@ pub(crate) fn of_side(logs: &[Log], side: Side) -> Vec<&Log> {
     logs.iter().filter(|log| log.log.header.side == side).collect()
 }
 
-fn fold_side(logs: &[Log], side: Side, start_unix_ns: u64) -> Option<SideFacts> {
-    let logs = of_side(logs, side);
-    if logs.is_empty() {
-        return None;
-    }
-    let phases = fold_phases(&logs, start_unix_ns);
-    Some(SideFacts {
-        side,
-        processes: logs.iter().map(|log| process(log, start_unix_ns)).collect(),
-        total: Scope::sequential(phases.iter().filter_map(|phase| phase.scope.as_ref())),
-        series: series::of_logs(&logs, start_unix_ns),
-        samples: samples(&logs, start_unix_ns),
-        phases,
-    })
-}
-
 /// Seconds by which the time of a log lies behind that of the run.
 pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
     log.log.header.start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9
 }
 
-fn process(log: &Log, start_unix_ns: u64) -> ProcessFacts {
-    let end = log.log.end();
-    ProcessFacts {
-        log: log.name.clone(),
-        header: log.log.header.clone(),
-        end: end.map(|(reason, _)| reason.clone()),
-        unfinished: end.map(|(_, unfinished)| unfinished),
-        last_s: offset_s(log, start_unix_ns)
-            + log.log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9),
-        missing: log.log.missing.clone(),
-    }
-}
-
 /// The phases of logs of one side, merged by name, in the order of the plans.
 pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
-    let mut names: Vec<&str> = Vec::new();
-    for log in logs {
-        let planned = log.log.header.phases.iter().map(|plan| plan.name.as_str());
-        for name in planned.chain(log.log.intervals().map(|interval| log.phase_name(interval.phase))) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
-    names.into_iter().map(|name| fold_phase(logs, name, start_unix_ns)).collect()
-}
-
-fn fold_phase(logs: &[&Log], name: &str, start_unix_ns: u64) -> PhaseFacts {
-    let plans: Vec<_> =
-        logs.iter().flat_map(|log| &log.log.header.phases).filter(|plan| plan.name == name).collect();
-    let taking_part = || logs.iter().filter(|log| log.intervals_of(name).next().is_some());
-    let times = |pick: fn(&Interval) -> u64| {
-        taking_part().flat_map(move |log| {
-            let offset = offset_s(log, start_unix_ns);
-            log.intervals_of(name).map(move |interval| offset + pick(interval) as f64 * 1e-9)
-        })
-    };
-    PhaseFacts {
-        name: name.to_owned(),
-        primary: plans.iter().any(|plan| plan.primary),
-        goal_duration_s: plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
-        goal_xactions: plans.iter().map(|plan| plan.xactions).sum(),
-        begin_s: times(|interval| interval.begin_ns).reduce(f64::min),
-        end_s: times(|interval| interval.end_ns).reduce(f64::max),
-        lost_s: logs.iter().map(|log| lost_s(log, name)).fold(0.0, f64::max),
-        end: logs.iter().map(|log| phase_end(log, name)).max().unwrap_or(PhaseEnd::NotReached),
-        scope: Scope::concurrent(taking_part().map(|log| {
-            let planned = log.log.header.phases.iter().find(|plan| plan.name == name);
-            let plan =
-                Some(planned.map_or_else(|| Plan { name: name.to_owned(), ..Plan::default() }, Plan::from));
-            Scope { plan, ..Scope::of_intervals(log.intervals_of(name)) }
-        })),
-    }
-}
-
-/// Seconds between begin and end of a phase that its intervals do not cover.
-fn lost_s(log: &Log, name: &str) -> f64 {
-    let (mut begin, mut end) = (None, None);
-    for record in &log.log.records {
-        match record {
-            Record::PhaseBegin { at_ns, phase } if log.phase_name(*phase) == name => begin = Some(*at_ns),
-            Record::PhaseEnd { at_ns, phase, .. } if log.phase_name(*phase) == name => end = Some(*at_ns),
-            _ => {}
-        }
-    }
-    let (Some(begin), Some(end)) = (begin, end) else { return 0.0 };
-    let covered: f64 = log.intervals_of(name).map(Interval::seconds).sum();
-    (end.saturating_sub(begin) as f64 * 1e-9 - covered).max(0.0)
-}
-
-fn phase_end(log: &Log, name: &str) -> PhaseEnd {
-    let ended = log.log.records.iter().rev().find_map(|record| match record {
-        Record::PhaseEnd { phase, complete, .. } if log.phase_name(*phase) == name => Some(*complete),
-        _ => None,
-    });
-    let begun =
-        log.log.records.iter().any(
-            |record| matches!(record, Record::PhaseBegin { phase, .. } if log.phase_name(*phase) == name),
-        );
-    match ended {
-        Some(true) => PhaseEnd::Complete,
-        Some(false) => PhaseEnd::CutShort,
-        None if begun || log.intervals_of(name).next().is_some() => PhaseEnd::Unended,
-        None => PhaseEnd::NotReached,
-    }
-}
-
-fn samples(logs: &[&Log], start_unix_ns: u64) -> Vec<Sample> {
-    let mut all: Vec<Sample> = Vec::new();
-    for log in logs {
-        let offset = offset_s(log, start_unix_ns);
-        for record in &log.log.records {
-            if let Record::ErrorSample { at_ns, kind, detail, facts } = record {
-                let at_s = offset + *at_ns as f64 * 1e-9;
-                all.push(Sample { at_s, kind: *kind, detail: detail.clone(), facts: facts.clone() });
-            }
-        }
-    }
-    all.sort_by(|a, b| a.kind.cmp(&b.kind).then(a.at_s.total_cmp(&b.at_s)));
-    let mut kept: Vec<Sample> = Vec::new();
-    for sample in all {
-        if kept.iter().filter(|known| known.kind == sample.kind).count() < SAMPLES_PER_KIND {
-            kept.push(sample);
-        }
-    }
-    kept
+    let Some(side) = logs.first().map(|log| log.log.header.side) else { return Vec::new() };
+    let sources = logs.iter().map(|log| Source::memory(log)).collect();
+    gather::side(sources, side, start_unix_ns, f64::INFINITY).map_or_else(Vec::new, |side| side.phases)
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the

@@ -9,23 +9,32 @@
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
 
 pub mod cmp_lx;
+pub mod compare;
 pub mod console;
 pub mod correctness;
+pub mod downtime;
 pub mod figures;
 pub mod fold;
+mod gather;
 pub mod html;
 pub mod lr;
 pub mod ltrace;
 pub mod lx;
 pub mod misses;
+pub mod names;
+pub mod peak;
+pub mod popularity;
+pub mod run_dir;
 pub mod scope;
 pub mod series;
+mod source;
 pub mod summary;
 pub mod text;
+pub mod threshold;
 pub mod verdict;
 
-pub use fold::{Log, RunFacts, fold};
-pub use html::{html, write_report};
+pub use fold::{Log, RunFacts, fold, fold_files};
+pub use html::{Extras, html, write_report, write_report_with};
 pub use lr::lr;
 pub use ltrace::ltrace;
 pub use lx::lx;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use polygraph_stats::{EndReason, Header, Record};
+use polygraph_stats::{EndReason, Header, Record, Xact};
 
 use crate::console::{Form, Line, Span, stamp};
 use crate::figures::value;
@@ -152,10 +152,38 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
             }
             said(*at_ns, text)
         }
+        Record::Xacts { sample, xacts } => {
+            let lines: Vec<String> = xacts.iter().map(|xact| xact_line(sample, xact)).collect();
+            (!lines.is_empty()).then(|| lines.join("\n"))
+        }
         Record::End { at_ns, reason, unfinished } => {
             said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))
         }
     }
+}
+
+/// A transaction of a sample, as names and values.
+fn xact_line(sample: &str, xact: &Xact) -> String {
+    let mut line = stamp(xact.ended_ns as f64 * 1e-9);
+    let _ = write!(
+        line,
+        "sample {sample}: xact={} conn={} start_ms={:.3} lifetime_ms={:.3}",
+        if xact.id.is_empty() { "-" } else { &xact.id },
+        xact.connection,
+        (xact.ended_ns / 1000).saturating_sub(xact.lifetime_us) as f64 * 1e-3,
+        xact.lifetime_us as f64 * 1e-3,
+    );
+    let numbers = [("robot", xact.robot), ("server", xact.server), ("ims", xact.ims)];
+    if let Some(queued) = xact.queued_us {
+        let _ = write!(line, " queue_ms={:.3}", queued as f64 * 1e-3);
+    }
+    let _ = write!(line, " size={} status={}", xact.size, xact.status);
+    for (name, value) in numbers {
+        if let Some(value) = value {
+            let _ = write!(line, " {name}={value}");
+        }
+    }
+    line + " object=" + &xact.object
 }
 
 /// Why a run ended, in words.

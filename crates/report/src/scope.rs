@@ -85,19 +85,9 @@ pub struct Scope {
 impl Scope {
     /// Folds the intervals of one process, in order.
     pub fn of_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Scope {
-        let mut scope = Scope { logs: 1, block: Block::new(), ..Scope::default() };
-        let mut busiest_ns = 0;
-        for interval in intervals {
-            scope.seconds += interval.seconds();
-            scope.block.concatenate(&interval.block);
-            scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
-            busiest_ns += interval.busiest_loop_ns;
-            scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
-            scope.note_clock_step(interval.clock_step_ns);
-        }
-        scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
-        scope.sum_up();
-        scope
+        let mut growing = Growing::default();
+        intervals.into_iter().for_each(|interval| growing.add(interval));
+        growing.scope()
     }
 
     /// Combines scopes of the same time.
@@ -169,5 +159,34 @@ impl Scope {
         let mut hist = Hist::new();
         classes.iter().for_each(|&class| hist.merge(pick(self.block.class(class))));
         hist
+    }
+}
+
+/// A scope of one process that grows interval by interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Growing {
+    scope: Scope,
+    busiest_ns: u64,
+}
+
+impl Growing {
+    /// Adds the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let scope = &mut self.scope;
+        scope.seconds += interval.seconds();
+        scope.block.concatenate(&interval.block);
+        scope.cpu_seconds += interval.cpu_ns as f64 * 1e-9;
+        self.busiest_ns += interval.busiest_loop_ns;
+        scope.rss_bytes = scope.rss_bytes.max(interval.rss_bytes);
+        scope.note_clock_step(interval.clock_step_ns);
+    }
+
+    /// What has been added.
+    pub fn scope(self) -> Scope {
+        let Growing { mut scope, busiest_ns } = self;
+        scope.logs = 1;
+        scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
+        scope.sum_up();
+        scope
     }
 }

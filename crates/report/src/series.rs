@@ -3,9 +3,12 @@
 //! Long runs get longer windows, so that a chart has at most [`MAX_POINTS`] points and no interval is dropped.
 //! Within a window the intervals of a process are concatenated, then processes are merged, as everywhere.
 
+use std::collections::BTreeMap;
+
+use polygraph_stats::{Hist, Interval};
+
 use crate::figures;
-use crate::fold::{Log, offset_s};
-use crate::scope::Scope;
+use crate::scope::{Growing, Scope};
 
 /// No series has more points.
 pub const MAX_POINTS: usize = 600;
@@ -15,7 +18,7 @@ const WINDOWS: [f64; 14] =
     [1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0];
 
 /// The figures that every point has.
-pub const FIGURES: [&str; 19] = [
+pub const FIGURES: [&str; 26] = [
     "baseline.req.rate",
     "baseline.rep.rate",
     "ok_xact.rate",
@@ -35,6 +38,13 @@ pub const FIGURES: [&str; 19] = [
     "cpu.busiest.share",
     "late.p99",
     "rss.size",
+    "rep.bwidth",
+    "req.bwidth",
+    "offered.hit.ratio.byte",
+    "ims.rptm.mean",
+    "wait.level.mean",
+    "conn.use.mean",
+    "conn.open.level.mean",
 ];
 
 /// One window.
@@ -44,6 +54,8 @@ pub struct Point {
     pub at_s: f64,
     /// Seconds in it that are covered by intervals.
     pub seconds: f64,
+    /// Response times of all good replies, counted in the bins of [`bin_edges_ms`].
+    pub heat: Vec<u64>,
     /// Values in the order of [`FIGURES`]; `None` where undefined.
     values: Vec<Option<f64>>,
 }
@@ -61,35 +73,71 @@ pub fn window_s(seconds: f64) -> f64 {
     WINDOWS.into_iter().find(|&window| window >= least).unwrap_or(least.ceil())
 }
 
-/// The series of logs of one side. Windows without intervals have no point.
-pub(crate) fn of_logs(logs: &[&Log], start_unix_ns: u64) -> Vec<Point> {
-    // (window, log, interval) in order of time; a log's intervals are in order already.
-    let middle = |log: &Log, begin_ns: u64, end_ns: u64| {
-        offset_s(log, start_unix_ns) + (begin_ns as f64 + end_ns as f64) * 0.5e-9
-    };
-    let placed: Vec<_> = logs
-        .iter()
-        .enumerate()
-        .flat_map(|(index, log)| {
-            log.log.intervals().map(move |i| (middle(log, i.begin_ns, i.end_ns), index, i))
-        })
-        .filter(|(_, _, interval)| interval.end_ns > interval.begin_ns)
-        .collect();
-    let Some(last) = placed.iter().map(|(at, _, _)| *at).reduce(f64::max) else { return Vec::new() };
-    let window = window_s(last);
-    let mut keyed: Vec<_> =
-        placed.into_iter().map(|(at, log, interval)| ((at / window) as u64, log, interval)).collect();
-    keyed.sort_by_key(|&(window, log, interval)| (window, log, interval.begin_ns));
-    keyed
-        .chunk_by(|a, b| a.0 == b.0)
-        .filter_map(|chunk| {
-            let scope = Scope::concurrent(
-                chunk
-                    .chunk_by(|a, b| a.1 == b.1)
-                    .map(|of_log| Scope::of_intervals(of_log.iter().map(|(_, _, interval)| *interval))),
-            )?;
-            let values = FIGURES.iter().map(|name| figures::value(name, &scope)).collect();
-            Some(Point { at_s: (chunk[0].0 as f64 + 0.5) * window, seconds: scope.seconds, values })
-        })
-        .collect()
+/// Bins of response times per decade.
+const BINS_PER_DECADE: usize = 8;
+/// Lower end of the first bin in microseconds.
+const FIRST_BIN_US: f64 = 10.0;
+/// Number of bins: 0.01 ms to 1000 s.
+const BINS: usize = 8 * BINS_PER_DECADE;
+
+/// Limits of the bins of [`Point::heat`] in milliseconds: ascending, one more than there are bins. What is below the first or
+/// above the last one is in the outermost bins.
+pub fn bin_edges_ms() -> Vec<f64> {
+    (0..=BINS).map(|i| FIRST_BIN_US * 1e-3 * 10f64.powf(i as f64 / BINS_PER_DECADE as f64)).collect()
+}
+
+/// Counts of response times in logarithmic bins.
+fn heat(rptm_us: &Hist) -> Vec<u64> {
+    let mut bins = vec![0; BINS];
+    for (us, count) in rptm_us.bins() {
+        let bin = ((us as f64 / FIRST_BIN_US).log10() * BINS_PER_DECADE as f64).floor();
+        bins[(bin.max(0.0) as usize).min(BINS - 1)] += count;
+    }
+    bins
+}
+
+/// The windows of one side, filled in order of time.
+pub(crate) struct Windows {
+    window_s: f64,
+    /// The number of the current window, and what each log has counted in it.
+    current: u64,
+    counting: BTreeMap<usize, Growing>,
+    points: Vec<Point>,
+}
+
+impl Windows {
+    /// Windows of so many seconds; infinitely long ones give no points.
+    pub fn new(window_s: f64) -> Windows {
+        Windows { window_s, current: 0, counting: BTreeMap::new(), points: Vec::new() }
+    }
+
+    /// Adds an interval of log number `log` whose middle is `at_s` seconds into the run.
+    pub fn add(&mut self, at_s: f64, log: usize, interval: &Interval) {
+        if interval.end_ns <= interval.begin_ns || self.window_s.is_infinite() {
+            return;
+        }
+        let window = (at_s / self.window_s) as u64;
+        if window != self.current {
+            self.close();
+            self.current = window;
+        }
+        self.counting.entry(log).or_default().add(interval);
+    }
+
+    fn close(&mut self) {
+        let counted = std::mem::take(&mut self.counting);
+        let Some(scope) = Scope::concurrent(counted.into_values().map(Growing::scope)) else { return };
+        self.points.push(Point {
+            at_s: (self.current as f64 + 0.5) * self.window_s,
+            seconds: scope.seconds,
+            values: FIGURES.iter().map(|name| figures::value(name, &scope)).collect(),
+            heat: heat(&scope.all.rptm_us),
+        });
+    }
+
+    /// The points.
+    pub fn finish(mut self) -> Vec<Point> {
+        self.close();
+        self.points
+    }
 }

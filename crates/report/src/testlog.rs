@@ -45,6 +45,16 @@ pub struct Run {
     pub end: Option<EndReason>,
     /// The process ends after so many seconds, whatever the plan says.
     pub stop_at: Option<f64>,
+    /// The device is cold: so many seconds into the run only a share 1/e of the hits is still missed.
+    pub cold: Option<f64>,
+    /// Mean response times of hits and of all else in seconds.
+    pub means: [f64; 2],
+    /// Standard deviation of response times as a share of their mean.
+    pub spread: f64,
+    /// Response times wander together: by this share of the mean (a standard deviation), and for so many seconds.
+    pub wander: Option<(f64, f64)>,
+    /// The text of the workload.
+    pub workload_text: String,
     /// Changes the random numbers.
     pub seed: u64,
 }
@@ -68,6 +78,11 @@ impl Default for Run {
             lost: None,
             end: Some(EndReason::Finished),
             stop_at: None,
+            cold: None,
+            means: [0.012, 3.0],
+            spread: 0.3,
+            wander: None,
+            workload_text: String::new(),
             seed: 1,
         }
     }
@@ -102,6 +117,31 @@ impl Rng {
     }
 }
 
+/// A factor that wanders about 1: an autoregressive process of first order, second by second.
+struct Wander {
+    rng: Rng,
+    process: Option<(f64, f64)>,
+    second: f64,
+    value: f64,
+}
+
+impl Wander {
+    fn new(run: &Run) -> Wander {
+        Wander { rng: Rng(run.seed ^ 0xaaaa), process: run.wander, second: 0.0, value: 0.0 }
+    }
+
+    fn at(&mut self, now: f64) -> f64 {
+        let Some((deviation, seconds)) = self.process else { return 1.0 };
+        let keep = (-1.0 / seconds).exp();
+        while self.second < now {
+            let normal = (0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0;
+            self.value = keep * self.value + deviation * (1.0 - keep * keep).sqrt() * normal;
+            self.second += 1.0;
+        }
+        (1.0 + self.value).max(0.1)
+    }
+}
+
 impl Run {
     /// The client's log.
     pub fn client(&self) -> Log {
@@ -124,6 +164,7 @@ impl Run {
 
     fn xacts(&self) -> Vec<Xact> {
         let mut rng = Rng(self.seed);
+        let mut wander = Wander::new(self);
         let (mut now, mut served, mut all) = (0.0, 0.0, Vec::<Xact>::new());
         let mut running: Vec<f64> = Vec::new();
         let mut left = 0;
@@ -142,11 +183,16 @@ impl Run {
             left -= 1;
             let draw = rng.unit();
             let (class, mean) = match draw {
-                d if d < 0.55 => (Class::Hit, 0.012),
-                d if d < 0.80 => (Class::Miss, 3.0),
-                _ => (Class::Uncachable, 3.0),
+                d if d < 0.55 && self.cold.is_some_and(|s| rng.unit() < (-now / s).exp()) => {
+                    (Class::Miss, self.means[1])
+                }
+                d if d < 0.55 => (Class::Hit, self.means[0]),
+                d if d < 0.80 => (Class::Miss, self.means[1]),
+                _ => (Class::Uncachable, self.means[1]),
             };
-            let spread = (rng.unit() + rng.unit() + rng.unit() - 1.5) * 0.6 + 1.0;
+            // Three uniform numbers have a standard deviation of 1/2 together.
+            let spread = (rng.unit() + rng.unit() + rng.unit() - 1.5) * 2.0 * self.spread + 1.0;
+            let mean = mean * wander.at(now);
             running.retain(|end| *end > now);
             let n = all.len() + 1;
             let due = |(every, kind): (usize, ErrorKind)| n.is_multiple_of(every).then_some(kind);
@@ -280,6 +326,9 @@ impl Run {
             }
             block.reads.record(x.size);
             block.writes.record(250);
+            // Objects are asked for once, or then twice, half of those three times, and so on.
+            let again = 2 + u64::from(block.ok_count().trailing_zeros());
+            block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
                 block.verified.replies += 1;
                 block.verified.bytes += x.size - 250;
@@ -333,6 +382,7 @@ impl Run {
             } else {
                 Vec::new()
             },
+            workload_text: self.workload_text.clone(),
         }
     }
 }

@@ -75,6 +75,22 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// Lines of a table with aligned columns: the first `left` ones to the left, all others, which are numbers, to the right.
+/// All rows have as many cells as the first one.
+pub fn aligned<'a>(rows: impl Iterator<Item = &'a [String]> + Clone, left: usize) -> Vec<String> {
+    let count = rows.clone().next().map_or(0, <[String]>::len);
+    let width = |column: usize| rows.clone().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    rows.map(|row| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            let gap = " ".repeat(width - cell.chars().count());
+            if column < left { format!("{cell}{gap}") } else { format!("{gap}{cell}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    })
+    .collect()
+}
+
 /// How often something happened.
 pub fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", number(Some(count as f64), 0)) }
@@ -121,6 +137,13 @@ mod tests {
             ("1,390 ms".into(), "0.042 ms".into(), "31.0 s".into())
         );
         assert_eq!((bytes(Some(0.0)), bytes(Some(13_000.0))), ("0 bytes".into(), "12.7 KB".into()));
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [["name", "value"], ["a", "1.5"], ["–", "100.25"]].map(|row| row.map(str::to_owned));
+        let lines = aligned(rows.iter().map(<[String; 2]>::as_slice), 1);
+        assert_eq!(lines, ["name   value", "a        1.5", "–     100.25"]);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos};
+use polygraph_link::{Link, Nanos, Tape};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause};
+use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::life::Times;
 use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
@@ -32,14 +32,17 @@ pub fn settle<L: Link>(
 ) -> bool {
     let now = crew.now();
     crew.recorder().end(order.ticket, now);
-    let outcome = outcome.and_then(|done| {
+    crew.count_request(order);
+    let outcome = outcome.and_then(|mut done| {
         let verdict = match &done {
             done if done.aborted => Ok(Class::Abort),
             done if done.denied => Ok(Class::Authenticating),
             done => judge(crew, robot, order, done),
         };
-        let started = done.started;
-        verdict.map(|class| (done, class)).map_err(|fault| fault.since(started))
+        match verdict {
+            Ok(class) => Ok((done, class)),
+            Err(fault) => Err(Fault { tape: done.tape.take(), ..fault.since(done.started) }),
+        }
     });
     match outcome {
         Ok((done, class)) => {
@@ -53,7 +56,18 @@ pub fn settle<L: Link>(
     }
 }
 
+/// Shows the messages of a transaction, as far as that is wanted.
+fn dump<L: Link>(crew: &Rc<Crew<L>>, order: &Order, failed: Option<&str>, tape: Option<&Tape>) {
+    if let Some(tape) = tape {
+        let why = failed.map_or_else(String::new, |why| format!(", failed: {why}"));
+        let title = format!("{} {}, xact {}{why}", order.method.word(), crew.url(order), order.xact);
+        let plan = crew.recorder().dump();
+        crew.recorder().show(plan.show(&title, failed.is_some(), &tape.sent, &tape.received));
+    }
+}
+
 fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault, now: u64) {
+    dump(crew, order, Some(&fault.detail), fault.tape.as_deref());
     let facts = fault.facts.as_deref();
     let contrast = fault.contrast.as_deref();
     crew.recorder()
@@ -63,6 +77,7 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
         crew.recorder().with(|block| block.fail(facts.status, (now - started) / 1000, facts.size(), custom));
     }
     crew.history().cut(&order.oid);
+    crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
     if let Some(page) = &order.page {
@@ -114,6 +129,30 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
             block.latency.first_reply_byte_read_us.record(since(done.first_byte.unwrap_or(now)));
         }
         count_compound(block, done, rptm_us, size);
+    });
+    dump(crew, order, None, done.tape.as_deref());
+    if crew.recorder().dump().summary {
+        let (url, ms) = (crew.url(order), rptm_us as f64 * 1e-3);
+        crew.recorder().show(format!(
+            "sum: xact {} {} {ms:.3} ms {size} bytes status {} {} {url}",
+            order.xact,
+            class.name(),
+            facts.status,
+            order.method.word(),
+        ));
+    }
+    crew.recorder().take(|| Xact {
+        ended_ns: now,
+        lifetime_us: rptm_us,
+        queued_us: Some(done.started.saturating_sub(order.due) / 1000),
+        id: order.xact.to_string(),
+        connection: done.connection,
+        object: order.foreign.as_deref().map_or_else(|| crew.path(order), str::to_owned),
+        size,
+        status: facts.status,
+        robot: Some((crew.settings().first_robot + robot) as u64),
+        server: order.foreign.is_none().then_some(order.server as u64),
+        ims: None,
     });
     note(crew, robot, order, done, class, now);
     remember(crew, robot, order, done, class, offered && class != Class::Hit, cachable, now);
@@ -200,8 +239,10 @@ fn remember<L: Link>(
     drop(history);
     crew.remember(robot, order.oid, whole && cachable && class.is_basic());
     // Only the server itself knows what it says: stored headers are of yesterday.
+    let first_hand = is_first_hand(order, facts);
+    crew.note_visit(robot, order, Some(&**facts).filter(|_| first_hand));
     if field.share_worlds
-        && is_first_hand(order, facts)
+        && first_hand
         && let Some(mark) = facts.marks.remote_world
     {
         let facts = polygraph_traffic::WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
@@ -218,6 +259,15 @@ fn is_first_hand(order: &Order, facts: &Facts) -> bool {
 /// A reply without the mark is never a hit; it counts as a miss and as foreign.
 fn is_second_hand(order: &Order, facts: &Facts) -> bool {
     facts.marks.xact.is_some() && !is_first_hand(order, facts)
+}
+
+/// The reply was made for a later request of this loop for the same object, which came to the device first: the first
+/// one was held up for longer than new objects are left alone.
+fn was_overtaken(order: &Order, facts: &Facts) -> bool {
+    facts.marks.xact.is_some_and(|mark| {
+        let (asker, own) = (mark.id.mutant(), order.xact);
+        (asker.time, asker.mix) == (own.time, own.mix) && asker.counter > own.counter
+    })
 }
 
 /// The class of a complete reply, or what makes it a failure.
@@ -261,6 +311,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     // only what a page names may have been fetched ahead by the device itself.
     if second_hand
         && order.cause != Cause::Embedded
+        && !was_overtaken(order, facts)
         && !crew.settings().others_fill
         && order.is_basic()
         && !order.repeat

@@ -4,10 +4,12 @@
 //! * `launch`: when requests are launched, and which.
 //! * `transact`: a transaction from its start to its end.
 //! * `follow`: embedded objects and redirects.
+//! * `step`: keeping in step with other processes.
 
 mod follow;
 mod launch;
 mod member;
+mod step;
 mod transact;
 
 use std::cell::{Cell, RefCell, RefMut};
@@ -19,6 +21,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_traffic::groups::Standing;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{AbortCoords, Catalog, Content, Draw, IdSource, Oid, Random, RequestKind, Stream};
 use polygraph_wire::markup::Tags;
@@ -36,8 +39,11 @@ use crate::links::Links;
 use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
+use crate::peers::Peers;
 use crate::pipeline::Backlog;
+use crate::ranks::Ranks;
 use crate::request::{self, Context};
+use crate::rounds::FirstVisits;
 use crate::settings::{Expect, Profile, Settings};
 
 /// What is prepared once for each kind of robots.
@@ -61,6 +67,7 @@ pub struct Crew<L: Link> {
     names: Names<L>,
     /// What was learned about objects.
     history: RefCell<History>,
+    ranks: RefCell<Ranks>,
     /// Something may be asked for again.
     repeats: bool,
     /// Draws what depends on replies and thus on time, like the length of connections; apart from the robots' own
@@ -69,6 +76,8 @@ pub struct Crew<L: Link> {
     /// Head of the request that is being sent.
     request: RefCell<Vec<u8>>,
     open: Cell<usize>,
+    /// Connections that were opened so far.
+    opened: Cell<u64>,
     pace: Cell<Pace>,
     /// Share of the robots that were alive when they were counted last.
     alive: Cell<f64>,
@@ -80,6 +89,12 @@ pub struct Crew<L: Link> {
     /// Transactions that follow from others and have not begun yet.
     followers: RefCell<VecDeque<(usize, Order)>>,
     launcher: Gate,
+    /// What is told of phases.
+    standing: Cell<Standing>,
+    /// The server processes.
+    peers: RefCell<Peers>,
+    /// The first visits to all servers.
+    visits: RefCell<FirstVisits>,
     /// Time of day at the start, in seconds since 1970.
     started_unix: i64,
 }
@@ -99,9 +114,11 @@ impl<L: Link> Crew<L> {
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
             history: RefCell::default(),
+            ranks: RefCell::default(),
             repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
             request: RefCell::default(),
             open: Cell::new(0),
+            opened: Cell::new(0),
             pace: Cell::new(Pace::FULL),
             alive: Cell::new(0.0),
             frozen: Cell::new(false),
@@ -109,6 +126,9 @@ impl<L: Link> Crew<L> {
             quiet: RefCell::default(),
             followers: RefCell::default(),
             launcher: Gate::default(),
+            standing: Cell::default(),
+            peers: RefCell::default(),
+            visits: RefCell::new(step::first_visits(&settings)),
             names: Names::new(link.clone(), recorder.clone(), &settings),
             started_unix: link.unix_seconds(),
             link,
@@ -239,6 +259,16 @@ impl<L: Link> Crew<L> {
         self.history.borrow_mut()
     }
 
+    /// Counts a request for an object that may be asked for again.
+    pub fn count_request(&self, order: &Order) {
+        if order.foreign.is_some() || !self.repeats() {
+            return;
+        }
+        if let Some((n, weight)) = self.ranks.borrow_mut().count(&order.oid) {
+            self.recorder().with(|block| (0..weight).for_each(|_| block.ordinals.record(u64::from(n))));
+        }
+    }
+
     /// What decides orders.
     pub fn chooser(&self) -> RefMut<'_, Chooser> {
         self.chooser.borrow_mut()
@@ -259,6 +289,12 @@ impl<L: Link> Crew<L> {
         self.open.get()
     }
 
+    /// The number of the connection that is opened now, from 1.
+    pub fn number_connection(&self) -> u64 {
+        self.opened.set(self.opened.get() + 1);
+        self.opened.get()
+    }
+
     /// Sets the number of open connections.
     pub fn set_open_connections(&self, open: usize) {
         self.open.set(open);
@@ -269,12 +305,16 @@ impl<L: Link> Crew<L> {
         if let Some(url) = &order.foreign {
             return url.to_string();
         }
-        let field = &self.settings.field;
-        let authority = &field.servers[order.server].authority;
-        let mut path = Vec::new();
-        field.catalog.write_path(&order.oid, &mut path);
+        let authority = &self.settings.field.servers[order.server].authority;
         let host = authority.strip_suffix(":80").unwrap_or(authority);
-        format!("http://{host}{}", String::from_utf8_lossy(&path))
+        format!("http://{host}{}", self.path(order))
+    }
+
+    /// The path in that URL, of an object of ours.
+    pub fn path(&self, order: &Order) -> String {
+        let mut path = Vec::new();
+        self.settings.field.catalog.write_path(&order.oid, &mut path);
+        String::from_utf8_lossy(&path).into_owned()
     }
 
     /// Until when a transaction that begins now must have ended.
@@ -387,6 +427,7 @@ impl<L: Link> Crew<L> {
             unix_s: if validates { self.link.unix_seconds() } else { 0 },
             group: self.settings.group,
             told,
+            position: self.position(),
             body,
             expects,
             lines,

@@ -17,7 +17,7 @@ use crate::settings::{Field, Load, Profile, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
-fn pages() -> Catalog {
+pub(crate) fn pages() -> Catalog {
     let image = Content::plain("image", Distr::Const(500.0), 1.0);
     let page = Content {
         embeds: Some(Embeds { kinds: Selector::only(Kind::of_index(1)), count: Distr::Const(4.0) }),
@@ -28,7 +28,7 @@ fn pages() -> Catalog {
 }
 
 /// One robot that asks two servers for pages, ten times a second.
-fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
+pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
     let server = |last: u8| Server {
         authority: format!("10.0.0.{last}:80"),
         addresses: vec![SocketAddr::from(([10, 0, 0, last], 80))],
@@ -59,6 +59,7 @@ fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
         seed: Seed(1),
         group: IdSource::reproducible(9, 9).fresh(),
         tolerance: crate::Tolerance::default(),
+        share_phases: false,
         others_fill: false,
     }
 }
@@ -66,7 +67,7 @@ fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> Settings {
 /// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
 fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
     let recorder = Recorder::new();
-    let crew = Crew::new(link.clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
+    let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
     link.run(seconds * SECOND);
     crew.set_pace(Pace::STOPPED);
@@ -130,7 +131,7 @@ fn who_waits_for_a_connection_is_not_forgotten() {
         robot.open_limit = Some(1);
         robot.requests_per_connection = Distr::Const(1.0);
     });
-    link.refuse_from(5 * SECOND);
+    link.run_out_of_ports(5 * SECOND);
     let block = run(&link, limited, 4);
     assert!(matches!(errors(&block)[..], [(ErrorKind::NoPort, many)] if many > 5), "{:?}", errors(&block));
     assert_eq!(block.waiting.entered, block.waiting.left);

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
@@ -36,12 +36,14 @@ pub struct Fault {
     pub contrast: Option<Box<Contrast>>,
     /// When the exchange began, if there was one.
     pub started: Option<Nanos>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, tape: None }
     }
 
     /// A fault of the reply with these facts.
@@ -79,6 +81,8 @@ pub struct Done {
     pub started: Nanos,
     /// Where the request went.
     pub hop: SocketAddr,
+    /// Number of the connection among those of the loop.
+    pub connection: u64,
     /// Bytes of the request.
     pub sent: u64,
     /// One side ended the exchange on purpose.
@@ -107,6 +111,8 @@ pub struct Done {
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
     pub fooled: Option<Asker>,
+    /// The messages, if they are kept.
+    pub tape: Option<Box<Tape>>,
 }
 
 /// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
@@ -125,7 +131,7 @@ pub async fn exchange<L: Link>(
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
         let begun = crew.now();
-        let mut talk = Talk::new(begun, hop, attempt > 0);
+        let mut talk = Talk::new(begun, hop, leased.number, attempt > 0);
         if reused {
             crew.count_reuse(begun);
         } else {
@@ -134,7 +140,13 @@ pub async fn exchange<L: Link>(
             yield_now().await;
         }
         leased.uses += 1;
-        let (result, silent) = converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let (mut result, silent) =
+            converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
+        let tape = leased.conn.take_tape().map(Box::new);
+        match &mut result {
+            Ok(_) => talk.tape = tape,
+            Err(fault) => fault.tape = tape,
+        }
         match result {
             Ok(facts) => {
                 match talk.aborted {
@@ -162,6 +174,7 @@ pub async fn exchange<L: Link>(
 pub(crate) struct Talk {
     pub(crate) started: Nanos,
     pub(crate) hop: SocketAddr,
+    connection: u64,
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
@@ -172,13 +185,15 @@ pub(crate) struct Talk {
     continued: Option<Nanos>,
     told: Option<Nanos>,
     first_byte: Option<Nanos>,
+    pub(crate) tape: Option<Box<Tape>>,
 }
 
 impl Talk {
-    pub(crate) fn new(started: Nanos, hop: SocketAddr, retried: bool) -> Talk {
+    pub(crate) fn new(started: Nanos, hop: SocketAddr, connection: u64, retried: bool) -> Talk {
         Talk {
             started,
             hop,
+            connection,
             retried,
             sent: 0,
             aborted: false,
@@ -189,6 +204,7 @@ impl Talk {
             continued: None,
             told: None,
             first_byte: None,
+            tape: None,
         }
     }
 
@@ -204,6 +220,7 @@ impl Talk {
             facts,
             started: self.started,
             hop: self.hop,
+            connection: self.connection,
             sent: self.sent,
             aborted: self.aborted,
             problem: self.problem,
@@ -218,6 +235,7 @@ impl Talk {
             challenge: None,
             denied: false,
             fooled: None,
+            tape: self.tape,
         }
     }
 }

@@ -8,6 +8,8 @@
 //! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
 //!    followed at once.
 //! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
+//!
+//! [`peers`] and [`rounds`] keep the robots in step with other processes of the test.
 
 pub mod account;
 pub mod auth;
@@ -25,15 +27,20 @@ pub mod names;
 pub mod order;
 pub mod pace;
 pub mod page;
+pub mod peers;
 pub mod pipeline;
 pub mod pool;
+mod ranks;
 pub mod reply;
 pub mod request;
+pub mod rounds;
 pub mod session;
 pub mod settings;
 
 #[cfg(test)]
 mod crew_tests;
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod testing;
 

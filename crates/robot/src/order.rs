@@ -81,6 +81,32 @@ impl Order {
         self.ranges.as_deref().map_or(&[], |set| &set.specs)
     }
 
+    /// A basic GET for an object that was not asked for before.
+    pub fn basic(server: usize, oid: Oid, xact: UniqId, due: Nanos) -> Order {
+        Order {
+            server,
+            oid,
+            repeat: false,
+            repeat_wanted: false,
+            hot: false,
+            kind: RequestKind::Basic,
+            method: Method::Get,
+            cause: Cause::Direct,
+            xact,
+            due,
+            seed: 0,
+            sends: None,
+            ranges: None,
+            foreign: None,
+            redirects: 0,
+            planned: 0,
+            launched: Cell::new(0),
+            hop: None,
+            page: None,
+            ticket: Ticket::default(),
+        }
+    }
+
     /// A GET for the object as it is. Only these take part in hit ratios (reference: models.md, section 2.2).
     pub fn is_basic(&self) -> bool {
         self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected
@@ -237,28 +263,8 @@ impl Chooser {
                 ..oid
             };
         }
-        let mut order = Order {
-            server,
-            oid,
-            repeat,
-            repeat_wanted,
-            hot,
-            kind,
-            method,
-            cause: Cause::Direct,
-            xact: self.ids.fresh(),
-            due,
-            seed: 0,
-            sends: None,
-            ranges: None,
-            foreign: None,
-            redirects: 0,
-            planned: 0,
-            launched: Cell::new(0),
-            hop: None,
-            page: None,
-            ticket: Ticket::default(),
-        };
+        let basic = Order::basic(server, oid, self.ids.fresh(), due);
+        let mut order = Order { repeat, repeat_wanted, hot, kind, method, ..basic };
         if kind == RequestKind::Range {
             let size = field.catalog.size(&oid);
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
@@ -367,28 +373,46 @@ impl Chooser {
         let (kind, method) = special(&robot.behavior, factors.special, rng);
         let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);
         let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
+        let oid = Oid { world: UniqId::default(), kind: Kind::FOREIGN, name };
         Order {
-            server: 0,
-            oid: Oid { world: UniqId::default(), kind: Kind::FOREIGN, name },
             repeat,
             repeat_wanted,
-            hot: false,
             // Whether it was modified, and how large it is, only its owner knows.
             kind: if kind == RequestKind::Reload { kind } else { RequestKind::Basic },
             method: if method == Method::Head { method } else { Method::Get },
-            cause: Cause::Direct,
-            xact: self.ids.fresh(),
-            due,
             seed: rng.bits(),
-            sends: None,
-            ranges: None,
             foreign: Some(Rc::from(url)),
-            redirects: 0,
-            planned: 0,
-            launched: Cell::new(0),
-            hop: None,
-            page: None,
-            ticket: Ticket::default(),
+            ..Order::basic(0, oid, self.ids.fresh(), due)
+        }
+    }
+
+    /// A request that the server itself must answer, and that changes nothing in what is known to robots or caches:
+    /// HEAD of an object in a world of its own.
+    pub fn question(&mut self, field: &Field, server: usize, now: Nanos) -> Order {
+        let kinds = field.direct[field.servers[server].direct].items();
+        let is_file = |kind: Kind| {
+            field.catalog.content(kind).is_some_and(|content| matches!(content.source, Source::Root(_)))
+        };
+        let kind = kinds.iter().copied().find(|kind| !is_file(*kind)).or(kinds.first().copied());
+        let kind = kind.unwrap_or(Kind::UNKNOWN);
+        let oid = Oid { world: self.ids.fresh(), kind, name: 1 };
+        let question = Order::basic(server, oid, self.ids.fresh(), now);
+        match is_file(kind) {
+            false => Order { method: Method::Head, ..question },
+            // Files have no world, so others may have asked for this one.
+            true => {
+                let oid = Oid { world: UniqId::default(), ..oid };
+                Order { oid, method: Method::Head, kind: RequestKind::Reload, ..question }
+            }
+        }
+    }
+
+    /// A server that has not answered is visited once more, after all others.
+    pub fn visit_again(&mut self, settings: &Settings, server: usize) {
+        for (profile, servers) in settings.profiles.iter().zip(&mut self.unvisited) {
+            if profile.origins.items().contains(&server) && !servers.contains(&server) {
+                servers.insert(0, server);
+            }
         }
     }
 

@@ -79,7 +79,7 @@ pub async fn exchange_together<L: Link>(
     for order in &orders {
         leased.uses += 1;
         let last = leased.uses >= leased.use_limit;
-        let mut talk = Talk::new(crew.now(), hop, false);
+        let mut talk = Talk::new(crew.now(), hop, leased.number, false);
         if failed.is_none() {
             lines.clear();
             talk.answers = crew.write_private_lines(robot, order, &mut lines);
@@ -126,6 +126,8 @@ pub async fn exchange_together<L: Link>(
             outcomes.push((order, None));
             continue;
         }
+        let tape = leased.conn.take_tape().map(Box::new);
+        talk.tape = tape.clone();
         let result = match received {
             Ok(()) => conclude(reader, entity, &mut leased, &mut talk).0,
             Err(fault) if is_intended(&fault, &order, crew) => {
@@ -135,7 +137,7 @@ pub async fn exchange_together<L: Link>(
             }
             Err(fault) => {
                 drop(entity);
-                Err(fault.since(talk.started))
+                Err(Fault { tape, ..fault.since(talk.started) })
             }
         };
         keep = result.as_ref().is_ok_and(|facts| facts.keep_alive) && !talk.aborted;

@@ -20,6 +20,8 @@ pub struct Leased<C> {
     pub uses: u32,
     /// It is closed after so many requests.
     pub use_limit: u32,
+    /// Its number among those of the loop, from 1.
+    pub number: u64,
     /// Something could be sent on it, so it stands.
     pub(crate) stands: bool,
     opened: Nanos,
@@ -129,7 +131,8 @@ impl<L: Link> Crew<L> {
         self.set_open_connections(self.open_connections() + 1);
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Leased { conn, uses: 0, use_limit, stands: false, opened, idle_since: opened, hop })
+        let number = self.number_connection();
+        Ok(Leased { conn, uses: 0, use_limit, number, stands: false, opened, idle_since: opened, hop })
     }
 
     fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {

@@ -7,7 +7,9 @@ use polygraph_traffic::ranges::RangeSpec as Spec;
 use polygraph_traffic::{AbortCoords, Draw, RequestKind, UniqId};
 use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
 use polygraph_wire::range::{RangeSpec, write_range};
-use polygraph_wire::worlds::{WorldMark, X_ABORT, X_LOC_WORLD, X_REM_WORLD};
+use polygraph_wire::worlds::{
+    WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT, X_REM_WORLD,
+};
 use polygraph_wire::{date, decimal, uri};
 
 use crate::order::{Order, ToldWorld};
@@ -35,6 +37,8 @@ pub struct Context<'a> {
     pub group: UniqId,
     /// What is told of worlds.
     pub told: (Option<ToldWorld>, Option<ToldWorld>),
+    /// Position in the schedule of phases, if it is told, and whether others are waited for there.
+    pub position: Option<(u64, bool)>,
     /// Body of the request: size, digest if it is told, and coordinates of its abort.
     pub body: Option<(u64, Option<&'a str>, AbortCoords)>,
     /// The peer must agree before the body is sent.
@@ -106,8 +110,19 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
         }
         head.text(X_TARGET, authority);
     }
-    if let Some((size, digest, abort)) = context.body {
-        body_lines(context, order, size, digest, abort, &mut head);
+    if let Some((.., abort)) = context.body
+        && profile.abort_prob > 0.0
+    {
+        head.text(X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
+    }
+    if let Some((position, waits)) = context.position {
+        head.add(X_PHASE_SYNC_POS, |out| decimal::write(out, position));
+        if waits {
+            head.text(X_PHASE_SYNC_WAIT, b"1");
+        }
+    }
+    if let Some((size, digest, _)) = context.body {
+        body_lines(context, order, size, digest, &mut head);
     }
     if let Some(value) = connection(context.http_minor, context.last) {
         head.text("Connection", value);
@@ -153,17 +168,7 @@ impl Head<'_> {
     }
 }
 
-fn body_lines(
-    context: &Context<'_>,
-    order: &Order,
-    size: u64,
-    digest: Option<&str>,
-    abort: AbortCoords,
-    head: &mut Head<'_>,
-) {
-    if context.profile.abort_prob > 0.0 {
-        head.text(X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
-    }
+fn body_lines(context: &Context<'_>, order: &Order, size: u64, digest: Option<&str>, head: &mut Head<'_>) {
     if let Some(digest) = digest {
         head.text("Content-MD5", digest.as_bytes());
     }

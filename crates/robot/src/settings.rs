@@ -262,6 +262,8 @@ pub struct Settings {
     pub seed: Seed,
     /// Id of the process, in every request.
     pub group: UniqId,
+    /// Agree with the other processes of the test, through the servers, about phases.
+    pub share_phases: bool,
     /// What is not told.
     pub tolerance: Tolerance,
     /// Others may have asked for the objects of this test before, so that a device may know new ones.

@@ -113,6 +113,10 @@ pub struct Block {
     pub embedded: Tally,
     /// Finished transactions for objects that nobody had asked for before.
     pub unique: u64,
+    /// Of each request that ended, well or not, the number that it has among those for its object: 1, 2, 3 and so on. There are as
+    /// many ns as objects that were asked for n times or more, so this is the rank of an object with n requests. With more
+    /// objects than a robot's loop can count, each stands for several.
+    pub ordinals: Hist,
     /// Pages that were complete.
     pub pages: Pages,
     /// Request sizes of finished transactions in bytes, head and body.
@@ -165,7 +169,7 @@ fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_age_ms, miss_age_ms, false_hits, kinds, request_kinds,
         unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
-        embedded, unique, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
+        embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
         pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
         xacts, waiting, conns, established, idle, populus
     }
@@ -580,6 +584,7 @@ mod tests {
             &mut block.hit_age_ms,
             &mut block.miss_age_ms,
             &mut block.late_us,
+            &mut block.ordinals,
             &mut block.pipeline_depth,
             &mut block.continue_us,
             &mut block.dns.rptm_us,

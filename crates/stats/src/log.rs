@@ -17,6 +17,10 @@ use crate::record::{EndReason, Header, Interval, Record};
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader takes logs of its own version only.
 pub const VERSION: u8 = 3;
+/// The number of [`Record::Interval`] in frames.
+const INTERVAL: u32 = 2;
+/// Its number and its first three fields take no more bytes.
+const INTERVAL_START: usize = 1 + 5 + 10 + 10;
 /// Larger frames cannot be right.
 const MAX_FRAME: usize = 64 << 20;
 
@@ -104,6 +108,8 @@ impl<W: Write> LogWriter<W> {
 pub enum Readable {
     /// A whole record.
     Record(Box<Record>),
+    /// A whole record of a kind that this version does not know; those after it may be known.
+    Unknown,
     /// The end of the file, right after a frame.
     End,
     /// The file ends inside a frame, or the frame is damaged; nothing after it can be trusted.
@@ -173,7 +179,33 @@ impl<R: Read> LogReader<R> {
         self.at += 8 + length as u64;
         match postcard::from_bytes(&payload) {
             Ok(record) => Readable::Record(Box::new(record)),
-            Err(_) => damaged,
+            Err(_) => Readable::Unknown,
+        }
+    }
+}
+
+/// How long the run of the log at `path` is, in nanoseconds: when its last interval ends. Frames are skipped, not read,
+/// so this takes hardly any time; whether they are whole only shows when they are read.
+///
+/// # Errors
+/// If the file cannot be read or is not a log of this version.
+pub fn extent(path: &Path) -> Result<u64, LogError> {
+    let mut input = LogReader::open(path)?.input;
+    let mut last = 0;
+    loop {
+        let mut start = [0; 8 + INTERVAL_START];
+        let read = read_up_to(&mut input, &mut start)
+            .map_err(|source| LogError::Io { path: path.display().to_string(), source })?;
+        let Some(head) = start.first_chunk::<4>().filter(|_| read >= 8) else { return Ok(last) };
+        let length = u32::from_le_bytes(*head) as usize;
+        // The enum's number, then the first fields of an interval: phase, begin, end.
+        let fields = postcard::take_from_bytes::<(u32, u32, u64, u64)>(&start[8..read.min(8 + length)]);
+        if let Ok(((INTERVAL, _, _, end_ns), _)) = fields {
+            last = last.max(end_ns);
+        }
+        let ahead = (8 + length) as i64 - read as i64;
+        if length > MAX_FRAME || input.seek_relative(ahead).is_err() {
+            return Ok(last);
         }
     }
 }
@@ -220,31 +252,41 @@ impl ReadLog {
     /// # Errors
     /// If there is no whole header.
     pub fn read<R: Read>(mut reader: LogReader<R>, name: &str) -> Result<ReadLog, LogError> {
-        let header = match reader.next_record() {
-            Readable::Record(record) => match *record {
-                Record::Header(header) => *header,
-                _ => return Err(LogError::NoHeader { path: name.to_owned() }),
-            },
-            _ => return Err(LogError::NoHeader { path: name.to_owned() }),
-        };
+        let header = ReadLog::header(&mut reader, name)?;
         let mut log = ReadLog { header, records: Vec::new(), missing: Vec::new() };
+        let mut unknown = 0;
         loop {
             match reader.next_record() {
                 Readable::Record(record) => log.records.push(*record),
+                Readable::Unknown => unknown += 1,
                 Readable::End => break,
                 Readable::Damaged { at } => {
-                    log.missing.push(format!("{name} is damaged or cut off at byte {at}"));
+                    log.missing.push(damaged(name, at));
                     break;
                 }
             }
         }
+        if unknown > 0 {
+            log.missing.push(format!("{name} has {unknown} records of a later version, which are left out"));
+        }
         if log.end().is_none() {
-            let last = log.intervals().last().map_or(0.0, |interval| interval.end_ns as f64 * 1e-9);
-            log.missing.push(format!(
-                "{name} was not closed: the process was killed; it ends {last:.1} s into the run"
-            ));
+            let last_ns = log.intervals().last().map_or(0, |interval| interval.end_ns);
+            log.missing.push(not_closed(name, last_ns));
         }
         Ok(log)
+    }
+
+    /// Reads the header, the first record; `name` is for messages. Phases of the same name are told apart.
+    ///
+    /// # Errors
+    /// If there is no whole header.
+    pub fn header<R: Read>(reader: &mut LogReader<R>, name: &str) -> Result<Header, LogError> {
+        if let Readable::Record(record) = reader.next_record()
+            && let Record::Header(header) = *record
+        {
+            return Ok(header.with_distinct_phases());
+        }
+        Err(LogError::NoHeader { path: name.to_owned() })
     }
 
     /// The intervals in order.
@@ -262,6 +304,17 @@ impl ReadLog {
             _ => None,
         })
     }
+}
+
+/// Says that a log is damaged at a byte.
+pub fn damaged(name: &str, at: u64) -> String {
+    format!("{name} is damaged or cut off at byte {at}")
+}
+
+/// Says that a log has no end.
+pub fn not_closed(name: &str, last_ns: u64) -> String {
+    let last = last_ns as f64 * 1e-9;
+    format!("{name} was not closed: the process was killed; it ends {last:.1} s into the run")
 }
 
 #[cfg(test)]
@@ -287,6 +340,7 @@ mod tests {
             offered_rate: Some(10.0),
             offered_dhr: Some(0.55),
             contents: vec![],
+            workload_text: String::new(),
         }))
     }
 
@@ -327,6 +381,21 @@ mod tests {
     }
 
     #[test]
+    fn the_extent_is_found_without_reading() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let bytes = log();
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert_eq!(extent(file.path()).unwrap(), 5_000_000_000);
+        for cut in SIGNATURE.len() + 2..bytes.len() {
+            std::fs::write(file.path(), &bytes[..cut]).unwrap();
+            let last = read(&bytes[..cut]).ok().and_then(|log| log.intervals().last().map(|i| i.end_ns));
+            // An interval whose frame is cut off may count already.
+            let found = extent(file.path()).unwrap();
+            assert!(found >= last.unwrap_or(0) && found <= last.unwrap_or(0) + 1_000_000_000, "cut at {cut}");
+        }
+    }
+
+    #[test]
     fn a_log_cut_anywhere_gives_its_whole_part() {
         let bytes = log();
         let mut seen = 0;
@@ -338,6 +407,20 @@ mod tests {
             }
         }
         assert_eq!(seen, 5);
+    }
+
+    #[test]
+    fn records_of_later_versions_are_skipped() {
+        let mut bytes = Vec::new();
+        let mut writer = LogWriter::new(&mut bytes).unwrap();
+        writer.write(&header()).unwrap();
+        let payload = [200, 1, 7];
+        let frame = [&3u32.to_le_bytes()[..], &crc32fast::hash(&payload).to_le_bytes(), &payload].concat();
+        writer.out.write_all(&frame).unwrap();
+        writer.write(&interval(0)).unwrap();
+        let log = read(&bytes).unwrap();
+        assert_eq!((log.records.len(), log.missing.len()), (1, 2), "{:?}", log.missing);
+        assert!(log.missing[0].contains("1 records of a later version"));
     }
 
     #[test]

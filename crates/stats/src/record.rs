@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 use crate::error::ErrorKind;
+use crate::xacts::Xact;
 
 /// Which side of the device a process simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,13 +50,31 @@ pub struct Header {
     pub loops: u32,
     /// The phases that were planned.
     pub phases: Vec<PhasePlan>,
-    /// Offered request rate in transactions per second; `None` for a closed loop and for servers.
+    /// Offered request rate in transactions per second; `None` for a closed loop, for servers, and
+    /// where the load is adjusted while the test runs.
     pub offered_rate: Option<f64>,
     /// The hit ratio that the workload offers (0 to 1), if it says so.
     pub offered_dhr: Option<f64>,
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
     /// kinds are not told apart. See [`Block::kinds`].
     pub contents: Vec<String>,
+    /// The workload as it was compiled: the texts of all its files, and the values set from outside. Empty for tests
+    /// that options describe.
+    pub workload_text: String,
+}
+
+impl Header {
+    /// The header with phases that are told apart by name: the second `top` is `top-n2`.
+    pub(crate) fn with_distinct_phases(mut self: Box<Self>) -> Header {
+        let names: Vec<String> = self.phases.iter().map(|phase| phase.name.clone()).collect();
+        for (index, phase) in self.phases.iter_mut().enumerate() {
+            let before = names[..index].iter().filter(|name| **name == phase.name).count();
+            if before > 0 {
+                phase.name = format!("{}-n{}", phase.name, before + 1);
+            }
+        }
+        *self
+    }
 }
 
 /// What was planned for a phase.
@@ -185,5 +204,13 @@ pub enum Record {
         reason: EndReason,
         /// Transactions that were still running.
         unfinished: u64,
+    },
+    /// Single transactions of a sample that was asked for, in the order of their ends. A sample may come in several
+    /// records.
+    Xacts {
+        /// Name of the sample.
+        sample: String,
+        /// The transactions.
+        xacts: Vec<Xact>,
     },
 }

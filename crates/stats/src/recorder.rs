@@ -5,10 +5,12 @@ use std::iter::Sum;
 use std::rc::Rc;
 
 use crate::block::{Block, Finished};
+use crate::dump::{DumpPlan, Dumps};
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::sample::{Evidence, Sample, is_kept};
 use crate::unfinished::{Ticket, Unfinished};
 use crate::window::Window;
+use crate::xacts::{Taken, Taker, Xact};
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,9 @@ struct Inner {
     before: Cell<Totals>,
     unfinished: RefCell<Unfinished>,
     news: RefCell<News>,
+    taker: RefCell<Taker>,
+    dump: Cell<DumpPlan>,
+    dumps: RefCell<Dumps>,
 }
 
 /// What is new since it was told last.
@@ -80,6 +85,9 @@ impl Recorder {
             before: Cell::default(),
             unfinished: RefCell::default(),
             news: RefCell::default(),
+            taker: RefCell::default(),
+            dump: Cell::default(),
+            dumps: RefCell::default(),
         }))
     }
 
@@ -137,6 +145,46 @@ impl Recorder {
         }
         news.until = Some(now_ns);
         news.told = whole;
+    }
+
+    /// Takes the next `capacity` good transactions for a sample.
+    pub fn begin_sample(&self, sample: usize, capacity: u64) {
+        self.0.taker.borrow_mut().begin(sample, capacity);
+    }
+
+    /// Takes a transaction if a sample is running; otherwise `xact` is not called.
+    pub fn take(&self, xact: impl FnOnce() -> Xact) {
+        let mut taker = self.0.taker.borrow_mut();
+        if taker.is_running() {
+            taker.take(&xact());
+        }
+    }
+
+    /// What was taken for samples since this was asked last.
+    pub fn taken(&self) -> Vec<Taken> {
+        self.0.taker.borrow_mut().hand_over()
+    }
+
+    /// Sets what is shown of transactions.
+    pub fn set_dump(&self, plan: DumpPlan) {
+        self.0.dump.set(plan);
+    }
+
+    /// What is shown of transactions.
+    pub fn dump(&self) -> DumpPlan {
+        self.0.dump.get()
+    }
+
+    /// Shows something, if it is not empty.
+    pub fn show(&self, text: String) {
+        if !text.is_empty() {
+            self.0.dumps.borrow_mut().push(text);
+        }
+    }
+
+    /// What is to be shown since this was asked last.
+    pub fn shown(&self) -> Vec<String> {
+        self.0.dumps.borrow_mut().hand_over()
     }
 
     /// Counts an error and keeps an example of it: the first few of each class, then whenever the count since the

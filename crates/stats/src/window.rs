@@ -1,5 +1,7 @@
 //! What happened in any stretch of time, as sums without histograms: for those who want to know while a test goes on.
 
+mod members;
+
 use serde::{Deserialize, Serialize};
 
 use crate::aggr::{Aggr, TmSz};
@@ -8,6 +10,8 @@ use crate::class::Class;
 use crate::error::{ErrorKind, Nature};
 use crate::fold::{Fold, fold_fields};
 use crate::level::Level;
+
+pub use members::NoSuchMember;
 
 /// A level in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,6 +74,8 @@ pub struct Window {
     pub auth_steps: TmSz,
     /// Transactions with good credentials.
     pub authenticated: TmSz,
+    /// Transactions without credentials; neither these nor the former have steps of an authentication.
+    pub anonymous: TmSz,
     /// Complete pages.
     pub pages: TmSz,
     /// Lifetimes of closed connections in microseconds.
@@ -100,7 +106,8 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, auth_steps, authenticated, pages, conn_ttl_us, conn_uses, failed, failed_access, retried, xacts, waiting,
+        classes, offered, auth_steps, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
+        xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
     }
@@ -112,8 +119,12 @@ impl Window {
         if done.class.is_basic() {
             self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
         }
-        if done.authenticated.is_some() {
-            self.authenticated.record(done.rptm_us, done.size);
+        let sums = match done.authenticated.is_some() {
+            true => &mut self.authenticated,
+            false => &mut self.anonymous,
+        };
+        if !matches!(done.class, Class::Authenticating | Class::Abort) {
+            sums.record(done.rptm_us, done.size);
         }
     }
 

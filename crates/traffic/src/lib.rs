@@ -11,6 +11,7 @@
 //!   embedded objects); [`life`], [`body`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
+//! * [`groups`]: agreement of processes about phases.
 //! * [`store`]: what a later test needs to go on with the objects of this one.
 
 pub mod abort;
@@ -19,6 +20,7 @@ pub mod body;
 pub mod content;
 pub mod distr;
 pub mod files;
+pub mod groups;
 pub mod headers;
 pub mod id;
 pub mod inject;

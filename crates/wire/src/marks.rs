@@ -13,7 +13,8 @@ use polygraph_traffic::id::ID_TEXT_LEN;
 use crate::head::Header;
 use crate::target::Target;
 use crate::worlds::{
-    AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_REM_WORLD, parse_sync_position,
+    AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_GONE, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT,
+    X_REM_WORLD, parse_sync_position,
 };
 
 /// Name of the transaction mark.
@@ -73,6 +74,10 @@ pub struct Marks {
     pub abort: Option<AbortMark>,
     /// The position of the slowest process in the schedule of phases.
     pub sync_position: Option<u64>,
+    /// The sender waits at the end of a phase.
+    pub sync_waits: bool,
+    /// A group of processes that the sender has given up.
+    pub gone: Option<UniqId>,
 }
 
 impl Marks {
@@ -97,6 +102,10 @@ impl Marks {
             self.remote_world = WorldMark::parse(value);
         } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_POS) {
             self.sync_position = parse_sync_position(value);
+        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_WAIT) {
+            self.sync_waits = value.trim_ascii() == b"1";
+        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_GONE) {
+            self.gone = UniqId::parse(value.trim_ascii());
         } else {
             return false;
         }
@@ -133,6 +142,8 @@ mod tests {
             ("X-Rem-World", "12345678.00abcdef:0000002c t3 7/500 250"),
             ("X-Abort", "-5 7"),
             ("X-Phase-Sync-Pos", "3"),
+            ("X-Phase-Sync-Wait", "1"),
+            ("X-Phase-Sync-Gone", "00000001.00000abc:00000002"),
         ] {
             assert!(see(name, value), "{name}");
         }
@@ -145,6 +156,8 @@ mod tests {
         assert_eq!(marks.remote_world.map(|world| world.window), Some(Some(7)));
         assert_eq!(marks.abort.map(|abort| abort.place.get()), Some(7));
         assert_eq!(marks.sync_position, Some(3));
+        assert!(marks.sync_waits);
+        assert_eq!(marks.gone.map(|group| group.counter), Some(2));
         assert!(marks.see(&Header { name: "X-Abort", value: b"0 0" }) && marks.abort.is_none());
     }
 

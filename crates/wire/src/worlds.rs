@@ -5,8 +5,10 @@
 //! | `X-Loc-World`, `X-Rem-World` | id, `t` type, window `/` size, hot position | a world of the sender; a world it knows |
 //! | `X-Abort` | two numbers other than 0 | generator states from which the receiver knows an intended abort |
 //! | `X-Phase-Sync-Pos` | a number | position of the slowest process known |
+//! | `X-Phase-Sync-Wait` | 1 | in requests: the sender is at the end of a phase and waits for others |
+//! | `X-Phase-Sync-Gone` | id | in replies: a group of processes that gave no sign for too long; the test is over |
 //!
-//! All numbers but ids are decimal (models, section 11.3).
+//! All numbers but ids are decimal (models, section 11.3). `X-Phase-Sync-Wait` and `X-Phase-Sync-Gone` are our own.
 
 use std::num::NonZeroI64;
 
@@ -24,6 +26,10 @@ pub const X_REM_WORLD: &str = "X-Rem-World";
 pub const X_ABORT: &str = "X-Abort";
 /// Name of the field with the position in the schedule of phases.
 pub const X_PHASE_SYNC_POS: &str = "X-Phase-Sync-Pos";
+/// Name of the field of who waits for others at the end of a phase.
+pub const X_PHASE_SYNC_WAIT: &str = "X-Phase-Sync-Wait";
+/// Name of the field with the group of processes that is not waited for any more.
+pub const X_PHASE_SYNC_GONE: &str = "X-Phase-Sync-Gone";
 
 /// What a message tells about a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_cache::{Proxy, ProxyConfig, ServiceModel};
 use polygraph_traffic::Distr;
 
 use crate::support::{Act, Client, Origin, proxy, proxy_with, reply, request};
@@ -162,7 +162,7 @@ fn idle_clients_are_closed() {
 #[test]
 fn a_service_rate_limits_throughput() {
     let origin = Origin::with(reply(&[HOUR], "hello"));
-    let proxy = proxy_with(|config| config.service_rate = Some(100.0));
+    let proxy = proxy_with(|config| config.service.work = Some(ServiceModel::rate(100.0)));
     let mut clients: Vec<_> = (0..40).map(|_| Client::of(&proxy)).collect();
     let start = Instant::now();
     for client in &mut clients {
@@ -179,7 +179,7 @@ fn a_service_rate_limits_throughput() {
 #[test]
 fn a_service_time_delays_each_transaction_but_not_in_a_row() {
     let origin = Origin::with(reply(&[HOUR], "hello"));
-    let proxy = proxy_with(|config| config.service_time = Some(Distr::Const(0.3)));
+    let proxy = proxy_with(|config| config.service.latency = Some(Distr::Const(0.3)));
     let mut clients: Vec<_> = (0..20).map(|_| Client::of(&proxy)).collect();
     let start = Instant::now();
     for client in &mut clients {
@@ -190,6 +190,20 @@ fn a_service_time_delays_each_transaction_but_not_in_a_row() {
     }
     let elapsed = start.elapsed().as_secs_f64();
     assert!((0.3..0.6).contains(&elapsed), "{elapsed}");
+}
+
+#[test]
+fn misses_are_more_work_than_hits() {
+    let origin = Origin::with(reply(&[HOUR], "hello"));
+    let proxy = proxy_with(|config| config.service.miss_work = Some(Distr::Const(0.2)));
+    let mut client = Client::of(&proxy);
+    let mut seconds = |path: &str| {
+        let start = Instant::now();
+        assert_eq!(client.ask(origin.get(path, &[])).status, 200);
+        start.elapsed().as_secs_f64()
+    };
+    let (miss, hit, other) = (seconds("/a"), seconds("/a"), seconds("/b"));
+    assert!(miss >= 0.2 && other >= 0.2 && hit < 0.15, "{miss} {hit} {other}");
 }
 
 #[test]
@@ -223,7 +237,10 @@ fn settings_and_ports_that_cannot_be_used_are_errors() {
     };
     assert_eq!(error(|config| config.loops = 0), std::io::ErrorKind::InvalidInput);
     assert_eq!(error(|config| config.max_connections = 0), std::io::ErrorKind::InvalidInput);
-    assert_eq!(error(|config| config.service_rate = Some(0.0)), std::io::ErrorKind::InvalidInput);
+    assert_eq!(
+        error(|config| config.service.changes = vec![(Duration::ZERO, 0.0)]),
+        std::io::ErrorKind::InvalidInput
+    );
     for loops in [1, 2] {
         let config = ProxyConfig { listen: taken.local_addr(), loops, ..ProxyConfig::default() };
         let kind = Proxy::start(config).map(|_| ()).expect_err("an error").kind();

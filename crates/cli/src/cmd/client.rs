@@ -12,8 +12,8 @@ use polygraph_traffic::Distr;
 use crate::console::{Classic, Progress};
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, WorkingSetOptions,
-    host_port, optional_time, sizes, think, yes_no,
+    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
+    WorkingSetOptions, host_port, optional_time, sizes, think, yes_no,
 };
 use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
 use crate::working_set::Files;
@@ -54,6 +54,9 @@ pub struct Args {
     /// Binary log file, for lx, lr and report
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    #[arg(long, value_name = "FILE")]
+    sample_log: Option<PathBuf>,
     #[command(flatten)]
     workload: ConfigOptions,
     #[command(flatten)]
@@ -66,12 +69,15 @@ pub struct Args {
     #[command(flatten)]
     working_set: WorkingSetOptions,
     #[command(flatten)]
+    sync: SyncOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
 /// Runs the robots.
 pub fn run(mut args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(mut test) => {
@@ -99,7 +105,9 @@ pub fn run(mut args: Args) -> Done {
     working_set.check(&test)?;
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
     let log = args.log.clone();
-    let client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    client.sample_log = args.sample_log.clone();
+    client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {
         schedule: test.schedule.clone(),
         start: StartRule::Now,
@@ -108,10 +116,11 @@ pub fn run(mut args: Args) -> Done {
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
+        sync_timeout: args.sync.sync_tout.0,
     };
     let quiet = args.common.verb_lvl == 0;
     let mut progress = Progress::new(job.schedule.duration());
-    let mut console = Classic::new(args.common.verb_lvl);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let outcome = polygraph_engine::run(job, |header, record| {
         if quiet {
             progress.show(header, record);

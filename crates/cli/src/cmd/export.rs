@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_export::{Format, tables, write};
+use polygraph_report::run_dir::logs_in;
 
-use super::logs::{logs_in, open};
+use super::logs::open;
 use crate::{Done, Failure, console};
 
 /// Options of `export`.
@@ -33,7 +34,7 @@ pub struct Args {
 /// Writes the tables.
 pub fn run(args: Args) -> Done {
     let (paths, default) = match &args.logs[..] {
-        [one] if one.is_dir() => (logs_in(one)?, one.join("export")),
+        [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("export")),
         logs => (logs.to_vec(), PathBuf::from("export")),
     };
     let folder = args.out.unwrap_or(default);

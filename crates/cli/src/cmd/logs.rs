@@ -10,9 +10,12 @@ use polygraph_report::console::Form;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures};
-use polygraph_report::{Log, lr as lr_text, write_report};
+use polygraph_report::popularity::Curve;
+use polygraph_report::run_dir::logs_in;
+use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
 use polygraph_stats::log::LogError;
 
+use crate::expect::Expectations;
 use crate::options::yes_no;
 use crate::{Done, Failure, console, exit};
 
@@ -61,6 +64,9 @@ pub struct LxArgs {
     /// List the figures with units and definitions
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    expectations: Expectations,
+    /// Logs of one run
     /// With --list: also names of the original that are not there, and why
     #[arg(long, requires = "list")]
     all: bool,
@@ -93,7 +99,10 @@ pub fn lx(args: LxArgs) -> Done {
         LxFormat::Csv => found.csv(),
         LxFormat::Text => found.text(options.values_only),
     };
-    output(args.out.as_deref(), &text)
+    let done = output(args.out.as_deref(), &text)?;
+    let met = args.expectations.check(&polygraph_report::fold(&logs).map_err(Failure::data)?);
+    console::note_raw(&met.text());
+    Ok(met.failure().unwrap_or(done))
 }
 
 /// Options of `ltrace`.
@@ -245,6 +254,11 @@ pub struct ReportArgs {
     /// The report; by default report.html in the result directory, or here
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    expectations: Expectations,
     /// A result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
@@ -253,28 +267,23 @@ pub struct ReportArgs {
 /// Writes an HTML report.
 pub fn report(args: ReportArgs) -> Done {
     let (paths, default) = match &args.logs[..] {
-        [one] if one.is_dir() => (logs_in(one)?, one.join("report.html")),
+        [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("report.html")),
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    write_report(&paths, &out).map_err(Failure::data)?;
-    console::note(&format!("report: {}", out.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The logs in a result directory.
-pub fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", directory.display())))?;
-    let mut logs: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .collect();
-    logs.sort();
-    if logs.is_empty() {
-        return Err(Failure::data(anyhow::anyhow!("there are no logs in {}", directory.display())));
+    let mut extras = Extras::default();
+    if let Some(trace) = &args.trace {
+        let curve = Curve::of_trace(trace)
+            .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", trace.display())))?
+            .ok_or_else(|| Failure::data(anyhow::anyhow!("there are no URLs in {}", trace.display())))?;
+        let name = trace.file_name().unwrap_or(trace.as_os_str()).to_string_lossy().into_owned();
+        extras.trace = Some((name, curve));
     }
-    Ok(logs)
+    let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
+    console::note(&format!("report: {}", out.display()));
+    let met = args.expectations.check(&facts);
+    console::print(&met.text());
+    Ok(met.failure().unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Opens logs and says what is missing in them.

@@ -8,10 +8,10 @@ use clap::Parser;
 use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme};
 use polygraph_engine::limits;
 use polygraph_plan::values;
-use polygraph_traffic::Distr;
 use polygraph_wire::auth::digest::Hash;
 
-use crate::options::{Optional, optional_rate, think, whole};
+use crate::options::whole;
+use crate::service::ServiceOptions;
 use crate::{Done, Failure, console};
 
 /// Options of the proxy.
@@ -37,12 +37,8 @@ pub struct Args {
     /// Client connections at most; more wait to be accepted
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
-    /// Serve so many transactions per second at most, from one queue: a device of known capacity
-    #[arg(long, value_name = "RATE", default_value = "none", value_parser = optional_rate)]
-    service_rate: Optional<f64>,
-    /// Delay every transaction by this much: a slower device
-    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
-    service_time: Optional<Distr>,
+    #[command(flatten)]
+    service: ServiceOptions,
     /// Ask clients who they are, in this way: basic, digest (MD5) or digest-sha256
     #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user")]
     auth: Option<Scheme>,
@@ -97,8 +93,7 @@ pub fn run(args: Args) -> Done {
             .max_connections
             .map_or(limits::connection_limit(descriptors) / 2, |limit| limit as usize),
         access: args.auth.map(|scheme| Access::new(scheme, &args.realm, args.user)),
-        service_rate: args.service_rate.0,
-        service_time: args.service_time.0,
+        service: args.service.into(),
         faults: args.fault,
         ..ProxyConfig::default()
     };

@@ -9,26 +9,32 @@ use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
-use polygraph_report::{Log, Scope, summary_text, write_report};
+use polygraph_report::run_dir::Run;
+use polygraph_report::{Log, RunFacts, Scope, summary_text, write_report};
+use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
 
 use crate::console::{self, Classic, Progress};
 use crate::device::{self, DeviceOptions, UnderTest};
+use crate::expect::Expectations;
+use crate::forecast::{Forecast, Prediction, forecast};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
     ToleranceOptions, WorkingSetOptions, host_port, optional_time, think, whole,
 };
+use crate::simulation::Identities;
 use crate::source::{self, Rest, Route};
 use crate::working_set::Files;
 use crate::{Done, Failure, exit, processes};
 
 /// Options of `run`.
-#[derive(Parser, Debug)]
+#[derive(Parser, Clone, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "no_proxy"])),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "origin_address", "origin_port", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable",
         "dhr", "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal",
@@ -68,6 +74,11 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT|auto", value_parser = name_service, requires = "config",
         conflicts_with_all = ["proxy", "surrogate", "device"])]
     dns: Option<NameService>,
+    /// The model of the device that figures are predicted with, shown beside those measured at the end, as for
+    /// `simulate --device`; `auto`: LRU with the sizes that the device is told, if it is told any, else ideal; `no`:
+    /// nothing is predicted
+    #[arg(long, value_name = "MODEL|auto|no", default_value = "auto", value_parser = forecast)]
+    predict: Forecast,
     /// Where result directories are made
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
@@ -83,6 +94,8 @@ pub struct Args {
     robot_tolerance: RobotToleranceOptions,
     #[command(flatten)]
     working_set: WorkingSetOptions,
+    #[command(flatten)]
+    expectations: Expectations,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -102,7 +115,17 @@ pub struct PolyMix1 {
 }
 
 /// Runs both sides.
-pub fn run(mut args: Args) -> Done {
+pub fn run(args: Args) -> Done {
+    let result = measure(args)?;
+    console::print(&result.summary);
+    Ok(result.code)
+}
+
+/// Runs both sides without saying what came out.
+///
+/// # Errors
+/// If the test cannot be run. A test that fails is no error.
+pub fn measure(mut args: Args) -> std::result::Result<Result, Failure> {
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let common = &args.common;
     let device = device::under_test(&args.device)?;
@@ -120,11 +143,64 @@ pub fn run(mut args: Args) -> Done {
     bench.robot_tolerance = args.robot_tolerance.tolerance(args.tolerance.accept_foreign_msgs);
     Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut bench.test)?;
     bench.names = args.dns.as_ref().map(|service| Names::start(service, &mut bench.test)).transpose()?;
+    bench.predict = match args.predict {
+        Forecast::Auto if args.no_proxy => Forecast::With(None),
+        predict => predict,
+    };
     bench.device = device;
     bench.working_set = working_set;
-    let result = bench.run()?;
-    console::print(&result.summary);
-    Ok(result.code)
+    bench.expectations = args.expectations.clone();
+    bench.run()
+}
+
+/// What a search for a peak must know of its runs, and tell them.
+impl Args {
+    /// The test comes from a workload file.
+    pub fn is_workload(&self) -> bool {
+        self.workload.config.is_some()
+    }
+
+    /// The values of `--set`.
+    pub fn settings(&self) -> impl Iterator<Item = &str> {
+        self.workload.settings.iter().map(|(_, value)| value.as_str())
+    }
+
+    /// The rate of all robots, if they have one.
+    pub fn rate(&self) -> Option<f64> {
+        self.robots.robots.req_rate.and_then(|rate| rate.0)
+    }
+
+    /// A name for the run.
+    pub fn label(&self) -> &str {
+        &self.common.label
+    }
+
+    /// Where result directories are made.
+    pub fn runs(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The device is started for the run and stopped after it.
+    pub fn starts_device(&self) -> bool {
+        self.device.is_given()
+    }
+
+    /// Makes it run number `number` of a search, with this rate, whose result directory goes into `runs`. In a workload,
+    /// the rate replaces `mark` in the values of `--set`. Runs differ in what is random, or repeating one would tell
+    /// nothing new.
+    pub fn aim(&mut self, runs: &Path, number: usize, rate: f64, mark: &str) {
+        self.runs = runs.to_owned();
+        self.common.label = format!("step-{number:02}");
+        self.predict = Forecast::No;
+        self.common.local_rng_seed = self.common.local_rng_seed.wrapping_add(number as u64 - 1);
+        if self.is_workload() {
+            let text = super::peak::rate_text(rate);
+            self.workload.settings.iter_mut().for_each(|(_, value)| *value = value.replace(mark, &text));
+        } else {
+            self.robots.robots.req_rate = Some(Optional(Some(rate)));
+            self.common.goal.get_or_insert_with(super::peak::goal);
+        }
+    }
 }
 
 /// The test that options describe.
@@ -189,6 +265,10 @@ pub struct Bench<'a> {
     pub names: Option<Names>,
     /// Working sets to go on with and to store.
     pub working_set: Files,
+    /// What the run has to reach.
+    pub expectations: Expectations,
+    /// How figures are predicted.
+    pub predict: Forecast,
 }
 
 /// What came out of a test.
@@ -200,6 +280,12 @@ pub struct Result {
     pub report: PathBuf,
     /// The exit code.
     pub code: ExitCode,
+    /// The result directory.
+    pub directory: PathBuf,
+    /// What was measured.
+    pub facts: RunFacts,
+    /// The user stopped it.
+    pub interrupted: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -228,6 +314,8 @@ impl<'a> Bench<'a> {
             device: None,
             names: None,
             working_set: Files::default(),
+            expectations: Expectations::default(),
+            predict: Forecast::Auto,
         })
     }
 
@@ -238,6 +326,15 @@ impl<'a> Bench<'a> {
     pub fn run(self) -> std::result::Result<Result, Failure> {
         let Bench { mut test, places, .. } = self;
         self.working_set.check(&test)?;
+        let predicted = match self.predict {
+            Forecast::No => None,
+            Forecast::With(model) => Some((test.clone(), model)),
+            Forecast::Auto => {
+                let unknown = Some(Model::instant(Cache::Ideal));
+                Some((test.clone(), self.device.as_ref().map_or(unknown, UnderTest::model)))
+            }
+        };
+        let epoch = jiff::Timestamp::now().as_second() as u64;
         let directory = result_directory(self.runs, self.label)?;
         let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
         let mut device = match self.device {
@@ -255,13 +352,18 @@ impl<'a> Bench<'a> {
         let log = log("client.log");
         let (limits, tolerance) = (self.limits, self.robot_tolerance);
         let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
-        let mut manifest = manifest(&client.header, &server.header);
+        let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
         if let Some(device) = &device {
             manifest["device"] = device.manifest();
         }
         write_manifest(&directory, &manifest)?;
+        let identities = Identities {
+            robots: client.ids.clone(),
+            client: client.settings.group,
+            server: server.house.group,
+        };
         let mut progress = Progress::new(test.schedule.duration());
-        let mut classic = Classic::new(self.common.verb_lvl);
+        let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);
         let job = Job {
             schedule: test.schedule.clone(),
             start: StartRule::Now,
@@ -270,10 +372,11 @@ impl<'a> Bench<'a> {
             interval: nanos(self.common.stats_cycle),
             quantum: nanos(self.common.timer_quantum),
             idle_timeout: self.common.idle_tout.0,
+            sync_timeout: None,
         };
         let verbose = self.common.verb_lvl > 0;
         let mut outcome = polygraph_engine::run(job, |header, record| {
-            device.iter_mut().for_each(|device| device.watch(record));
+            device.iter_mut().for_each(|device| device.watch(header, record));
             match verbose {
                 true if header.side == Side::Client => classic.show(header, record),
                 true => {}
@@ -294,43 +397,72 @@ impl<'a> Bench<'a> {
             manifest["dns"] = names.manifest();
             write_manifest(&directory, &manifest)?;
         }
+        let mut result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
+        if let Some((as_run, device)) = predicted {
+            let prediction = Prediction {
+                test: as_run,
+                places: origins,
+                common: self.common,
+                identities,
+                device,
+                epoch,
+                tolerance: self.robot_tolerance,
+                server_tolerance: self.tolerance,
+                working_set: &self.working_set,
+            };
+            let (text, facts) = prediction.beside(&directory, &outcome.reason)?;
+            result.summary += &text;
+            manifest["prediction"] = facts;
+            write_manifest(&directory, &manifest)?;
+        }
         let stored = self.working_set.store(&test, self.common, outcome.shares.take());
-        let result = conclude(&directory, &outcome, summary.as_ref())?;
         // What was measured is worth something without the working set.
         stored.inspect_err(|_| console::print(&result.summary))?;
         Ok(result)
     }
 }
 
-/// Writes the report of a result directory and says what came out.
-fn conclude(
+/// Writes the report of a result directory, remembers the run and says what came out.
+///
+/// # Errors
+/// If its logs cannot be read, or the report cannot be written.
+pub fn conclude(
     directory: &Path,
     outcome: &Outcome,
     device: Option<&device::Report>,
+    expectations: &Expectations,
+    manifest: &mut serde_json::Value,
 ) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
-    let logs: Vec<Log> = paths
-        .iter()
-        .map(|path| Log::open(path))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(Failure::data)?;
-    let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
+    let run = Run::open(directory).map_err(Failure::data)?;
+    let facts = &run.facts;
     write_report(&paths, &report).map_err(Failure::data)?;
+    let met = expectations.check(facts);
+    if let Some(json) = met.json() {
+        manifest["expected"] = json;
+        write_manifest(directory, manifest)?;
+    }
+    if let Err(error) = polygraph_history::record(&run) {
+        console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
+    }
     let places = [("report", report.as_path()), ("logs", directory)];
-    let device = device.map_or_else(String::new, |device| device.line(&client_counts(&logs[0])));
-    let summary = format!("\n{}{device}", summary_text(&facts, &places));
+    let counts = client_counts(&run.logs);
+    let device = device.map_or_else(String::new, |device| device.line(&counts));
+    let summary = format!("\n{}{}{device}", summary_text(facts, &places), met.text());
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
-        (_, polygraph_report::Outcome::Valid) => ExitCode::SUCCESS,
+        (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
-    Ok(Result { summary, report, code })
+    let interrupted = outcome.reason == EndReason::Interrupted;
+    Ok(Result { summary, report, code, directory: directory.to_owned(), facts: run.facts, interrupted })
 }
 
 /// Transactions and hits as the robots count them, over all phases.
-fn client_counts(client: &Log) -> device::Seen {
-    let scope = Scope::of_intervals(client.log.intervals());
+fn client_counts(logs: &[Log]) -> device::Seen {
+    let clients = logs.iter().filter(|log| log.log.header.side == Side::Client);
+    let scope = Scope::of_intervals(clients.flat_map(|log| log.log.intervals()));
     let count = |class| scope.block.class(class).rptm_us.count();
     device::Seen {
         requests: scope.block.xacts.entered,
@@ -352,7 +484,10 @@ pub fn exit_code(outcome: &Outcome) -> Done {
 }
 
 /// Makes a directory `<label>-<time>` that does not exist yet.
-fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
+///
+/// # Errors
+/// If it cannot be made.
+pub fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Failure> {
     let label: String =
         label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
@@ -375,8 +510,12 @@ fn result_directory(runs: &Path, label: &str) -> std::result::Result<PathBuf, Fa
     )))
 }
 
-/// What one needs to know to repeat the run.
-fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) -> serde_json::Value {
+/// What one needs to know to repeat a run that began at `time`.
+pub fn manifest(
+    client: &polygraph_stats::Header,
+    server: &polygraph_stats::Header,
+    time: &jiff::Zoned,
+) -> serde_json::Value {
     let object = |pairs: &[(String, String)]| {
         pairs
             .iter()
@@ -388,7 +527,7 @@ fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) 
         "version": client.version,
         "workload": client.workload,
         "label": client.label,
-        "time": jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
         "command": client.command,
         "environment": object(&client.environment),
         "client": object(&client.settings),
@@ -403,7 +542,11 @@ fn manifest(client: &polygraph_stats::Header, server: &polygraph_stats::Header) 
     })
 }
 
-fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
+/// Writes the manifest of a result directory.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> std::result::Result<(), Failure> {
     let path = directory.join("manifest.json");
     let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
     std::fs::write(&path, text + "\n")

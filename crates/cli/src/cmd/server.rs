@@ -12,7 +12,9 @@ use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
 use crate::jobs::{self, server_job};
-use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, ToleranceOptions, think, whole};
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions, think, whole,
+};
 use crate::source;
 use crate::{Done, Failure, cmd, facts, processes};
 
@@ -20,6 +22,7 @@ use crate::{Done, Failure, cmd, facts, processes};
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
+    mut_arg("idle_tout", |arg| arg.default_value("5min")),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "port", "listen", "xact_think", "rep_sz", "goal", "pconn_use_lmt", "http_version",
     ])),
@@ -39,12 +42,17 @@ pub struct Args {
     /// Binary log file, for lx, lr and report
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    #[arg(long, value_name = "FILE")]
+    sample_log: Option<PathBuf>,
     #[command(flatten)]
     workload: ConfigOptions,
     #[command(flatten)]
     replies: ReplyOptions,
     #[command(flatten)]
     tolerance: ToleranceOptions,
+    #[command(flatten)]
+    sync: SyncOptions,
     #[command(flatten)]
     common: CommonOptions,
 }
@@ -53,6 +61,7 @@ pub struct Args {
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
     jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(test) => test,
         None => classic(&args),
@@ -60,7 +69,8 @@ pub fn run(args: Args) -> Done {
     let places = jobs::reserve_all(&test)?;
     let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
     let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
-    let server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
+    let mut server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
+    server.sample_log = args.sample_log.clone();
     let job = Job {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,
@@ -69,8 +79,9 @@ pub fn run(args: Args) -> Done {
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
         idle_timeout: args.common.idle_tout.0,
+        sync_timeout: args.sync.sync_tout.0,
     };
-    let mut console = Classic::new(args.common.verb_lvl);
+    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
     console::note(&facts::listening(&addresses));
     let outcome = running.follow(|header, record| console.show(header, record));

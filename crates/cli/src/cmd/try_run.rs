@@ -11,6 +11,7 @@ use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
 use crate::cmd::run::{Bench, LOOPBACK};
+use crate::expect::Expectations;
 use crate::options::{CommonOptions, RobotOptions};
 use crate::source::{self, Rest};
 use crate::{Done, Failure, console};
@@ -22,6 +23,8 @@ pub struct Args {
     /// Where result directories are made
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
+    #[command(flatten)]
+    expectations: Expectations,
 }
 
 /// Requests per second: enough for a hit ratio within half a point in half a minute, and next to nothing for
@@ -76,8 +79,8 @@ pub fn run(args: Args) -> Done {
             schedule: Schedule::classic(goal, Some(COOL)),
         },
     )?;
-    let result =
-        Bench::new(test, &common, &args.runs).and_then(|bench| Bench { label: "try", ..bench }.run());
+    let result = Bench::new(test, &common, &args.runs)
+        .and_then(|bench| Bench { label: "try", expectations: args.expectations, ..bench }.run());
     proxy.stop();
     let result = result?;
     console::print(&result.summary);

@@ -133,6 +133,7 @@ fn devices_are_listed_with_their_versions() {
         ["trafficserver", "forward"],
         ["varnish", "surrogate"],
         ["nginx", "surrogate"],
+        ["nginx-forward", "forward"],
         ["haproxy", "balancer"],
         ["haproxy-proxies", "forward"],
     ];

@@ -2,17 +2,25 @@
 //! devices. Every port is free when it is chosen, and every wait is for an event.
 
 mod addr_cmds;
+mod bakeoff;
 mod classic;
+mod compare;
 mod detection;
 mod determinism;
 mod devices;
 mod dns;
+mod downtime;
 mod failure;
 mod logs;
 mod names;
 mod odd_robots;
+mod peak;
 mod pgl_cmds;
+mod rptmstat;
 mod sandbox;
+mod scripts;
+mod simulate;
+mod sync;
 mod tidy;
 mod try_run;
 mod usage;

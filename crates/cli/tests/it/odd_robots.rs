@@ -202,9 +202,8 @@ fn objects_that_an_earlier_run_left_are_false_hits() {
     );
     let run = |name: &str, words: &str| {
         let done = sandbox.polygraph(&format!("{common} --runs {name} {words}"));
-        let result =
-            std::fs::read_dir(sandbox.path().join(name)).unwrap_or_else(|_| panic!("{done:?}")).next();
-        let log = result.unwrap().unwrap().path().join("client.log");
+        assert!(sandbox.path().join(name).is_dir(), "{done:?}");
+        let log = sandbox.result_in(name).join("client.log");
         (sandbox.lx("", &log).0, sandbox.polygraph(&format!("lr {}", log.display())).out)
     };
     let (first, _) = run("first", "--dhr 0p --goal 3s");

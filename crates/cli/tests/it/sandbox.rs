@@ -89,8 +89,15 @@ impl Sandbox {
 
     /// The only result directory there is in `runs`.
     pub fn result(&self) -> PathBuf {
-        let entries = std::fs::read_dir(self.path().join("runs")).unwrap();
-        let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        self.result_in("runs")
+    }
+
+    /// The only result directory there is in a directory of runs.
+    pub fn result_in(&self, runs: &str) -> PathBuf {
+        let entries = std::fs::read_dir(self.path().join(runs)).unwrap_or_else(|e| panic!("{runs}: {e}"));
+        // The index of runs is a file beside them.
+        let mut found: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0)
     }

@@ -30,9 +30,8 @@ fn objects(set: &WorkingSet) -> u64 {
 fn run(sandbox: &Sandbox, name: &str, words: &str) -> (Done, std::collections::HashMap<String, f64>) {
     let words = format!("run --runs {name} --xact_think none --cool_phase none --rep_sz exp:1KB {words}");
     let done = sandbox.polygraph(&words);
-    let mut results = std::fs::read_dir(sandbox.path().join(name)).unwrap_or_else(|_| panic!("{done:?}"));
-    let log = results.next().unwrap().unwrap().path().join("client.log");
-    let (figures, _) = sandbox.lx("", log);
+    assert!(sandbox.path().join(name).is_dir(), "{done:?}");
+    let (figures, _) = sandbox.lx("", sandbox.result_in(name).join("client.log"));
     (done, figures)
 }
 

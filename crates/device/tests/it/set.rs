@@ -146,6 +146,11 @@ fn nginx_with_a_cache() {
 }
 
 #[test]
+fn nginx_as_a_forward_proxy() {
+    try_out("nginx-forward", disk(16), &Store::Disk);
+}
+
+#[test]
 fn nginx_without_a_cache() {
     try_out("nginx", with(Params::default(), "cache", "off"), &Store::Nothing);
 }

@@ -1,31 +1,111 @@
-//! What keeps a phase from ending although its goal is met (reference: models.md, section 17.4).
+//! What keeps a phase from ending although its goal is met (reference: models.md, sections 17.4 and 19).
 
+use polygraph_link::{Nanos, SECOND};
 use polygraph_plan::Phase;
 
 use super::freeze::WorkingSet;
+
+/// The first visits to all servers are given up when none has succeeded for so long.
+const PATIENCE: Nanos = 30 * SECOND;
 
 /// A reason for which a phase goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// The working set fills and is not frozen yet.
     WorkingSet,
+    /// Not all servers have been visited.
+    FirstVisits,
+    /// Other processes of the test are not so far yet.
+    Others,
 }
 
-/// All that may hold a phase.
+impl Lock {
+    /// What is waited for.
+    pub fn text(self) -> &'static str {
+        match self {
+            Lock::WorkingSet => "the working set is not frozen yet",
+            Lock::FirstVisits => "not all servers have been visited yet",
+            Lock::Others => "other processes are not so far yet",
+        }
+    }
+}
+
+/// All that may hold a phase but other processes.
 #[derive(Debug)]
 pub struct Locks {
     /// The working set.
     pub working_set: WorkingSet,
+    /// The first visits to all servers.
+    pub first_visits: FirstVisits,
 }
 
 impl Locks {
-    /// What holds `phase` now, if anything does.
-    pub fn holding(&self, phase: &Phase) -> Option<Lock> {
-        (phase.wait_wss_freeze && self.working_set.holds_phases()).then_some(Lock::WorkingSet)
+    /// What holds `phase`, number `number` of the schedule, at `now`, if anything does.
+    pub fn holding(&self, phase: &Phase, number: usize, now: Nanos) -> Option<Lock> {
+        if phase.wait_wss_freeze && self.working_set.holds_phases() {
+            return Some(Lock::WorkingSet);
+        }
+        (number == 0 && self.first_visits.are_awaited(now)).then_some(Lock::FirstVisits)
+    }
+}
+
+/// How far the first visits to all servers are.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstVisits {
+    left: usize,
+    /// When the last one succeeded.
+    last: Nanos,
+}
+
+impl FirstVisits {
+    /// None has been made at `start`.
+    pub fn new(start: Nanos) -> FirstVisits {
+        FirstVisits { left: 0, last: start }
     }
 
-    /// Whether something may hold `phase` when its end comes, so that the end cannot be published ahead.
-    pub fn may_hold(phase: &Phase) -> bool {
-        phase.wait_wss_freeze
+    /// So many servers are left at `now`. Returns true if these were the last ones.
+    pub fn look(&mut self, left: usize, now: Nanos) -> bool {
+        let before = std::mem::replace(&mut self.left, left);
+        if before != left {
+            self.last = now;
+        }
+        before > 0 && left == 0
+    }
+
+    /// Servers that are left.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    fn are_awaited(&self, now: Nanos) -> bool {
+        self.left > 0 && now < self.last + PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_visits_hold_the_first_phase_for_as_long_as_they_succeed() {
+        let phase = Phase::default();
+        let mut locks =
+            Locks { working_set: WorkingSet::new(None, 0), first_visits: FirstVisits::new(SECOND) };
+        // Second, servers left, whether these were the last, and what holds the first phase.
+        for (second, left, done, lock) in [
+            (1, 0, false, None),
+            (2, 40, false, Some(Lock::FirstVisits)),
+            (31, 39, false, Some(Lock::FirstVisits)),
+            (60, 39, false, Some(Lock::FirstVisits)),
+            (61, 39, false, None),
+            (62, 38, false, Some(Lock::FirstVisits)),
+            (63, 0, true, None),
+            (64, 0, false, None),
+        ] {
+            let now = second * SECOND;
+            assert_eq!(locks.first_visits.look(left, now), done, "{second} s");
+            assert_eq!(locks.holding(&phase, 0, now), lock, "{second} s");
+            assert_eq!(locks.holding(&phase, 1, now), None);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Schedules conducted by hand.
 
 use super::*;
-use polygraph_plan::{Factor, Goal, WorkingSetLimit};
+use polygraph_plan::{Factor, Goal, Rptmstat, WorkingSetLimit};
 
 const START: Nanos = 100 * SECOND;
 
@@ -13,6 +13,7 @@ fn conductor(schedule: Schedule, idle_timeout: Option<f64>) -> (Conductor, Arc<T
         filled_before: 0,
         has_robots: true,
         idle_timeout,
+        others: None,
     };
     (Conductor::new(score, START), timeline)
 }
@@ -100,7 +101,9 @@ fn a_phase_waits_for_the_frozen_working_set() {
     conductor.step(&seen(0.0, 0, 0, 0));
     assert_eq!(timeline.end(0), None, "a lock may stand against it");
     assert_eq!(conductor.step(&seen(0.5, 1, 0, 1)).len(), 1, "fill started");
-    assert_eq!(conductor.step(&seen(2.0, 6, 0, 6)), []);
+    let held = "phase fill: goal reached, but the working set is not frozen yet";
+    assert_eq!(conductor.step(&seen(2.0, 6, 0, 6)), [Event::said(at(2.0), 1, held)]);
+    assert_eq!(conductor.step(&seen(2.5, 7, 0, 7)), [], "said once");
     assert_eq!((timeline.end(0), timeline.is_frozen()), (None, false));
     let frozen = "working set frozen: 8 objects, 8000 bytes filled";
     assert_eq!(conductor.step(&seen(3.0, 8, 0, 8)), [Event::said(at(3.0), 5, frozen)]);
@@ -122,6 +125,188 @@ fn progress_follows_the_goal_and_factors_can_be_adjusted() {
     conductor.satisfy();
     conductor.step(&seen(1.5, 4, 1, 0));
     assert_eq!(timeline.end(0), Some(at(1.5) + NOTICE));
+}
+
+#[test]
+fn a_phase_begins_where_the_one_before_it_really_ended() {
+    use polygraph_plan::{Inheritance, Inherited};
+    let rise = Factors { load: Factor { beg: 0.0, end: 1.0 }, ..Factors::ONE };
+    let timed = Goal { duration: Some(10.0), xactions: Some(100), ..Goal::default() };
+    let ramp = Phase { factors: rise, ..phase("ramp", timed) };
+    let inherited = Inheritance { load: Inherited::Whole, ..Inheritance::default() };
+    let flat = Phase { inherited, ..phase("flat", Goal { duration: Some(5.0), ..Goal::default() }) };
+    let inherited = Inheritance { load: Inherited::Begin, ..Inheritance::default() };
+    let fall = Factors { load: Factor { beg: 1.0, end: 0.1 }, ..Factors::ONE };
+    let fall =
+        Phase { inherited, factors: fall, ..phase("fall", Goal { duration: Some(5.0), ..Goal::default() }) };
+    let (mut conductor, timeline) = conductor(schedule(vec![ramp, flat, fall]), None);
+    conductor.step(&seen(0.0, 0, 0, 0));
+    // The count is met early, at 3.9 s; the phase ends a tenth of a second later.
+    conductor.step(&seen(3.9, 100, 0, 0));
+    let near = |factor: Factor, beg: f64, end: f64| {
+        assert!((factor.beg - beg).abs() < 1e-9 && (factor.end - end).abs() < 1e-9, "{factor:?}");
+    };
+    near(timeline.factors(1).load, 0.4, 0.4);
+    conductor.step(&seen(4.0, 101, 0, 0));
+    conductor.step(&seen(4.01, 101, 0, 0));
+    near(timeline.factors(1).load, 0.4, 0.4);
+    // Adjusted after the end was published, a moment before the next phase.
+    conductor.adjust(Adjustment::LoadTo(0.25), &seen(8.0, 200, 0, 0));
+    conductor.step(&seen(9.01, 210, 0, 0));
+    conductor.step(&seen(9.02, 210, 0, 0));
+    near(timeline.factors(2).load, 0.25, 0.1);
+}
+
+/// A process of a test with others: `robots` or servers, in phases of 10 s.
+fn one_of_many(robots: bool, phases: usize) -> (Conductor, Arc<Timeline>) {
+    let goal = Goal { duration: Some(10.0), ..Goal::default() };
+    let phase = |number: usize| Phase { synchronize: true, ..phase(&format!("p{number}"), goal) };
+    let plan = schedule((0..phases).map(phase).collect());
+    let timeline = Arc::new(Timeline::new(&plan));
+    let score = Score {
+        schedule: Arc::new(plan),
+        timeline: Arc::clone(&timeline),
+        filled_before: 0,
+        has_robots: robots,
+        idle_timeout: None,
+        others: Some(Others { own: vec![id(1)], patience: Some(30.0) }),
+    };
+    let mut conductor = Conductor::new(score, START);
+    conductor.step(&seen(0.0, 0, 0, 0));
+    (conductor, timeline)
+}
+
+fn id(group: u32) -> polygraph_traffic::UniqId {
+    polygraph_traffic::UniqId { time: group, mix: 0, counter: 2 }
+}
+
+/// A look after so many seconds at which `side` group 2 has just told its position, and others as well.
+fn heard(seconds: f64, side: Side, positions: &[u64]) -> Seen {
+    let words = positions.iter().enumerate().map(|(number, &position)| {
+        let group = id(2 + number as u32);
+        (side, Word { group, position, waits: false, at: at(seconds), gone: None })
+    });
+    Seen { words: words.collect(), activity: seconds as u64, ..seen(seconds, 0, 0, 0) }
+}
+
+#[test]
+fn clients_wait_for_what_servers_tell() {
+    let (mut conductor, timeline) = one_of_many(true, 2);
+    let standing = |position, waits| {
+        let standing = timeline.standing();
+        assert_eq!((standing.position, standing.waits, standing.gone), (position, waits, None));
+    };
+    conductor.step(&heard(5.0, Side::Server, &[0, 0]));
+    assert_eq!(timeline.end(0), None, "others may stand against it");
+    standing(0, false);
+    let said = conductor.step(&heard(10.0, Side::Server, &[0, 0]));
+    assert!(said.contains(&Event::said(
+        at(10.0),
+        1,
+        "phase p0: goal reached, but other processes are not so far yet"
+    )));
+    standing(1, true);
+    conductor.step(&heard(12.0, Side::Server, &[1, 0]));
+    assert_eq!(timeline.end(0), None);
+    let said = conductor.step(&heard(12.5, Side::Server, &[1, 1]));
+    assert_eq!(said, [Event::said(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]);
+    assert_eq!(timeline.end(0), Some(at(12.5) + NOTICE));
+    conductor.step(&heard(12.7, Side::Server, &[1, 1]));
+    conductor.step(&heard(12.7, Side::Server, &[1, 1]));
+    standing(1, false);
+    // The second phase is as long as it was meant to be, and ends the test.
+    conductor.step(&heard(22.0, Side::Server, &[1, 1]));
+    conductor.step(&heard(22.5, Side::Server, &[2, 2]));
+    conductor.step(&heard(22.8, Side::Server, &[2, 2]));
+    assert_eq!(conductor.ended(), Some(&EndReason::Finished));
+    assert_eq!((timeline.standing().position, conductor.servers_stay()), (2, None));
+}
+
+#[test]
+fn servers_go_with_the_last_client() {
+    let (mut conductor, timeline) = one_of_many(false, 2);
+    conductor.step(&heard(12.0, Side::Client, &[1, 0]));
+    assert_eq!((timeline.end(0), timeline.standing().least), (None, 0));
+    // A client that went on already is followed, whatever the own goal says; a new one is waited for.
+    conductor.step(&heard(13.0, Side::Client, &[1, 1]));
+    assert_eq!(timeline.end(0), Some(at(13.0) + NOTICE));
+    assert_eq!((timeline.standing().position, timeline.standing().least), (1, 1));
+    conductor.step(&heard(13.2, Side::Client, &[1, 1]));
+    conductor.step(&heard(13.2, Side::Client, &[1, 1, 0]));
+    assert_eq!((timeline.standing().position, timeline.standing().least), (1, 0));
+    conductor.step(&heard(30.0, Side::Client, &[2, 2, 1]));
+    assert_eq!(timeline.end(1), None);
+    conductor.step(&heard(31.0, Side::Client, &[2, 2, 2]));
+    conductor.step(&heard(31.2, Side::Client, &[2, 2, 2]));
+    assert_eq!(conductor.ended(), Some(&EndReason::Finished));
+    assert_eq!(conductor.servers_stay(), Some(3.0), "robots have yet to hear of it");
+}
+
+#[test]
+fn servers_stay_in_a_phase_for_as_long_as_clients_wait_for_another_server() {
+    let (mut conductor, timeline) = one_of_many(false, 2);
+    let waiting = |seconds, positions| {
+        let mut seen = heard(seconds, Side::Client, positions);
+        seen.words.iter_mut().for_each(|(_, word)| word.waits = true);
+        seen
+    };
+    conductor.step(&waiting(12.0, &[1, 1]));
+    let standing = timeline.standing();
+    assert_eq!((standing.position, standing.least, timeline.end(0)), (1, 1, None));
+    conductor.step(&heard(14.0, Side::Client, &[1]));
+    assert_eq!(timeline.end(0), Some(at(14.0) + NOTICE));
+    conductor.step(&heard(14.2, Side::Client, &[1]));
+    conductor.step(&heard(14.2, Side::Client, &[1]));
+    // Of the end of the last phase nobody tells.
+    conductor.step(&waiting(25.0, &[2, 2]));
+    assert_eq!(timeline.end(1), Some(at(25.0) + NOTICE));
+}
+
+#[test]
+fn who_gives_no_sign_ends_the_test() {
+    let lost = |conductor: &Conductor, timeline: &Timeline, side: &str| {
+        let Some(EndReason::Fatal(why)) = conductor.ended() else { panic!("{:?}", conductor.ended()) };
+        let expected = format!("the {side} process {} has given no sign for 30 s", id(3));
+        assert!(why.starts_with(&expected), "{why}");
+        assert_eq!(timeline.standing().gone, Some(id(3)));
+    };
+    let silent = |from: u64, until: u64, positions: &[u64], side, conductor: &mut Conductor| {
+        // Group 3 was heard once, group 2 all the time.
+        conductor.step(&heard(from as f64, side, positions));
+        for half in 2 * from..2 * until {
+            conductor.step(&heard(half as f64 / 2.0, side, &positions[..1]));
+        }
+    };
+    let (mut client, timeline) = one_of_many(true, 2);
+    silent(9, 38, &[1, 0], Side::Server, &mut client);
+    assert_eq!(client.ended(), None);
+    silent(38, 45, &[1], Side::Server, &mut client);
+    lost(&client, &timeline, "server");
+
+    let (mut server, timeline) = one_of_many(false, 2);
+    silent(9, 38, &[1, 0], Side::Client, &mut server);
+    assert_eq!(server.ended(), None);
+    silent(38, 41, &[1], Side::Client, &mut server);
+    lost(&server, &timeline, "client");
+    assert_eq!(server.servers_stay(), Some(3.0), "others are told who is missing");
+
+    // A process that has slept could not hear anybody.
+    let (mut server, _) = one_of_many(false, 2);
+    silent(9, 20, &[1, 0], Side::Client, &mut server);
+    server.step(&heard(60.0, Side::Client, &[1]));
+    assert_eq!(server.ended(), None);
+}
+
+#[test]
+fn who_has_enough_does_not_wait_for_the_time() {
+    let timed = phase("timed", Goal { duration: Some(60.0), ..Goal::default() });
+    let (mut conductor, timeline) = conductor(schedule(vec![timed]), None);
+    conductor.step(&seen(0.0, 0, 0, 0));
+    assert_eq!(timeline.end(0), Some(at(60.0)));
+    conductor.satisfy();
+    conductor.step(&seen(1.0, 1, 0, 0));
+    conductor.step(&seen(1.05, 1, 0, 0));
+    assert_eq!(timeline.end(0), Some(at(1.0) + NOTICE));
 }
 
 /// Doubles the load with each sample of ten transactions, and has enough of it at full load.
@@ -173,4 +358,45 @@ fn governors_see_what_is_new_and_steer_their_phase() {
     step(&mut conductor, 4.0, 10);
     assert_eq!(timeline.factors(1).load, Factor::ONE);
     assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
+}
+
+#[test]
+fn a_thermostat_holds_the_response_time_and_tells() {
+    let rule = Rptmstat { sample_dur: 10.0, load_delta: 0.1, rptm_min: Some(1.4), rptm_max: Some(1.5) };
+    let factors = Factors { load: Factor::flat(0.5), ..Factors::ONE };
+    let held = Phase { factors, rptmstat: Some(rule), ..phase("held", Goal::default()) };
+    let (mut conductor, timeline) = conductor(schedule(vec![held]), None);
+    assert!(timeline.news_wanted());
+    // Ten transactions of the same response time.
+    let mut step = |seconds, rptm: Option<f64>| {
+        let mut news = Window::lasting(1.0);
+        if let Some(rptm) = rptm {
+            (0..10).for_each(|_| news.classes[0].record((rptm * 1e6) as u64, 10));
+        }
+        let events = conductor.step(&Seen { news, ..seen(seconds, 0, 0, 0) });
+        let said = |event: Event| match event {
+            Event::Said { level, text, .. } => Some((level, text)),
+            _ => None,
+        };
+        events.into_iter().filter_map(said).collect::<Vec<_>>()
+    };
+    let started = step(0.0, None);
+    assert_eq!(
+        started[0],
+        (6, "fyi: rptmstat: 10 s samples, load changes by 10.00% to keep rptm in 1.4s .. 1.5s".into())
+    );
+    assert_eq!(step(9.9, Some(9.0)), [], "not yet");
+    // The sample's mean is of all in it.
+    let low = "fyi: load factor 50.00% -> 45.00%";
+    let rptm = "fyi: rptmstat: 5.10sec rptm changes load by -10.00%";
+    assert_eq!(step(10.0, Some(1.2)), [(7, rptm.into()), (6, low.into())]);
+    assert_eq!(timeline.factors(0).load, Factor::flat(0.45));
+    let fine = "fyi: rptmstat: 1.45sec rptm requires no load adjustment";
+    assert_eq!(step(20.0, Some(1.45)), [(8, fine.to_owned())]);
+    let high = "fyi: load factor 45.00% -> 49.50%";
+    let rptm = "fyi: rptmstat: 0.01sec rptm changes load by +10.00%";
+    assert_eq!(step(30.0, Some(0.01)), [(7, rptm.into()), (6, high.into())]);
+    let nothing = "fyi: rptmstat: no transactions to judge the response time by";
+    assert_eq!(step(40.0, None), [(7, nothing.to_owned())]);
+    assert!((timeline.factors(0).load.beg - 0.495).abs() < 1e-9);
 }

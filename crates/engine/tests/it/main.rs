@@ -1,5 +1,6 @@
 //! Tests that run robots, servers and, between them, a proxy in one process.
 
 mod detection;
+mod simulated;
 mod support;
 mod whole;

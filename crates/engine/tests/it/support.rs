@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
+use polygraph_engine::simulation::simulate;
 use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
 use polygraph_link::SECOND;
 use polygraph_origin::{Farm, House};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
-use polygraph_stats::{Block, ErrorKind, Header, ReadLog, Record, Side};
+use polygraph_stats::{Block, DumpPlan, ErrorKind, Header, ReadLog, Record, Side};
 use polygraph_traffic::{Catalog, IdSource, Kind, Seed, Selector};
 
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -99,19 +100,24 @@ impl Bench {
             proxy.snapshot()
         });
         let logs = ["client.log", "server.log"].map(|name| ReadLog::open(&path(name)).unwrap());
-        let fold = |log: &ReadLog| {
-            log.intervals().fold(Block::new(), |mut all, interval| {
-                all.concatenate(&interval.block);
-                all
-            })
-        };
         for (log, seen) in logs.iter().zip(seen) {
             assert!(log.missing.is_empty(), "{:?}", log.missing);
             assert_eq!(log.records.len() + 1, seen, "observers see what is logged");
             let edges: Vec<_> = log.intervals().map(|i| (i.begin_ns, i.end_ns)).collect();
             assert!(edges.windows(2).all(|w| w[0].1 == w[1].0), "intervals follow each other: {edges:?}");
         }
-        Run { outcome, client: fold(&logs[0]), server: fold(&logs[1]), logs, proxy: snapshot }
+        Run { outcome, client: sum(&logs[0]), server: sum(&logs[1]), logs, proxy: snapshot }
+    }
+
+    /// Runs the test to its end in virtual time, without a proxy.
+    pub fn simulate(self) -> Run {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| -> PathBuf { folder.path().join(name) };
+        let origin = SocketAddr::from(([10, 0, 0, 1], 80));
+        let job = self.job(origin, Reserved::elsewhere(origin), path("client.log"), path("server.log"));
+        let outcome = simulate(job, 1_000_000_000, |_| {}, |_, _| {}).unwrap();
+        let logs = ["client.log", "server.log"].map(|name| ReadLog::open(&path(name)).unwrap());
+        Run { outcome, client: sum(&logs[0]), server: sum(&logs[1]), logs, proxy: None }
     }
 
     fn job(self, origin: SocketAddr, reserved: Reserved, client_log: PathBuf, server_log: PathBuf) -> Job {
@@ -158,6 +164,7 @@ impl Bench {
             seed: Seed(1),
             group,
             tolerance: Default::default(),
+            share_phases: false,
             others_fill: false,
         };
         Job {
@@ -170,6 +177,8 @@ impl Bench {
                 stores: false,
                 header: header(Side::Client, &self.schedule),
                 log: Some(client_log),
+                sample_log: None,
+                dump: DumpPlan::default(),
             }),
             server: Some(ServerJob {
                 house: Arc::new(house),
@@ -177,14 +186,25 @@ impl Bench {
                 layout: Layout::threads(self.loops),
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),
+                sample_log: None,
+                dump: DumpPlan::default(),
             }),
             schedule: self.schedule,
             start: StartRule::Now,
             interval: SECOND / 4,
             quantum: 100_000,
             idle_timeout: None,
+            sync_timeout: None,
         }
     }
+}
+
+/// Everything in a log as one block.
+fn sum(log: &ReadLog) -> Block {
+    log.intervals().fold(Block::new(), |mut all, interval| {
+        all.concatenate(&interval.block);
+        all
+    })
 }
 
 fn header(side: Side, schedule: &Schedule) -> Header {
@@ -203,5 +223,6 @@ fn header(side: Side, schedule: &Schedule) -> Header {
         offered_rate: None,
         offered_dhr: None,
         contents: Vec::new(),
+        workload_text: String::new(),
     }
 }

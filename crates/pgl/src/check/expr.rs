@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::syntax;
 use crate::syntax::tree::{self, BinaryOp, UnaryOp};
 use crate::types::{Base, Ty};
-use crate::value::Domain;
+use crate::value::{Domain, Value};
 
 impl Checker<'_> {
     /// An expression with its type. After a finding the type is unknown, and nothing more is said about it.
@@ -129,10 +129,27 @@ impl Checker<'_> {
                     continue;
                 }
             }
+            self.share_as_number(*op, checked.last().map_or(&first, |(_, _, before)| before), &right);
             so_far = so_far.to(right.span);
             checked.push((*op, *sign, right));
         }
         Expr { kind: ExprKind::Chain(Box::new(first), checked), ty, span }
+    }
+
+    /// Warns if a statistic that is a share is compared with a number that no share reaches.
+    fn share_as_number(&mut self, op: BinaryOp, left: &Expr, right: &Expr) {
+        let share = |expr: &Expr| match &expr.kind {
+            ExprKind::Read(place) => place.stat.filter(|member| member.is_share()),
+            _ => None,
+        };
+        let number = |expr: &Expr| expr.literal().and_then(Value::number).filter(|number| *number > 1.0);
+        let compares = matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge);
+        let found = share(left).zip(number(right)).map(|found| (found, right.span));
+        let found = found.or_else(|| share(right).zip(number(left)).map(|found| (found, left.span)));
+        let Some(((member, number), at)) = found.filter(|_| compares) else { return };
+        let text = format!("`{}` is a share, and no share is {number}", member.path);
+        let help = format!("for {number} percent write `{number}%`");
+        self.report(Diagnostic::new(Code::ShareAsNumber, at, text).help(help));
     }
 
     fn array(&mut self, items: &[(tree::Expr, Option<tree::Expr>)], span: Span) -> Expr {

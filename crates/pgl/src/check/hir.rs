@@ -56,7 +56,7 @@ pub enum Stmt {
     /// One of two ways is taken.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// A watchdog is started; only in phase scripts.
-    Every(Expr, Vec<Stmt>, Span),
+    Every(Expr, std::sync::Arc<Vec<Stmt>>, Span),
     /// Some field of this record was meant, but not known which. Nothing may be concluded from undefined ones.
     Doubt(Place),
     /// Something a finding was reported about. If it would have given a value to a place, that is not known now.

@@ -483,7 +483,7 @@ impl<'a> Checker<'a> {
         self.contexts.extend(outer);
         self.mode = mode;
         self.siblings = siblings;
-        Stmt::Every(goal, body, span)
+        Stmt::Every(goal, std::sync::Arc::new(body), span)
     }
 
     fn check_scripts(&mut self) {

@@ -43,6 +43,10 @@ impl Machine<'_> {
                 return self.report(Diagnostic::new(Code::WrongArgument, arg.span, text));
             }
         }
+        if values.iter().any(|value| matches!(value, Value::Unknown(_))) {
+            let types: Vec<_> = values.iter().map(Value::ty).collect();
+            return Value::Unknown(call.def().result(&types).base);
+        }
         let number = |index: usize| values.get(index).and_then(Value::number).unwrap_or(0.0);
         let int = |index: usize| match values.get(index) {
             Some(Value::Int(value)) => *value,
@@ -92,8 +96,8 @@ impl Machine<'_> {
             }
             Call::System => self.system(&values[0], span),
             Call::Worker => Value::Int(self.options.worker as i32),
-            // Everything else exists only in scripts or is a procedure; the checker let none of them through.
-            _ => Value::Poison,
+            // Everything else exists only in scripts.
+            call => self.live_function(call),
         }
     }
 
@@ -136,7 +140,7 @@ impl Machine<'_> {
                     }
                 }
             }
-            _ => {}
+            _ => self.live_procedure(call, &values, args),
         }
     }
 
@@ -169,7 +173,7 @@ impl Machine<'_> {
             return;
         }
         let line: String = values.iter().map(show).collect();
-        self.outcome.output.push(line);
+        self.put_line(line);
     }
 
     fn number_of(&mut self, call: Call, value: &Value, span: Span) -> Value {

@@ -4,11 +4,14 @@ mod calls;
 mod data;
 mod expr;
 mod group;
+mod live;
 mod random;
 mod schemes;
 
 use std::sync::Arc;
 
+pub(crate) use live::run_in;
+pub(crate) use random::Random;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Options;
@@ -16,7 +19,6 @@ use crate::check::an;
 use crate::check::hir::{Expr, ExprKind, Init, Place, Program, Stmt, VarId};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::eval::random::Random;
 use crate::hints;
 use crate::ops::{convert, truth};
 use crate::source::{Loader, SourceMap, Span};
@@ -54,7 +56,7 @@ pub struct Outcome {
     /// True if something was used that is not known because of an error.
     pub unknown_use: bool,
     /// The variables at the end: phase scripts see the global ones.
-    pub values: Vec<Value>,
+    pub(crate) vars: Vec<State>,
 }
 
 /// Runs a program.
@@ -87,15 +89,18 @@ pub fn run(
         told_undefined: FxHashSet::default(),
         random: Random::new(options.global_seed),
         unique: 0,
+        live: None,
     };
     machine.statements(&program.body);
     machine.report_idle_settings();
-    machine.outcome.values = machine.vars.into_iter().map(|state| state.slot.value).collect();
+    machine.outcome.vars = machine.vars;
     machine.outcome
 }
 
-struct State {
-    declared: bool,
+/// A variable while a program runs.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) declared: bool,
     slot: Slot,
 }
 
@@ -120,6 +125,8 @@ struct Machine<'a> {
     told_undefined: FxHashSet<Span>,
     random: Random,
     unique: u64,
+    /// The running test, for scripts.
+    live: Option<live::Live<'a>>,
 }
 
 impl Machine<'_> {
@@ -155,7 +162,7 @@ impl Machine<'_> {
 
     fn statements(&mut self, body: &[Stmt]) {
         for stmt in body {
-            if self.exhausted {
+            if self.exhausted || self.broke_off() {
                 return;
             }
             self.statement(stmt);
@@ -183,6 +190,7 @@ impl Machine<'_> {
                 match truth(&value) {
                     Some(true) => self.statements(then),
                     Some(false) => self.statements(otherwise),
+                    None if matches!(value, Value::Unknown(_)) => self.statements(otherwise),
                     // Neither branch can be right, so what they would declare is unknown.
                     None => {
                         self.poison_declared(then);
@@ -190,7 +198,8 @@ impl Machine<'_> {
                     }
                 }
             }
-            Stmt::Every(..) | Stmt::Poison(None) => {}
+            Stmt::Every(goal, body, span) => self.every(goal, body, *span),
+            Stmt::Poison(None) => {}
             Stmt::Doubt(place) => {
                 let slot = slot_mut(&mut self.vars[place.var.0 as usize].slot, &place.fields);
                 if let Some(Value::Record(record)) = slot.map(|slot| &mut slot.value) {
@@ -421,9 +430,17 @@ impl Machine<'_> {
         if !self.vars[place.var.0 as usize].declared {
             return self.not_declared(place);
         }
-        if place.stat.is_some() {
-            let text = "statistics can only be read by phase scripts";
-            return self.report(Diagnostic::new(Code::Undefined, place.span, text));
+        if let Some(member) = place.stat {
+            return match self.peek(place) {
+                Some(Value::Stats(stats)) => crate::script::stat_value(&*stats.0, member),
+                _ => {
+                    let text = format!(
+                        "`{}` has no statistics: assign currentSample() or currentPhase() first",
+                        self.name(place)
+                    );
+                    self.report(Diagnostic::new(Code::Undefined, place.span, text))
+                }
+            };
         }
         match self.peek(place) {
             None | Some(Value::Undef) => self.undefined(place),

@@ -2,6 +2,7 @@
 //! seed and on how often each kind of call was made before.
 
 /// One stream for each kind of call.
+#[derive(Debug)]
 pub struct Random {
     /// For `select()`.
     pub select: Stream,
@@ -20,6 +21,7 @@ impl Random {
 }
 
 /// SplitMix64: a counter whose values are mixed (Steele, Lea and Flood, 2014). Small, and good enough for shuffles.
+#[derive(Debug)]
 pub struct Stream(u64);
 
 impl Stream {

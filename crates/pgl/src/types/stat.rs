@@ -15,6 +15,13 @@ pub struct StatMember {
     pub base: Base,
 }
 
+impl StatMember {
+    /// True for shares, which are written with `%`.
+    pub fn is_share(&self) -> bool {
+        self.path.contains(".ratio") || self.path.ends_with(".rel_dev")
+    }
+}
+
 enum Kind {
     TmSz,
     Hits(&'static str, &'static str),
@@ -92,10 +99,13 @@ fn group(prefix: &str, kind: &Kind, add: &mut dyn FnMut(String, Base)) {
         Kind::One(base) => add(prefix.to_owned(), *base),
         Kind::Aggr(base) => {
             add(format!("{prefix}.count"), Base::Int);
-            for member in ["mean", "min", "max", "sum"] {
+            for member in ["min", "max", "sum"] {
                 add(format!("{prefix}.{member}"), *base);
             }
-            add(format!("{prefix}.std_dev"), Base::Float);
+            // The mean of ints is none.
+            let of_mean = if *base == Base::Int { Base::Float } else { *base };
+            add(format!("{prefix}.mean"), of_mean);
+            add(format!("{prefix}.std_dev"), of_mean);
             add(format!("{prefix}.rel_dev"), Base::Float);
         }
         Kind::TmSz => {

@@ -5,6 +5,7 @@ mod distr;
 mod record;
 mod regex;
 mod show;
+mod stats;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub use distr::{Distr, Domain, PopDistr, Qualifier, Shape, TableBin};
 pub use record::{Record, Slot};
 pub use regex::{Matcher, Pattern, Re, Scope};
 pub use show::{exact, show, show_size, show_time, significant};
+pub use stats::{Statistics, Stats};
 
 use crate::types::{Base, Ty};
 
@@ -65,6 +67,11 @@ pub enum Value {
     Record(Arc<Record>),
     /// The code of a phase script, by its number in the program.
     Code(u32),
+    /// Statistics of a running test.
+    Stats(Stats),
+    /// A statistic of this type that is undefined, like the mean of nothing, and what is computed with it. Every
+    /// comparison with it is false.
+    Unknown(Base),
 }
 
 impl Value {
@@ -98,6 +105,8 @@ impl Value {
             Value::Array(_) => return Ty::array_of(Base::Unknown),
             Value::Record(record) => Base::Record(record.rec),
             Value::Code(_) => Base::Code,
+            Value::Stats(_) => Base::Record(crate::types::Rec::StatSample),
+            Value::Unknown(base) => *base,
         };
         Ty::one(base)
     }

@@ -77,6 +77,8 @@ impl Writer {
             Value::Qualifier(qualifier) => self.out.push_str(qualifier.word()),
             Value::Array(array) => self.array(array),
             Value::Record(record) => self.record(record),
+            Value::Stats(_) => self.out.push_str("StatSample { ... }"),
+            Value::Unknown(_) => self.out.push_str("undefined"),
             Value::Code(number) => match self.exact {
                 true => self.put(format_args!("{{ script {number} }}")),
                 false => self.out.push_str("{ ... }"),

@@ -6,6 +6,8 @@ mod maps;
 mod parts;
 mod phases;
 
+use std::sync::Arc;
+
 use polygraph_addr::Addr;
 use rustc_hash::FxHashSet;
 
@@ -14,7 +16,8 @@ use crate::check::hir::Program;
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::eval::{Outcome, Used};
-use crate::source::Span;
+use crate::script::Scripts;
+use crate::source::{SourceMap, Span};
 use crate::types::{
     AddrMap, AgentAddrs, Bench, Content, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec, Robot,
     Server, SslWrap, StatsSample, Time,
@@ -55,10 +58,8 @@ pub struct Workload {
     pub working_set_length: Option<Time>,
     /// The working set is frozen after this many fill objects of a process.
     pub working_set_cap: Option<u32>,
-    /// The checked program with its phase scripts.
-    pub program: Program,
-    /// The values of its variables at the end, by variable; phase scripts start with the global ones.
-    pub values: Vec<Value>,
+    /// The phase scripts and what they can see.
+    pub scripts: Arc<Scripts>,
 }
 
 impl Workload {
@@ -138,6 +139,7 @@ impl Checks<'_> {
 pub(crate) fn build(
     program: Program,
     outcome: &Outcome,
+    sources: &SourceMap,
     options: &Options,
     out: &mut Diagnostics,
 ) -> Option<Workload> {
@@ -257,8 +259,10 @@ pub(crate) fn build(
     }
     workload.contents = contents.into_iter().map(|(content, _)| content).collect();
     workload.ssl_wraps = wraps.into_iter().map(|(wrap, _)| wrap).collect();
-    workload.values = outcome.values.clone();
-    workload.program = program;
+    if !program.scripts.is_empty() {
+        let (vars, sources, options) = (outcome.vars.clone(), sources.clone(), options.clone());
+        workload.scripts = Arc::new(Scripts { program, vars, sources, options });
+    }
     Some(workload)
 }
 

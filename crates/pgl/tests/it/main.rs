@@ -6,6 +6,7 @@ mod fuzzing;
 mod messages;
 mod mutate;
 mod programs;
+mod scripts;
 mod server;
 mod vectors;
 

@@ -42,7 +42,7 @@ fn the_complete_program_of_the_reference_has_240_robots() {
     let kinds: Vec<_> = workload.contents.iter().filter_map(|content| content.kind.as_deref()).collect();
     assert_eq!(kinds, ["page", "blob"]);
     assert!((workload.robots[0].recurrence - 0.4 / (0.7 * 0.95)).abs() < 1e-12);
-    assert_eq!(workload.program.scripts.len(), 1);
+    assert_eq!(workload.scripts.count(), 1);
 }
 
 #[test]

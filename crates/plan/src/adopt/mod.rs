@@ -175,10 +175,21 @@ pub fn adopt(
             .map(|group| sockets(group, "note_substitutes()", &mut found))
             .collect(),
     };
-    let schedule = schedule::schedule(workload, &mut found);
+    let schedule = schedule::schedule(workload);
     if found.obstacles.is_empty() {
         let (name, field, notes) = (name.to_owned(), Arc::new(field), found.notes);
-        Ok(Test { name, robots, field, servers, classic: false, schedule, launch_window: 0.0, names, notes })
+        Ok(Test {
+            name,
+            robots,
+            field,
+            servers,
+            classic: false,
+            schedule,
+            launch_window: 0.0,
+            names,
+            text: String::new(),
+            notes,
+        })
     } else {
         Err(found.obstacles)
     }
@@ -196,9 +207,6 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
     }
     found.unless(workload.ssl_wraps.is_empty(), "TLS (a SslWrap)");
     found.unless(workload.membership_maps.is_empty(), "a MembershipMap");
-    if !workload.stats_samples.is_empty() {
-        found.note("samples of single transactions (`StatsSample`) are not taken");
-    }
     if !workload.net_pipes.is_empty() {
         found.note("packets are not delayed or lost (`NetPipe`): that is up to the network");
     }

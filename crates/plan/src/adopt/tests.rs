@@ -19,7 +19,9 @@ use polygraph_traffic::table::{Bin, Table};
 use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Seed, Selector};
 
 use super::{Obstacle, Outside, adopt};
+use crate::SamplePlan;
 use crate::offered::offered_dhr;
+use crate::rptmstat::Rptmstat;
 use crate::test::Test;
 
 /// Files whose only entry is their own path; a trace of one URL; one host with an address.
@@ -577,11 +579,6 @@ fn what_cannot_be_run_is_named() {
             "`heartbeat_notif_rate`",
         ),
         (
-            "Phase Q = { goal.duration = 1min; rptmstat = { sample_dur = 1sec; load_delta = 1%; rptm_max = 1sec; }; }; schedule(Q);",
-            "`rptmstat`",
-        ),
-        ("Phase Q = { goal.duration = 1min; script = { print(1); }; }; schedule(Q);", "`script`"),
-        (
             "SslWrap W = { ciphers = [ \"ALL\" ]; }; Proxy X = { addresses = [ '10.0.0.9:80' ]; ssl_wraps = [ W ]; }; use(X);",
             "Proxy",
         ),
@@ -595,6 +592,16 @@ fn what_cannot_be_run_is_named() {
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
     }
+}
+
+#[test]
+fn thermostats_of_phases_are_adopted() {
+    let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
+         rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
+    let test = adopt(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
+    let rule = Rptmstat { sample_dur: 30.0, load_delta: 0.01, rptm_min: None, rptm_max: Some(1.5) };
+    let rules: Vec<_> = test.schedule.phases.iter().map(|phase| phase.rptmstat).collect();
+    assert_eq!(rules.iter().flatten().collect::<Vec<_>>(), [&rule]);
 }
 
 #[test]
@@ -643,7 +650,6 @@ fn what_is_missing_outside_is_named() {
 fn what_changes_nothing_on_the_wire_is_noted() {
     for (more, words) in [
         ("Proxy X = { addresses = [ '10.0.0.9:80' ]; }; use(X);", "stands in for the Proxy"),
-        ("StatsSample T = { name = \"t\"; start = 1sec; capacity = 10; }; schedule(T);", "samples"),
         ("NetPipe N = { addresses = S.addresses; packet_loss = 1%; }; use(N);", "NetPipe"),
         ("Bench B; B.client_side.hosts = [ '10.0.9.1-2' ]; use(B);", "2 client machines"),
     ] {
@@ -757,15 +763,38 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let dhr = offered_dhr(&test).unwrap_or_else(|| panic!("{file} offers an unknown hit ratio"));
         assert!((0.03..0.95).contains(&dhr), "{file}: {dhr}");
     }
-    // All of `workloads/` but the one that needs phase scripts.
+    // All of `workloads/`.
     let mut files: Vec<_> = std::fs::read_dir(directory.join("workloads"))
         .unwrap()
         .map(|entry| format!("workloads/{}", entry.unwrap().file_name().to_str().unwrap()))
-        .filter(|name| name.ends_with(".pg") && name != "workloads/rptmstat.pg")
+        .filter(|name| name.ends_with(".pg"))
         .collect();
     files.sort();
     let mut told: Vec<_> = all.into_iter().map(|(file, _)| file).collect();
     told.sort();
     told.dedup();
     assert_eq!(told, files);
+}
+
+#[test]
+fn samples_begin_in_the_middle_of_plateaus_or_where_they_say() {
+    let test = adopted(
+        "StatsSample t = { name = \"t\"; start = 3sec; capacity = 10; };
+         StatsSample u = { capacity = 5; };
+         Phase A = { name = \"a\"; goal.duration = 1min; stats_samples = [ u, t ]; };
+         Phase B = { name = \"b\"; goal.xactions = 9; stats_samples = [ u ]; };
+         schedule(A, B, t);",
+    );
+    let plan =
+        |name: &str, start, of_run, capacity| SamplePlan { name: name.into(), start, of_run, capacity };
+    let all: Vec<&SamplePlan> = test.schedule.samples().collect();
+    let expected = [
+        plan("a", 30.0, false, 5),
+        plan("t", 3.0, false, 10),
+        plan("t", 3.0, true, 10),
+        plan("b", 0.0, false, 5),
+    ];
+    assert_eq!(all, expected.iter().collect::<Vec<_>>());
+    let shorter = test.schedule.scaled(0.5);
+    assert_eq!(shorter.samples().map(|sample| sample.start).collect::<Vec<_>>(), [15.0, 1.5, 1.5, 0.0]);
 }

@@ -1,19 +1,17 @@
-//! The figures of the report.
+//! Figures over time.
 
-use polygraph_stats::{Class, Hist};
-
-use super::chart::{Across, Chart, Drawn, Series, share_of_nines};
+use super::chart::{Across, Chart, Drawn, Series};
 use crate::fold::{RunFacts, SideFacts};
 use crate::series::Point;
 
 /// Lines of one figure over time: name in the legend, figure of the series.
-type Columns = &'static [(&'static str, &'static str)];
+type Columns<'a> = &'a [(&'a str, &'a str)];
 
 /// A figure over time.
-fn over_time(side: &SideFacts, base: Chart, columns: Columns) -> Chart {
+fn over_time(side: &SideFacts, base: Chart, columns: Columns<'_>) -> Chart {
     let points = with_gaps(&side.series);
     let (across, unit_s) = Across::time(points.last().map_or(0.0, |(at, _)| *at));
-    let line = |&(name, figure): &(&'static str, &'static str)| {
+    let line = |&(name, figure): &(&str, &str)| {
         let values =
             points.iter().map(|(at, point)| (at / unit_s, point.and_then(|point| point.get(figure))));
         Series::line(name, values.collect())
@@ -22,7 +20,7 @@ fn over_time(side: &SideFacts, base: Chart, columns: Columns) -> Chart {
 }
 
 /// Where phases begin, in units of so many seconds.
-fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
+pub(super) fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
     side.phases
         .iter()
         .filter_map(|phase| phase.begin_s)
@@ -44,26 +42,54 @@ fn with_gaps(series: &[Point]) -> Vec<(f64, Option<&Point>)> {
     out
 }
 
-fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
+pub(super) fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
     Chart::new(id, title, y_title).about(about)
 }
 
+/// Adds lines of the servers' side at the main side's times.
+fn with_servers(facts: &RunFacts, mut chart: Chart, columns: Columns<'_>) -> Chart {
+    let (Some(server), true) = (&facts.server, facts.client.is_some()) else { return chart };
+    let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
+    let times: Vec<(f64, f64)> = with_gaps(&facts.main_side().series)
+        .iter()
+        .zip(&chart.series[0].points)
+        .map(|((at_s, _), (x, _))| (*at_s, *x))
+        .collect();
+    for &(name, figure) in columns {
+        let points = times.iter().map(|&(at_s, x)| (x, at(at_s).and_then(|point| point.get(figure))));
+        chart.series.push(Series::line(name, points.collect()));
+    }
+    chart
+}
+
 pub fn load(facts: &RunFacts) -> Option<Drawn> {
-    over_time(
+    let base = chart(
+        "fig-load",
+        "Offered and measured load",
+        "per second",
+        "Transactions begun, ended, and ended well, per second, and what of it came to the servers.",
+    );
+    let chart = over_time(
         facts.main_side(),
-        chart(
-            "fig-load",
-            "Offered and measured load",
-            "per second",
-            "Transactions begun, ended, and ended well, per second.",
-        ),
+        base,
         &[
             ("offered", "baseline.req.rate"),
             ("measured", "baseline.rep.rate"),
             ("ended well", "ok_xact.rate"),
         ],
-    )
-    .draw()
+    );
+    with_servers(facts, chart, &[("at the servers", "baseline.rep.rate")]).draw()
+}
+
+pub fn bandwidth(facts: &RunFacts) -> Option<Drawn> {
+    let base = chart(
+        "fig-bandwidth",
+        "Bandwidth",
+        "Mbit/s",
+        "Heads and bodies of good transactions; the difference between replies here and there is what the device saved.",
+    );
+    let chart = over_time(facts.main_side(), base, &[("replies", "rep.bwidth"), ("requests", "req.bwidth")]);
+    with_servers(facts, chart, &[("replies of the servers", "rep.bwidth")]).log_if_wide().draw()
 }
 
 /// Without the median: with a hit ratio near 50 % it jumps between the times of hits and of misses.
@@ -96,78 +122,52 @@ pub fn response_time_by_class(facts: &RunFacts) -> Option<Drawn> {
             ("hits", "hit.rptm.mean"),
             ("cachable misses", "fill.rptm.mean"),
             ("uncachable", "uncachable.rptm.mean"),
+            ("validations", "ims.rptm.mean"),
         ],
     )
     .log_if_wide()
     .draw()
 }
 
-/// A line of response times in milliseconds over shares of values.
-fn quantiles(name: &str, hist: &Hist, x: &[f64], share: impl Fn(f64) -> f64) -> Series {
-    Series::line(name, x.iter().map(|&x| (x, hist.quantile(share(x)).map(|us| us as f64 * 1e-3))).collect())
-}
-
-pub fn distribution(facts: &RunFacts) -> Option<Drawn> {
-    let scope = &facts.headline.as_ref()?.scope;
-    let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
-    let line = |name: &str, hist: &Hist| quantiles(name, hist, &percent, |p| p / 100.0);
-    let of = |name: &str, class: Class| line(name, &scope.block.class(class).rptm_us);
-    let mut chart = chart(
-        "fig-distribution",
-        "Distribution of response times",
-        "ms",
-        "For each share of the replies of the primary phase, the response time that they did not exceed.",
-    )
-    .across(Across::Percent)
-    .with(line("all", &scope.all.rptm_us));
-    if facts.client.is_some() {
-        chart = chart
-            .with(of("hits", Class::Hit))
-            .with(of("cachable misses", Class::Miss))
-            .with(of("uncachable", Class::Uncachable));
-    }
-    chart.log_if_wide().draw()
-}
-
-pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
-    let scope = &facts.headline.as_ref()?.scope;
-    let count = scope.all.rptm_us.count();
-    // A percentile needs at least one value above it to be more than the maximum.
-    let nines = ((count as f64).log10() * 20.0).floor().clamp(0.0, 100.0) as u32;
-    let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
-    let line = |name: &str, hist: &Hist| quantiles(name, hist, &x, share_of_nines);
-    chart(
-        "fig-percentiles",
-        "High percentiles of response time",
-        "ms",
-        "The slow end of the distribution of the primary phase, stretched: each step is a tenth of the replies \
-         left. Where the lines part, the bench was late.",
-    )
-    .across(Across::Nines)
-    .with(line("from the actual start", &scope.all.rptm_us))
-    .with(line("from the moment due", &scope.all.due_rptm_us))
-    .log_if_wide()
-    .draw()
-}
-
-pub fn hit_ratio(facts: &RunFacts) -> Option<Drawn> {
+/// By documents, or by bytes.
+pub fn hit_ratio(facts: &RunFacts, bytes: bool) -> Option<Drawn> {
     let side = facts.client.as_ref()?;
+    let (id, title, columns, served): (_, _, Columns<'_>, _) = if bytes {
+        (
+            "fig-hits-bytes",
+            "Byte hit ratio over time",
+            &[("measured", "hit.ratio.byte"), ("ideal", "offered.hit.ratio.byte")],
+            "rep.bwidth",
+        )
+    } else {
+        (
+            "fig-hits",
+            "Document hit ratio over time",
+            &[("measured", "hit.ratio.obj"), ("ideal", "offered.hit.ratio.obj")],
+            "ok_xact.rate",
+        )
+    };
     let base = chart(
-        "fig-hits",
-        "Hit ratio over time",
+        id,
+        title,
         "%",
-        "Measured share of hits by documents and by bytes, and the share that the robots offered.",
+        "Measured by marks in headers; ideal is what a cache that keeps everything would reach; clients minus servers \
+         is what the counts of both sides say, prefetching and validations of the device included.",
     );
-    over_time(
-        side,
-        base.up_to(100.0),
-        &[
-            ("documents, measured", "hit.ratio.obj"),
-            ("documents, offered", "offered.hit.ratio.obj"),
-            ("bytes, measured", "hit.ratio.byte"),
-        ],
-    )
-    .draw()
+    let chart = with_servers(facts, over_time(side, base, columns), &[("clients minus servers", served)]);
+    both_sides(side, chart, served).up_to(100.0).draw()
+}
+
+/// Makes rates of the servers, the last series, into the share of the clients' that the device saved.
+fn both_sides(side: &SideFacts, mut chart: Chart, served: &str) -> Chart {
+    let points = with_gaps(&side.series);
+    if let Some(last) = chart.series.get_mut(2) {
+        for ((_, given), (_, point)) in last.points.iter_mut().zip(points) {
+            let got = point.and_then(|point| point.get(served)).filter(|got| *got > 0.0);
+            *given = given.zip(got).map(|(given, got)| (100.0 * (got - given) / got).max(0.0));
+        }
+    }
+    chart
 }
 
 pub fn levels(facts: &RunFacts) -> Option<Drawn> {
@@ -177,11 +177,26 @@ pub fn levels(facts: &RunFacts) -> Option<Drawn> {
             "fig-levels",
             "Open connections and concurrent transactions",
             "at a time",
-            "Open connections at the end of each interval, and the mean number of running transactions.",
+            "Mean numbers of open connections, of running transactions, and of those that wait for a connection.",
         ),
-        &[("open connections", "conn.open.level.last"), ("transactions", "xact.level.mean")],
+        &[
+            ("open connections", "conn.open.level.mean"),
+            ("transactions", "xact.level.mean"),
+            ("waiting", "wait.level.mean"),
+        ],
     )
     .draw()
+}
+
+pub fn reuse(facts: &RunFacts) -> Option<Drawn> {
+    let base = chart(
+        "fig-reuse",
+        "Transactions of each closed connection",
+        "transactions",
+        "How often connections had been used when they were closed, on both sides of the device.",
+    );
+    let chart = over_time(facts.main_side(), base, &[("robots", "conn.use.mean")]);
+    with_servers(facts, chart, &[("servers", "conn.use.mean")]).draw()
 }
 
 pub fn errors(facts: &RunFacts) -> Option<Drawn> {
@@ -199,19 +214,9 @@ pub fn busy(facts: &RunFacts) -> Option<Drawn> {
         "%",
         "Share of the time that the busiest event loop of the bench was at work; above 90 % the run is invalid.",
     );
-    let base = base.up_to(100.0);
-    // Both sides share the axis of the main one; the other's points are put where its windows match.
-    let main = facts.main_side();
-    let mut chart = over_time(main, base, &[("client", "cpu.busiest.share")]);
-    chart.series[0].name = main.side.name().to_owned();
-    if let Some(server) = facts.server.as_ref().filter(|_| facts.client.is_some()) {
-        let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
-        let points = with_gaps(&main.series);
-        let values = points.iter().map(|(at_s, _)| at(*at_s)?.get("cpu.busiest.share"));
-        let xs = chart.series[0].points.iter().map(|(x, _)| *x);
-        chart.series.push(Series::line("server", xs.zip(values).collect()));
-    }
-    chart.draw()
+    let mut chart = over_time(facts.main_side(), base.up_to(100.0), &[("client", "cpu.busiest.share")]);
+    chart.series[0].name = facts.main_side().side.name().to_owned();
+    with_servers(facts, chart, &[("server", "cpu.busiest.share")]).draw()
 }
 
 /// In microseconds if starts are as punctual as they should be.

@@ -11,8 +11,10 @@
 
 pub mod chart;
 mod charts;
+mod distributions;
 mod first;
 mod glossary;
+pub mod knee;
 pub mod page;
 mod sections;
 pub mod table;
@@ -23,20 +25,16 @@ mod wire;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use polygraph_stats::log::LogError;
-
-use crate::fold::{FoldError, Log, RunFacts, fold};
+use crate::fold::{FileError, RunFacts, fold_files};
+use crate::popularity::Curve;
 use page::Page;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A log cannot be used at all.
+    /// The logs cannot be folded.
     #[error(transparent)]
-    Log(#[from] LogError),
-    /// The logs do not make a run.
-    #[error(transparent)]
-    Fold(#[from] FoldError),
+    Fold(#[from] FileError),
     /// The report cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
@@ -47,28 +45,47 @@ pub enum ReportError {
     },
 }
 
+/// What a report shows beside what logs say.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Name and popularity curve of a trace, to be shown beside that of the run.
+    pub trace: Option<(String, Curve)>,
+}
+
 /// Reads the logs of one run, writes its report to `out` and returns the facts it was made from.
 ///
 /// # Errors
 /// If a log cannot be used at all, or the report cannot be written. Logs that are incomplete are no error; the
 /// report says what is missing.
 pub fn write_report(logs: &[PathBuf], out: &Path) -> Result<RunFacts, ReportError> {
-    let logs = logs.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let facts = fold(&logs)?;
-    fs::write(out, html(&facts))
+    write_report_with(logs, out, &Extras::default())
+}
+
+/// The same with extras.
+///
+/// # Errors
+/// As of [`write_report`].
+pub fn write_report_with(logs: &[PathBuf], out: &Path, extras: &Extras) -> Result<RunFacts, ReportError> {
+    let facts = fold_files(logs)?;
+    fs::write(out, html_with(&facts, extras))
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })?;
     Ok(facts)
 }
 
 /// The report of a run.
 pub fn html(facts: &RunFacts) -> String {
+    html_with(facts, &Extras::default())
+}
+
+/// The report of a run with extras.
+pub fn html_with(facts: &RunFacts, extras: &Extras) -> String {
     let page = Page {
         title: first::title(facts),
         subtitle: first::subtitle(facts),
         banner: Some(first::banner(facts)),
         tiles: first::tiles(facts),
         lead: first::lead(facts),
-        sections: sections::all(facts),
+        sections: sections::all(facts, extras),
         footer: format!(
             "{} · {} · polygraph {}. A dash (–) stands for a value that is undefined. Times in tables are \
              rounded; the logs hold all values.",

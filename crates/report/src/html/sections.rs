@@ -4,12 +4,12 @@ use polygraph_stats::ErrorKind;
 
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
-use super::{charts, glossary, tables, wire};
+use super::{Extras, charts, distributions, glossary, tables, wire};
 use crate::fold::{ProcessFacts, RunFacts, Sample, SideFacts};
 use crate::{correctness, misses, text};
 
 /// All sections in the order of the page.
-pub fn all(facts: &RunFacts) -> Vec<Section> {
+pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
     let view = View::headline(facts);
     let view = view.as_ref();
     let sections = [
@@ -18,6 +18,7 @@ pub fn all(facts: &RunFacts) -> Vec<Section> {
         hits(facts, view),
         correct(facts),
         traffic(facts, view),
+        popularity(facts, extras),
         connections(facts, view),
         errors(facts),
         phases(facts),
@@ -40,7 +41,7 @@ fn load(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
         "Offered is what the robots began, measured is what came to an end, well or not.",
     )
     .with(view.and_then(tables::load))
-    .with(charts::load(facts))
+    .with([charts::load(facts), charts::bandwidth(facts)].into_iter().flatten())
 }
 
 fn response_time(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
@@ -56,8 +57,10 @@ fn response_time(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
         [
             charts::response_time(facts),
             charts::response_time_by_class(facts),
-            charts::distribution(facts),
-            charts::percentiles(facts),
+            distributions::heat(facts),
+            distributions::response_times(facts),
+            distributions::percentiles(facts),
+            distributions::knee(facts),
         ]
         .into_iter()
         .flatten(),
@@ -76,7 +79,7 @@ fn hits(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
         .with(story.iter().map(|story| Part::Notes(story.sentences.clone())))
         .with(view.and_then(tables::hits))
         .with(story.as_ref().map(wire::missed))
-        .with(charts::hit_ratio(facts))
+        .with([false, true].into_iter().filter_map(|bytes| charts::hit_ratio(facts, bytes)))
 }
 
 fn correct(facts: &RunFacts) -> Section {
@@ -104,8 +107,20 @@ fn traffic(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     )
     .with(view.and_then(wire::requests))
     .with(view.and_then(wire::contents))
+    .with(distributions::contents(facts))
     .with(view.and_then(wire::pages))
     .with(wire::validations(facts))
+    .with(view.and_then(wire::unseen).map(Part::Text))
+}
+
+fn popularity(facts: &RunFacts, extras: &Extras) -> Section {
+    Section::new(
+        "popularity",
+        "Popularity of objects",
+        "Which share of the requests goes to how few objects decides how much a small cache, or the memory of a large one, can do.",
+    )
+    .with(tables::popularity(facts, extras))
+    .with(distributions::popularity(facts, extras))
 }
 
 fn connections(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
@@ -117,7 +132,7 @@ fn connections(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     .with(view.and_then(tables::connections))
     .with(view.and_then(wire::closes))
     .with(view.and_then(wire::exchange))
-    .with(charts::levels(facts))
+    .with([charts::levels(facts), charts::reuse(facts)].into_iter().flatten())
 }
 
 fn errors(facts: &RunFacts) -> Section {
@@ -144,7 +159,25 @@ fn errors(facts: &RunFacts) -> Section {
 
 fn phases(facts: &RunFacts) -> Section {
     Section::new("phases", "Phases", "Each phase with its own figures.")
+        .with(differing_plans(facts).map(|note| Part::Notes(vec![note])))
         .with(facts.sides().map(tables::phases))
+        .with(distributions::phases(facts))
+}
+
+/// Says so if processes of a side had different plans.
+fn differing_plans(facts: &RunFacts) -> Option<String> {
+    let names = |process: &ProcessFacts| -> Vec<String> {
+        process.header.phases.iter().map(|plan| plan.name.clone()).collect()
+    };
+    let differs =
+        |side: &&SideFacts| side.processes.windows(2).any(|pair| names(&pair[0]) != names(&pair[1]));
+    let sides: Vec<&str> = facts.sides().filter(differs).map(|side| side.side.name()).collect();
+    (!sides.is_empty()).then(|| {
+        format!(
+            "The processes of the {} side had different phases; those of one name are taken together.",
+            sides.join(" and ")
+        )
+    })
 }
 
 /// Every table once for all phases, and once for each of them.
@@ -224,8 +257,8 @@ fn explained(meanings: Vec<Term>, examples: Vec<Example>) -> Vec<Part> {
         parts.extend([Part::Heading("What it means".to_owned()), Part::Terms(meanings)]);
     }
     if !examples.is_empty() {
-        parts
-            .extend([Part::Heading("The first examples of each class".to_owned()), Part::Examples(examples)]);
+        let summary = format!("The first examples of each class ({})", examples.len());
+        parts.push(Part::Fold { id: String::new(), summary, parts: vec![Part::Examples(examples)] });
     }
     parts
 }

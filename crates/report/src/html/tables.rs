@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use super::Extras;
 use super::table::{Table, columns, row};
 use super::view::View;
 use crate::figures::value;
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
+use crate::popularity::Curve;
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
 
@@ -69,9 +71,9 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
     let pair = |documents, bytes| [percent(value(documents, scope)), percent(value(bytes, scope))];
     let mut rows = Vec::new();
     if let Some(planned) = view.side.header().offered_dhr {
-        rows.push(row("of the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
+        rows.push(row("offered by the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
     }
-    rows.push(row("offered: what a perfect cache would reach", pair("req_dhr", "req_bhr")));
+    rows.push(row("ideal: what a cache that keeps everything would reach", pair("req_dhr", "req_bhr")));
     rows.push(row("measured, by marks in headers", pair("rep_dhr", "rep_bhr")));
     if let Some(two) = view.two_sided() {
         rows.push(row("measured, client minus server counts", two.hits.map(percent)));
@@ -143,6 +145,41 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
         rows,
         ..Table::default()
     })
+}
+
+/// How concentrated requests were.
+pub fn popularity(facts: &RunFacts, extras: &Extras) -> Option<Table> {
+    let total = facts.client.as_ref()?.total.as_ref()?;
+    let curve = Curve::of_ordinals(&total.block.ordinals)?;
+    let cells = |curve: &Curve| {
+        let top = curve.points.first().map(|(_, requests)| *requests);
+        let often = |least: f64| {
+            let found = curve.points.iter().rfind(|(_, requests)| *requests >= least);
+            number(Some(found.map_or(0.0, |(rank, _)| *rank)), 0)
+        };
+        [
+            number(Some(curve.requests), 0),
+            number(Some(curve.objects), 0),
+            number(Some(curve.requests / curve.objects), 2),
+            number(top, 0),
+            often(10.0),
+            often(100.0),
+            often(1000.0),
+        ]
+    };
+    let trace = extras.trace.as_ref().map(|(name, curve)| row(&format!("trace {name}"), cells(curve)));
+    let head = columns(&[
+        "",
+        "requests",
+        "objects",
+        "requests each",
+        "for the most popular",
+        "objects with 10 or more",
+        "100 or more",
+        "1,000 or more",
+    ]);
+    let rows = std::iter::once(row("this run", cells(&curve))).chain(trace).collect();
+    Some(Table::new("Requests and objects, whole run", head, rows))
 }
 
 pub fn phases(side: &SideFacts) -> Table {

@@ -4,6 +4,7 @@ use polygraph_stats::{EndReason, ErrorKind};
 
 use super::*;
 use crate::figures::value;
+use crate::fold::{Log, fold};
 use crate::testlog::Run;
 use crate::text;
 
@@ -136,7 +137,7 @@ fn every_figure_is_there() {
     let page = html(&fold(&run.logs()).unwrap());
     let figures: Vec<_> = attributes(&page, "id").into_iter().filter(|id| id.starts_with("fig-")).collect();
     let drawn = figures.iter().filter(|id| !id.ends_with("-t") && !id.ends_with("-d")).count();
-    assert_eq!(drawn, 11, "{figures:?}");
+    assert_eq!(drawn, 18, "{figures:?}");
     let sections: Vec<_> =
         page.split("<section id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let all = [
@@ -144,6 +145,8 @@ fn every_figure_is_there() {
         "response-time",
         "hits",
         "correctness",
+        "traffic",
+        "popularity",
         "connections",
         "errors",
         "phases",
@@ -170,8 +173,7 @@ fn a_rich_workload_shows_its_kinds() {
     let rich = page(Run { rich: true, ..Run::default() });
     let plain = page(Run::default());
     for shown in [
-        "Requests, phase meas",
-        "conditional requests answered with 304",
+        "<th scope=\"row\">conditional requests answered with 304</th>",
         "Kinds of content, phase meas",
         "Pages, phase meas",
         "Validations by the device",
@@ -215,6 +217,103 @@ fn foreign_text_is_escaped() {
     assert!(!page.contains("<b>") && !page.contains("<label>"));
 }
 
+/// The cells of the row with that heading in the table with that caption.
+fn cells<'a>(page: &'a str, caption: &str, heading: &str) -> Vec<&'a str> {
+    let (_, table) =
+        page.split_once(&format!("<caption>{caption}</caption>")).unwrap_or_else(|| panic!("{caption}"));
+    let (table, _) = table.split_once("</table>").unwrap();
+    let (_, row) =
+        table.split_once(&format!("<th scope=\"row\">{heading}</th>")).unwrap_or_else(|| panic!("{heading}"));
+    let (row, _) = row.split_once("</tr>").unwrap();
+    row.split("<td>").skip(1).map(|cell| cell.trim_end_matches("</td>")).collect()
+}
+
+/// The report folds files as it reads them, `lx` reads them first; both must say the same.
+#[test]
+fn the_numbers_are_those_of_lx() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = Run { rich: true, error: Some((40, ErrorKind::BadStatus)), ..Run::default() };
+    let paths = [polygraph_stats::Side::Client, polygraph_stats::Side::Server].map(|side| {
+        let path = dir.path().join(side.name()).with_extension("log");
+        fs::write(&path, run.bytes(side)).unwrap();
+        path
+    });
+    let out = dir.path().join("report.html");
+    write_report(&paths, &out).unwrap();
+    let page = fs::read_to_string(&out).unwrap();
+    let logs: Vec<Log> = paths.iter().map(|path| Log::open(path).unwrap()).collect();
+    for (caption, phases) in [("phase meas", &["meas"][..]), ("all phases", &["warm", "meas", "cool"])] {
+        let options = crate::lx::LxOptions {
+            phases: phases.iter().map(|name| (*name).to_owned()).collect(),
+            ..Default::default()
+        };
+        let figures: serde_json::Value =
+            serde_json::from_str(&crate::lx::lx_json(&logs, &options).unwrap()).unwrap();
+        let lx = |name: &str| -> Option<f64> {
+            figures["figures"].get(name).unwrap_or_else(|| panic!("{name}")).as_f64()
+        };
+        let fixed = |name: &str, decimals| text::number(lx(name), decimals);
+        let percent = |name: &str| format!("{} %", fixed(name, 2));
+        let load = |row| cells(&page, &format!("Load, {caption}"), row);
+        assert_eq!(load("offered")[..2], [fixed("req_rate", 2), fixed("xact.started", 0)]);
+        assert_eq!(load("measured")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
+        assert_eq!(load("ended well")[1..], [fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)]);
+        for (row, prefix) in
+            [("all", "baseline.rptm"), ("hits", "hit.rptm"), ("uncachable", "uncachable.rptm")]
+        {
+            let want: Vec<String> = ["count", "mean", "p50", "p90", "p95", "p99", "max"]
+                .iter()
+                .map(|leaf| {
+                    let value = lx(&format!("{prefix}.{leaf}"));
+                    if *leaf == "count" { text::number(value, 0) } else { text::short(value) }
+                })
+                .collect();
+            assert_eq!(cells(&page, &format!("Response time in ms, {caption}"), row), want, "{row}");
+        }
+        let hits = |row| cells(&page, &format!("Hit ratio, {caption}"), row);
+        assert_eq!(hits("measured, by marks in headers"), [percent("rep_dhr"), percent("rep_bhr")]);
+        assert_eq!(
+            hits("ideal: what a cache that keeps everything would reach"),
+            [percent("req_dhr"), percent("req_bhr")]
+        );
+        let connections = cells(&page, &format!("Levels, {caption}"), "connections");
+        assert_eq!(
+            connections[..3],
+            [fixed("conn.open.started", 0), fixed("conn.open.finished", 0), fixed("conn.open.level.mean", 1)]
+        );
+        let images = cells(&page, &format!("Kinds of content, {caption}"), "image");
+        assert_eq!(images[0], fixed("cont_type.image.size.count", 0));
+    }
+}
+
+#[test]
+fn two_sided_hit_ratios_come_from_counts_of_both_sides() {
+    let facts = fold(&Run { rich: true, ..Run::default() }.logs()).unwrap();
+    let view = view::View::headline(&facts).unwrap();
+    let two = view.two_sided().unwrap();
+    let server = &facts.server.as_ref().unwrap().phase("meas").unwrap().scope.as_ref().unwrap().block;
+    let client = &view.scope.block;
+    let want = 100.0 * (client.ok_count() as f64 - server.ok_count() as f64) / client.ok_count() as f64;
+    assert!((two.hits[0].unwrap() - want).abs() < 1e-9);
+    let useless = server.validations.useless.size.count() as f64;
+    assert!(useless > 0.0);
+    let cheap = want + 100.0 * useless / client.ok_count() as f64;
+    assert!((two.cheap[0].unwrap() - cheap).abs() < 1e-9);
+    // Without the servers' logs nobody knows.
+    let alone = fold(&[Run::default().client()]).unwrap();
+    assert_eq!(view::View::headline(&alone).unwrap().two_sided(), None);
+}
+
+#[test]
+fn a_trace_is_shown_beside_the_run() {
+    let facts = fold(&Run::default().logs()).unwrap();
+    let trace = Curve::of_counts((1..=1000).map(|rank| 5_000 / rank).collect()).unwrap();
+    let page = html_with(&facts, &Extras { trace: Some(("urls.txt".to_owned(), trace)) });
+    assert_eq!(cells(&page, "Requests and objects, whole run", "trace urls.txt")[1], "1,000");
+    assert!(page.contains("</svg>trace urls.txt</span>") && page.contains("Zipf"));
+    assert!(!html(&facts).contains("urls.txt"));
+}
+
 #[test]
 fn reports_are_written_and_failures_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -228,4 +327,65 @@ fn reports_are_written_and_failures_named() {
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));
     assert!(error(write_report(&[out], &dir.path().join("x"))).ends_with("is not a polygraph log"));
     assert_eq!(error(write_report(&[], &dir.path().join("x"))), "no log given");
+}
+
+/// What a browser makes of a page: its messages on the console, and the document after scripts have run.
+fn browse(page: &str) -> (Vec<String>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("report.html");
+    fs::write(&file, page).unwrap();
+    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
+    let mut options = vec![
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        // Figures are drawn when they are seen: here all of them are.
+        "--window-size=1200,30000",
+        "--virtual-time-budget=10000",
+        "--enable-logging=stderr",
+        "--dump-dom",
+        &profile,
+    ];
+    let address = format!("file://{}", file.display());
+    options.push(&address);
+    let done =
+        std::process::Command::new("chromium").args(options).output().expect("chromium (make test-deps)");
+    let messages = String::from_utf8_lossy(&done.stderr);
+    let console = messages.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    (console, String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[test]
+fn a_browser_shows_all_figures_without_complaint() {
+    let page = html(&fold(&rich_run().logs()).unwrap());
+    let interactive = page.matches("<script type=\"application/json\">").count();
+    let (console, document) = browse(&page);
+    assert_eq!(console, Vec::<String>::new());
+    assert!(document.contains(&format!("data-interactive=\"{interactive}\"")), "the script ran");
+    assert_eq!(
+        document.matches("<figure id=\"fig-").count() - document.matches("class=\"live\"").count(),
+        2,
+        "bars alone are static"
+    );
+    assert_eq!(document.matches("<canvas").count(), interactive);
+    // A page whose script was altered must be found out, or this test would find nothing.
+    let (console, document) = browse(&page.replace("(() => {", "(() => { nothing();"));
+    assert!(console.iter().any(|line| line.contains("Content Security Policy")), "{console:?}");
+    assert!(!document.contains("data-interactive"));
+}
+
+/// A run of four hours, to measure time and memory of `polygraph report` with (docs/report.md).
+#[test]
+#[ignore = "writes a gigabyte to the directory REPORT_PAGES"]
+fn logs_of_a_long_run() {
+    let dir = std::env::var_os("REPORT_PAGES").map(PathBuf::from).expect("REPORT_PAGES is set");
+    let run = Run { rate: 300.0, phases: [3600.0, 9600.0, 1200.0], rich: true, ..Run::default() };
+    for side in [polygraph_stats::Side::Client, polygraph_stats::Side::Server] {
+        fs::write(dir.join(format!("{}.log", side.name())), run.bytes(side)).unwrap();
+    }
 }

@@ -21,37 +21,79 @@ fn share(part: f64, whole: f64) -> String {
     percent((whole > 0.0).then(|| 100.0 * part / whole))
 }
 
-/// Plain requests and all others.
+/// The kinds of replies: name in figures, text, classes.
+fn kinds(view: &View<'_>) -> Vec<(&'static str, &'static str, &'static [Class])> {
+    let plain: [(_, _, &[Class]); 4] = [
+        ("basic", "plain requests", &Class::BASIC),
+        ("hit", "hits", &[Class::Hit]),
+        ("fill", "cachable misses", &[Class::Miss]),
+        ("uncachable", "uncachable", &[Class::Uncachable]),
+    ];
+    let plain = if view.sees_hits() { &plain[..] } else { &plain[..1] };
+    plain.iter().copied().chain(SPECIAL).collect()
+}
+
+/// All kinds of replies: how many, how large, how fast. Kinds overlap where one is a part of another.
 pub fn requests(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let all = scope.block.ok_count() as f64;
-    if scope.block.count_of(&Class::BASIC) == scope.block.ok_count() {
-        return None;
-    }
-    let kinds = std::iter::once(("basic", "plain requests", &Class::BASIC[..]))
-        .chain(SPECIAL.into_iter().filter(|(name, _, _)| *name != "ims"));
-    let rows =
-        kinds.filter(|(_, _, classes)| scope.block.count_of(classes) > 0).map(|(name, text, classes)| {
-            let figure = |leaf: &str| value(&format!("{name}.{leaf}"), scope);
-            let count = scope.block.count_of(classes) as f64;
-            row(
+    let line = |name: &str, sizes: &str, text: &str, count: f64, volume: f64| {
+        let figure = |leaf: &str| value(&format!("{name}.{leaf}"), scope);
+        row(
+            text,
+            [
+                number(Some(count), 0),
+                share(count, all),
+                share(volume, scope.block.ok_bytes()),
+                number(scope.rate(count), 2),
+                number(scope.rate(volume * 8e-6), 2),
+                ms(figure("rptm.min")),
+                ms(figure("rptm.mean")),
+                ms(figure("rptm.p95")),
+                ms(figure("rptm.max")),
+                bytes(value(&format!("{sizes}.mean"), scope)),
+                bytes(value(&format!("{sizes}.max"), scope)),
+            ],
+        )
+    };
+    let mut rows: Vec<_> = kinds(view)
+        .into_iter()
+        .filter(|(_, _, classes)| scope.block.count_of(classes) > 0)
+        .map(|(name, text, classes)| {
+            line(
+                name,
+                &format!("{name}.size"),
                 text,
-                [
-                    number(Some(count), 0),
-                    share(count, all),
-                    share(scope.block.bytes_of(classes), scope.block.ok_bytes()),
-                    ms(figure("rptm.mean")),
-                    ms(figure("rptm.p95")),
-                    bytes(figure("size.mean")),
-                ],
+                scope.block.count_of(classes) as f64,
+                scope.block.bytes_of(classes),
             )
-        });
-    Some(Table {
-        caption: caption("Requests", view),
-        head: columns(&["", "count", "of all", "of all bytes", "mean response time", "p95", "mean reply"]),
-        rows: rows.collect(),
-        ..Table::default()
-    })
+        })
+        .collect();
+    if all > 0.0 {
+        rows.push(line("baseline", "baseline.rep.size", "all", all, scope.block.ok_bytes()));
+    }
+    let head = columns(&[
+        "",
+        "count",
+        "of all",
+        "of all bytes",
+        "per second",
+        "Mbit/s",
+        "fastest",
+        "mean time",
+        "p95",
+        "slowest",
+        "mean reply",
+        "largest",
+    ]);
+    (!rows.is_empty()).then(|| Table::new(caption("Requests and replies", view), head, rows))
+}
+
+/// The kinds that there were none of.
+pub fn unseen(view: &View<'_>) -> Option<String> {
+    let none = kinds(view).into_iter().filter(|(_, _, classes)| view.scope.block.count_of(classes) == 0);
+    let names: Vec<&str> = none.map(|(_, text, _)| text).collect();
+    (!names.is_empty()).then(|| format!("Not seen in {}: {}.", view.name, names.join(", ")))
 }
 
 /// Kinds of content.

@@ -1,3 +1,5 @@
+use polygraph_stats::{EndReason, ErrorKind, Side};
+
 use super::*;
 use crate::fold::fold;
 use crate::testlog::{Run, read};
@@ -219,4 +221,63 @@ fn a_saturated_bench_excuses_a_slow_device_but_not_wrong_answers() {
 fn late_or_interrupted_runs_do_not_excuse_the_device() {
     let run = Run { late_us: 400_000, error: Some((10, ErrorKind::Timeout)), ..Run::default() };
     check(&run, Outcome::Failed, &["errors", "late"]);
+}
+
+#[test]
+fn a_device_that_was_still_cold() {
+    // 36 % of the hits are missed at the begin of the primary phase, a percent at its end.
+    let cold = Run { cold: Some(8.0), phases: [4.0, 60.0, 2.0], rate: 200.0, ..Run::default() };
+    check_logs(&[cold.client(), Run::default().server()], Outcome::Valid, &["(trend)", "(trend)"]);
+    let warm = Run { cold: Some(1.0), ..cold };
+    check_logs(&[warm.client(), Run::default().server()], Outcome::Valid, &[]);
+}
+
+#[test]
+fn ordinary_runs_have_no_trend() {
+    // Response times that wander by a tenth for seconds, in phases of a minute and of an hour.
+    for (seed, seconds, rate) in (0..30).map(|i| (i, 60.0, 40.0)).chain((30..33).map(|i| (i, 3600.0, 8.0))) {
+        let run = Run { seed, rate, phases: [4.0, seconds, 2.0], wander: Some((0.1, 3.0)), ..Run::default() };
+        check_logs(&[run.client(), Run::default().server()], Outcome::Valid, &[]);
+    }
+}
+
+#[test]
+fn logs_of_different_runs() {
+    let logs = |change: &dyn Fn(&mut polygraph_stats::Header)| {
+        let mut server = Run::default().server();
+        change(&mut server.log.header);
+        [Run::default().client(), server]
+    };
+    check_logs(&logs(&|header| header.version = "0.2.0".into()), Outcome::Valid, &["(mixed)"]);
+    check_logs(&logs(&|header| header.workload = "PolyMix-4".into()), Outcome::Valid, &["(mixed)"]);
+    check_logs(&logs(&|header| header.workload_text = "use(R, S);".into()), Outcome::Valid, &["(mixed)"]);
+    check_logs(&logs(&|header| header.workload = "command line".into()), Outcome::Valid, &[]);
+    let later = |ns| move |header: &mut polygraph_stats::Header| header.start_unix_ns -= ns;
+    check_logs(&logs(&later(600_000_000_000)), Outcome::Valid, &["(mixed)"]);
+}
+
+/// The rules as the table of the documentation.
+fn table() -> String {
+    let row = |rule: &Rule| {
+        let says = match rule.says {
+            Weight::Warning => "warning".to_owned(),
+            weight => weight.word().to_uppercase(),
+        };
+        format!("| `{}` | {} | {says} |\n", rule.name, rule.looks_at)
+    };
+    let rows: String = rules().iter().map(row).collect();
+    format!("| rule | looks at | says |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn every_rule_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (begin, end) = (page.find("| rule |").unwrap(), page.find("\n\n## Precedence").unwrap());
+    let now = format!("{}{}{}", &page[..begin], table().trim_end(), &page[end..]);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &now).unwrap();
+    } else {
+        assert!(page == now, "docs/verdict.md is stale: run the tests once with UPDATE_DOCS=1");
+    }
 }

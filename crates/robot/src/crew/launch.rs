@@ -42,6 +42,9 @@ impl<L: Link> Crew<L> {
     /// of the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
         self.link.spawn(Rc::clone(&self).launch_followers());
+        if self.settings.share_phases {
+            self.link.spawn(Rc::clone(&self).keep_in_touch());
+        }
         for robot in 0..self.settings.robots {
             if self.profile(robot).session.is_some() {
                 self.private(robot).session = Some(Period::new(start));

@@ -122,9 +122,7 @@ impl HeatMap {
             .map(|i| Key {
                 name: match SHADES.get(i) {
                     Some(end) => format!("up to {}", percent(*end)),
-                    None => {
-                        format!("more, of the replies at that time (column), in one step of {}", self.y_title)
-                    }
+                    None => "more".to_owned(),
                 },
                 colour: format!("color-mix(in srgb, var(--line-0) {}%, transparent)", OPACITY[i]),
                 dash: None,

@@ -34,11 +34,12 @@ const MARK_DASH: &str = "3,4";
 const ROWS_MAX: usize = 120;
 
 fn dash(index: usize) -> &'static str {
-    DASHES[index % DASHES.len()]
+    // The second half of the colours has the dashes in another order.
+    DASHES[(index + 3 * (index / DASHES.len())) % DASHES.len()]
 }
 
 fn colour(index: usize) -> String {
-    format!("var(--line-{})", index % DASHES.len())
+    format!("var(--line-{})", index % (2 * DASHES.len()))
 }
 
 /// How the points of a series are shown.

@@ -1,0 +1,173 @@
+//! The figures of a bake-off report. Their numbers are those of 1999.
+
+use polygraph_report::html::chart::{Across, Bars, Chart, Drawn, Series};
+
+use crate::entry::{Entry, Point};
+
+/// Rates of the curves of an appendix at most: more cannot be told apart.
+const CURVES: usize = 6;
+/// More names than this do not fit below bars.
+const NAMES: usize = 7;
+/// Rates that differ by more than this factor are drawn on a logarithmic axis: small boxes would be a smear at its left.
+const WIDE: f64 = 40.0;
+
+/// The axis of request rates.
+fn rates(entries: &[Entry]) -> Across {
+    let all = || entries.iter().flat_map(Entry::passed).map(|point| point.rate);
+    let title = "requests per second".to_owned();
+    match all().fold(0.0, f64::max) > WIDE * all().fold(f64::MAX, f64::min) {
+        true => Across::Log(title),
+        false => Across::Linear(title),
+    }
+}
+
+/// A figure over the request rate with a line for each device; a device with one value is a point.
+fn over_rate(
+    id: &str,
+    title: &str,
+    y_title: &str,
+    about: &str,
+    entries: &[Entry],
+    value: impl Fn(&Entry, &Point) -> Option<f64>,
+) -> Chart {
+    let chart = Chart::new(id, title, y_title).about(about).across(rates(entries));
+    entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
+        let points: Vec<(f64, Option<f64>)> =
+            entry.passed().map(|point| (point.rate, value(entry, point))).collect();
+        chart.with(series(entry, points, style))
+    })
+}
+
+fn series(entry: &Entry, points: Vec<(f64, Option<f64>)>, style: usize) -> Series {
+    let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
+    match known.len() {
+        0 | 1 => Series::points(&entry.name, known).styled(style),
+        _ => Series::line(&entry.name, points).styled(style),
+    }
+}
+
+/// Figures 5.1, 5.2 and that of 75 %: response time against load.
+pub fn response_times(entries: &[Entry]) -> Vec<Drawn> {
+    let chart = |id: &str, title: &str, about: &str, value: fn(&Point) -> Option<f64>| {
+        over_rate(id, title, "seconds", about, entries, |_, point| value(point)).draw()
+    };
+    [
+        chart(
+            "fig-mean",
+            "Figure 5.1. Response time: mean",
+            "Few replies that take very long lift it.",
+            |point| Some(point.mean_s?.value),
+        ),
+        chart(
+            "fig-median",
+            "Figure 5.2. Response time: median",
+            "Half of the replies took no longer. With a hit ratio above 50 % this is a hit, just below it is a miss: it jumps \
+             where the hit ratio crosses 50 %.",
+            |point| point.median_s,
+        ),
+        chart("fig-p75", "Response time: 75 %", "Three quarters of the replies took no longer.", |point| point.p75_s),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Figures 5.3 and 5.4: hit ratio against load and against response time.
+pub fn hit_ratios(entries: &[Entry]) -> Vec<Drawn> {
+    let over_load = over_rate(
+        "fig-hits",
+        "Figure 5.3. Document hit ratio",
+        "percent",
+        "PolyMix-1 offers 55 %. Less means that the device did not store, threw away, or let pass what it could have answered.",
+        entries,
+        |_, point| Some(point.hit_pct?.value),
+    )
+    .up_to(60.0)
+    .draw();
+    let chart = Chart::new("fig-hits-rptm", "Figure 5.4. Document hit ratio against mean response time", "percent")
+        .about("Each point is a run. Up and to the left is better; how the points of a device lie shows what it gives up first under load.")
+        .across(Across::Linear("mean response time, seconds".into()))
+        .up_to(60.0);
+    let both = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
+        let points = entry.passed().filter_map(|point| Some((point.mean_s?.value, point.hit_pct?.value)));
+        chart.with(Series::points(&entry.name, points.collect::<Vec<_>>()).styled(style))
+    });
+    [over_load, both.draw()].into_iter().flatten().collect()
+}
+
+/// Figures 5.5 and 5.6: throughput cost against load and utilisation.
+pub fn costs(entries: &[Entry]) -> Vec<Drawn> {
+    let over_load = over_rate(
+        "fig-cost",
+        "Figure 5.5. Throughput cost",
+        "dollars per request per second",
+        "Total price over request rate. The lower the curve, the more throughput for the money with one box.",
+        entries,
+        |entry, point| entry.cost(point.rate),
+    )
+    .log_if_wide();
+    let chart = Chart::new("fig-cost-use", "Figure 5.6. Throughput cost against utilisation", "dollars per request per second")
+        .about("The same over the share of the peak that the device achieved: how well the money works as the box is used.")
+        .across(Across::Linear("percent of the achieved peak".into()));
+    let over_use = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
+        let points = entry
+            .passed()
+            .filter_map(|point| Some((100.0 * entry.utilisation(point.rate)?, entry.cost(point.rate))))
+            .collect();
+        chart.with(series(entry, points, style))
+    });
+    [over_load.draw(), over_use.log_if_wide().draw()].into_iter().flatten().collect()
+}
+
+/// Claimed and achieved peaks side by side.
+pub fn peaks(entries: &[Entry]) -> Option<Drawn> {
+    let claiming: Vec<&Entry> =
+        entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty()).collect();
+    let short = claiming.len() > NAMES;
+    let name = |entry: &&Entry| if short { entry.appendix.clone() } else { entry.name.clone() };
+    Bars {
+        id: "fig-peaks".into(),
+        title: "Peak throughput, achieved and claimed".into(),
+        about: format!(
+            "The highest rate that a device held, and the one that it was said to stand{}.",
+            if short { "; by appendix" } else { "" }
+        ),
+        of: "Box".into(),
+        y_title: "requests per second".into(),
+        categories: claiming.iter().map(name).collect(),
+        groups: vec![
+            ("achieved".into(), claiming.iter().map(|entry| entry.achieved()).collect()),
+            ("claimed".into(), claiming.iter().map(|entry| entry.claimed).collect()),
+        ],
+    }
+    .draw()
+}
+
+/// The figures of an appendix: times over load, and distributions.
+pub fn of_device(entry: &Entry, id: &str) -> Vec<Drawn> {
+    let line = |name: &str, value: fn(&Point) -> Option<f64>| {
+        Series::line(name, entry.passed().map(|point| (point.rate, value(point))).collect())
+    };
+    let times = Chart::new(format!("{id}-times"), format!("{}: response time", entry.name), "seconds")
+        .about("Mean, median, and what 75 % of the replies did not exceed.")
+        .across(Across::Linear("requests per second".into()))
+        .with(line("mean", |point| Some(point.mean_s?.value)))
+        .with(line("median", |point| point.median_s))
+        .with(line("75 %", |point| point.p75_s));
+    let hits = Chart::new(format!("{id}-hits"), format!("{}: document hit ratio", entry.name), "percent")
+        .about("PolyMix-1 offers 55 %.")
+        .across(Across::Linear("requests per second".into()))
+        .up_to(60.0)
+        .with(line("hit ratio", |point| Some(point.hit_pct?.value)));
+    let curves: Vec<&Point> = entry.passed().filter(|point| !point.curve.is_empty()).collect();
+    let every = curves.len().div_ceil(CURVES).max(1);
+    let chart = Chart::new(format!("{id}-curves"), format!("{}: distribution of response times", entry.name), "percent of replies")
+        .about("How many replies took no longer than so many seconds, by request rate. The step at the left are hits, the slope at the right are misses.")
+        .across(Across::Linear("seconds".into()))
+        .up_to(100.0);
+    let curves = curves.iter().step_by(every).fold(chart, |chart, point| {
+        let points = point.curve.iter().map(|(time, share)| (*time, Some(100.0 * share))).collect();
+        chart.with(Series::line(format!("{} req/s", point.rate), points))
+    });
+    [times.draw(), hits.draw(), curves.draw()].into_iter().flatten().collect()
+}

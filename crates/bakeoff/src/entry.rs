@@ -1,0 +1,373 @@
+//! What is known of a device that took part: prices, claims, results; and what follows from them.
+
+/// A number with as many decimals as its source prints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Num {
+    /// The value.
+    pub value: f64,
+    /// Decimals.
+    pub decimals: usize,
+}
+
+impl Num {
+    /// A number to be printed with so many decimals.
+    pub fn new(value: f64, decimals: usize) -> Num {
+        Num { value, decimals }
+    }
+
+    /// The digits.
+    pub fn text(self) -> String {
+        format!("{:.*}", self.decimals, self.value)
+    }
+}
+
+/// A line of the price list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PriceLine {
+    /// What it is.
+    pub part: String,
+    /// How many of it.
+    pub quantity: u32,
+    /// The price of all of them together, in dollars; `None` if it is not published.
+    pub price: Option<f64>,
+    /// Network equipment that the device needs, which counts in the total price only.
+    pub network: bool,
+    /// A remark.
+    pub note: String,
+}
+
+/// What a device costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Price {
+    /// The parts.
+    pub lines: Vec<PriceLine>,
+    /// The price without network equipment as published, which wins over the sum of the lines.
+    pub stated_alone: Option<f64>,
+    /// The price with network equipment as published, likewise.
+    pub stated_total: Option<f64>,
+}
+
+impl Price {
+    /// The sum of the lines, those of network equipment included if `network`. Undefined without lines and if a
+    /// price is missing.
+    pub fn sum(&self, network: bool) -> Option<f64> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        self.lines.iter().filter(|line| network || !line.network).map(|line| line.price).sum()
+    }
+
+    /// Price of the cache alone, in dollars.
+    pub fn alone(&self) -> Option<f64> {
+        self.stated_alone.or_else(|| self.sum(false))
+    }
+
+    /// Price with network equipment, in dollars.
+    pub fn total(&self) -> Option<f64> {
+        self.stated_total.or_else(|| self.sum(true))
+    }
+
+    /// Share of network equipment in the total price, 0 to 1.
+    pub fn network_share(&self) -> Option<f64> {
+        let (alone, total) = (self.alone()?, self.total()?);
+        (total > 0.0).then(|| (total - alone) / total)
+    }
+}
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The device held.
+    Passed,
+    /// The device did not hold.
+    Failed,
+    /// The bench did not do its part: it counts neither for nor against the device.
+    Invalid,
+}
+
+impl Status {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Passed => "passed",
+            Status::Failed => "failed",
+            Status::Invalid => "invalid",
+        }
+    }
+}
+
+/// The reported run at one request rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Offered requests per second.
+    pub rate: f64,
+    /// What became of it.
+    pub status: Status,
+    /// Mean response time in seconds.
+    pub mean_s: Option<Num>,
+    /// 50 % of the replies took no longer, in seconds.
+    pub median_s: Option<f64>,
+    /// 75 % of the replies took no longer, in seconds.
+    pub p75_s: Option<f64>,
+    /// Measured document hit ratio, percent.
+    pub hit_pct: Option<Num>,
+    /// Failed transactions, percent of all.
+    pub error_pct: Option<f64>,
+    /// Processor time of the device per transaction, in milliseconds, if it ran on this machine.
+    pub cpu_ms: Option<f64>,
+    /// Distribution of response times: seconds, and the share of replies (0 to 1) that took no longer.
+    pub curve: Vec<(f64, f64)>,
+    /// A remark.
+    pub note: String,
+}
+
+impl Point {
+    /// A point of which nothing is known but rate and status.
+    pub fn new(rate: f64, status: Status) -> Point {
+        Point {
+            rate,
+            status,
+            mean_s: None,
+            median_s: None,
+            p75_s: None,
+            hit_pct: None,
+            error_pct: None,
+            cpu_ms: None,
+            curve: Vec::new(),
+            note: String::new(),
+        }
+    }
+}
+
+/// A run, reported or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Offered requests per second.
+    pub rate: f64,
+    /// Counted from 1 for each rate.
+    pub number: u32,
+    /// What became of it.
+    pub status: Status,
+    /// Why.
+    pub reason: String,
+    /// Its result directory.
+    pub run: String,
+    /// It is the one that is reported for its rate.
+    pub reported: bool,
+}
+
+/// A text of somebody who has something to say about a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// Who.
+    pub heading: String,
+    /// What, in paragraphs.
+    pub text: String,
+}
+
+/// Figures that a publication states beside those that follow from its results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stated {
+    /// Highest rate that was passed.
+    pub achieved: Option<f64>,
+    /// Least and largest mean response time in seconds.
+    pub mean_s: Option<(f64, f64)>,
+    /// Least and largest hit ratio in percent.
+    pub hit_pct: Option<(f64, f64)>,
+}
+
+/// A device that took part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// Its name in tables.
+    pub name: String,
+    /// Who brought it.
+    pub vendor: String,
+    /// Where the results are from.
+    pub source: String,
+    /// The letter of its appendix, if a publication gives it one.
+    pub appendix: String,
+    /// Results were withheld.
+    pub withheld: bool,
+    /// Results were measured elsewhere, not at the event that it is shown with.
+    pub guest: bool,
+    /// What it costs.
+    pub price: Price,
+    /// The highest rate that it was said to stand, as claimed last.
+    pub claimed: Option<f64>,
+    /// The claim before it was raised.
+    pub first_claim: Option<f64>,
+    /// One for each rate, by rate.
+    pub points: Vec<Point>,
+    /// All runs in order, if they are known.
+    pub attempts: Vec<Attempt>,
+    /// Configuration: names and values.
+    pub facts: Vec<(String, String)>,
+    /// Checks before the runs: names and results.
+    pub checks: Vec<(String, String)>,
+    /// What a reader must know.
+    pub remarks: Vec<String>,
+    /// What others say.
+    pub comments: Vec<Comment>,
+    /// What a publication states.
+    pub stated: Stated,
+}
+
+impl Entry {
+    /// The runs that the device stood.
+    pub fn passed(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(|point| point.status == Status::Passed)
+    }
+
+    /// The highest rate that the device stood.
+    pub fn achieved(&self) -> Option<f64> {
+        self.passed().map(|point| point.rate).reduce(f64::max)
+    }
+
+    /// Throughput cost: total price over rate, in dollars for each request per second.
+    pub fn cost(&self, rate: f64) -> Option<f64> {
+        (rate > 0.0).then_some(self.price.total()? / rate)
+    }
+
+    /// Rate over the highest rate that the device stood; 1 is the most it can be for a passed run.
+    pub fn utilisation(&self, rate: f64) -> Option<f64> {
+        Some(rate / self.achieved()?)
+    }
+
+    /// Least and largest of a figure over passed runs.
+    pub fn range(&self, figure: impl Fn(&Point) -> Option<f64>) -> Option<(f64, f64)> {
+        let values = self.passed().filter_map(figure);
+        values.fold(None, |range, v| {
+            Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v))))
+        })
+    }
+
+    /// Least and largest mean response time in seconds.
+    pub fn mean_range(&self) -> Option<(f64, f64)> {
+        self.range(|point| Some(point.mean_s?.value))
+    }
+
+    /// Least and largest document hit ratio in percent.
+    pub fn hit_range(&self) -> Option<(f64, f64)> {
+        self.range(|point| Some(point.hit_pct?.value))
+    }
+
+    /// Where what is stated differs from what follows from the data, in sentences.
+    pub fn disagreements(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut compare = |what: &str, stated: Option<f64>, derived: Option<f64>| {
+            if let (Some(stated), Some(derived)) = (stated, derived)
+                && (stated - derived).abs() > 1e-9
+            {
+                found.push(format!(
+                    "{}: the {what} is published as {stated}, while the data make it {derived}; the published figure is used.",
+                    self.name
+                ));
+            }
+        };
+        compare("price without network equipment", self.price.stated_alone, self.price.sum(false));
+        compare("price with network equipment", self.price.stated_total, self.price.sum(true));
+        compare("highest rate passed", self.stated.achieved, self.achieved());
+        let ranges = [
+            ("mean response time", self.stated.mean_s, self.mean_range(), 1),
+            ("hit ratio", self.stated.hit_pct, self.hit_range(), 0),
+        ];
+        for (what, stated, derived, decimals) in ranges {
+            if let (Some(stated), Some(derived)) = (stated, derived) {
+                let text = |(low, high)| format!("{}-{}", rounded(low, decimals), rounded(high, decimals));
+                if text(stated) != text(derived) {
+                    found.push(format!(
+                        "{}: the range of the {what} is published as {}, while the results make it {}.",
+                        self.name,
+                        text(stated),
+                        text(derived)
+                    ));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A number with so many decimals, halves away from zero. What counts is the number as it is stored: 6.05 in binary is a
+/// little less, so it becomes 6.0.
+pub fn rounded(value: f64, decimals: usize) -> String {
+    if decimals == 0 { format!("{:.0}", value.round()) } else { format!("{value:.decimals$}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(price: f64, network: bool) -> PriceLine {
+        PriceLine { part: String::new(), quantity: 1, price: Some(price), network, note: String::new() }
+    }
+
+    fn point(rate: f64, status: Status, mean: f64, hits: f64) -> Point {
+        Point {
+            mean_s: Some(Num::new(mean, 2)),
+            hit_pct: Some(Num::new(hits, 1)),
+            ..Point::new(rate, status)
+        }
+    }
+
+    #[test]
+    fn what_follows_from_price_and_results() {
+        let entry = Entry {
+            price: Price { lines: vec![line(300.0, false), line(100.0, true)], ..Price::default() },
+            points: vec![
+                point(10.0, Status::Passed, 1.5, 55.0),
+                point(20.0, Status::Passed, 2.5, 40.0),
+                point(30.0, Status::Failed, 9.0, 1.0),
+                point(40.0, Status::Invalid, 9.0, 1.0),
+            ],
+            ..Entry::default()
+        };
+        assert_eq!((entry.price.alone(), entry.price.total()), (Some(300.0), Some(400.0)));
+        assert_eq!(entry.price.network_share(), Some(0.25));
+        assert_eq!(entry.achieved(), Some(20.0));
+        assert_eq!((entry.cost(20.0), entry.cost(0.0)), (Some(20.0), None));
+        assert_eq!(entry.utilisation(10.0), Some(0.5));
+        assert_eq!((entry.mean_range(), entry.hit_range()), (Some((1.5, 2.5)), Some((40.0, 55.0))));
+    }
+
+    #[test]
+    fn what_is_unknown_stays_so() {
+        let none = Entry::default();
+        assert_eq!(
+            (none.price.total(), none.achieved(), none.cost(5.0), none.utilisation(5.0)),
+            (None, None, None, None)
+        );
+        assert_eq!(none.mean_range(), None);
+        let unpriced = PriceLine { price: None, ..line(0.0, true) };
+        let price = Price { lines: vec![line(5.0, false), unpriced], ..Price::default() };
+        assert_eq!((price.alone(), price.total()), (Some(5.0), None));
+    }
+
+    #[test]
+    fn published_figures_win_and_disagreements_are_told() {
+        let price = Price { lines: vec![line(10.0, false)], stated_total: Some(9.0), ..Price::default() };
+        let entry = Entry { name: "X".into(), price, ..Entry::default() };
+        assert_eq!(entry.price.total(), Some(9.0));
+        let found = entry.disagreements();
+        assert!(
+            found.len() == 1 && found[0].contains("published as 9") && found[0].contains("make it 10"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn rounding() {
+        for (value, decimals, want) in [
+            (50.5, 0, "51"),
+            (54.5, 0, "55"),
+            (46.6, 0, "47"),
+            (6.05, 1, "6.0"),
+            (4.16, 1, "4.2"),
+            (1.37, 1, "1.4"),
+        ] {
+            assert_eq!(rounded(value, decimals), want, "{value}");
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! From what lies on disk, series and imports, to what a report shows.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polygraph_report::text;
+
+use crate::entry::{Attempt, Comment, Entry, Num, Point, Price, Status};
+use crate::figures::Figures;
+use crate::journal::{self, Ended, Fill, Fullness, JournalError, Progress, Standing};
+use crate::order::{self, Step};
+use crate::page::{self, Event, Report};
+use crate::plan::{Contestant, Pick, Plan, PlanError};
+use crate::published::{self, ImportError};
+use crate::series::{JOURNAL, PLAN, child, fill};
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// A kept plan cannot be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An import cannot be used.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Where results come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file that was imported.
+    Imported {
+        /// Its name without extension.
+        name: String,
+        /// The file of results.
+        file: PathBuf,
+    },
+    /// A series that was run, or is still.
+    Series {
+        /// The name of its plan.
+        name: String,
+        /// Its directory.
+        directory: PathBuf,
+    },
+}
+
+impl Source {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Source::Imported { name, .. } | Source::Series { name, .. } => name,
+        }
+    }
+}
+
+/// All that lies in a directory of bake-offs, imports (in a directory of that name) first, by name.
+pub fn sources(place: &Path, imported: &str) -> Vec<Source> {
+    let directories = |place: &Path| {
+        let entries = fs::read_dir(place).into_iter().flatten().flatten();
+        let mut found: Vec<(String, PathBuf)> = entries
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+            .collect();
+        found.sort();
+        found
+    };
+    let imports = directories(&place.join(imported)).into_iter().map(|(name, path)| {
+        let file = path.join(format!("{name}.csv"));
+        (file.is_file(), Source::Imported { name, file })
+    });
+    let series =
+        directories(place).into_iter().filter(|(name, _)| name != imported).map(|(name, directory)| {
+            (
+                directory.join(JOURNAL).is_file() && directory.join(PLAN).is_file(),
+                Source::Series { name, directory },
+            )
+        });
+    imports.chain(series).filter(|(usable, _)| *usable).map(|(_, source)| source).collect()
+}
+
+/// Keeps the plan of a series beside its results, with the files that it names.
+///
+/// # Errors
+/// If a file cannot be written.
+pub fn keep_plan(path: &Path, plan: &Plan, directory: &Path) -> io::Result<()> {
+    fs::copy(path, directory.join(PLAN))?;
+    let files = plan.devices.iter().flat_map(|device| {
+        let files = [("referee", &device.referee_comments), ("participant", &device.comments)];
+        files.map(|(who, file)| (comment_file(directory, &device.name, who), file))
+    });
+    for (kept, file) in files {
+        match file {
+            Some(file) => drop(fs::copy(file, kept)?),
+            None if kept.exists() => fs::remove_file(kept)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn comment_file(directory: &Path, device: &str, who: &str) -> PathBuf {
+    directory.join(format!("{device}.{who}.txt"))
+}
+
+/// All devices of the sources.
+///
+/// # Errors
+/// If a source cannot be read.
+pub fn entries(sources: &[Source]) -> Result<Vec<Entry>, GatherError> {
+    Ok(report(sources, None)?.entries)
+}
+
+/// The report of the sources.
+///
+/// # Errors
+/// If a source cannot be read.
+pub fn page(sources: &[Source], title: Option<&str>) -> Result<String, GatherError> {
+    Ok(page::html(&report(sources, title)?))
+}
+
+fn report(sources: &[Source], title: Option<&str>) -> Result<Report, GatherError> {
+    let mut report = Report::default();
+    for source in sources {
+        match source {
+            Source::Imported { name, file } => {
+                let entries = published::read(file)?;
+                report.events.push(Event { title: format!("Published: {name}"), ..Event::default() });
+                report.entries.extend(entries);
+            }
+            Source::Series { name, directory } => {
+                let text = read(&directory.join(PLAN))?;
+                let plan = Plan::parse(&text, &format!("{name}/{PLAN}"), directory)?;
+                let log = journal::read(&directory.join(JOURNAL))?;
+                let progress = Progress::of(&log);
+                report.events.push(event(&plan, &progress, &log));
+                let entries = plan.devices.iter().map(|device| entry(&plan, device, &progress, directory));
+                report.entries.extend(entries);
+            }
+        }
+    }
+    let own = report.events.iter().find(|event| event.own).or(report.events.first());
+    report.title = title.map_or_else(
+        || own.map_or_else(|| "Bake-off".to_owned(), |event| event.title.clone()),
+        str::to_owned,
+    );
+    Ok(report)
+}
+
+fn read(path: &Path) -> Result<String, GatherError> {
+    fs::read_to_string(path).map_err(|source| GatherError::Io { path: path.to_owned(), source })
+}
+
+fn event(plan: &Plan, progress: &Progress, log: &[journal::Entry]) -> Event {
+    let day = |entry: Option<&journal::Entry>| {
+        entry.map_or_else(String::new, |entry| text::time_of_day(entry.unix_s * 1_000_000_000))
+    };
+    let left = order::remaining(plan, progress).len();
+    Event {
+        title: plan.title.clone(),
+        own: true,
+        when: format!("{} to {}", day(log.first()), day(log.last())),
+        unfinished: (left > 0).then(|| format!("The series is not over: {left} steps are left.")),
+        deviations: plan.deviations(),
+    }
+}
+
+/// What is known of a device of a series.
+fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path) -> Entry {
+    let nobody = Standing::default();
+    let standing = progress.devices.get(&device.name).unwrap_or(&nobody);
+    let claimed = order::claim(device, standing);
+    let mut rates: Vec<f64> = standing.ended.iter().map(|ended| ended.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let mut points = Vec::new();
+    let mut reported = Vec::new();
+    for rate in rates {
+        let mut runs: Vec<(&Ended, Point)> =
+            standing.at(rate).map(|ended| (ended, point(ended, directory))).collect();
+        let Some(chosen) = pick(&runs, plan.rules.report) else { continue };
+        let (ended, point) = runs.swap_remove(chosen);
+        reported.push(ended.run.clone());
+        points.push(point);
+    }
+    let mut facts = standing.facts.clone();
+    facts.extend(device.facts.clone());
+    facts.extend(options(device));
+    Entry {
+        name: device.title.clone(),
+        vendor: device.vendor.clone(),
+        source: plan.title.clone(),
+        price: Price { lines: device.prices.clone(), ..Price::default() },
+        claimed: Some(claimed),
+        first_claim: (claimed > device.claimed).then_some(device.claimed),
+        attempts: standing.ended.iter().map(|ended| attempt(ended, &reported)).collect(),
+        checks: checks(progress, standing),
+        remarks: remarks(standing),
+        comments: comments(device, directory),
+        points,
+        facts,
+        ..Entry::default()
+    }
+}
+
+/// Which run of a rate is reported: a passed one if there is any, otherwise the last.
+fn pick(runs: &[(&Ended, Point)], rule: Pick) -> Option<usize> {
+    let of = |status| runs.iter().enumerate().filter(move |(_, (ended, _))| ended.status == status);
+    let mean = |point: &Point| point.mean_s.map_or(f64::MAX, |mean| mean.value);
+    let mut passed = of(Status::Passed);
+    let chosen = match rule {
+        Pick::First => passed.next(),
+        Pick::Last => passed.next_back(),
+        Pick::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
+    };
+    // What failed says more than what says nothing.
+    chosen
+        .or_else(|| of(Status::Failed).next_back())
+        .or_else(|| of(Status::Invalid).next_back())
+        .map(|(index, _)| index)
+}
+
+fn attempt(ended: &Ended, reported: &[String]) -> Attempt {
+    Attempt {
+        rate: ended.rate,
+        number: ended.attempt,
+        status: ended.status,
+        reason: ended.reason.clone(),
+        run: ended.run.clone(),
+        reported: reported.contains(&ended.run),
+    }
+}
+
+/// The figures of a run, from its logs; if these cannot be read any more, as they were noted at its end.
+fn point(ended: &Ended, directory: &Path) -> Point {
+    let mut point = Point::new(ended.rate, ended.status);
+    point.note.clone_from(&ended.reason);
+    let figures = match child::read(&directory.join(&ended.run)) {
+        Ok(facts) => Some(Figures::of(&facts)),
+        Err(problem) => {
+            let noted = if ended.figures.is_some() { ", figures as noted then" } else { "" };
+            point.note = format!("{}; its logs cannot be read ({problem}){noted}", point.note);
+            ended.figures.clone()
+        }
+    };
+    let Some(figures) = figures else { return point };
+    point.mean_s = figures.mean_s.map(|value| Num::new(value, 3));
+    point.median_s = figures.median_s;
+    point.p75_s = figures.p75_s;
+    point.hit_pct = figures.hit_pct.map(|value| Num::new(value, 1));
+    point.error_pct = figures.error_pct;
+    point.curve = figures
+        .percentiles_s
+        .iter()
+        .zip(1..)
+        .map(|(time, percent)| (*time, f64::from(percent) * 0.01))
+        .collect();
+    let count = Some(figures.transactions).filter(|count| *count > 0);
+    point.cpu_ms = ended.cpu_s.zip(count).map(|(cpu, count)| 1e3 * cpu / count as f64);
+    point
+}
+
+fn checks(progress: &Progress, standing: &Standing) -> Vec<(String, String)> {
+    let mut checks = Vec::new();
+    if let Some((mbit_s, seconds)) = progress.network {
+        let rate = text::number(Some(mbit_s), 0);
+        let length = text::duration(seconds);
+        checks.push(("network throughput".into(), format!("{rate} Mbit/s, one stream over {length}")));
+    }
+    let stood = progress.no_proxy.iter().filter(|(_, _, status, _)| *status == Status::Passed);
+    if let Some(top) = stood.map(|(rate, ..)| *rate).reduce(f64::max) {
+        checks.push(("no-proxy run".into(), format!("at least {top} requests per second")));
+    }
+    checks.extend(standing.checks.clone());
+    let fills: Vec<String> = standing.fills.iter().map(filling).collect();
+    if !fills.is_empty() {
+        checks.push(("cache fill".into(), fills.join("; then, started anew: ")));
+    }
+    checks
+}
+
+fn filling(fill: &Fill) -> String {
+    let sent =
+        format!("{} in {}", text::bytes(Some(fill.bytes as f64)), text::duration(fill.seconds.round()));
+    let share = fill.growth.map(|growth| 100.0 * growth as f64 / fill.last.max(1) as f64);
+    match (fill.fullness, share) {
+        (Fullness::Observed, Some(share)) => format!("{sent}: full, {}", fill::grown(share)),
+        (Fullness::Growing, _) => format!("{sent}: not known to be full, it still grew"),
+        _ => format!("{sent}, twice its size; what it occupies cannot be seen from here"),
+    }
+}
+
+/// What the rules make necessary to know.
+fn remarks(standing: &Standing) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if standing.fills.iter().any(|fill| fill.fullness == Fullness::Growing) {
+        remarks.push("The runs began with a cache that was not known to be full.".to_owned());
+    }
+    if standing.fills.len() > 1 {
+        let times = standing.fills.len() - 1;
+        remarks.push(format!(
+            "The device was started anew and filled again {} during the series.",
+            text::times(times as u64)
+        ));
+    }
+    let failed = standing.ended.iter().filter(|ended| ended.status == Status::Failed);
+    remarks.extend(failed.map(|ended| {
+        format!("{} requests per second, run {}: failed. {}.", ended.rate, ended.attempt, ended.reason)
+    }));
+    remarks
+}
+
+fn options(device: &Contestant) -> Vec<(String, String)> {
+    let crate::plan::Target::Device { options, .. } = &device.target else { return Vec::new() };
+    let all: Vec<String> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if all.is_empty() { Vec::new() } else { vec![("options".into(), all.join(" "))] }
+}
+
+fn comments(device: &Contestant, directory: &Path) -> Vec<Comment> {
+    [("Comments of those who ran it", "referee"), ("Comments of those who brought it", "participant")]
+        .into_iter()
+        .filter_map(|(heading, who)| {
+            let text = fs::read_to_string(comment_file(directory, &device.name, who)).ok()?;
+            Some(Comment { heading: heading.to_owned(), text: text.trim().to_owned() })
+        })
+        .filter(|comment| !comment.text.is_empty())
+        .collect()
+}
+
+/// What a plan comes to: its steps in order and the time that they take.
+///
+/// # Errors
+/// If there is a journal that cannot be read.
+pub fn outlook(plan: &Plan, directory: &Path) -> Result<String, GatherError> {
+    let path = directory.join(JOURNAL);
+    let progress = if path.is_file() { Progress::of(&journal::read(&path)?) } else { Progress::default() };
+    let steps = order::remaining(plan, &progress);
+    let mut out = String::new();
+    let mut device_before = None;
+    for step in &steps {
+        let _ = match step {
+            Step::Network => writeln!(out, "measure the network's throughput"),
+            Step::NoProxy => writeln!(out, "run without a proxy at {} requests per second", plan.top_rate()),
+            Step::Run { device, rate, attempt } => {
+                if device_before.replace(*device) != Some(*device) {
+                    let _ = writeln!(out, "start and fill {}", plan.devices[*device].name);
+                }
+                writeln!(
+                    out,
+                    "rest, then {} at {rate} requests per second, run {attempt}",
+                    plan.devices[*device].name
+                )
+            }
+        };
+    }
+    let seconds = order::duration_s(plan, &progress, &steps, None);
+    let _ = writeln!(out, "{} steps, about {}", steps.len(), text::duration(seconds.round()));
+    for deviation in plan.deviations() {
+        let _ = writeln!(out, "not as in 1999: {deviation}");
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(status: Status, mean: f64) -> (Ended, Point) {
+        let ended = Ended {
+            rate: 1.0,
+            attempt: 1,
+            run: String::new(),
+            status,
+            reason: String::new(),
+            cpu_s: None,
+            figures: None,
+        };
+        (ended, Point { mean_s: Some(Num::new(mean, 1)), ..Point::new(1.0, status) })
+    }
+
+    #[test]
+    fn figures_survive_their_logs() {
+        let figures = Figures {
+            mean_s: Some(1.5),
+            percentiles_s: (1..=99).map(f64::from).collect(),
+            transactions: 200,
+            ..Figures::default()
+        };
+        let (mut ended, _) = run(Status::Passed, 0.0);
+        ended.cpu_s = Some(0.5);
+        ended.figures = Some(figures);
+        let point = point(&ended, Path::new("/no/such/place"));
+        assert_eq!((point.mean_s, point.cpu_ms), (Some(Num::new(1.5, 3)), Some(2.5)));
+        assert_eq!((point.curve.len(), point.curve[49]), (99, (50.0, 0.5)));
+        assert!(
+            point.note.contains("cannot be read") && point.note.ends_with("figures as noted then"),
+            "{}",
+            point.note
+        );
+    }
+
+    #[test]
+    fn which_run_is_reported() {
+        use Status::{Failed, Invalid, Passed};
+        for (runs, rule, expected) in [
+            (vec![], Pick::First, None),
+            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Passed, 2.0)], Pick::Fastest, Some(1)),
+            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Failed, 0.5)], Pick::Last, Some(1)),
+            (vec![run(Failed, 0.1), run(Passed, 1.0), run(Passed, 0.5)], Pick::First, Some(1)),
+            (vec![run(Failed, 3.0), run(Invalid, 1.0)], Pick::Fastest, Some(0)),
+            (vec![run(Invalid, 3.0), run(Invalid, 1.0)], Pick::Fastest, Some(1)),
+        ] {
+            let runs: Vec<(&Ended, Point)> =
+                runs.iter().map(|(ended, point)| (ended, point.clone())).collect();
+            assert_eq!(pick(&runs, rule), expected, "{rule:?} {runs:?}");
+        }
+    }
+}

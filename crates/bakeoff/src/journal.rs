@@ -1,0 +1,436 @@
+//! What has happened in a bake-off, on disk: one event a line, appended and synced, so that a series can be killed
+//! at any moment and goes on where it was. What is known at a moment is a fold of the events.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::Status;
+use crate::figures::Figures;
+
+/// Why the journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refused.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The journal.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Somebody else is at work.
+    #[error("another polygraph is at work on {0}: wait for it, or stop it")]
+    Busy(PathBuf),
+    /// A line that means nothing.
+    #[error("{path}, line {line}: {problem}; move the directory away to begin anew")]
+    Line {
+        /// The journal.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// How it is known that a cache is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fullness {
+    /// What it occupied no longer grew with what was added.
+    Observed,
+    /// It was sent twice its size; what it occupies cannot be seen from here.
+    Sent,
+    /// It still grew when time or patience was over.
+    Growing,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The first thing with a device: its configuration, which its runs must have in common.
+    Enrolled {
+        /// The device.
+        device: String,
+        /// See [`crate::plan::Contestant::configuration`].
+        configuration: String,
+    },
+    /// All results of a device are dropped; it begins anew.
+    Dropped {
+        /// The device.
+        device: String,
+    },
+    /// Network throughput of the bench.
+    Network {
+        /// Million bits per second.
+        mbit_s: f64,
+        /// Length of the measurement.
+        seconds: f64,
+    },
+    /// A run without a proxy came to its end.
+    NoProxy {
+        /// Requests per second.
+        rate: f64,
+        /// Its result directory, from that of the bake-off.
+        run: String,
+        /// What became of it.
+        status: Status,
+        /// Why.
+        reason: String,
+    },
+    /// A device is up, empty unless it runs elsewhere.
+    Up {
+        /// The device.
+        device: String,
+        /// What it says of itself: names and values.
+        facts: Vec<(String, String)>,
+        /// What was found out about it: names and values.
+        checks: Vec<(String, String)>,
+    },
+    /// A cache was filled.
+    Filled {
+        /// The device.
+        device: String,
+        /// Bytes that were sent to it.
+        bytes: u64,
+        /// Seconds that it took.
+        seconds: f64,
+        /// Whether it is full.
+        fullness: Fullness,
+        /// Bytes that it occupied more at the end than before the last part, if that can be seen.
+        growth: Option<i64>,
+        /// Bytes of the last part.
+        last: u64,
+    },
+    /// A run begins. Without its end it has never been.
+    Begin {
+        /// The device.
+        device: String,
+        /// Requests per second.
+        rate: f64,
+        /// Counted from 1 for each rate.
+        attempt: u32,
+    },
+    /// A run came to its end.
+    End {
+        /// The device.
+        device: String,
+        /// Requests per second.
+        rate: f64,
+        /// Counted from 1 for each rate.
+        attempt: u32,
+        /// Its result directory, from that of the bake-off.
+        run: String,
+        /// What became of it.
+        status: Status,
+        /// Why.
+        reason: String,
+        /// Processor time of the device, in seconds, if it ran on this machine.
+        cpu_s: Option<f64>,
+        /// What was measured, if its logs say anything.
+        #[serde(default)]
+        figures: Option<Figures>,
+    },
+}
+
+/// An event with its time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Seconds since 1970.
+    pub unix_s: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// The journal of a bake-off that is at work.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// Opens a journal, or begins one. A line that was not written to its end is taken away.
+    ///
+    /// # Errors
+    /// If the file cannot be used, or another process uses it.
+    pub fn open(path: &Path) -> Result<Journal, JournalError> {
+        let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
+        let mut options = File::options();
+        let mut file =
+            options.create(true).truncate(false).read(true).write(true).open(path).map_err(io("open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(io("lock")(source)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io("read"))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        file.set_len(whole as u64).map_err(io("mend"))?;
+        file.seek(SeekFrom::End(0)).map_err(io("read"))?;
+        let entries = parse(&bytes[..whole], path)?;
+        Ok(Journal { path: path.to_owned(), file, entries })
+    }
+
+    /// What has happened, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Notes something for good.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn note(&mut self, unix_s: u64, event: Event) -> Result<(), JournalError> {
+        let entry = Entry { unix_s, event };
+        let line = serde_json::to_string(&entry).map_err(|e| JournalError::Line {
+            path: self.path.clone(),
+            line: self.entries.len() + 1,
+            problem: e.to_string(),
+        })?;
+        let io = |source| JournalError::Io { action: "write", path: self.path.clone(), source };
+        self.file.write_all((line + "\n").as_bytes()).map_err(io)?;
+        self.file.sync_data().map_err(io)?;
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+/// What is written in a journal, for reports; a torn last line is left out.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read(path: &Path) -> Result<Vec<Entry>, JournalError> {
+    let bytes = std::fs::read(path).map_err(|source| JournalError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    parse(&bytes[..whole], path)
+}
+
+fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Entry>, JournalError> {
+    let lines = bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
+    lines
+        .map(|(index, line)| {
+            serde_json::from_slice(line).map_err(|e| JournalError::Line {
+                path: path.to_owned(),
+                line: index + 1,
+                problem: e.to_string(),
+            })
+        })
+        .collect()
+}
+
+/// A run that came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Requests per second.
+    pub rate: f64,
+    /// Counted from 1 for each rate.
+    pub attempt: u32,
+    /// Its result directory.
+    pub run: String,
+    /// What became of it.
+    pub status: Status,
+    /// Why.
+    pub reason: String,
+    /// Processor time of the device in seconds.
+    pub cpu_s: Option<f64>,
+    /// What was measured, as it was noted at its end.
+    pub figures: Option<Figures>,
+}
+
+/// What is known of one device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Its configuration, once it has begun.
+    pub configuration: Option<String>,
+    /// Its runs in order.
+    pub ended: Vec<Ended>,
+    /// What it said of itself when it was started last.
+    pub facts: Vec<(String, String)>,
+    /// What was found out about it then.
+    pub checks: Vec<(String, String)>,
+    /// Every filling: bytes, seconds, fullness, growth and size of the last part.
+    pub fills: Vec<Fill>,
+}
+
+/// A filling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fill {
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Whether the cache is full.
+    pub fullness: Fullness,
+    /// Growth over the last part in bytes.
+    pub growth: Option<i64>,
+    /// Bytes of the last part.
+    pub last: u64,
+}
+
+/// What is known of a bake-off at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Throughput of the bench in million bits per second, and the length of the measurement in seconds.
+    pub network: Option<(f64, f64)>,
+    /// Runs without a proxy: rate, result directory, what became of it and why.
+    pub no_proxy: Vec<(f64, String, Status, String)>,
+    /// Devices by name.
+    pub devices: std::collections::BTreeMap<String, Standing>,
+}
+
+impl Progress {
+    /// Folds events.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Progress {
+        let mut progress = Progress::default();
+        entries.into_iter().for_each(|entry| progress.apply(&entry.event));
+        progress
+    }
+
+    /// What one more event makes of it.
+    pub fn apply(&mut self, event: &Event) {
+        match event.clone() {
+            Event::Network { mbit_s, seconds } => self.network = Some((mbit_s, seconds)),
+            Event::NoProxy { rate, run, status, reason } => self.no_proxy.push((rate, run, status, reason)),
+            Event::Dropped { device } => drop(self.devices.remove(&device)),
+            Event::Enrolled { device, configuration } => {
+                self.device(device).configuration = Some(configuration);
+            }
+            Event::Up { device, facts, checks } => {
+                let standing = self.device(device);
+                (standing.facts, standing.checks) = (facts, checks);
+            }
+            Event::Filled { device, bytes, seconds, fullness, growth, last } => {
+                self.device(device).fills.push(Fill { bytes, seconds, fullness, growth, last });
+            }
+            Event::Begin { .. } => {}
+            Event::End { device, rate, attempt, run, status, reason, cpu_s, figures } => {
+                self.device(device).ended.push(Ended { rate, attempt, run, status, reason, cpu_s, figures });
+            }
+        }
+    }
+
+    fn device(&mut self, name: String) -> &mut Standing {
+        self.devices.entry(name).or_default()
+    }
+}
+
+impl Standing {
+    /// Runs at a rate that came to an end.
+    pub fn at(&self, rate: f64) -> impl Iterator<Item = &Ended> {
+        self.ended.iter().filter(move |ended| ended.rate == rate)
+    }
+
+    /// How many of them were passed.
+    pub fn passed(&self, rate: f64) -> usize {
+        self.at(rate).filter(|ended| ended.status == Status::Passed).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(rate: f64, status: Status) -> Event {
+        Event::End {
+            device: "a".into(),
+            rate,
+            attempt: 1,
+            run: "a/run".into(),
+            status,
+            reason: String::new(),
+            cpu_s: Some(0.5),
+            figures: Some(Figures { mean_s: Some(1.5), percentiles_s: vec![0.1, 0.2], ..Figures::default() }),
+        }
+    }
+
+    fn all() -> Vec<Event> {
+        vec![
+            Event::Network { mbit_s: 900.5, seconds: 10.0 },
+            Event::NoProxy { rate: 100.0, run: "n".into(), status: Status::Passed, reason: "fine".into() },
+            Event::Enrolled { device: "a".into(), configuration: "c".into() },
+            Event::Up { device: "a".into(), facts: vec![("x".into(), "y".into())], checks: Vec::new() },
+            Event::Filled {
+                device: "a".into(),
+                bytes: 1 << 40,
+                seconds: 1.5,
+                fullness: Fullness::Observed,
+                growth: Some(-5),
+                last: 100,
+            },
+            Event::Begin { device: "a".into(), rate: 12.5, attempt: 1 },
+            end(12.5, Status::Failed),
+        ]
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        for (index, event) in all().into_iter().enumerate() {
+            journal.note(index as u64, event).unwrap();
+        }
+        let written = journal.entries().to_vec();
+        assert!(matches!(Journal::open(&path), Err(JournalError::Busy(_))));
+        drop(journal);
+        assert_eq!(Journal::open(&path).unwrap().entries(), written);
+        assert_eq!(read(&path).unwrap(), written);
+        let progress = Progress::of(&written);
+        assert_eq!(progress.network, Some((900.5, 10.0)));
+        let a = &progress.devices["a"];
+        assert_eq!((a.passed(12.5), a.at(12.5).count(), a.fills.len()), (0, 1, 1));
+    }
+
+    /// Wherever a journal is cut, what was whole stays, and it can be gone on with.
+    #[test]
+    fn any_cut_is_survived() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        let mut journal = Journal::open(&path).unwrap();
+        all().into_iter().for_each(|event| journal.note(7, event).unwrap());
+        let written = journal.entries().to_vec();
+        drop(journal);
+        let bytes = std::fs::read(&path).unwrap();
+        for cut in (0..=bytes.len()).step_by(5) {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(read(&path).unwrap(), written[..whole], "cut at {cut}");
+            let mut journal = Journal::open(&path).unwrap();
+            assert_eq!(journal.entries(), &written[..whole], "cut at {cut}");
+            journal.note(8, end(1.0, Status::Passed)).unwrap();
+            drop(journal);
+            assert_eq!(read(&path).unwrap().len(), whole + 1, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("journal");
+        std::fs::write(&path, "{\"unix_s\":1,\"event\":\"dropped\",\"device\":\"a\"}\nnonsense\n").unwrap();
+        let error = Journal::open(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn a_dropped_device_begins_anew() {
+        let mut progress = Progress::default();
+        all().iter().for_each(|event| progress.apply(event));
+        progress.apply(&Event::Dropped { device: "a".into() });
+        assert!(progress.devices.is_empty() && progress.network.is_some());
+    }
+}

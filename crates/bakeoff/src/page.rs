@@ -1,0 +1,354 @@
+//! The report of bake-offs as a page: what the report of 1999 had, from whatever was imported and run.
+
+use std::fmt::Write as _;
+
+use polygraph_report::html::page::{Page, Part, Section, Term, Tile};
+use polygraph_report::html::table::Table;
+use polygraph_report::text::{self, number};
+
+use crate::entry::{Comment, Entry};
+use crate::{charts, tables};
+
+/// What there is to report.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Title of the page.
+    pub title: String,
+    /// Where the entries come from.
+    pub events: Vec<Event>,
+    /// Who took part.
+    pub entries: Vec<Entry>,
+}
+
+/// A series of runs, or a publication.
+#[derive(Clone, Debug, Default)]
+pub struct Event {
+    /// Its title.
+    pub title: String,
+    /// It was run with this program.
+    pub own: bool,
+    /// From when to when.
+    pub when: String,
+    /// What is left of it, if it is not over.
+    pub unfinished: Option<String>,
+    /// Where its rules differ from those of 1999.
+    pub deviations: Vec<String>,
+}
+
+/// The report as a file.
+pub fn html(report: &Report) -> String {
+    let entries = appendices(&report.entries);
+    // Colours go by position: those without results need none.
+    let tested: Vec<Entry> = entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
+    let mut sections = vec![
+        advice(),
+        rules(report, &entries),
+        Section::new(
+            "response-time",
+            "Response time",
+            "Throughput is not drawn: a run that was passed answers as many requests as it was sent, so it is the x axis. \
+             Only passed runs are shown.",
+        )
+        .with(charts::response_times(&tested)),
+        Section::new("hits", "Hit ratio", "Share of replies that the device gave by itself.")
+            .with(charts::hit_ratios(&tested)),
+        prices(&entries),
+        costs(&tested),
+        peaks(&entries),
+        Section::new(
+            "summary",
+            "Summary",
+            "Peaks and ranges over passed runs. Read what stands above and in the appendices before you use a line of it.",
+        )
+        .with(tables::summary(&entries)),
+    ];
+    sections.extend(entries.iter().enumerate().map(|(index, entry)| appendix(entry, index)));
+    sections.push(glossary());
+    sections.retain(|section| !section.parts.is_empty());
+    let own: Vec<&str> = report.events.iter().filter(|e| e.own).map(|e| e.when.as_str()).collect();
+    let subtitle = [
+        format!("{} devices", entries.len()),
+        own.join("; "),
+        if report.events.iter().any(|e| !e.own) { "with published results".into() } else { String::new() },
+    ];
+    let subtitle: Vec<String> = subtitle.into_iter().filter(|part| !part.is_empty()).collect();
+    Page {
+        title: report.title.clone(),
+        subtitle: subtitle.join(" · "),
+        banner: None,
+        tiles: tiles(&entries),
+        lead: "No single figure ranks these devices: see how to read this report.".into(),
+        sections,
+        footer: format!(
+            "{} · polygraph {}. A dash (–) stands for what is unknown or undefined. All figures of own runs are computed \
+             from their logs.",
+            report.title,
+            env!("CARGO_PKG_VERSION")
+        ),
+    }
+    .html()
+}
+
+/// The entries with a letter for each appendix: published ones keep theirs, the others get the next ones.
+fn appendices(entries: &[Entry]) -> Vec<Entry> {
+    let mut entries = entries.to_vec();
+    let taken: Vec<String> = entries.iter().map(|entry| entry.appendix.clone()).collect();
+    let mut free = (0..).map(letters).filter(|letter| !taken.contains(letter));
+    let after = taken.iter().max().cloned().unwrap_or_default();
+    for entry in entries.iter_mut().filter(|entry| entry.appendix.is_empty()) {
+        // Letters go on after those that are taken: what is published stays together.
+        entry.appendix =
+            free.by_ref().find(|letter| (letter.len(), letter) > (after.len(), &after)).unwrap_or_default();
+    }
+    entries.sort_by(|a, b| (a.appendix.len(), &a.appendix).cmp(&(b.appendix.len(), &b.appendix)));
+    entries
+}
+
+/// A, B ... Z, AA, AB ...
+fn letters(index: usize) -> String {
+    let last = char::from(b'A' + (index % 26) as u8);
+    match index / 26 {
+        0 => last.to_string(),
+        more => format!("{}{last}", letters(more - 1)),
+    }
+}
+
+fn tiles(entries: &[Entry]) -> Vec<Tile> {
+    let best = |name: &str, unit: &str, decimals, values: Vec<(f64, &Entry)>, more: &str| {
+        let (value, entry) =
+            values.into_iter().reduce(|best, next| if next.0 > best.0 { next } else { best })?;
+        Some(Tile {
+            name: name.into(),
+            value: number(Some(value.abs()), decimals),
+            unit: unit.into(),
+            more: format!("{}{more}", entry.name),
+        })
+    };
+    let each = |value: fn(&Entry) -> Option<f64>| {
+        entries.iter().filter_map(|entry| Some((value(entry)?, entry))).collect::<Vec<_>>()
+    };
+    // Less is better where the sign is turned.
+    [
+        best("Highest throughput", "req/s", 0, each(Entry::achieved), ""),
+        best("Least mean response time", "s", 3, each(|e| Some(-e.mean_range()?.0)), ", at its best rate"),
+        best("Highest hit ratio at peak", "%", 1, each(hits_at_peak), ", at its peak"),
+        best(
+            "Least throughput cost",
+            "$ per req/s",
+            2,
+            each(|e| Some(-e.cost(e.achieved()?)?)),
+            ", at its peak",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn hits_at_peak(entry: &Entry) -> Option<f64> {
+    let peak = entry.achieved()?;
+    entry.passed().find(|point| point.rate == peak).and_then(|point| Some(point.hit_pct?.value))
+}
+
+fn advice() -> Section {
+    let advice = [
+        "Do not choose by one figure or one table: devices differ in too many ways for that.",
+        "Look at throughput, response time and hit ratio together, and weigh them by what you need. A device that lets requests \
+         pass under load looks fast and saves nothing.",
+        "Read the comments and remarks in the appendix of a device before you conclude anything about it.",
+        "Take prices into account, and what is in them: list prices of equipment, with the network equipment that a device \
+         needs, without operation, support, room and power.",
+        "Compare only what was measured alike: other machines, networks, years and workloads give other figures. Runs that were \
+         scaled down show how devices differ, not what they are capable of.",
+        "Nothing here says whether a device is reliable, easy to manage, or correct.",
+    ];
+    let citing = "Results of the bake-off of 1999 may be used if its official site is cited: Wessels, Rousskov, Chisholm, The First \
+        IRCACHE Web Caching Bake-off, Proceedings of the Fourth Web Caching Workshop, San Diego, April 1999; raw data and \
+        independent analysis at http://bakeoff.ircache.net/. In the same spirit: who quotes a figure of this report names the report \
+        and its date, the device with its version and configuration, the workload and the rate, and says where the whole report \
+        can be read.";
+    Section::new("reading", "How to read this report", "").with([
+        Part::Notes(advice.map(str::to_owned).to_vec()),
+        Part::Heading("How to cite it".into()),
+        Part::Text(citing.into()),
+    ])
+}
+
+fn rules(report: &Report, entries: &[Entry]) -> Section {
+    let rules = [
+        "Every device gets the same workload; only the request rate differs from run to run, in a mixed order.",
+        "The cache is full before the first run: it takes no more room although cachable traffic goes on.",
+        "The load rises over a launch window; there is a rest between runs.",
+        "A run with more than 3 % of failed transactions is failed, as is one that the device cannot follow (the rules of every \
+         run: docs/verdict.md). A run that the bench itself spoiled counts neither way.",
+        "A run may be repeated. Of several passed runs of a rate one is reported.",
+        "Who brings a device says in advance what rate it stands, and may raise that once.",
+        "Configurations do not change between the runs of a device, unless all of its results are dropped.",
+        "The price includes the network equipment that the device needs.",
+    ];
+    let mut parts: Vec<Part> = vec![
+        Part::Table(tables::participants(entries)),
+        Part::Heading("The rules".into()),
+        Part::Notes(rules.map(str::to_owned).to_vec()),
+    ];
+    for event in report.events.iter().filter(|event| event.own) {
+        let mut notes = event.deviations.clone();
+        notes.extend(event.unfinished.clone());
+        if !notes.is_empty() {
+            parts.push(Part::Heading(format!("{}: not as in 1999", event.title)));
+            parts.push(Part::Notes(notes));
+        }
+    }
+    Section::new("rules", "Participants and rules", "").with(parts)
+}
+
+fn prices(entries: &[Entry]) -> Section {
+    let disagreements: Vec<String> = entries.iter().flat_map(Entry::disagreements).collect();
+    let section = Section::new(
+        "price",
+        "Price",
+        "With and without network equipment, for some have it already and some find it cheaper.",
+    );
+    let section = section.with(tables::prices(entries));
+    if section.parts.is_empty() || disagreements.is_empty() {
+        section
+    } else {
+        section.with([Part::Notes(disagreements)])
+    }
+}
+
+fn costs(entries: &[Entry]) -> Section {
+    let section = Section::new(
+        "cost",
+        "Price and performance",
+        "What a reply per second costs, with network equipment. The figures depend on how one asks: read both.",
+    )
+    .with(charts::costs(entries));
+    let table: Vec<Table> = tables::costs(entries).into_iter().collect();
+    if section.parts.is_empty() && table.is_empty() {
+        return section;
+    }
+    section.with(table).with([Part::Text(
+        "A cluster of equal boxes for R requests per second: choose a rate x at which you like what one box does, take its \
+         throughput cost y there from figure 5.5; the cluster costs about R times y."
+            .into(),
+    )])
+}
+
+fn peaks(entries: &[Entry]) -> Section {
+    let over = entries
+        .iter()
+        .filter(|entry| entry.achieved().zip(entry.claimed).is_some_and(|(a, c)| a < c))
+        .count();
+    let all = entries.iter().filter(|entry| entry.achieved().is_some() && entry.claimed.is_some()).count();
+    let section = Section::new(
+        "peaks",
+        "Claimed and achieved",
+        "What devices were said to stand, and what they stood.",
+    )
+    .with(tables::peaks(entries))
+    .with(charts::peaks(entries));
+    if section.parts.is_empty() {
+        return section;
+    }
+    section
+        .with([Part::Text(format!("{over} of {all} achieved less than was claimed."))])
+        .with(tables::failures(entries))
+}
+
+fn appendix(entry: &Entry, index: usize) -> Section {
+    let id = format!("appendix-{}", entry.appendix.to_lowercase());
+    let about = if entry.withheld {
+        "Whoever brought this device chose not to publish its results, as the rules allow; they allow no comment either."
+    } else {
+        ""
+    };
+    let mut parts: Vec<Part> = Vec::new();
+    let mut pairs = entry.facts.clone();
+    let rates: Vec<String> = entry.points.iter().map(|point| point.rate.to_string()).collect();
+    if !rates.is_empty() {
+        pairs.push(("request rates".into(), rates.join(", ")));
+    }
+    parts.extend(tables::equipment(entry).map(Part::Table));
+    let mut block = |heading: &str, part: Option<Part>| {
+        if let Some(part) = part {
+            parts.extend([Part::Heading(heading.into()), part]);
+        }
+    };
+    block("Configuration", (!pairs.is_empty()).then_some(Part::Pairs(pairs)));
+    block("Checks of the bench", (!entry.checks.is_empty()).then(|| Part::Pairs(entry.checks.clone())));
+    parts.extend(tables::results(entry).map(Part::Table));
+    parts.extend(charts::of_device(entry, &format!("dev{index}")).into_iter().map(Part::Figure));
+    let mut remarks = entry.remarks.clone();
+    let failed: Vec<String> = entry
+        .points
+        .iter()
+        .filter(|point| point.status == crate::entry::Status::Failed && entry.attempts.is_empty())
+        .map(|point| point.rate.to_string())
+        .collect();
+    if !failed.is_empty() {
+        remarks.push(format!("Failed rates: {} requests per second.", failed.join(", ")));
+    }
+    if !remarks.is_empty() {
+        parts.extend([Part::Heading("Remarks".into()), Part::Notes(remarks)]);
+    }
+    if let Some(table) = tables::attempts(entry) {
+        let summary = format!("All {} runs", entry.attempts.len());
+        parts.push(Part::Fold { id: String::new(), summary, parts: vec![Part::Table(table)] });
+    }
+    parts.extend(entry.comments.iter().flat_map(comment));
+    Section::new(id, format!("Appendix {}: {}", entry.appendix, entry.name), about).with(parts)
+}
+
+/// A comment: its paragraphs are separated by empty lines.
+fn comment(comment: &Comment) -> Vec<Part> {
+    let paragraphs =
+        comment.text.split("\n\n").map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let texts = paragraphs.filter(|text| !text.is_empty()).map(Part::Text);
+    std::iter::once(Part::Heading(comment.heading.clone())).chain(texts).collect()
+}
+
+fn glossary() -> Section {
+    let term = |name: &str, text: &str| Term { name: name.into(), text: text.into() };
+    Section::new("glossary", "Words and formulas", "").with([Part::Terms(vec![
+        term("passed, failed, invalid", "the device held; it did not; the bench did not do its part"),
+        term("achieved peak", "the highest rate of a passed run"),
+        term("cache alone, with network", "sum of the price lines without and with those of network equipment; a published price wins"),
+        term("throughput cost", "total price / request rate"),
+        term("utilisation", "request rate / achieved peak"),
+        term("document hit ratio", "replies that the device gave by itself / all replies to plain requests, in percent"),
+        term(
+            "ranges",
+            "least and largest value over passed runs; seconds with one decimal (three below 0.1 s), percent without; a half goes up",
+        ),
+        term("device processor time", "user and system time of its processes during a run / transactions of that run; known of devices on this machine"),
+    ])])
+}
+
+/// The summary for the console.
+pub fn summary(entries: &[Entry]) -> String {
+    let head = ["device", "peak", "claimed", "mean response time", "hit ratio", "passed"];
+    let rows = entries.iter().map(|entry| {
+        let range = |range: Option<(f64, f64)>, decimals: usize, unit: &str| match range {
+            Some((low, high)) => format!("{low:.decimals$}-{high:.decimals$} {unit}"),
+            None => text::UNDEFINED.to_owned(),
+        };
+        [
+            entry.name.clone(),
+            number(entry.achieved(), 0),
+            number(entry.claimed, 0),
+            range(entry.mean_range(), 3, "s"),
+            range(entry.hit_range(), 1, "%"),
+            format!("{} of {} rates", entry.passed().count(), entry.points.len()),
+        ]
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column))).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    out
+}

@@ -1,0 +1,269 @@
+//! The plan of a bake-off: what is tested, how, and at which rates. docs/bakeoff.md describes the file.
+
+mod raw;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::entry::PriceLine;
+
+/// Why a plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file cannot be read.
+    #[error("cannot read the plan {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has something that plans do not have.
+    #[error("{path}: {problem}")]
+    Form {
+        /// The file.
+        path: String,
+        /// Where and what.
+        problem: String,
+    },
+    /// It says what cannot be.
+    #[error("{path}, {place}: {problem}")]
+    Sense {
+        /// The file.
+        path: String,
+        /// Where in it.
+        place: String,
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+}
+
+/// A bake-off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Title of the report.
+    pub title: String,
+    /// What is asked of every device.
+    pub workload: Workload,
+    /// The rules.
+    pub rules: Rules,
+    /// What is looked at before the runs.
+    pub checks: Checks,
+    /// Who takes part, in order.
+    pub devices: Vec<Contestant>,
+}
+
+/// What is asked of every device; only the rate differs from run to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Length of a run in seconds, warm-up included.
+    pub duration_s: f64,
+    /// Length of the cool-down in seconds.
+    pub cool_s: f64,
+    /// Options of `polygraph run` by name, without dashes.
+    pub options: BTreeMap<String, String>,
+    /// A workload file instead of PolyMix-1.
+    pub file: Option<WorkloadFile>,
+}
+
+/// A workload in the workload language.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The name in it that is given the rate.
+    pub rate: String,
+}
+
+/// The rules; the defaults are those of 1999.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// The load rises over so many seconds.
+    pub launch_window_s: f64,
+    /// Rest between runs in seconds.
+    pub idle_gap_s: f64,
+    /// A run with a larger share of failed transactions is failed.
+    pub max_errors: f64,
+    /// A cache must be full after so many seconds.
+    pub fill_limit_s: f64,
+    /// Passed runs that are wanted for each rate.
+    pub repeats: u32,
+    /// Runs for each rate at most.
+    pub attempts: u32,
+    /// Which of several passed runs is reported.
+    pub report: Pick,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            launch_window_s: 60.0,
+            idle_gap_s: 600.0,
+            max_errors: 0.03,
+            fill_limit_s: 8.0 * 3600.0,
+            repeats: 1,
+            attempts: 2,
+            report: Pick::Fastest,
+        }
+    }
+}
+
+/// Which of several passed runs at a rate is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pick {
+    /// The one with the least mean response time: what a participant would choose.
+    Fastest,
+    /// The first.
+    First,
+    /// The last.
+    Last,
+}
+
+/// What is looked at before the runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checks {
+    /// Length of the run without a proxy in seconds; `None`: no such run.
+    pub no_proxy_s: Option<f64>,
+    /// Length of the measurement of network throughput in seconds; `None`: no measurement.
+    pub network_s: Option<f64>,
+}
+
+/// A device that takes part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contestant {
+    /// A word, the name of its directory too.
+    pub name: String,
+    /// Its name in tables.
+    pub title: String,
+    /// Who brings it.
+    pub vendor: String,
+    /// What it is.
+    pub target: Target,
+    /// Its size in bytes: what must at least be sent to fill it. Known by itself for devices that are started here.
+    pub size: Option<u64>,
+    /// Request rates per second, in the order of the runs.
+    pub rates: Vec<f64>,
+    /// The highest rate that it is said to stand.
+    pub claimed: f64,
+    /// A higher claim and the rates to try for it, once the first is met.
+    pub raise: Option<Raise>,
+    /// Its price list.
+    pub prices: Vec<PriceLine>,
+    /// Configuration, for the appendix.
+    pub facts: BTreeMap<String, String>,
+    /// What those who run the bake-off have to say: a text file.
+    pub referee_comments: Option<PathBuf>,
+    /// What those who bring the device have to say: a text file.
+    pub comments: Option<PathBuf>,
+}
+
+/// The one raise of a claim that the rules allow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raise {
+    /// The new claim.
+    pub claimed: f64,
+    /// The rates to try, in order; all above the first claim.
+    pub rates: Vec<f64>,
+}
+
+/// Where a device is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// Started here: a name from `polygraph devices` or a directory, and its options.
+    Device {
+        /// Name or directory.
+        name: String,
+        /// Options by name.
+        options: BTreeMap<String, String>,
+    },
+    /// A forward proxy that runs somewhere, `host:port`.
+    Proxy(String),
+    /// A surrogate that runs somewhere, `host:port`.
+    Surrogate(String),
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// If it cannot be read or used; the error says where and what to write instead.
+    pub fn read(path: &Path) -> Result<Plan, PlanError> {
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: name.clone(), source })?;
+        let plan = Plan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
+        for device in &plan.devices {
+            let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];
+            let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !file.is_file()));
+            if let Some((field, Some(file))) = missing {
+                return Err(PlanError::Sense {
+                    path: name,
+                    place: format!("device `{}`, {field}", device.name),
+                    problem: format!("there is no file {}: write it, or leave the line out", file.display()),
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Reads a plan from its text. Files in it are meant from `directory`, and may be missing.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Plan, PlanError> {
+        raw::parse(text, name, directory)
+    }
+
+    /// The highest rate of all that anybody may be asked for.
+    pub fn top_rate(&self) -> f64 {
+        let rates = self.devices.iter().flat_map(|device| device.rates.iter().chain(device.raise_rates()));
+        rates.copied().fold(0.0, f64::max)
+    }
+
+    /// Seconds that one run takes, rest not included.
+    pub fn run_s(&self) -> f64 {
+        self.workload.duration_s + self.workload.cool_s
+    }
+
+    /// Where the plan differs from the rules of 1999, in sentences.
+    pub fn deviations(&self) -> Vec<String> {
+        let own = Rules::default();
+        let seconds = polygraph_report::text::duration;
+        let mut found = Vec::new();
+        let mut differs = |what: &str, is: String, was: String| {
+            if is != was {
+                found.push(format!("{what}: {is} instead of {was}."));
+            }
+        };
+        let rules = &self.rules;
+        differs("Length of a run", seconds(self.workload.duration_s), seconds(3600.0));
+        differs("Launch window", seconds(rules.launch_window_s), seconds(own.launch_window_s));
+        differs("Rest between runs", seconds(rules.idle_gap_s), seconds(own.idle_gap_s));
+        let percent = |share: f64| format!("{} %", share * 100.0);
+        differs("Failed transactions at most", percent(rules.max_errors), percent(own.max_errors));
+        differs("Time to fill a cache at most", seconds(rules.fill_limit_s), seconds(own.fill_limit_s));
+        match &self.workload.file {
+            Some(file) => found.push(format!("Workload: {} instead of PolyMix-1.", file.path.display())),
+            None => found.extend(
+                self.workload.options.iter().map(|(name, value)| format!("Workload: {name} is {value}.")),
+            ),
+        }
+        found
+    }
+}
+
+impl Contestant {
+    /// The rates of the raised claim.
+    pub fn raise_rates(&self) -> impl Iterator<Item = &f64> {
+        self.raise.iter().flat_map(|raise| &raise.rates)
+    }
+
+    /// What must not change between the runs of a device: results under another configuration are not comparable.
+    /// Rates, prices and comments may.
+    pub fn configuration(&self, plan: &Plan) -> String {
+        format!("{:?} {:?} {:?} {:?}", self.target, self.size, plan.workload, plan.rules.launch_window_s)
+    }
+}

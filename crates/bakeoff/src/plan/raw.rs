@@ -1,0 +1,427 @@
+//! From TOML to a plan that makes sense.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use polygraph_plan::values;
+use serde::Deserialize;
+
+use super::{Checks, Contestant, Pick, Plan, PlanError, Raise, Rules, Target, Workload, WorkloadFile};
+use crate::entry::PriceLine;
+use crate::order::mixed;
+
+/// Options of `polygraph run` that a plan may give; the others are the plan's own business.
+const OPTIONS: [&str; 17] = [
+    "accept_foreign_msgs",
+    "dhr",
+    "global_rng_seed",
+    "http_version",
+    "ign_urls",
+    "local_addrs",
+    "local_rng_seed",
+    "loops",
+    "open_conn_lmt",
+    "pconn_use_lmt",
+    "pop_model",
+    "rep_cachable",
+    "rep_sz",
+    "robots",
+    "scale",
+    "xact_lifetime",
+    "xact_think",
+];
+/// Those of them that have a meaning with a workload file.
+const WITH_FILE: [&str; 7] = [
+    "accept_foreign_msgs",
+    "global_rng_seed",
+    "ign_urls",
+    "local_rng_seed",
+    "loops",
+    "open_conn_lmt",
+    "scale",
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPlan {
+    title: String,
+    #[serde(default)]
+    rates: Vec<f64>,
+    #[serde(default)]
+    order: Order,
+    workload: Option<RawWorkload>,
+    rules: Option<RawRules>,
+    checks: Option<RawChecks>,
+    #[serde(default)]
+    device: Vec<RawDevice>,
+}
+
+/// In which order rates are run.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    /// As they are written.
+    #[default]
+    Given,
+    /// Low and high in turn, as in 1999.
+    Mixed,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWorkload {
+    duration: Option<String>,
+    cool: Option<String>,
+    #[serde(default)]
+    options: BTreeMap<String, toml::Value>,
+    config: Option<String>,
+    rate: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRules {
+    launch_window: Option<String>,
+    idle_gap: Option<String>,
+    max_errors: Option<String>,
+    fill_limit: Option<String>,
+    repeats: Option<u32>,
+    attempts: Option<u32>,
+    report: Option<Pick>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawChecks {
+    no_proxy: Option<String>,
+    network: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDevice {
+    name: String,
+    title: Option<String>,
+    #[serde(default)]
+    vendor: String,
+    device: Option<String>,
+    #[serde(default)]
+    options: BTreeMap<String, toml::Value>,
+    proxy: Option<String>,
+    surrogate: Option<String>,
+    size: Option<String>,
+    rates: Option<Vec<f64>>,
+    claimed: Option<f64>,
+    raise_to: Option<f64>,
+    raise_rates: Option<Vec<f64>>,
+    #[serde(default)]
+    prices: Vec<RawPrice>,
+    #[serde(default)]
+    facts: BTreeMap<String, String>,
+    referee_comments: Option<String>,
+    comments: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrice {
+    part: String,
+    quantity: Option<u32>,
+    price: Option<f64>,
+    #[serde(default)]
+    network: bool,
+    #[serde(default)]
+    note: String,
+}
+
+/// Makes errors: what is wrong at which place.
+struct Place<'a> {
+    path: &'a str,
+    place: String,
+}
+
+impl Place<'_> {
+    fn wrong(&self, field: &str, problem: impl std::fmt::Display) -> PlanError {
+        let place = if field.is_empty() { self.place.clone() } else { format!("{}, {field}", self.place) };
+        PlanError::Sense { path: self.path.to_owned(), place, problem: problem.to_string() }
+    }
+
+    /// The value of a text that is given.
+    fn read<T>(
+        &self,
+        field: &str,
+        text: Option<&String>,
+        read: impl Fn(&str) -> Result<T, String>,
+        default: T,
+    ) -> Result<T, PlanError> {
+        text.map_or(Ok(default), |text| read(text).map_err(|problem| self.wrong(field, problem)))
+    }
+}
+
+fn positive_time(text: &str) -> Result<f64, String> {
+    let seconds = values::time(text)?;
+    if seconds > 0.0 && seconds.is_finite() {
+        Ok(seconds)
+    } else {
+        Err(format!("`{text}`: write a time longer than nothing, for example 60s"))
+    }
+}
+
+pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<Plan, PlanError> {
+    let raw: RawPlan = toml::from_str(text).map_err(|e| PlanError::Form {
+        path: path.to_owned(),
+        problem: e.to_string().trim_end().to_owned(),
+    })?;
+    let at = |place: &str| Place { path, place: place.to_owned() };
+    let workload = workload(&raw.workload.unwrap_or_default(), &at("[workload]"), directory)?;
+    let rules = rules(&raw.rules.unwrap_or_default(), &at("[rules]"), &workload)?;
+    let checks = checks(&raw.checks.unwrap_or_default(), &at("[checks]"))?;
+    if raw.device.is_empty() {
+        return Err(at("plan").wrong("", "nobody takes part: write a [[device]] with a name"));
+    }
+    let mut names = BTreeSet::new();
+    let mut devices = Vec::new();
+    for device in &raw.device {
+        let place = at(&format!("device `{}`", device.name));
+        if !names.insert(&device.name) {
+            return Err(place.wrong("name", "two devices have this name: names tell results apart"));
+        }
+        let mut contestant = contestant(device, &raw.rates, &place, directory)?;
+        if let Order::Mixed = raw.order {
+            contestant.rates = mixed(&contestant.rates);
+        }
+        devices.push(contestant);
+    }
+    let surrogate = devices.iter().find(|device| matches!(device.target, Target::Surrogate(_)));
+    if let (Some(device), Some(_)) = (surrogate, &workload.file) {
+        let place = at(&format!("device `{}`", device.name));
+        return Err(place.wrong("surrogate", "surrogates are tested with PolyMix-1 only: leave config out"));
+    }
+    Ok(Plan { title: raw.title, workload, rules, checks, devices })
+}
+
+fn workload(raw: &RawWorkload, place: &Place<'_>, directory: &Path) -> Result<Workload, PlanError> {
+    let file = match (&raw.config, &raw.rate) {
+        (Some(path), Some(rate)) => Some(WorkloadFile { path: directory.join(path), rate: rate.clone() }),
+        (None, None) => None,
+        (Some(_), None) => {
+            return Err(
+                place.wrong("rate", "missing: name the setting of the workload that is the request rate")
+            );
+        }
+        (None, Some(_)) => return Err(place.wrong("rate", "has a meaning with config only")),
+    };
+    let known: &[&str] = if file.is_some() { &WITH_FILE } else { &OPTIONS };
+    let mut options = BTreeMap::new();
+    for (name, value) in &raw.options {
+        if !known.contains(&name.as_str()) {
+            let problem = format!("cannot be set here; what can is {}", known.join(", "));
+            return Err(place.wrong(&format!("options.{name}"), problem));
+        }
+        options.insert(name.clone(), plain(value, place, &format!("options.{name}"))?);
+    }
+    let mut duration_s = place.read("duration", raw.duration.as_ref(), positive_time, 3600.0)?;
+    let mut cool_s = place.read("cool", raw.cool.as_ref(), values::time, 60.0)?;
+    if file.is_some() && raw.duration.is_none() {
+        return Err(place.wrong("duration", "missing: say how long a run of the workload takes, to bound it"));
+    }
+    if file.is_some() {
+        // Its phases are its own; what it takes beyond its length is not known here.
+        (duration_s, cool_s) = (duration_s + cool_s, 0.0);
+    }
+    Ok(Workload { duration_s, cool_s, options, file })
+}
+
+/// Text of a plain value.
+fn plain(value: &toml::Value, place: &Place<'_>, field: &str) -> Result<String, PlanError> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Boolean(yes) => Ok(if *yes { "yes" } else { "no" }.into()),
+        _ => Err(place.wrong(field, "write a text or a number")),
+    }
+}
+
+fn rules(raw: &RawRules, place: &Place<'_>, workload: &Workload) -> Result<Rules, PlanError> {
+    let own = Rules::default();
+    let rules = Rules {
+        launch_window_s: place.read(
+            "launch_window",
+            raw.launch_window.as_ref(),
+            values::time,
+            own.launch_window_s,
+        )?,
+        idle_gap_s: place.read("idle_gap", raw.idle_gap.as_ref(), values::time, own.idle_gap_s)?,
+        max_errors: place.read("max_errors", raw.max_errors.as_ref(), values::share, own.max_errors)?,
+        fill_limit_s: place.read("fill_limit", raw.fill_limit.as_ref(), positive_time, own.fill_limit_s)?,
+        repeats: raw.repeats.unwrap_or(own.repeats),
+        attempts: raw.attempts.unwrap_or_else(|| own.attempts.max(raw.repeats.unwrap_or(0))),
+        report: raw.report.unwrap_or(own.report),
+    };
+    if workload.file.is_none() && rules.launch_window_s >= workload.duration_s {
+        let problem = format!(
+            "it is not shorter than the runs, which take {}: make runs longer or write a shorter one",
+            polygraph_report::text::duration(workload.duration_s)
+        );
+        return Err(place.wrong("launch_window", problem));
+    }
+    if !(1..=20).contains(&rules.repeats) {
+        return Err(place.wrong("repeats", "write a number from 1 to 20"));
+    }
+    if rules.attempts < rules.repeats || rules.attempts > 40 {
+        let problem = format!("write a number from {} (the repeats) to 40", rules.repeats);
+        return Err(place.wrong("attempts", problem));
+    }
+    Ok(rules)
+}
+
+fn checks(raw: &RawChecks, place: &Place<'_>) -> Result<Checks, PlanError> {
+    let optional = |field: &str, text: Option<&String>, default: f64| match text {
+        Some(text) if values::is_none(text) => Ok(None),
+        _ => place.read(field, text, positive_time, default).map(Some),
+    };
+    Ok(Checks {
+        no_proxy_s: optional("no_proxy", raw.no_proxy.as_ref(), 3600.0)?,
+        network_s: optional("network", raw.network.as_ref(), 300.0)?,
+    })
+}
+
+fn contestant(
+    raw: &RawDevice,
+    common_rates: &[f64],
+    place: &Place<'_>,
+    directory: &Path,
+) -> Result<Contestant, PlanError> {
+    let word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if raw.name.is_empty() || !raw.name.chars().all(word) || raw.name.starts_with('.') {
+        return Err(place
+            .wrong("name", "write a word of letters, digits, `-`, `_` and `.`: a directory is called so"));
+    }
+    let target = target(raw, place)?;
+    let rates = raw.rates.clone().unwrap_or_else(|| common_rates.to_vec());
+    if rates.is_empty() {
+        return Err(
+            place.wrong("rates", "missing: write request rates per second, for the device or for all")
+        );
+    }
+    distinct(&rates, "rates", place)?;
+    let top = rates.iter().copied().fold(0.0, f64::max);
+    let claimed = raw.claimed.unwrap_or(top);
+    if let Some(above) = rates.iter().find(|rate| **rate > claimed) {
+        let problem =
+            format!("{above} is above the claim of {claimed}: claim more, or put it under raise_rates");
+        return Err(place.wrong("rates", problem));
+    }
+    let raise = raise(raw, claimed, &rates, place)?;
+    let size = raw.size.as_ref().map(|text| values::size(text)).transpose();
+    let size = size.map_err(|problem| place.wrong("size", problem))?;
+    if size.is_none() && !matches!(target, Target::Device { .. }) {
+        return Err(place.wrong(
+            "size",
+            "missing: say how much the cache holds, for example 20GB; it is filled with twice as much",
+        ));
+    }
+    let prices = raw.prices.iter().enumerate().map(|(index, line)| price(line, index, place));
+    let file = |path: &Option<String>| path.as_ref().map(|path| directory.join(path));
+    Ok(Contestant {
+        name: raw.name.clone(),
+        title: raw.title.clone().unwrap_or_else(|| raw.name.clone()),
+        vendor: raw.vendor.clone(),
+        target,
+        size,
+        rates,
+        claimed,
+        raise,
+        prices: prices.collect::<Result<_, _>>()?,
+        facts: raw.facts.clone(),
+        referee_comments: file(&raw.referee_comments),
+        comments: file(&raw.comments),
+    })
+}
+
+fn target(raw: &RawDevice, place: &Place<'_>) -> Result<Target, PlanError> {
+    match (&raw.device, &raw.proxy, &raw.surrogate) {
+        (Some(name), None, None) => {
+            let mut options = BTreeMap::new();
+            for (key, value) in &raw.options {
+                options.insert(key.clone(), plain(value, place, &format!("options.{key}"))?);
+            }
+            Ok(Target::Device { name: name.clone(), options })
+        }
+        _ if !raw.options.is_empty() => {
+            Err(place.wrong("options", "they are for a device that is started here: name it with device"))
+        }
+        (None, Some(address), None) => Ok(Target::Proxy(address.clone())),
+        (None, None, Some(address)) => Ok(Target::Surrogate(address.clone())),
+        _ => Err(place.wrong(
+            "",
+            "write exactly one of device (a name from `polygraph devices`), proxy and surrogate (host:port)",
+        )),
+    }
+}
+
+fn raise(
+    raw: &RawDevice,
+    claimed: f64,
+    rates: &[f64],
+    place: &Place<'_>,
+) -> Result<Option<Raise>, PlanError> {
+    let Some(new) = raw.raise_to else {
+        return match raw.raise_rates {
+            Some(_) => Err(place.wrong("raise_rates", "write the new claim too: raise_to")),
+            None => Ok(None),
+        };
+    };
+    if new <= claimed {
+        return Err(
+            place.wrong("raise_to", format!("{new} is no raise of the claim of {claimed}: write more"))
+        );
+    }
+    if !rates.contains(&claimed) {
+        let problem = format!("the claim of {claimed} must be met before it is raised: put it into rates");
+        return Err(place.wrong("raise_to", problem));
+    }
+    let rates = raw.raise_rates.clone().unwrap_or_else(|| vec![new]);
+    distinct(&rates, "raise_rates", place)?;
+    match rates.iter().find(|rate| **rate <= claimed || **rate > new) {
+        Some(rate) => {
+            let problem =
+                format!("{rate} is not above the claim of {claimed} and up to the new one of {new}");
+            Err(place.wrong("raise_rates", problem))
+        }
+        None => Ok(Some(Raise { claimed: new, rates })),
+    }
+}
+
+fn distinct(rates: &[f64], field: &str, place: &Place<'_>) -> Result<(), PlanError> {
+    for (index, rate) in rates.iter().enumerate() {
+        if !(rate.is_finite() && *rate > 0.0) {
+            return Err(
+                place.wrong(field, format!("{rate} is no rate: write requests per second, more than 0"))
+            );
+        }
+        if rates[..index].contains(rate) {
+            let problem =
+                format!("{rate} is there twice: several runs of a rate are asked for with rules.repeats");
+            return Err(place.wrong(field, problem));
+        }
+    }
+    Ok(())
+}
+
+fn price(raw: &RawPrice, index: usize, place: &Place<'_>) -> Result<PriceLine, PlanError> {
+    if raw.price.is_some_and(|price| !(price.is_finite() && price >= 0.0)) {
+        let field = format!("prices[{}]", index + 1);
+        return Err(
+            place.wrong(&field, "write a price in dollars of at least 0, or leave it out if it is unknown")
+        );
+    }
+    Ok(PriceLine {
+        part: raw.part.clone(),
+        quantity: raw.quantity.unwrap_or(1),
+        price: raw.price,
+        network: raw.network,
+        note: raw.note.clone(),
+    })
+}

@@ -1,0 +1,378 @@
+//! Carries a plan out, step by step, and notes in the journal what came of each.
+
+pub(crate) mod child;
+pub(crate) mod fill;
+mod network;
+mod session;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use polygraph_device::{Device, Params};
+use polygraph_engine::signals::StopWatch;
+use polygraph_report::text;
+
+use crate::entry::Status;
+use crate::figures::Figures;
+use crate::journal::{Event, Journal, JournalError, Progress};
+use crate::order::{self, Bench, Step};
+use crate::plan::{Contestant, Plan};
+use crate::rules;
+use child::{Child, Outcome};
+use session::Session;
+
+/// The journal's name in the directory of a bake-off.
+pub const JOURNAL: &str = "journal.jsonl";
+/// A copy of the plan there.
+pub const PLAN: &str = "plan.toml";
+/// Runs take so long beyond their phases at most: transactions to end, the report to be written, a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Why a series cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A device cannot be used.
+    #[error("device `{name}`: {problem}")]
+    Device {
+        /// Its name in the plan.
+        name: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// A program that carries out a step failed.
+    #[error("{0}")]
+    Step(String),
+    /// The system refused something.
+    #[error("cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl SeriesError {
+    fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> SeriesError {
+        let action = action.into();
+        move |source| SeriesError::Io { action, source }
+    }
+}
+
+/// How a series ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All is done.
+    Done,
+    /// It was asked to stop; the next call goes on.
+    Stopped,
+    /// The bench does not stand the top rate by itself: no device was tested.
+    BenchFails,
+}
+
+/// What a series has to say.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// Something happened.
+    Event(String),
+    /// How far the step at hand is.
+    Progress(String),
+}
+
+/// A device by its name and options in a plan, and what it is told.
+pub type FindDevice<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<(Device, Params), String> + 'a;
+
+/// What a series needs from outside.
+pub struct Stage<'a> {
+    /// This program, which carries out single runs.
+    pub program: PathBuf,
+    /// Finds devices.
+    pub find: &'a FindDevice<'a>,
+    /// Is told what happens.
+    pub tell: &'a mut dyn FnMut(Note),
+}
+
+/// A bake-off at work.
+pub struct Series<'a> {
+    plan: &'a Plan,
+    directory: PathBuf,
+    journal: Journal,
+    progress: Progress,
+    stage: Stage<'a>,
+    stop: StopWatch,
+    session: Option<Session>,
+}
+
+impl<'a> Series<'a> {
+    /// Begins a series, or goes on with the one in `directory`, which exists.
+    ///
+    /// # Errors
+    /// If the journal cannot be used, a device is not there, or has results under another configuration.
+    pub fn open(plan: &'a Plan, directory: &Path, stage: Stage<'a>) -> Result<Series<'a>, SeriesError> {
+        let journal = Journal::open(&directory.join(JOURNAL))?;
+        let progress = Progress::of(journal.entries());
+        let stop = StopWatch::new().map_err(SeriesError::io("listen for signals"))?;
+        let directory = directory.to_owned();
+        let mut series = Series { plan, directory, journal, progress, stage, stop, session: None };
+        series.enrol()?;
+        Ok(series)
+    }
+
+    /// Drops all results of a device, which then begins anew.
+    ///
+    /// # Errors
+    /// If that cannot be noted.
+    pub fn drop_results(journal: &mut Journal, device: &str) -> Result<(), SeriesError> {
+        Ok(journal.note(now(), Event::Dropped { device: device.to_owned() })?)
+    }
+
+    /// Makes sure that all devices are there, and that what was measured before was measured under this plan.
+    fn enrol(&mut self) -> Result<(), SeriesError> {
+        for device in &self.plan.devices {
+            let wrong = |problem| SeriesError::Device { name: device.name.clone(), problem };
+            session::check(device, self.plan, self.stage.find).map_err(wrong)?;
+            let configuration = device.configuration(self.plan);
+            let known = self.progress.devices.get(&device.name).and_then(|s| s.configuration.as_ref());
+            match known {
+                Some(known) if *known != configuration => {
+                    return Err(wrong(format!(
+                        "it has results under another configuration or workload, which must not be mixed: change the \
+                         plan back, or drop the results with --drop {}",
+                        device.name
+                    )));
+                }
+                Some(_) => {}
+                None => {
+                    let device = device.name.clone();
+                    self.note(Event::Enrolled { device, configuration })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: Event) -> Result<(), SeriesError> {
+        self.progress.apply(&event);
+        Ok(self.journal.note(now(), event)?)
+    }
+
+    fn tell(&mut self, text: impl Into<String>) {
+        (self.stage.tell)(Note::Event(text.into()));
+    }
+
+    /// What is known so far.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Carries out all steps that are left.
+    ///
+    /// # Errors
+    /// If a step cannot be carried out. What was done before stays done.
+    pub fn run(&mut self) -> Result<End, SeriesError> {
+        let left = order::remaining(self.plan, &self.progress).len();
+        let done: usize = self.progress.devices.values().map(|standing| standing.ended.len()).sum();
+        let eta = text::duration(self.left_s().round());
+        let before = if done > 0 { format!("{done} runs are done; ") } else { String::new() };
+        self.tell(format!("{before}{left} steps to go, about {eta}"));
+        while let Some(step) = order::next(self.plan, &self.progress) {
+            let went_on = match step {
+                Step::Network => self.network()?,
+                Step::NoProxy => self.no_proxy()?,
+                Step::Run { device, rate, attempt } => self.device_run(device, rate, attempt)?,
+            };
+            if !went_on {
+                self.close()?;
+                return Ok(End::Stopped);
+            }
+        }
+        self.close()?;
+        Ok(match order::bench(self.plan, &self.progress) {
+            Bench::Fails => End::BenchFails,
+            _ => End::Done,
+        })
+    }
+
+    fn left_s(&self) -> f64 {
+        let steps = order::remaining(self.plan, &self.progress);
+        let up = self.session.as_ref().filter(|session| session.full).map(|session| session.device);
+        order::duration_s(self.plan, &self.progress, &steps, up)
+    }
+
+    /// What stands before progress lines: how much of the whole series is left.
+    fn lead(&self, what: &str) -> String {
+        let left = order::remaining(self.plan, &self.progress).len();
+        format!("{what}, {left} to go, {} in all", text::duration((self.left_s() / 60.0).ceil() * 60.0))
+    }
+
+    fn network(&mut self) -> Result<bool, SeriesError> {
+        let seconds = self.plan.checks.network_s.unwrap_or_default();
+        let mbit_s = network::throughput(Duration::from_secs_f64(seconds), &mut self.stop)
+            .map_err(SeriesError::io("measure the network's throughput"))?;
+        let Some(mbit_s) = mbit_s else { return Ok(false) };
+        self.tell(format!(
+            "network between robots and servers: {} Mbit/s over {}",
+            text::number(Some(mbit_s), 0),
+            text::duration(seconds)
+        ));
+        self.note(Event::Network { mbit_s, seconds })?;
+        Ok(true)
+    }
+
+    fn no_proxy(&mut self) -> Result<bool, SeriesError> {
+        let (rate, seconds) = (self.plan.top_rate(), self.plan.checks.no_proxy_s.unwrap_or_default());
+        let place = self.directory.join("no-proxy");
+        let mut words = vec!["--no_proxy".to_owned()];
+        words.extend(self.load(rate, seconds));
+        let lead = self.lead("no proxy");
+        let Some(ran) = self.child("no-proxy", &place, words, seconds, &lead)? else { return Ok(false) };
+        let (status, reason) = self.judge(&ran);
+        self.tell(format!("no proxy at {rate} requests per second: {} ({reason})", status.word()));
+        let run = self.relative(&ran.directory);
+        self.note(Event::NoProxy { rate, run, status, reason })?;
+        Ok(true)
+    }
+
+    fn device_run(&mut self, index: usize, rate: f64, attempt: u32) -> Result<bool, SeriesError> {
+        let device = &self.plan.devices[index];
+        if !self.ready(index)? || !self.rest(device)? {
+            return Ok(false);
+        }
+        let name = device.name.clone();
+        self.note(Event::Begin { device: name.clone(), rate, attempt })?;
+        let Some(session) = &self.session else { return Ok(false) };
+        let before = session.cpu_s();
+        let mut words = session.route();
+        if self.plan.workload.file.is_none() {
+            words.extend(session.servers());
+        }
+        words.extend(self.load(rate, self.plan.workload.duration_s));
+        let label = format!("{name}-{rate}-{attempt}");
+        let lead = self.lead(&format!("{name} at {rate}/s"));
+        let place = self.directory.join(&name);
+        let seconds = self.plan.workload.duration_s;
+        let Some(ran) = self.child(&label, &place, words, seconds, &lead)? else { return Ok(false) };
+        let (status, mut reason) = self.judge(&ran);
+        let session = self.session.as_ref();
+        let cpu_s = session.and_then(Session::cpu_s).zip(before).map(|(after, before)| after - before);
+        let fell = session.is_some_and(|session| !session.is_up());
+        if fell {
+            reason = format!("{reason}; the device ended by itself");
+            // Whatever is next needs it started and full again.
+            self.close()?;
+        }
+        let status = if fell { Status::Failed } else { status };
+        self.tell(format!("{name} at {rate}/s, run {attempt}: {} ({})", status.word(), ran.figures(&reason)));
+        let run = self.relative(&ran.directory);
+        let figures = ran.facts.as_ref().ok().map(Figures::of);
+        self.note(Event::End { device: name, rate, attempt, run, status, reason, cpu_s, figures })?;
+        Ok(true)
+    }
+
+    /// Brings a device up, and fills it, unless it is the one at hand.
+    fn ready(&mut self, index: usize) -> Result<bool, SeriesError> {
+        if self.session.as_ref().is_some_and(|session| session.device == index && session.full) {
+            return Ok(true);
+        }
+        self.close()?;
+        let device = &self.plan.devices[index];
+        let wrong = |problem| SeriesError::Device { name: device.name.clone(), problem };
+        let mut session = Session::start(device, index, self.stage.find).map_err(wrong)?;
+        self.tell(format!("{}: {}", device.name, session.summary()));
+        let (facts, checks) = (session.facts(), session.checks());
+        self.note(Event::Up { device: device.name.clone(), facts, checks })?;
+        // A device elsewhere keeps what it has when this program ends.
+        let filled =
+            self.progress.devices.get(&device.name).is_some_and(|standing| !standing.fills.is_empty());
+        session.full = session.is_elsewhere() && filled;
+        self.session = Some(session);
+        Ok(self.session.as_ref().is_some_and(|session| session.full) || self.fill(device)?)
+    }
+
+    /// Takes down the device at hand and keeps its files.
+    fn close(&mut self) -> Result<(), SeriesError> {
+        let Some(mut session) = self.session.take() else { return Ok(()) };
+        let name = &self.plan.devices[session.device].name;
+        let place = self.directory.join(name).join("device");
+        session.close(&place).map_err(|problem| SeriesError::Device { name: name.clone(), problem })
+    }
+
+    /// The idle gap before a run.
+    fn rest(&mut self, device: &Contestant) -> Result<bool, SeriesError> {
+        let gap = Duration::from_secs_f64(self.plan.rules.idle_gap_s);
+        let begin = Instant::now();
+        while begin.elapsed() < gap {
+            let left = gap.saturating_sub(begin.elapsed());
+            let lead = self.lead(&device.name);
+            (self.stage.tell)(Note::Progress(format!("{lead}: rests for {} s", left.as_secs_f64().ceil())));
+            if self.stop.pause(left.min(Duration::from_secs(10))) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Options of a run at a rate.
+    fn load(&self, rate: f64, seconds: f64) -> Vec<String> {
+        let workload = &self.plan.workload;
+        let mut words = Vec::new();
+        let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        for (name, value) in &workload.options {
+            option(name, value.clone());
+        }
+        match &workload.file {
+            Some(file) => {
+                option("config", file.path.display().to_string());
+                option("set", format!("{}={rate}/sec", file.rate));
+            }
+            None => {
+                option("req_rate", format!("{rate}/sec"));
+                option("goal", format!("{seconds}s"));
+                // A short check has no room for the whole window.
+                option("launch_win", format!("{}s", self.plan.rules.launch_window_s.min(seconds / 2.0)));
+                option("cool_phase", format!("{}s", workload.cool_s));
+            }
+        }
+        words
+    }
+
+    /// Runs this program as a child. `None`: it was asked to stop.
+    fn child(
+        &mut self,
+        label: &str,
+        place: &Path,
+        words: Vec<String>,
+        seconds: f64,
+        lead: &str,
+    ) -> Result<Option<child::Ran>, SeriesError> {
+        let limit = Duration::from_secs_f64(seconds + self.plan.workload.cool_s) + PATIENCE;
+        let child = Child { program: &self.stage.program, label, place, words, limit };
+        let tell = &mut self.stage.tell;
+        let outcome = child.run(&mut self.stop, |line| tell(Note::Progress(format!("{lead}: {line}"))))?;
+        match outcome {
+            Outcome::Ran(ran) => Ok(Some(*ran)),
+            Outcome::Stopped => Ok(None),
+            Outcome::Refused(problem) => Err(SeriesError::Step(problem)),
+        }
+    }
+
+    fn judge(&self, ran: &child::Ran) -> (Status, String) {
+        match &ran.facts {
+            Ok(facts) => rules::judge(facts, self.plan.rules.max_errors),
+            Err(problem) => (Status::Invalid, problem.clone()),
+        }
+    }
+
+    fn relative(&self, path: &Path) -> String {
+        path.strip_prefix(&self.directory).unwrap_or(path).display().to_string()
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,188 @@
+//! `polygraph bakeoff`: series of runs, and their report.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use polygraph_bakeoff::gather::{self, Source};
+use polygraph_bakeoff::journal::Journal;
+use polygraph_bakeoff::page;
+use polygraph_bakeoff::plan::Plan;
+use polygraph_bakeoff::series::{self, End, Note, Series, Stage};
+
+use crate::console::{self, Progress};
+use crate::{Done, Failure, device, exit};
+
+/// Where bake-offs are, in the directory of results.
+pub const BAKEOFFS: &str = "bakeoff";
+/// Where imported results are, beside bake-offs.
+pub const IMPORTED: &str = "imported";
+
+/// Options of `bakeoff`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    args_conflicts_with_subcommands = true,
+    after_help = "Call it again to go on with a series that was stopped or killed.\n\
+        Examples:\n  polygraph bakeoff bakeoffs/five-caches.toml\n  \
+        polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Sub>,
+    /// The plan; docs/bakeoff.md describes it
+    #[arg(value_name = "PLAN.toml", required = true)]
+    plan: Option<PathBuf>,
+    /// Drop all results of this device first; repeatable
+    #[arg(long, value_name = "NAME")]
+    drop: Vec<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
+}
+
+#[derive(Subcommand, Debug)]
+enum Sub {
+    /// Writes the report of what was imported and run
+    Report(ReportArgs),
+}
+
+/// Options of `bakeoff report`.
+#[derive(Parser, Debug)]
+#[command(rename_all = "snake_case")]
+struct ReportArgs {
+    /// Bake-offs and imports by name (that of the plan, or of the imported file); default: all
+    names: Vec<String>,
+    /// The report
+    #[arg(long, value_name = "FILE", default_value = "bakeoff.html")]
+    out: PathBuf,
+    /// Title of the report
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
+}
+
+/// Carries a plan out, or writes a report.
+pub fn run(args: Args) -> Done {
+    match (args.command, args.plan) {
+        (Some(Sub::Report(args)), _) => report(&args),
+        (None, Some(plan)) => carry_out(&plan, &args.runs, &args.drop, args.dry_run),
+        (None, None) => Err(Failure::usage("name a plan: polygraph bakeoff PLAN.toml")),
+    }
+}
+
+/// Carries out the plan of a file; its results lie in a directory of its name.
+pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Done {
+    let plan = Plan::read(path).map_err(Failure::usage)?;
+    let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
+    if name == IMPORTED {
+        return Err(Failure::usage(format!(
+            "call the plan something else than {IMPORTED}: imports lie there"
+        )));
+    }
+    if let Some(stranger) = drop.iter().find(|name| plan.devices.iter().all(|device| device.name != **name)) {
+        return Err(Failure::usage(format!("--drop {stranger}: the plan has no such device")));
+    }
+    let directory = runs.join(BAKEOFFS).join(&name);
+    make(&directory)?;
+    if dry_run {
+        console::print(&gather::outlook(&plan, &directory).map_err(Failure::data)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !drop.is_empty() {
+        let mut journal = Journal::open(&directory.join(series::JOURNAL)).map_err(Failure::setup)?;
+        drop.iter()
+            .try_for_each(|device| Series::drop_results(&mut journal, device))
+            .map_err(Failure::setup)?;
+    }
+    let end = work(&plan, path, &directory)?;
+    let out = directory.join("report.html");
+    let sources = [Source::Series { name, directory: directory.clone() }];
+    write(&sources, None, &out)?;
+    match end {
+        End::Done => {
+            let entries = gather::entries(&sources).map_err(Failure::data)?;
+            console::print(&page::summary(&entries));
+            console::print(&format!("report         {}\n", out.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+        End::Stopped => {
+            console::note("stopped; call it again to go on");
+            Ok(ExitCode::from(exit::INTERRUPTED))
+        }
+        End::BenchFails => Err(Failure::setup(anyhow::anyhow!(
+            "without a proxy, robots and servers do not stand {} requests per second themselves: lower the rates, or give \
+             the machine less other work; call with a higher rules.attempts to try again",
+            plan.top_rate()
+        ))),
+    }
+}
+
+fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
+    let mut progress = Progress::new(None);
+    let mut tell = |note: Note| match note {
+        Note::Event(text) => {
+            progress.clear();
+            console::note(&text);
+        }
+        Note::Progress(text) => progress.line(&text),
+    };
+    let find = |name: &str, options: &std::collections::BTreeMap<String, String>| {
+        let device = polygraph_device::Device::find(name).map_err(|e| e.to_string())?;
+        let options: Vec<(String, String)> = options.clone().into_iter().collect();
+        Ok((device, device::params_of(&options)?))
+    };
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find this program itself: {e}")))?;
+    let stage = Stage { program, find: &find, tell: &mut tell };
+    let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
+    // Reports need the plan as it is carried out, files that it names included.
+    gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;
+    series.run().map_err(Failure::setup)
+}
+
+fn report(args: &ReportArgs) -> Done {
+    let all = gather::sources(&args.runs.join(BAKEOFFS), IMPORTED);
+    let known = || all.iter().map(Source::name).collect::<Vec<_>>().join(", ");
+    let mut chosen = Vec::new();
+    for name in &args.names {
+        let source = all.iter().find(|source| source.name() == name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no bake-off or import `{name}` in {}: there is {}",
+                args.runs.display(),
+                known()
+            ))
+        })?;
+        chosen.push(source.clone());
+    }
+    if args.names.is_empty() {
+        chosen.clone_from(&all);
+    }
+    if chosen.is_empty() {
+        return Err(Failure::usage(format!(
+            "there is nothing to report in {}: polygraph import data/bakeoff-1.csv, or polygraph bakeoff PLAN.toml",
+            args.runs.display()
+        )));
+    }
+    write(&chosen, args.title.as_deref(), &args.out)?;
+    console::note(&format!("report: {}", args.out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(sources: &[Source], title: Option<&str>, out: &Path) -> Result<(), Failure> {
+    let page = gather::page(sources, title).map_err(Failure::data)?;
+    std::fs::write(out, page)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))
+}
+
+/// Makes a directory and those above it.
+pub fn make(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|e| {
+        Failure::setup(anyhow::anyhow!("cannot make the directory {}: {e}", directory.display()))
+    })
+}

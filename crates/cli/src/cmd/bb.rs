@@ -1,0 +1,141 @@
+//! `bb`: the classic sequence with one device, as a plan that is written and carried out.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Parser;
+use polygraph_bakeoff::plan::Plan;
+use polygraph_plan::values;
+
+use crate::cmd::bakeoff::{BAKEOFFS, carry_out, make};
+use crate::options::host_port;
+use crate::{Done, Failure, console};
+
+/// Options of `bb`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Network check, a run without the proxy, filling, then PolyMix-1 at each rate with rests between: 12 hours as it stands.\n\
+        Call it again with the same options to go on.\n\
+        Examples:\n  bb --proxy 10.0.0.1:3128 --size 20GB --rates 250,25,225,50,200,80,100,180,130,160\n  \
+        bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min --idle 10s --launch_win 10s --check 30s",
+    group = clap::ArgGroup::new("target").args(["proxy", "device"]).required(true)
+)]
+pub struct Args {
+    /// The proxy under test
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_port, requires = "size")]
+    proxy: Option<String>,
+    /// A device to start: a name from `polygraph devices`, or a directory
+    #[arg(long, value_name = "NAME|DIR")]
+    device: Option<String>,
+    /// What the device is told, repeatable
+    #[arg(long, value_name = "KEY=VALUE", requires = "device")]
+    device_opt: Vec<String>,
+    /// How much the cache holds
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+    /// Request rates per second, in the order of the runs
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "250,25,225,50,200,80,100,180,130,160"
+    )]
+    rates: Vec<f64>,
+    /// The highest rate that it is said to stand. Default: the highest of the list
+    #[arg(long, value_name = "RATE")]
+    claimed: Option<f64>,
+    /// Length of a run
+    #[arg(long, value_name = "TIME", default_value = "1hr", value_parser = time)]
+    goal: String,
+    /// The load rises linearly over this time
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
+    launch_win: String,
+    /// Rest between runs
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
+    idle: String,
+    /// Length of the run without a proxy
+    #[arg(long, value_name = "TIME", default_value = "1hr", value_parser = time)]
+    check: String,
+    /// Name of the series
+    #[arg(long, value_name = "WORD", default_value = "bb")]
+    label: String,
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
+}
+
+fn time(text: &str) -> Result<String, String> {
+    values::time(text).map(|_| text.to_owned())
+}
+
+/// Writes the plan and carries it out.
+pub fn run(args: Args) -> Done {
+    let text = plan(&args);
+    let directory = args.runs.join(BAKEOFFS);
+    make(&directory)?;
+    let path = directory.join(format!("{}.toml", args.label));
+    // Checked before it is written: it is named after options, not after lines.
+    Plan::parse(&text, "bb", &directory).map_err(Failure::usage)?;
+    std::fs::write(&path, text)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
+    console::note(&format!("plan: {}", path.display()));
+    carry_out(&path, &args.runs, &[], false)
+}
+
+fn plan(args: &Args) -> String {
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = format!(
+        "title = {}\nrates = {:?}\n\n[workload]\nduration = {}\n\n[rules]\nlaunch_window = {}\nidle_gap = {}\n\n",
+        quoted(&format!("Classic sequence: {}", args.label)),
+        args.rates,
+        quoted(&args.goal),
+        quoted(&args.launch_win),
+        quoted(&args.idle),
+    );
+    let _ = write!(text, "[checks]\nno_proxy = {}\nnetwork = \"10s\"\n\n[[device]]\n", quoted(&args.check));
+    let name = args.device.as_deref().map_or("proxy", |device| device.rsplit('/').next().unwrap_or(device));
+    let _ = writeln!(text, "name = {}", quoted(name));
+    let mut field = |name: &str, value: Option<&String>| {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name} = {}", quoted(value));
+        }
+    };
+    field("device", args.device.as_ref());
+    field("proxy", args.proxy.as_ref());
+    field("size", args.size.as_ref());
+    if let Some(claimed) = args.claimed {
+        let _ = writeln!(text, "claimed = {claimed:?}");
+    }
+    let options = args.device_opt.iter().filter_map(|option| option.split_once('='));
+    let options: Vec<String> =
+        options.map(|(key, value)| format!("{} = {}", quoted(key), quoted(value))).collect();
+    if !options.is_empty() {
+        let _ = writeln!(text, "options = {{ {} }}", options.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_a_plan() {
+        let words = "bb --device devices/squid --device_opt mem=64MB --device_opt store_type=aufs --rates 20,80.5 --goal 2min \
+            --idle 10s --launch_win 10s --check 30s --claimed 90 --label my";
+        let args = Args::try_parse_from(words.split_whitespace()).unwrap();
+        let plan = Plan::parse(&plan(&args), "bb", "".as_ref()).unwrap();
+        assert_eq!(plan.devices[0].rates, [20.0, 80.5]);
+        assert_eq!((plan.devices[0].name.as_str(), plan.devices[0].claimed), ("squid", 90.0));
+        assert_eq!((plan.rules.idle_gap_s, plan.checks.no_proxy_s), (10.0, Some(30.0)));
+        let classic = Args::try_parse_from(["bb", "--proxy", "h:1", "--size", "20GB"]).unwrap();
+        let plan = Plan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
+        assert_eq!((plan.run_s(), plan.rules.idle_gap_s, plan.devices[0].rates.len()), (3660.0, 600.0, 10));
+        for wrong in
+            ["bb", "bb --proxy h:1", "bb --device a --goal long", "bb --proxy h:1 --size 1GB --device a"]
+        {
+            assert!(Args::try_parse_from(wrong.split_whitespace()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `polygraph compare`: runs side by side.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use polygraph_report::compare::{self, Comparison, Group, Options};
+use polygraph_report::run_dir::Run;
+use polygraph_report::threshold::{Condition, check_comparison};
+
+use crate::expect::condition;
+use crate::{Done, Failure, console, exit};
+
+/// Options of `compare`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Examples:\n  \
+        polygraph compare runs/before runs/after --out comparison.html\n  \
+        polygraph compare old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3 --fail_on 'rptm.p95>+5%'\n  \
+        polygraph compare linux/ufs=runs/1 linux/aufs=runs/2 bsd/ufs=runs/3 bsd/aufs=runs/4\n\
+        docs/compare.md has the method and the conditions."
+)]
+pub struct Args {
+    /// Phases, separated by commas, each compared for itself, or `all`; by default those that results come from
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    phases: Vec<String>,
+    /// Figures or whole first parts of their dotted names, separated by commas; `all` for all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    objects: Vec<String>,
+    /// Relative differences below this count as none
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = polygraph_plan::values::share)]
+    delta: f64,
+    /// Confidence that all intervals hold at once
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = confidence)]
+    confidence: f64,
+    /// Show only figures that differ
+    #[arg(long)]
+    changed: bool,
+    /// Fail (exit code 14) if this holds for a run against the first one; repeatable: 'rptm.p95>+5%', 'dhr<-1pt'
+    #[arg(long, value_name = "CONDITION", value_parser = condition)]
+    fail_on: Vec<Condition>,
+    /// Compare although workloads differ or a run is INVALID
+    #[arg(long)]
+    anyway: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["markdown", "changed"])]
+    json: bool,
+    /// Print Markdown, for a pull request
+    #[arg(long)]
+    markdown: bool,
+    /// Write a page with charts to this file, too
+    #[arg(long, value_name = "FILE.html")]
+    out: Option<PathBuf>,
+    /// Runs: result directories or logs, the first is what the others are held against; NAME=RUN gives a name,
+    /// RUN,RUN are repeats of one run
+    #[arg(value_name = "[NAME=]RUN[,RUN...]", required = true)]
+    runs: Vec<String>,
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    match polygraph_plan::values::share(text)? {
+        share if (0.5..1.0).contains(&share) => Ok(share),
+        _ => Err(format!("`{text}` is no confidence: write a share from 50% to less than 100%")),
+    }
+}
+
+/// Compares runs.
+pub fn run(args: Args) -> Done {
+    let groups = args.runs.iter().map(|text| group(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut objects = args.objects.clone();
+    let mut phases = args.phases.clone();
+    demand(&args.fail_on, &mut objects, &mut phases)?;
+    let options = Options { phases, objects, delta: args.delta, confidence: args.confidence };
+    let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
+    if comparison.refused() && !args.anyway {
+        console::note_raw(&compare::preface(&comparison));
+        console::note("error: these runs are not comparable; --anyway compares them all the same");
+        return Ok(ExitCode::from(exit::NOT_COMPARABLE));
+    }
+    let checked = check_comparison(&comparison, &args.fail_on);
+    let failed = checked.iter().any(|checked| checked.holds);
+    if let Some(path) = &args.out {
+        write(path, &comparison)?;
+    }
+    if args.json {
+        let mut json = compare::json(&comparison);
+        json["fail_on"] = checked.iter().map(|checked| checked.json()).collect();
+        console::print(&format!("{json:#}\n"));
+    } else {
+        let form = if args.markdown { compare::markdown } else { compare::text };
+        console::print(&form(&comparison, args.changed));
+        let bullet = if args.markdown { "- " } else { "" };
+        for checked in &checked {
+            let what = if checked.holds { "FAILED" } else { "passed" };
+            console::print(&format!("{bullet}{what}: {} ({})\n", checked.condition, checked.found));
+        }
+    }
+    if let Some(path) = &args.out {
+        console::note(&format!("page: {}", path.display()));
+    }
+    Ok(ExitCode::from(if failed { exit::REGRESSION } else { exit::OK }))
+}
+
+/// Makes sure that what conditions look at is compared.
+fn demand(
+    conditions: &[Condition],
+    objects: &mut Vec<String>,
+    phases: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let named: Vec<&String> = conditions.iter().filter_map(|condition| condition.phase.as_ref()).collect();
+    if !named.is_empty() && named.len() < conditions.len() && phases.is_empty() {
+        return Err(Failure::usage(
+            "conditions with and without @PHASE do not go together: name the phase of each, or none",
+        ));
+    }
+    for name in named {
+        if !phases.contains(name) && !phases.iter().any(|phase| phase == "all") {
+            phases.push(name.clone());
+        }
+    }
+    if objects.is_empty() {
+        objects.extend(compare::usual());
+    }
+    objects.extend(conditions.iter().map(|condition| condition.figure.name.clone()));
+    Ok(())
+}
+
+/// Reads `[NAME=]RUN[,RUN...]`. What exists under the whole text is a path, whatever signs it has.
+fn group(text: &str) -> Result<Group, Failure> {
+    let exists = |text: &str| Path::new(text).exists();
+    let (name, paths) = match text.split_once('=') {
+        Some((name, paths)) if !exists(text) && !name.is_empty() => (Some(name), paths),
+        _ => (None, text),
+    };
+    let paths: Vec<&str> = if exists(paths) { vec![paths] } else { paths.split(',').collect() };
+    let runs = paths
+        .iter()
+        .map(|path| Run::open(Path::new(path)).map_err(Failure::data))
+        .collect::<Result<Vec<_>, _>>()?;
+    let name = name.map_or_else(|| runs.iter().map(Run::name).collect::<Vec<_>>().join("+"), str::to_owned);
+    Ok(Group { name, runs })
+}
+
+fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {
+    std::fs::write(path, compare::page(comparison))
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+}

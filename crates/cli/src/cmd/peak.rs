@@ -1,0 +1,389 @@
+//! `polygraph peak`: the highest rate at which a device holds.
+
+mod criteria;
+mod page;
+mod state;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{CommandFactory, Parser};
+use polygraph_plan::peak::{End, Finding, Next, Search, Vote, Why};
+use polygraph_plan::{Goal, values};
+use polygraph_report::peak::{Judgement, Measured};
+use polygraph_report::text;
+
+use self::criteria::CriteriaOptions;
+use self::state::{State, Step};
+use crate::cmd::run;
+use crate::options::whole;
+use crate::{Done, Failure, console, exit, repair};
+
+/// What stands for the rate in values of `--set`.
+const RATE: &str = "{rate}";
+/// Length of a run, if `--goal` does not say.
+const LENGTH: f64 = 60.0;
+
+/// Options of `peak`: those of a run, and how to search.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    mut_group("target", |group| group.arg("resume")),
+    mut_arg("req_rate", |arg| arg.help("The first rate, without --from")),
+    mut_arg("goal", |arg| arg.help("Length of each run, default 1min; see `run`")),
+    after_help = "Takes the options of `run`; each step is a run of its own, with its result directory. Examples:\n  \
+        polygraph peak --device squid --device_opt mem=1GB\n  \
+        polygraph peak --proxy 127.0.0.1:3128 --from 200/sec --most 5000/sec --goal 5min\n  \
+        polygraph peak --device squid --config workloads/polymix-1.pg --scale 1/30 --set ReqRate={rate}\n  \
+        polygraph peak --resume runs/peak-2026-11-21T10-00-00"
+)]
+pub struct PeakArgs {
+    /// Go on with the search in this directory, from the last run that was complete
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    search: SearchOptions,
+    #[command(flatten)]
+    criteria: CriteriaOptions,
+    #[command(flatten, next_help_heading = "Each run")]
+    run: run::Args,
+}
+
+/// How to search.
+#[derive(clap::Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Search")]
+struct SearchOptions {
+    /// The first rate, one that the device holds easily: what it measures is the low load that others are compared
+    /// with. Default: --req_rate
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    from: Option<f64>,
+    /// The highest rate to try
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    most: Option<f64>,
+    /// How near the rate that holds and the one that does not must be
+    #[arg(long, value_name = "SHARE", default_value = "2p", value_parser = precision)]
+    precision: f64,
+    /// How often the highest rate that holds is repeated; the lowest that does not is repeated once
+    #[arg(long, value_name = "N", default_value = "2", value_parser = whole(0..=20_usize))]
+    confirm: usize,
+    /// Runs at most
+    #[arg(long, value_name = "N", default_value = "60", value_parser = whole(1..=1000_usize))]
+    max_runs: usize,
+    /// Let a device that lives longer than a run rest for so long between runs, and after one that failed for as long
+    /// as its slowest reply took on top
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::time)]
+    pause: f64,
+}
+
+fn precision(text: &str) -> Result<f64, String> {
+    let share = values::share(text)?;
+    if (0.001..=0.5).contains(&share) {
+        Ok(share)
+    } else {
+        Err(format!("`{text}` is no precision: write a share from 0.1p to 50p"))
+    }
+}
+
+/// Searches, or goes on to search.
+pub fn run(args: PeakArgs) -> Done {
+    let (args, directory, mut state) = match &args.resume {
+        Some(directory) => resume(directory)?,
+        None => begin(args)?,
+    };
+    let report = directory.join("report.html");
+    let finding = loop {
+        match state.next() {
+            Next::Done(finding) => {
+                write(&report, &page::html(&state, Some(&finding)))?;
+                break finding;
+            }
+            Next::Run(rate, why) => {
+                let step = match step(&args, &directory, &state, rate, why)? {
+                    Some(step) => step,
+                    None => return Ok(interrupted(&directory)),
+                };
+                state.steps.push(step);
+                state.save(&directory)?;
+                // Half a curve is better than none.
+                write(&report, &page::html(&state, None))?;
+                console::print(&line(&state));
+                let last = matches!(state.next(), Next::Done(_));
+                if !last && !rest(&args, &state)? {
+                    return Ok(interrupted(&directory));
+                }
+            }
+        }
+    };
+    console::print(&format!("{}\n", conclusion(&state, &finding)));
+    console::print(&format!("{:<14} {}\n", "report", report.display()));
+    console::print(&format!("{:<14} {}\n", "runs", directory.display()));
+    Ok(ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED }))
+}
+
+/// A new search, with a directory of its own.
+fn begin(args: PeakArgs) -> Result<(PeakArgs, PathBuf, State), Failure> {
+    if args.run.is_workload() && !args.run.settings().any(|value| value.contains(RATE)) {
+        return Err(Failure::usage(format!(
+            "say which name of the workload is the rate: --set NAME={RATE}, for example --set ReqRate={RATE}"
+        )));
+    }
+    let Some(first) = args.search.from.or(args.run.rate()) else {
+        return Err(Failure::usage("robots without a rate have no peak: give --from or --req_rate"));
+    };
+    if args.search.most.is_some_and(|most| most < first) {
+        return Err(Failure::usage("--most is below the first rate"));
+    }
+    let label = if args.run.label().is_empty() { "peak" } else { args.run.label() };
+    let directory = run::result_directory(args.run.runs(), label)?;
+    let state = State {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        directory: std::env::current_dir().map_err(Failure::setup)?,
+        search: Search {
+            first,
+            most: args.search.most,
+            precision: args.search.precision,
+            confirm: args.search.confirm,
+            runs: args.search.max_runs,
+        },
+        criteria: args.criteria.clone().into(),
+        steps: Vec::new(),
+    };
+    state.save(&directory)?;
+    console::print(&heading());
+    Ok((args, directory, state))
+}
+
+/// The search that another process began.
+fn resume(directory: &Path) -> Result<(PeakArgs, PathBuf, State), Failure> {
+    let directory = directory
+        .canonicalize()
+        .map_err(|e| Failure::data(anyhow::anyhow!("there is no search in {}: {e}", directory.display())))?;
+    let state = State::load(&directory)?;
+    // Paths on the command line mean what they meant then.
+    std::env::set_current_dir(&state.directory).map_err(|e| {
+        Failure::setup(anyhow::anyhow!("cannot go to {}, where it began: {e}", state.directory.display()))
+    })?;
+    let (words, _) = repair::command_line(state.command.clone(), &crate::Cli::command());
+    let args = PeakArgs::try_parse_from(&words[1..])
+        .map_err(|e| Failure::data(anyhow::anyhow!("the search has a command line that is none: {e}")))?;
+    console::print(&heading());
+    (1..=state.steps.len()).for_each(|count| console::print(&line_of(&state, count)));
+    Ok((args, directory, state))
+}
+
+/// One run; `None` if the user stopped it.
+fn step(
+    args: &PeakArgs,
+    directory: &Path,
+    state: &State,
+    rate: f64,
+    why: Why,
+) -> Result<Option<Step>, Failure> {
+    let number = state.steps.len() + 1;
+    let eta = state.remaining_s().map_or_else(String::new, |seconds| {
+        let runs = state.search.remaining(&state.trials());
+        let plural = if runs == 1 { "" } else { "s" };
+        format!(", about {runs} run{plural} and {} to go", text::duration(seconds.round()))
+    });
+    console::note(&format!("step {number}: {}/s, {}{eta}", shown(rate), why.word()));
+    let mut run = args.run.clone();
+    run.aim(directory, number, rate, RATE);
+    let begin = Instant::now();
+    let result = run::measure(run)?;
+    if result.interrupted {
+        return Ok(None);
+    }
+    let (vote, reasons) = match state.criteria.judge(&result.facts, state.low()) {
+        Judgement::Held => (Vote::Held, Vec::new()),
+        Judgement::Failed(reasons) => (Vote::Failed, reasons),
+        Judgement::Void(reasons) => (Vote::Void, reasons),
+    };
+    let name = result.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    Ok(Some(Step {
+        workload: result.facts.main_side().header().workload.clone(),
+        rate,
+        why: why.word().to_owned(),
+        vote,
+        reasons,
+        measured: Measured::of(&result.facts),
+        seconds: begin.elapsed().as_secs_f64(),
+        directory: name,
+    }))
+}
+
+/// Leaves the device alone for a while, unless it ended with the run; false if the user wants to stop.
+fn rest(args: &PeakArgs, state: &State) -> Result<bool, Failure> {
+    if args.run.starts_device() {
+        return Ok(true);
+    }
+    let last = state.steps.last();
+    let backlog = last.filter(|step| step.vote != Vote::Held).and_then(|step| step.measured.max_ms);
+    let pause = Duration::from_secs_f64(args.search.pause + backlog.unwrap_or(0.0) / 1000.0);
+    let begin = Instant::now();
+    polygraph_engine::signals::wait(Some(pause)).map_err(Failure::setup)?;
+    Ok(begin.elapsed() >= pause)
+}
+
+fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    std::fs::write(path, page)
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+}
+
+fn interrupted(directory: &Path) -> ExitCode {
+    console::note(&format!("stopped; go on with: polygraph peak --resume {}", directory.display()));
+    ExitCode::from(exit::INTERRUPTED)
+}
+
+fn shown(rate: f64) -> String {
+    let text = format!("{rate:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn heading() -> String {
+    format!(
+        "{:>4} {:<8} {:>10} {:<7} {:>10} {:>12} {:>12} {:>7} {:>7}\n",
+        "step", "why", "rate/s", "device", "replies/s", "mean", "p95", "hits %", "errors %"
+    )
+}
+
+fn line(state: &State) -> String {
+    line_of(state, state.steps.len())
+}
+
+/// The line of one step, counted from 1.
+fn line_of(state: &State, number: usize) -> String {
+    let Some(step) = state.steps.get(number - 1) else { return String::new() };
+    let run = &step.measured;
+    let word = match step.vote {
+        Vote::Held => "held",
+        Vote::Failed => "failed",
+        Vote::Void => "-",
+    };
+    let mut out = format!(
+        "{number:>4} {:<8} {:>10} {word:<7} {:>10} {:>12} {:>12} {:>7} {:>7}\n",
+        step.why,
+        shown(step.rate),
+        text::number(run.measured, 1),
+        text::ms(run.mean_ms),
+        text::ms(run.p95_ms),
+        text::number(run.dhr, 1),
+        text::number(run.errors, 2),
+    );
+    step.reasons.iter().for_each(|reason| out.push_str(&format!("     - {reason}\n")));
+    out
+}
+
+/// The last line: the peak and its bracket.
+fn conclusion(state: &State, finding: &Finding) -> String {
+    let votes = |rate: f64, vote| {
+        let (agreeing, counted) = state.votes(rate, vote);
+        format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
+    };
+    let held = finding.held.map(|rate| format!("holds at {}/s in {}", shown(rate), votes(rate, Vote::Held)));
+    let failed =
+        finding.failed.map(|rate| format!("fails at {}/s in {}", shown(rate), votes(rate, Vote::Failed)));
+    let peak = finding.held.map_or_else(|| "none".to_owned(), |rate| format!("{}/s", shown(rate)));
+    let join = |parts: [Option<String>; 2]| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match finding.end {
+        End::Found => format!("peak {peak}: {}", join([held, failed])),
+        End::Most => {
+            format!("peak {peak} or more: {}, the highest rate that was to be tried", join([held, None]))
+        }
+        End::BenchLimit => {
+            let limit = finding.failed.map_or_else(String::new, shown);
+            format!(
+                "peak {peak} or more: {}; at {limit}/s the bench does not do its part",
+                join([held, None])
+            )
+        }
+        End::Nothing => {
+            let low = finding.failed.map_or_else(String::new, shown);
+            format!("peak none: nothing holds down to {low}/s")
+        }
+        End::OutOfRuns => {
+            format!("peak {peak}, not narrowed down in {} runs: {}", state.steps.len(), join([held, failed]))
+        }
+    }
+}
+
+/// The goal of each run, if the command line has none.
+pub fn goal() -> Goal {
+    Goal { duration: Some(LENGTH), ..Goal::default() }
+}
+
+/// A rate as it is written on command lines and in workloads.
+pub fn rate_text(rate: f64) -> String {
+    format!("{}/sec", shown(rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_report::peak::{Criteria, Limit};
+
+    fn state(steps: &[(f64, Vote)]) -> State {
+        let step = |&(rate, vote): &(f64, Vote)| Step {
+            workload: String::new(),
+            rate,
+            why: "first".to_owned(),
+            vote,
+            reasons: Vec::new(),
+            measured: Measured { mean_ms: Some(rate), ..Measured::default() },
+            seconds: 10.0,
+            directory: String::new(),
+        };
+        State {
+            version: String::new(),
+            command: Vec::new(),
+            directory: PathBuf::new(),
+            search: Search { first: 50.0, most: None, precision: 0.02, confirm: 0, runs: 60 },
+            criteria: Criteria {
+                errors: 0.03,
+                rate_gap: 0.03,
+                mean: Some(Limit { factor: 1.25, more_ms: 250.0 }),
+                p95: None,
+                dhr_gap: None,
+            },
+            steps: steps.iter().map(step).collect(),
+        }
+    }
+
+    #[test]
+    fn the_last_line_names_the_peak_and_its_bracket() {
+        use Vote::{Failed, Held};
+        let found = state(&[(99.0, Held), (100.5, Failed), (99.0, Held), (99.0, Failed)]);
+        let finding = |end| Finding { end, held: Some(99.0), failed: Some(100.5) };
+        for (finding, text) in [
+            (finding(End::Found), "peak 99/s: holds at 99/s in 2 of 3 runs, fails at 100.5/s in 1 of 1 run"),
+            (
+                Finding { failed: None, ..finding(End::Most) },
+                "peak 99/s or more: holds at 99/s in 2 of 3 runs, the highest rate that was to be tried",
+            ),
+            (
+                finding(End::BenchLimit),
+                "peak 99/s or more: holds at 99/s in 2 of 3 runs; at 100.5/s the bench does not do its part",
+            ),
+            (Finding { held: None, ..finding(End::Nothing) }, "peak none: nothing holds down to 100.5/s"),
+        ] {
+            assert_eq!(conclusion(&found, &finding), text);
+        }
+    }
+
+    #[test]
+    fn a_state_survives_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = state(&[(50.0, Vote::Held), (100.0, Vote::Void), (25.0, Vote::Held)]);
+        before.save(directory.path()).unwrap();
+        let after = State::load(directory.path()).unwrap();
+        assert_eq!(
+            (after.trials(), after.search, after.criteria),
+            (before.trials(), before.search, before.criteria)
+        );
+        assert_eq!(after.low().and_then(|low| low.mean_ms), Some(25.0));
+        // The void run, the bisection of a gap of a half to 2 %, and one doubling at 10 s each.
+        assert_eq!(after.remaining_s(), Some(60.0));
+        assert!(State::load(&directory.path().join("other")).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! From the state of a search to its page.
+
+use polygraph_plan::peak::{End, Finding, Vote};
+use polygraph_report::html::knee::{Run, Story, html as page};
+use polygraph_report::text;
+
+use super::conclusion;
+use super::state::State;
+
+/// The page of a search; without a finding it goes on.
+pub fn html(state: &State, finding: Option<&Finding>) -> String {
+    let seconds: f64 = state.steps.iter().map(|step| step.seconds).sum();
+    let held = finding.and_then(|finding| finding.held);
+    let runs = state.steps.iter().map(|step| Run {
+        rate: step.rate,
+        why: step.why.clone(),
+        held: match step.vote {
+            Vote::Held => Some(true),
+            Vote::Failed => Some(false),
+            Vote::Void => None,
+        },
+        reasons: step.reasons.clone(),
+        measured: step.measured.clone(),
+        directory: step.directory.clone(),
+    });
+    page(&Story {
+        title: format!("Peak of {}", state.what()),
+        subtitle: format!("{} runs in {}", state.steps.len(), text::duration(seconds.round())),
+        conclusion: match finding {
+            Some(finding) => conclusion(state, finding),
+            None => {
+                let left = state.search.remaining(&state.trials());
+                format!("the search goes on; about {left} runs are to come")
+            }
+        },
+        found: finding.map(|finding| matches!(finding.end, End::Found | End::Most | End::BenchLimit)),
+        held,
+        failed: finding.and_then(|finding| finding.failed),
+        criteria: state.criteria,
+        low: state.low().cloned(),
+        runs: runs.collect(),
+        command: text::command(&state.command),
+    })
+}

@@ -1,0 +1,150 @@
+//! `polygraph runs`: what has been run in a directory.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use jiff::{Timestamp, Zoned, civil};
+use polygraph_history::{Entry, Filter, Index, IndexError, Standing};
+use polygraph_plan::values;
+use polygraph_report::text::{aligned, ms, number};
+
+use crate::{Done, Failure, console};
+
+/// Options of `runs`.
+#[derive(Parser, Debug)]
+#[command(
+    rename_all = "snake_case",
+    after_help = "Examples:\n  polygraph runs\n  polygraph runs --verdict valid --device squid --since 2day\n  \
+        polygraph runs --json | jq '.[] | select(.dhr_percent > 50) | .name'"
+)]
+pub struct Args {
+    /// Only runs whose workload contains this
+    #[arg(long, value_name = "TEXT")]
+    workload: Option<String>,
+    /// Only runs whose device contains this
+    #[arg(long, value_name = "TEXT")]
+    device: Option<String>,
+    /// Only runs whose label or directory contains this
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Only runs with this verdict: valid, failed, invalid, running or unreadable
+    #[arg(long, value_name = "VERDICT", value_parser = standing)]
+    verdict: Option<Standing>,
+    /// Only runs that began since: a time ago like 2day or 90min, a date, or a date and time
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
+    /// Only so many, the latest
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Read all runs anew
+    #[arg(long)]
+    rebuild: bool,
+    /// Print JSON; undefined figures are null
+    #[arg(long)]
+    json: bool,
+    /// The directory of result directories
+    #[arg(default_value = "runs")]
+    directory: PathBuf,
+}
+
+fn standing(text: &str) -> Result<Standing, String> {
+    Standing::from_word(text)
+        .ok_or_else(|| format!("`{text}` is no verdict: write valid, failed, invalid, running or unreadable"))
+}
+
+/// Seconds since 1970.
+#[derive(Clone, Copy, Debug)]
+struct Since(i64);
+
+fn since(text: &str) -> Result<Since, String> {
+    if let Ok(seconds) = values::time(text) {
+        return Ok(Since(Timestamp::now().as_second().saturating_sub(seconds as i64)));
+    }
+    let here =
+        |time: civil::DateTime| Some(time.to_zoned(Zoned::now().time_zone().clone()).ok()?.timestamp());
+    let time = text.parse::<Timestamp>().ok();
+    let time = time.or_else(|| here(text.parse().ok()?));
+    let time = time.or_else(|| here(text.parse::<civil::Date>().ok()?.to_datetime(civil::Time::midnight())));
+    time.map(|time| Since(time.as_second()))
+        .ok_or_else(|| format!("`{text}` is no time: write 2day, 90min, 2026-11-21 or 2026-11-21T10:00"))
+}
+
+/// Lists runs.
+pub fn run(args: Args) -> Done {
+    let directory = &args.directory;
+    if !directory.is_dir() {
+        let text =
+            format!("there is no directory {}: nothing was run here, or name another", directory.display());
+        return Err(Failure::data(anyhow::anyhow!(text)));
+    }
+    let open = if args.rebuild { Index::rebuild } else { Index::open };
+    let fresh = |mut index: Index| index.refresh().map(|()| index);
+    let index = open(directory).and_then(fresh).or_else(|error| match error {
+        IndexError::Directory { .. } => Err(error),
+        // A directory that nobody may write to can be listed all the same.
+        _ => {
+            console::warn(&format!("{error}; the runs are read without it"));
+            Index::in_memory(directory).and_then(fresh)
+        }
+    });
+    let index = index.map_err(Failure::data)?;
+    let filter = Filter {
+        workload: args.workload,
+        device: args.device,
+        name: args.label,
+        standing: args.verdict,
+        since_s: args.since.map(|since| since.0),
+    };
+    let mut entries = index.list(&filter).map_err(Failure::data)?;
+    let surplus = entries.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
+    entries.drain(..surplus);
+    if args.json {
+        let all: serde_json::Value = entries.iter().map(Entry::json).collect();
+        console::print(&format!("{all:#}\n"));
+    } else if entries.is_empty() {
+        console::note("no such runs");
+    } else {
+        console::print(&table(&entries));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line for each run; reasons below those that are not valid.
+fn table(entries: &[Entry]) -> String {
+    let head = ["run", "verdict", "workload", "device", "rep/s", "mean", "p95", "hit %", "err %"];
+    let row = |entry: &Entry| {
+        [
+            entry.name.clone(),
+            entry.standing.word().to_owned(),
+            shortened(&entry.workload),
+            shortened(&entry.device),
+            number(entry.figure("rate"), 1),
+            ms(entry.figure("rptm_mean_ms")),
+            ms(entry.figure("rptm_p95_ms")),
+            number(entry.figure("dhr_percent"), 1),
+            number(entry.figure("errors_percent"), 2),
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(entries.iter().map(row)).collect();
+    let mut out = String::new();
+    // Words to the left, numbers to the right.
+    for (index, line) in aligned(rows.iter().map(|row| row.as_slice()), 4).iter().enumerate() {
+        let _ = writeln!(out, "{line}");
+        let reason = index.checked_sub(1).map_or("", |entry| &entries[entry].reason);
+        if !reason.is_empty() {
+            let _ = writeln!(out, "    {reason}");
+        }
+    }
+    out
+}
+
+/// Names of workloads may be sentences.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 28;
+    match text.char_indices().nth(MOST) {
+        Some((cut, _)) => format!("{}...", text[..cut].trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! The options that show messages on the console.
+
+use clap::Args;
+use polygraph_plan::values;
+use polygraph_stats::{DumpPlan, Parts};
+
+/// What is shown of transactions.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(rename_all = "snake_case")]
+pub struct DumpOptions {
+    /// Show messages when their transaction has ended: a list of req, rep, err (both messages of failed ones), each
+    /// perhaps with -hdr or -body, sum (a line for each good transaction), hdr, body (of req, rep and err), all
+    #[arg(long, value_name = "LIST", value_parser = items)]
+    dump: Option<DumpPlan>,
+    /// Bytes of each message that --dump shows, at most
+    #[arg(long, value_name = "SIZE", default_value = "1KB", value_parser = bytes, requires = "dump")]
+    dump_size: usize,
+}
+
+impl DumpOptions {
+    /// As the engine is told.
+    pub fn plan(self) -> DumpPlan {
+        DumpPlan { size: self.dump_size, ..self.dump.unwrap_or_default() }
+    }
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    match values::size(text)? {
+        size @ 1..=0x4000_0000 => Ok(size as usize),
+        _ => Err("from 1 byte to 1GB".into()),
+    }
+}
+
+fn items(text: &str) -> Result<DumpPlan, String> {
+    let mut plan = DumpPlan::default();
+    for item in text.split(',').map(|item| item.trim().to_ascii_lowercase()) {
+        let (what, parts) = match item.split_once('-') {
+            Some((what, "hdr")) => (what, Parts { head: true, body: false }),
+            Some((what, "body")) => (what, Parts { head: false, body: true }),
+            Some(_) => return Err(format!("`{item}`: only -hdr and -body may follow")),
+            None if item == "hdr" => ("", Parts { head: true, body: false }),
+            None if item == "body" => ("", Parts { head: false, body: true }),
+            None => (item.as_str(), Parts::ALL),
+        };
+        let DumpPlan { requests, replies, errors, .. } = &mut plan;
+        let targets: Vec<&mut Parts> = match what {
+            "req" => vec![requests],
+            "rep" => vec![replies],
+            "err" => vec![errors],
+            "" | "all" => vec![requests, replies, errors],
+            "sum" if parts == Parts::ALL => Vec::new(),
+            "embed_stats" => {
+                return Err(
+                    "`embed_stats`: markup is not counted; the report has pages and their parts".into()
+                );
+            }
+            _ => return Err(format!("`{item}` is none of req, rep, err, sum, hdr, body, all")),
+        };
+        targets.into_iter().for_each(|target| *target = target.or(parts));
+        plan.summary |= what == "sum" || what == "all" && parts == Parts::ALL;
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_items() {
+        let head = Parts { head: true, body: false };
+        let body = Parts { head: false, body: true };
+        let none = DumpPlan::default();
+        for (text, plan) in [
+            ("err", DumpPlan { errors: Parts::ALL, ..none }),
+            ("req-hdr,Rep-Body", DumpPlan { requests: head, replies: body, ..none }),
+            ("req-hdr, req-body", DumpPlan { requests: Parts::ALL, ..none }),
+            ("sum", DumpPlan { summary: true, ..none }),
+            ("hdr", DumpPlan { requests: head, replies: head, errors: head, ..none }),
+            ("All-Body", DumpPlan { requests: body, replies: body, errors: body, ..none }),
+            (
+                "all",
+                DumpPlan {
+                    requests: Parts::ALL,
+                    replies: Parts::ALL,
+                    errors: Parts::ALL,
+                    summary: true,
+                    ..none
+                },
+            ),
+        ] {
+            assert_eq!(items(text), Ok(plan), "{text}");
+        }
+        for text in ["", "reqs", "req-head", "sum-hdr", "embed_stats", "-hdr-x"] {
+            assert!(items(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Runs side by side, and their history.
+
+use serde_json::Value;
+
+use crate::sandbox::{Done, Running, Sandbox};
+
+/// Starts a run of eight seconds without think time, so that the device's time is what counts.
+fn start(sandbox: &Sandbox, label: &str, port: u16, more: &str) -> Running {
+    sandbox.start(&format!(
+        "run --proxy 127.0.0.1:{port} --xact_think none --loops 1 --goal 8s --cool_phase 1s --label {label} {more}"
+    ))
+}
+
+fn directory(sandbox: &Sandbox, label: &str) -> String {
+    let entries = std::fs::read_dir(sandbox.path().join("runs")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    format!("runs/{}", names.into_iter().find(|name| name.starts_with(label)).unwrap())
+}
+
+fn json(done: &Done) -> Value {
+    serde_json::from_str(&done.out).unwrap_or_else(|e| panic!("{e}: {done:?}"))
+}
+
+#[test]
+fn a_device_that_needs_twice_the_time() {
+    let sandbox = Sandbox::new();
+    let mut quick = sandbox.start("proxy --port 0 --loops 1 --service_time norm:60ms,6ms");
+    let mut slow = sandbox.start("proxy --port 0 --loops 1 --service_time norm:120ms,12ms");
+    let (quick_port, slow_port) = (quick.port("proxy at"), slow.port("proxy at"));
+    // `--anyway`, because a busy machine may start requests late, and the order of the runs is what matters here.
+    let runs = [
+        start(&sandbox, "one", quick_port, "--req_rate 100/sec --expect dhr>=1% --expect rptm<1s"),
+        start(&sandbox, "two", quick_port, "--req_rate 100/sec --expect rptm<1ms"),
+        start(&sandbox, "slow", slow_port, "--req_rate 100/sec"),
+        start(&sandbox, "less", quick_port, "--req_rate 50/sec"),
+    ];
+    let done = runs.map(Running::finish);
+    assert!(done[1].out.contains("rptm<1ms: NOT MET"), "{:?}", done[1]);
+    if done[0].verdict() == "VALID" && done[1].verdict() == "VALID" {
+        assert_eq!([done[0].code(), done[1].code()], [Some(0), Some(10)], "{done:?}");
+    }
+    let [one, two, slow_run, less] = ["one", "two", "slow", "less"].map(|label| directory(&sandbox, label));
+
+    let same = sandbox.polygraph(&format!("compare --anyway --delta 20% --json {one} {two}"));
+    assert_eq!((same.code(), &json(&same)["found"]), (Some(0), &0.into()), "{same:?}");
+
+    let gate = "--fail_on rptm.p50>+50% --fail_on rptm.p50>+200%";
+    let worse = sandbox
+        .polygraph(&format!("compare --anyway {gate} --json --out page.html old={one} new={slow_run}"));
+    assert_eq!(worse.code(), Some(14), "{worse:?}");
+    let result = json(&worse);
+    let holds: Vec<bool> = (0..2).map(|i| result["fail_on"][i]["holds"].as_bool().unwrap()).collect();
+    assert_eq!(holds, [true, false], "{result:#}");
+    let figures = result["parts"][0]["figures"].as_array().unwrap();
+    // The median: a host that stands still for a moment makes means uncertain.
+    let median = &figures.iter().find(|figure| figure["name"] == "baseline.rptm.p50").unwrap()["changes"][0];
+    let percent = median["percent"].as_f64().unwrap();
+    assert!(median["verdict"] == "worse" && (70.0..130.0).contains(&percent), "{median}");
+    let page = sandbox.read("page.html");
+    assert!(page.contains("new against old") && page.contains("cmp-rptm") && !page.contains("src=\"http"));
+
+    let other = sandbox.polygraph(&format!("compare {one} {less}"));
+    assert_eq!(other.code(), Some(15), "{other:?}");
+    assert!(other.err.contains("`request rate`: 50/sec instead of 100/sec"), "{other:?}");
+    let table = sandbox.polygraph(&format!("compare --anyway --markdown {one} {less}"));
+    assert!(table.code() == Some(0) && table.out.contains("| figure | unit |"), "{table:?}");
+
+    history(&sandbox);
+    quick.stop();
+    slow.stop();
+}
+
+/// What the runs have left in the index, and what is made of the directories alone.
+fn history(sandbox: &Sandbox) {
+    let remembered = json(&sandbox.polygraph("runs --json"));
+    let labels: Vec<&str> =
+        remembered.as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap()).collect();
+    assert_eq!(labels.len(), 4, "{labels:?}");
+    std::fs::remove_file(sandbox.path().join("runs/.runs.sqlite")).unwrap();
+    assert_eq!(json(&sandbox.polygraph("runs --json")), remembered);
+    assert_eq!(json(&sandbox.polygraph("runs --json --rebuild")), remembered);
+    let slow = json(&sandbox.polygraph("runs --json --label slow --since 1hr"));
+    assert_eq!(slow.as_array().unwrap().len(), 1);
+    let table = sandbox.polygraph("runs --limit 2");
+    assert!(table.out.starts_with("run ") && table.out.contains("after PolyMix"), "{table:?}");
+}
+
+#[test]
+fn what_cannot_be_compared_expected_or_listed() {
+    let sandbox = Sandbox::new();
+    for (words, code, text) in [
+        ("compare one.log", 4, "one.log"),
+        ("compare --fail_on rptm.p95>>5% a b", 2, "no bound"),
+        ("compare --fail_on dhr<-2% a b", 2, "percentage points"),
+        ("compare --confidence 100% a b", 2, "is no confidence"),
+        ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),
+        ("run --no_proxy --expect rptm<+5%", 2, "compare --fail_on"),
+        ("runs", 4, "nothing was run here"),
+        ("runs --since yesterday .", 2, "is no time"),
+    ] {
+        let done = sandbox.polygraph(words);
+        assert_eq!(done.code(), Some(code), "{words}: {done:?}");
+        assert!(done.err.contains(text), "{words}: {done:?}");
+    }
+}

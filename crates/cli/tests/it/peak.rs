@@ -1,0 +1,102 @@
+//! `polygraph peak` against a device of known capacity, stopped and resumed.
+
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::sandbox::{Done, Sandbox, free_port, quiet};
+
+/// Requests per second that the device serves.
+const CAPACITY: f64 = 1000.0;
+
+/// The lines of steps, without what speaks against them.
+fn steps(out: &str) -> Vec<&str> {
+    out.lines()
+        .filter(|line| line.split_whitespace().next().is_some_and(|n| n.parse::<u32>().is_ok()))
+        .collect()
+}
+
+/// The directory of the search.
+fn directory(sandbox: &Sandbox) -> PathBuf {
+    let found = std::fs::read_dir(sandbox.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    found.into_iter().find(|path| path.join("peak.json").is_file()).expect("a search")
+}
+
+/// Searches, is killed in its third run, and goes on: what it said before and after.
+fn search() -> (Sandbox, Done, Done) {
+    let sandbox = Sandbox::new();
+    let mut first = sandbox.start(&format!(
+        "peak --device builtin --device_opt service_rate={CAPACITY}/sec --device_opt listen=127.0.0.1:{} \
+         --from 600/sec --precision 8p --confirm 1 --max_runs 20 --max_rptm 1x+60ms \
+         --xact_think 10ms --rep_sz 2KB --goal 3s --cool_phase none --loops 1",
+        free_port()
+    ));
+    first.wait_for("step 3");
+    first.signal(Signal::KILL);
+    let killed = first.finish();
+    assert_eq!(killed.killed_by(), Some(Signal::KILL));
+    let done = sandbox.polygraph(&format!("peak --resume {}", directory(&sandbox).display()));
+    (sandbox, killed, done)
+}
+
+/// In 3 s of Poisson arrivals at 1000 per second, the rate that is really offered deviates by 1.8 % (one standard
+/// deviation); the end of the search repeats its bracket, which must contain the capacity within three of them.
+#[test]
+fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
+    let _quiet = quiet();
+    // On a busy machine the bench is the limit; that says nothing about the search.
+    let busy = |done: &Done| done.out.contains("the bench does not do its part");
+    let (sandbox, killed, done) = (0..3)
+        .map(|_| search())
+        .find(|(_, _, done)| !busy(done))
+        .expect("a machine that is not too busy to measure on, one of three times");
+    let directory = directory(&sandbox);
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    // What was known is shown again, and not repeated.
+    assert_eq!(steps(&killed.out).len(), 2, "{killed:?}");
+    assert_eq!(steps(&done.out)[..2], steps(&killed.out)[..], "{done:?}");
+    let line = done.out.lines().find(|line| line.starts_with("peak ")).unwrap_or_else(|| panic!("{done:?}"));
+    let rate_after = |word: &str| -> f64 {
+        let rest = line.split_once(word).unwrap_or_else(|| panic!("{line}")).1;
+        rest.split('/').next().unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
+    };
+    let (held, failed) = (rate_after("holds at "), rate_after("fails at "));
+    assert!(held > CAPACITY * 0.85 && held < CAPACITY * 1.055, "{line}");
+    assert!(failed > CAPACITY * 0.945 && failed <= held / 0.92 + 1e-9, "{line}");
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("id=\"fig-knee\"") && page.contains(line), "the page of the search");
+    // Each step is a run like any other, and has a report.
+    let state: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(directory.join("peak.json")).unwrap()).unwrap();
+    let runs = state["steps"].as_array().unwrap();
+    assert_eq!(runs.len(), steps(&done.out).len());
+    for run in runs {
+        let name = run["directory"].as_str().unwrap();
+        assert!(directory.join(name).join("report.html").is_file(), "{name}");
+    }
+    // Once it is over, there is nothing left to do.
+    let again = sandbox.polygraph(&format!("peak --resume {}", directory.display()));
+    assert_eq!((again.code(), steps(&again.out).len()), (Some(0), runs.len()), "{again:?}");
+    assert!(again.out.contains(line), "{again:?}");
+}
+
+#[test]
+fn searches_that_make_no_sense_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.pg", "");
+    for (words, text) in [
+        ("peak --device builtin --config w.pg --set ReqRate=5/sec", "--set NAME={rate}"),
+        ("peak --device builtin --req_rate none", "robots without a rate have no peak"),
+        ("peak --device builtin --from 50/sec --most 20/sec", "--most is below"),
+        ("peak --device builtin --precision 90p", "is no precision"),
+        ("peak --device builtin --max_rptm fast", "--max_rptm"),
+        ("peak --resume w.pg --from 5/sec", "cannot be used with"),
+    ] {
+        let done = sandbox.polygraph(words);
+        assert_eq!(done.code(), Some(2), "{words}: {done:?}");
+        assert!(done.err.contains(text), "{words}: {done:?}");
+    }
+    let done = sandbox.polygraph("peak --resume nowhere");
+    assert_eq!(done.code(), Some(4), "{done:?}");
+    assert!(!sandbox.path().join("runs").exists());
+}

@@ -1,0 +1,206 @@
+//! What is remembered of a run.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use polygraph_report::run_dir::{MANIFEST, Run, logs_in};
+use polygraph_report::{Outcome, names};
+use serde_json::{Value, json};
+
+/// What has become of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has a verdict.
+    Judged(Outcome),
+    /// Its log is still being written.
+    Running,
+    /// Its logs cannot be read.
+    Unreadable,
+}
+
+impl Standing {
+    /// `VALID`, `FAILED`, `INVALID`, `RUNNING` or `UNREADABLE`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Standing::Judged(outcome) => outcome.word(),
+            Standing::Running => "RUNNING",
+            Standing::Unreadable => "UNREADABLE",
+        }
+    }
+
+    /// The standing with that word, in any case.
+    pub fn from_word(word: &str) -> Option<Standing> {
+        let all = [
+            Standing::Judged(Outcome::Valid),
+            Standing::Judged(Outcome::Failed),
+            Standing::Judged(Outcome::Invalid),
+            Standing::Running,
+            Standing::Unreadable,
+        ];
+        all.into_iter().find(|standing| standing.word().eq_ignore_ascii_case(word))
+    }
+}
+
+/// Figures that are remembered: name in the index and in lists for programs, figure.
+pub(crate) const FIGURES: [(&str, &str); 9] = [
+    ("offered_rate", "baseline.req.rate"),
+    ("rate", "baseline.rep.rate"),
+    ("rptm_mean_ms", "baseline.rptm.mean"),
+    ("rptm_p95_ms", "baseline.rptm.p95"),
+    ("rptm_p99_ms", "baseline.rptm.p99"),
+    ("dhr_percent", "hit.ratio.obj"),
+    ("bhr_percent", "hit.ratio.byte"),
+    ("errors_percent", "err_xact.ratio"),
+    ("seconds", "duration"),
+];
+
+/// A log that nobody has closed belongs to a run that goes on if it was written to so recently.
+const RECENT: Duration = Duration::from_secs(30);
+
+/// What is remembered of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Name of its directory.
+    pub name: String,
+    /// When it began, in seconds since 1970.
+    pub begin_s: i64,
+    /// Its label, may be empty.
+    pub label: String,
+    /// Its workload.
+    pub workload: String,
+    /// The device, as far as it is known; may be empty.
+    pub device: String,
+    /// Version of the program.
+    pub version: String,
+    /// Its verdict.
+    pub standing: Standing,
+    /// The first reason of the verdict; empty if there is none.
+    pub reason: String,
+    /// Figures of the phase that results come from, in the order of the index; `None` where undefined.
+    figures: [Option<f64>; FIGURES.len()],
+    /// Size and age of its files when it was read.
+    pub(crate) stamp: Stamp,
+}
+
+/// What changes when files of a run change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) bytes: i64,
+    pub(crate) modified_ns: i64,
+}
+
+impl Stamp {
+    /// Of the logs and the manifest in a directory; `None` if it holds no run.
+    pub(crate) fn of(directory: &Path) -> Option<Stamp> {
+        let mut files = logs_in(directory).ok()?;
+        files.push(directory.join(MANIFEST));
+        let mut stamp = Stamp::default();
+        for file in files.iter().filter_map(|path| path.metadata().ok()) {
+            let age = file
+                .modified()
+                .ok()
+                .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+                .unwrap_or_default();
+            stamp.bytes = stamp.bytes.saturating_add(i64::try_from(file.len()).unwrap_or(i64::MAX));
+            stamp.modified_ns = stamp.modified_ns.max(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
+        }
+        Some(stamp)
+    }
+
+    fn age(self) -> Duration {
+        let modified = Duration::from_nanos(u64::try_from(self.modified_ns).unwrap_or(0));
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(modified)
+    }
+}
+
+impl Entry {
+    /// What is to be remembered of a run.
+    pub fn of(run: &Run) -> Entry {
+        Entry::with(run, Stamp::of(&run.path).unwrap_or_default())
+    }
+
+    fn with(run: &Run, stamp: Stamp) -> Entry {
+        let facts = &run.facts;
+        let header = facts.main_side().header();
+        let scope = facts.headline.as_ref().map(|headline| &headline.scope);
+        let closed = facts.main_side().processes.iter().all(|process| process.end.is_some());
+        let running = !closed && stamp.age() < RECENT;
+        Entry {
+            name: run.name(),
+            begin_s: i64::try_from(facts.start_unix_ns / 1_000_000_000).unwrap_or(i64::MAX),
+            label: header.label.clone(),
+            workload: header.workload.clone(),
+            device: run.device().unwrap_or_default(),
+            version: header.version.clone(),
+            standing: if running { Standing::Running } else { Standing::Judged(facts.verdict.outcome) },
+            reason: match facts.verdict.findings.first() {
+                Some(finding) if !running => finding.text.clone(),
+                _ => String::new(),
+            },
+            figures: FIGURES.map(|(_, name)| names::find(name).ok()?.of(scope?)),
+            stamp,
+        }
+    }
+
+    /// Reads the run in `directory`, which had this stamp before. One that cannot be read has an entry too.
+    pub(crate) fn read(directory: &Path, stamp: Stamp) -> Entry {
+        match Run::open(directory) {
+            Ok(run) => Entry::with(&run, stamp),
+            Err(error) => Entry {
+                name: directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
+                begin_s: stamp.modified_ns / 1_000_000_000,
+                label: String::new(),
+                workload: String::new(),
+                device: String::new(),
+                version: String::new(),
+                standing: Standing::Unreadable,
+                reason: error.to_string(),
+                figures: [None; FIGURES.len()],
+                stamp,
+            },
+        }
+    }
+
+    /// One of the figures by its name in the index, for example `rptm_mean_ms`.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        FIGURES.iter().position(|(known, _)| *known == name).and_then(|index| self.figures[index])
+    }
+
+    pub(crate) fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
+        let word: String = row.get("verdict")?;
+        let mut figures = [None; FIGURES.len()];
+        for (figure, (name, _)) in figures.iter_mut().zip(FIGURES) {
+            *figure = row.get(name)?;
+        }
+        Ok(Entry {
+            name: row.get("name")?,
+            begin_s: row.get("begin_s")?,
+            label: row.get("label")?,
+            workload: row.get("workload")?,
+            device: row.get("device")?,
+            version: row.get("version")?,
+            standing: Standing::from_word(&word).unwrap_or(Standing::Unreadable),
+            reason: row.get("reason")?,
+            figures,
+            stamp: Stamp { bytes: row.get("bytes")?, modified_ns: row.get("modified_ns")? },
+        })
+    }
+
+    /// For other programs; undefined figures are null.
+    pub fn json(&self) -> Value {
+        let mut all = json!({
+            "name": self.name,
+            "begin": jiff::Timestamp::from_second(self.begin_s).map(|time| time.to_string()).ok(),
+            "label": self.label,
+            "workload": self.workload,
+            "device": self.device,
+            "version": self.version,
+            "verdict": self.standing.word(),
+            "reason": self.reason,
+        });
+        for ((name, _), value) in FIGURES.iter().zip(self.figures) {
+            all[*name] = json!(value);
+        }
+        all
+    }
+}

@@ -1,0 +1,221 @@
+//! The index file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, TransactionBehavior, params_from_iter, types::Value,
+};
+
+use crate::IndexError;
+use crate::entry::{Entry, FIGURES, Stamp, Standing};
+use crate::filter::Filter;
+
+/// Name of the index in a directory of runs.
+pub const FILE: &str = ".runs.sqlite";
+/// Changes with the columns. An index of another version is read anew from the runs.
+const VERSION: i64 = 1;
+/// How long to wait for others who write.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The index of a directory of runs.
+#[derive(Debug)]
+pub struct Index {
+    directory: PathBuf,
+    database: Connection,
+    /// Runs that go on: they are not remembered, for they will be something else tomorrow.
+    running: Vec<Entry>,
+}
+
+impl Index {
+    /// Opens the index of a directory, or begins one. A file that is damaged or of another version is replaced.
+    ///
+    /// # Errors
+    /// If it can be neither used nor replaced.
+    pub fn open(directory: &Path) -> Result<Index, IndexError> {
+        let path = directory.join(FILE);
+        let opened = Connection::open(&path).and_then(prepare);
+        let database = match opened {
+            Ok(database) => database,
+            Err(error) if is_damaged(&error) => {
+                remove(&path)?;
+                Connection::open(&path).and_then(prepare)?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Index { directory: directory.to_owned(), database, running: Vec::new() })
+    }
+
+    /// An index that lives as long as the process: for directories that nobody may write to.
+    ///
+    /// # Errors
+    /// If there is not even memory.
+    pub fn in_memory(directory: &Path) -> Result<Index, IndexError> {
+        let database = Connection::open_in_memory().and_then(prepare)?;
+        Ok(Index { directory: directory.to_owned(), database, running: Vec::new() })
+    }
+
+    /// Reads all runs anew into an index that then takes the place of the old one.
+    ///
+    /// # Errors
+    /// If the directory cannot be read, or the new file cannot be written.
+    pub fn rebuild(directory: &Path) -> Result<Index, IndexError> {
+        let path = directory.join(FILE);
+        let new = directory.join(format!("{FILE}.{}", std::process::id()));
+        remove(&new)?;
+        let built = Connection::open(&new).and_then(prepare).map_err(IndexError::from).and_then(|database| {
+            let mut index = Index { directory: directory.to_owned(), database, running: Vec::new() };
+            index.refresh()
+        });
+        let replaced = built.and_then(|()| {
+            // What an older process left unfinished belongs to the old file.
+            remove(&directory.join(format!("{FILE}-journal")))?;
+            std::fs::rename(&new, &path)
+                .map_err(|source| IndexError::Replace { path: path.display().to_string(), source })
+        });
+        if replaced.is_err() {
+            remove(&new)?;
+        }
+        replaced?;
+        Index::open(directory)
+    }
+
+    /// Remembers a run. What was remembered of it before is forgotten.
+    ///
+    /// # Errors
+    /// If the index cannot be written.
+    pub fn add(&mut self, entry: &Entry) -> Result<(), IndexError> {
+        Ok(insert(&self.database, entry)?)
+    }
+
+    /// Reads runs that are new or have changed, and forgets those that are gone.
+    ///
+    /// # Errors
+    /// If the directory cannot be read, or the index cannot be written.
+    pub fn refresh(&mut self) -> Result<(), IndexError> {
+        let directory = self.directory.clone();
+        let wrong = |source| IndexError::Directory { path: directory.display().to_string(), source };
+        let mut there: HashMap<String, Stamp> = HashMap::new();
+        for entry in std::fs::read_dir(&directory).map_err(wrong)? {
+            let path = entry.map_err(wrong)?.path();
+            // Names that are no text could not be given on a command line either.
+            let name = path.file_name().and_then(|name| name.to_str());
+            if let (Some(name), Some(stamp)) = (name, Stamp::of(&path)) {
+                there.insert(name.to_owned(), stamp);
+            }
+        }
+        let mut known: HashMap<String, Stamp> = HashMap::new();
+        for entry in self.entries()? {
+            known.insert(entry.name, entry.stamp);
+        }
+        // Reading takes long; nobody else should wait meanwhile.
+        let (running, new): (Vec<Entry>, Vec<Entry>) = there
+            .iter()
+            .filter(|(name, stamp)| known.get(*name) != Some(*stamp))
+            .map(|(name, stamp)| Entry::read(&directory.join(name), *stamp))
+            .partition(|entry| entry.standing == Standing::Running);
+        let going_on = |name: &String| running.iter().any(|entry| entry.name == *name);
+        let gone: Vec<&String> =
+            known.keys().filter(|name| !there.contains_key(*name) || going_on(name)).collect();
+        if new.is_empty() && gone.is_empty() {
+            self.running = running;
+            return Ok(());
+        }
+        let transaction = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for name in gone {
+            transaction.execute("DELETE FROM runs WHERE name = ?1", [name])?;
+        }
+        new.iter().try_for_each(|entry| insert(&transaction, entry))?;
+        transaction.commit()?;
+        self.running = running;
+        Ok(())
+    }
+
+    /// The runs that a filter wants, in the order in which they began.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, IndexError> {
+        let mut all = self.entries()?;
+        all.extend(self.running.iter().cloned());
+        all.retain(|entry| filter.wants(entry));
+        all.sort_by(|a, b| (a.begin_s, &a.name).cmp(&(b.begin_s, &b.name)));
+        Ok(all)
+    }
+
+    fn entries(&self) -> rusqlite::Result<Vec<Entry>> {
+        let mut query = self.database.prepare("SELECT * FROM runs")?;
+        query.query_map([], Entry::from_row)?.collect()
+    }
+}
+
+/// Whether a database file is of no use as it is.
+fn is_damaged(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+        || matches!(error, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::InvalidColumnName(_))
+}
+
+fn remove(path: &Path) -> Result<(), IndexError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(IndexError::Replace { path: path.display().to_string(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a connection ready: the table is there, and the file is sound.
+fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
+    database.busy_timeout(PATIENCE)?;
+    // What a power failure destroys is read again from the runs.
+    database.pragma_update(None, "synchronous", "OFF")?;
+    let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version != VERSION {
+        let figures: String = FIGURES.iter().map(|(name, _)| format!(", {name} REAL")).collect();
+        transaction.execute_batch(&format!(
+            "DROP TABLE IF EXISTS runs;
+             CREATE TABLE runs (name TEXT PRIMARY KEY, begin_s INTEGER NOT NULL, label TEXT NOT NULL,
+                 workload TEXT NOT NULL, device TEXT NOT NULL, version TEXT NOT NULL, verdict TEXT NOT NULL,
+                 reason TEXT NOT NULL, bytes INTEGER NOT NULL, modified_ns INTEGER NOT NULL{figures});
+             PRAGMA user_version = {VERSION};"
+        ))?;
+    }
+    transaction.commit()?;
+    let sound: Option<String> =
+        database.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).optional()?;
+    // Reads every column once, so that a table of another make is found now and not in the middle of a list.
+    database
+        .prepare("SELECT * FROM runs")?
+        .query_map([], Entry::from_row)?
+        .try_for_each(|entry| entry.map(drop))?;
+    match sound.as_deref() {
+        Some("ok") => Ok(database),
+        _ => Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error { code: ErrorCode::DatabaseCorrupt, extended_code: 0 },
+            None,
+        )),
+    }
+}
+
+fn insert(database: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    let mut columns = vec![
+        ("name", Value::Text(entry.name.clone())),
+        ("begin_s", Value::Integer(entry.begin_s)),
+        ("label", Value::Text(entry.label.clone())),
+        ("workload", Value::Text(entry.workload.clone())),
+        ("device", Value::Text(entry.device.clone())),
+        ("version", Value::Text(entry.version.clone())),
+        ("verdict", Value::Text(entry.standing.word().into())),
+        ("reason", Value::Text(entry.reason.clone())),
+        ("bytes", Value::Integer(entry.stamp.bytes)),
+        ("modified_ns", Value::Integer(entry.stamp.modified_ns)),
+    ];
+    columns
+        .extend(FIGURES.iter().map(|(name, _)| (*name, entry.figure(name).map_or(Value::Null, Value::Real))));
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let marks = vec!["?"; columns.len()].join(", ");
+    let statement = format!("INSERT OR REPLACE INTO runs ({}) VALUES ({marks})", names.join(", "));
+    database.execute(&statement, params_from_iter(columns.into_iter().map(|(_, value)| value))).map(drop)
+}

@@ -1,0 +1,59 @@
+//! The index of a directory of runs: what `polygraph runs` lists.
+//!
+//! ```text
+//! result directories --Entry::of--> index (.runs.sqlite beside them) --Filter--> lists
+//! ```
+//!
+//! The directories are the truth, the index only remembers what is in them, because reading the logs of a hundred runs
+//! takes long. So it may be lost, damaged or stale at any time: [`Index::refresh`] reads what is new or changed and
+//! forgets what is gone, and a file that is no index is replaced. Runs add themselves when they end, several at a time if
+//! need be; what goes wrong then is for [`Index::refresh`] to mend.
+
+mod entry;
+mod filter;
+mod index;
+
+use std::path::Path;
+
+use polygraph_report::run_dir::Run;
+
+pub use entry::{Entry, Standing};
+pub use filter::Filter;
+pub use index::{FILE, Index};
+
+/// Why the index of a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The directory of runs cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The index cannot be read or written.
+    #[error("the index of runs cannot be used: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// A file of the index cannot be replaced.
+    #[error("cannot replace {path}: {source}")]
+    Replace {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+}
+
+/// Adds a run that has just ended to the index beside its result directory.
+///
+/// # Errors
+/// If the index cannot be written. Nothing is lost: the next list reads the run itself.
+pub fn record(run: &Run) -> Result<(), IndexError> {
+    let directory =
+        run.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Index::open(directory)?.add(&Entry::of(run))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use std::fs;
+use std::path::Path;
+
+use polygraph_report::Outcome;
+use polygraph_stats::{Block, EndReason, Finished, Header, Interval, LogWriter, PhasePlan, Record, Side};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Writes a run of ten seconds with `rate` replies per second that took 100 ms each.
+fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
+    fs::create_dir_all(directory).unwrap();
+    let plan = PhasePlan {
+        name: "meas".into(),
+        primary: true,
+        log_stats: true,
+        duration_s: Some(10.0),
+        xactions: None,
+        errors: None,
+        fill_bytes: None,
+    };
+    let header = Header {
+        side: Side::Client,
+        version: "0.1.0".into(),
+        label: "a label".into(),
+        start_unix_ns: 1_700_000_000_000_000_000 + rate * 1_000_000_000,
+        pid: 1,
+        environment: vec![],
+        command: vec![],
+        settings: vec![("proxy".into(), "127.0.0.1:3128".into())],
+        workload: "PolyMix-1".into(),
+        loops: 1,
+        phases: vec![plan],
+        offered_rate: None,
+        offered_dhr: None,
+        contents: vec![],
+        workload_text: String::new(),
+    };
+    let second = 1_000_000_000;
+    let mut block = Block::new();
+    for i in 0..rate * 10 {
+        block.xacts.enter(i * second / rate);
+        block.xacts.leave(i * second / rate);
+        block.finish(&Finished { rptm_us: 100_000, size: 1000, ..Finished::default() });
+    }
+    block.close(10 * second);
+    let interval = Interval {
+        phase: 0,
+        begin_ns: 0,
+        end_ns: 10 * second,
+        cpu_ns: 0,
+        busiest_loop_ns: 0,
+        rss_bytes: 0,
+        clock_step_ns: 0,
+        block,
+    };
+    let mut records = vec![
+        Record::Header(Box::new(header)),
+        Record::PhaseBegin { at_ns: 0, phase: 0 },
+        Record::Interval(Box::new(interval)),
+        Record::PhaseEnd { at_ns: 10 * second, phase: 0, complete: true },
+    ];
+    records.extend(end.map(|reason| Record::End { at_ns: 10 * second, reason, unfinished: 0 }));
+    let mut log = LogWriter::create(&directory.join("client.log")).unwrap();
+    records.iter().for_each(|record| log.write(record).unwrap());
+}
+
+/// A directory with the runs `a` (100/s), `b` (200/s) and what is none.
+fn runs() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    write_run(&directory.path().join("a"), 100, Some(EndReason::Finished));
+    write_run(&directory.path().join("b"), 200, Some(EndReason::Finished));
+    fs::write(directory.path().join("b/manifest.json"), r#"{"device": {"name": "squid", "version": "6.6"}}"#)
+        .unwrap();
+    fs::create_dir(directory.path().join("notes")).unwrap();
+    fs::write(directory.path().join("readme.txt"), "not a run").unwrap();
+    directory
+}
+
+fn listed(index: &Index) -> Vec<String> {
+    index.list(&Filter::default()).unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+fn refreshed(directory: &Path) -> Index {
+    let mut index = Index::open(directory).unwrap();
+    index.refresh().unwrap();
+    index
+}
+
+#[test]
+fn a_directory_is_listed_without_anybody_having_recorded_anything() {
+    let directory = runs();
+    let index = refreshed(directory.path());
+    assert_eq!(listed(&index), ["a", "b"]);
+    let all = index.list(&Filter::default()).unwrap();
+    assert_eq!(all[1].device, "squid 6.6");
+    assert_eq!((all[0].standing, all[0].figure("rate")), (Standing::Judged(Outcome::Valid), Some(100.0)));
+    assert_eq!((all[0].figure("rptm_mean_ms"), all[0].figure("dhr_percent")), (Some(100.0), Some(0.0)));
+    assert_eq!(all[0].json()["begin"], "2023-11-14T22:15:00Z");
+}
+
+#[test]
+fn what_was_recorded_is_read_back_as_it_was() {
+    let directory = runs();
+    let run = Run::open(&directory.path().join("a")).unwrap();
+    record(&run).unwrap();
+    let index = Index::open(directory.path()).unwrap();
+    assert_eq!(index.list(&Filter::default()).unwrap(), [Entry::of(&run)]);
+}
+
+#[test]
+fn runs_that_change_vanish_or_break_are_noticed() {
+    let directory = runs();
+    let path = directory.path();
+    refreshed(path);
+    write_run(&path.join("a"), 300, Some(EndReason::Interrupted));
+    fs::remove_dir_all(path.join("b")).unwrap();
+    fs::create_dir(path.join("c")).unwrap();
+    fs::write(path.join("c/client.log"), "rubbish").unwrap();
+    let all = refreshed(path).list(&Filter::default()).unwrap();
+    let standings: Vec<_> = all.iter().map(|entry| (entry.name.as_str(), entry.standing)).collect();
+    assert_eq!(standings, [("a", Standing::Judged(Outcome::Invalid)), ("c", Standing::Unreadable)]);
+    assert_eq!(all[0].figure("rate"), Some(300.0));
+    assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
+}
+
+#[test]
+fn a_run_that_goes_on_is_listed_but_not_remembered() {
+    let directory = runs();
+    write_run(&directory.path().join("c"), 300, None);
+    let index = refreshed(directory.path());
+    let running = Filter { standing: Some(Standing::Running), ..Filter::default() };
+    assert_eq!(index.list(&running).unwrap()[0].name, "c");
+    assert_eq!(listed(&Index::open(directory.path()).unwrap()), ["a", "b"]);
+    // Long after its process died it is no longer going on.
+    let log = fs::File::options().append(true).open(directory.path().join("c/client.log")).unwrap();
+    log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
+    let all = refreshed(directory.path()).list(&Filter::default()).unwrap();
+    assert_eq!(all[2].standing, Standing::Judged(Outcome::Invalid));
+}
+
+#[test]
+fn filters() {
+    let directory = runs();
+    let index = refreshed(directory.path());
+    let names = |filter: Filter| -> Vec<String> {
+        index.list(&filter).unwrap().into_iter().map(|entry| entry.name).collect()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(names(Filter { workload: some("polymix"), ..Filter::default() }), ["a", "b"]);
+    assert_eq!(names(Filter { device: some("SQUID"), ..Filter::default() }), ["b"]);
+    assert_eq!(names(Filter { name: some("label"), ..Filter::default() }), ["a", "b"]);
+    assert_eq!(names(Filter { since_s: Some(1_700_000_150), ..Filter::default() }), ["b"]);
+    assert!(
+        names(Filter { standing: Some(Standing::Judged(Outcome::Failed)), ..Filter::default() }).is_empty()
+    );
+}
+
+/// What stands where the index should be, and whether the file can be used after all.
+#[test]
+fn a_damaged_index_is_replaced() {
+    let directory = runs();
+    let path = directory.path().join(FILE);
+    refreshed(directory.path());
+    let good = fs::read(&path).unwrap();
+    let mut scribbled = good.clone();
+    scribbled[100..].iter_mut().step_by(7).for_each(|byte| *byte ^= 0x5a);
+    let cases: [Vec<u8>; 4] = [
+        b"this is no database at all, but long enough to look".repeat(50),
+        Vec::new(),
+        scribbled,
+        good[..5000].to_vec(),
+    ];
+    for bytes in cases {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(listed(&refreshed(directory.path())), ["a", "b"]);
+    }
+    // A table of a version that never was.
+    let foreign = rusqlite::Connection::open(&path).unwrap();
+    foreign.execute_batch("DROP TABLE runs; CREATE TABLE runs (x); PRAGMA user_version = 99").unwrap();
+    drop(foreign);
+    assert_eq!(listed(&refreshed(directory.path())), ["a", "b"]);
+}
+
+#[test]
+fn rebuilding_reads_everything_anew() {
+    let directory = runs();
+    refreshed(directory.path());
+    let database = rusqlite::Connection::open(directory.path().join(FILE)).unwrap();
+    database.execute("UPDATE runs SET workload = 'something else'", []).unwrap();
+    drop(database);
+    assert_eq!(refreshed(directory.path()).list(&Filter::default()).unwrap()[0].workload, "something else");
+    let index = Index::rebuild(directory.path()).unwrap();
+    assert_eq!(index.list(&Filter::default()).unwrap()[0].workload, "PolyMix-1");
+    let left = fs::read_dir(directory.path())
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert_eq!(left.filter(|name| name.starts_with(FILE)).collect::<Vec<_>>(), [FILE]);
+}
+
+#[test]
+fn many_add_list_and_rebuild_at_once() {
+    let directory = runs();
+    let path = directory.path();
+    let names: Vec<String> = (0..24).map(|i| format!("run-{i:02}")).collect();
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(move || {
+                write_run(&path.join(name), 50, Some(EndReason::Finished));
+                record(&Run::open(&path.join(name)).unwrap()).unwrap();
+            });
+        }
+        scope.spawn(move || (0..5).for_each(|_| drop(refreshed(path))));
+    });
+    let index = Index::open(path).unwrap();
+    assert!(names.iter().all(|name| listed(&index).contains(name)), "{:?}", listed(&index));
+    // Even if the index is replaced under their hands nobody fails, and nothing is lost for long.
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(move || record(&Run::open(&path.join(name)).unwrap()).unwrap());
+        }
+        scope.spawn(move || (0..5).for_each(|_| drop(Index::rebuild(path).unwrap())));
+    });
+    assert_eq!(listed(&refreshed(path)).len(), names.len() + 2);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_listed_from_memory() {
+    let directory = runs();
+    let mut index = Index::in_memory(directory.path()).unwrap();
+    index.refresh().unwrap();
+    assert_eq!(listed(&index), ["a", "b"]);
+    assert!(!directory.path().join(FILE).exists());
+    let nowhere = Index::in_memory(Path::new("/nonexistent")).unwrap().refresh();
+    assert!(matches!(nowhere, Err(IndexError::Directory { .. })));
+}

@@ -1,0 +1,410 @@
+//! The search for the highest rate at which a device holds: which rate to try next, and when it is known.
+//!
+//! From the first rate upwards the load is doubled until a run fails, then the gap between the highest rate that held
+//! and the lowest that failed is halved until it is narrow enough, then both ends are repeated. Runs are noisy near the
+//! limit, so every run is a vote, and the majority says whether a rate holds: an end whose repetitions say otherwise
+//! moves, and the search goes on from there.
+//!
+//! The search is a function of the trials so far and knows neither time nor devices, so it goes on wherever it was
+//! broken off.
+
+use serde::{Deserialize, Serialize};
+
+/// How often the first rate is halved before it is given up that any holds.
+const HALVINGS: i32 = 6;
+/// So many runs of a rate in which the bench did not do its part, and none in which it did: the bench's limit.
+const VOIDS: usize = 3;
+
+/// What a run says of its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vote {
+    /// The device held.
+    Held,
+    /// The device did not hold.
+    Failed,
+    /// The bench did not do its part, so nothing is known of the device.
+    Void,
+}
+
+/// A run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its rate, requests per second.
+    pub rate: f64,
+    /// What it says.
+    pub vote: Vote,
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// The first rate, positive; response times at higher ones are compared with those at this one.
+    pub first: f64,
+    /// The highest rate to try.
+    pub most: Option<f64>,
+    /// The gap between the rate that holds and the one that does not, as a share of the latter (0 to 1).
+    pub precision: f64,
+    /// How often the highest rate that holds is repeated.
+    pub confirm: usize,
+    /// Runs at most.
+    pub runs: usize,
+}
+
+/// Why a rate is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It is the first.
+    First,
+    /// Everything held so far.
+    Raise,
+    /// Nothing held so far.
+    Lower,
+    /// It lies between one that held and one that did not.
+    Bisect,
+    /// Its runs so far do not agree, or the bench did not do its part.
+    Repeat,
+    /// It is one of the ends of the result.
+    Confirm,
+}
+
+impl Why {
+    /// The reason in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::First => "first",
+            Why::Raise => "raise",
+            Why::Lower => "lower",
+            Why::Bisect => "bisect",
+            Why::Repeat => "repeat",
+            Why::Confirm => "confirm",
+        }
+    }
+}
+
+/// How the search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The peak lies between two rates that are near enough to each other.
+    Found,
+    /// The highest rate that may be tried holds.
+    Most,
+    /// Beyond the highest rate that holds, the bench does not do its part.
+    BenchLimit,
+    /// No rate holds.
+    Nothing,
+    /// There were as many runs as there may be.
+    OutOfRuns,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finding {
+    /// How the search ended.
+    pub end: End,
+    /// The highest rate that holds with all lower ones.
+    pub held: Option<f64>,
+    /// The lowest rate that does not hold.
+    pub failed: Option<f64>,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Try this rate.
+    Run(f64, Why),
+    /// Nothing: it is known, or will not be.
+    Done(Finding),
+}
+
+/// What is known of a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Held,
+    Failed,
+    /// The bench cannot do it.
+    Blocked,
+    /// Another run has to tell.
+    Open,
+}
+
+/// The votes of one rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Votes {
+    held: usize,
+    failed: usize,
+    void: usize,
+}
+
+impl Votes {
+    fn of(trials: &[Trial], rate: f64) -> Votes {
+        let count = |vote| trials.iter().filter(|trial| trial.rate == rate && trial.vote == vote).count();
+        Votes { held: count(Vote::Held), failed: count(Vote::Failed), void: count(Vote::Void) }
+    }
+
+    fn standing(self) -> Standing {
+        match self.held.cmp(&self.failed) {
+            std::cmp::Ordering::Greater => Standing::Held,
+            std::cmp::Ordering::Less => Standing::Failed,
+            std::cmp::Ordering::Equal if self.held == 0 && self.void >= VOIDS => Standing::Blocked,
+            std::cmp::Ordering::Equal => Standing::Open,
+        }
+    }
+
+    fn count(self) -> usize {
+        self.held + self.failed
+    }
+}
+
+/// The ends of the gap in which the peak must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bracket {
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Search {
+    /// What to do after these trials.
+    pub fn next(&self, trials: &[Trial]) -> Next {
+        let bracket = bracket(trials);
+        let done = |end| Next::Done(Finding { end, held: bracket.low, failed: bracket.high });
+        let votes = |rate| Votes::of(trials, rate);
+        if trials.len() >= self.runs {
+            return done(End::OutOfRuns);
+        }
+        if let Some(open) = trials.iter().find(|trial| votes(trial.rate).standing() == Standing::Open) {
+            return Next::Run(open.rate, Why::Repeat);
+        }
+        match bracket {
+            Bracket { low: None, high: None } => Next::Run(self.top(self.first), Why::First),
+            Bracket { low: None, high: Some(high) } => {
+                match high > self.first * 0.5f64.powi(HALVINGS) * 1.5 {
+                    true => Next::Run(high / 2.0, Why::Lower),
+                    false => done(End::Nothing),
+                }
+            }
+            Bracket { low: Some(low), high: None } => match self.most {
+                Some(most) if low >= most => match votes(low).count() <= self.confirm {
+                    true => Next::Run(low, Why::Confirm),
+                    false => done(End::Most),
+                },
+                _ => Next::Run(self.top(low * 2.0), Why::Raise),
+            },
+            Bracket { low: Some(low), high: Some(high) } => {
+                let blocked = votes(high).standing() == Standing::Blocked;
+                if high - low > self.precision * high {
+                    Next::Run(between(low, high), Why::Bisect)
+                } else if votes(low).count() <= self.confirm {
+                    Next::Run(low, Why::Confirm)
+                } else if !blocked && votes(high).count() <= self.confirm.min(1) {
+                    Next::Run(high, Why::Confirm)
+                } else {
+                    done(if blocked { End::BenchLimit } else { End::Found })
+                }
+            }
+        }
+    }
+
+    /// About how many runs are still to come, if those that come now are not contradicted.
+    pub fn remaining(&self, trials: &[Trial]) -> usize {
+        if matches!(self.next(trials), Next::Done(_)) {
+            return 0;
+        }
+        let Bracket { low, high } = bracket(trials);
+        let votes = |rate: Option<f64>| rate.map_or(0, |rate| Votes::of(trials, rate).count());
+        // Until one fails the next one may.
+        let gap = match (low, high) {
+            (Some(low), Some(high)) => 1.0 - low / high,
+            _ => 0.5,
+        };
+        let raise = if low.is_some() && high.is_some() { 0 } else { 1 };
+        let halvings = (gap / self.precision).log2().ceil().max(0.0) as usize;
+        // The ends that there are now will be others then.
+        let (held, failed) = if halvings == 0 { (votes(low), votes(high)) } else { (1, 1) };
+        let confirm =
+            (self.confirm + 1).saturating_sub(held) + (self.confirm.min(1) + 1).saturating_sub(failed);
+        (raise + halvings + confirm).min(self.runs - trials.len()).max(1)
+    }
+
+    fn top(&self, rate: f64) -> f64 {
+        self.most.map_or(rate, |most| rate.min(most))
+    }
+}
+
+/// The highest rate that holds below the lowest that does not. What held above a failure was luck, or the failure was
+/// bad luck; its repetition will tell.
+fn bracket(trials: &[Trial]) -> Bracket {
+    let rates = |wanted: fn(Standing) -> bool| {
+        trials.iter().map(|trial| trial.rate).filter(move |&rate| wanted(Votes::of(trials, rate).standing()))
+    };
+    let high = rates(|standing| matches!(standing, Standing::Failed | Standing::Blocked)).reduce(f64::min);
+    let below = |rate: &f64| high.is_none_or(|high| *rate < high);
+    Bracket { low: rates(|standing| standing == Standing::Held).filter(below).reduce(f64::max), high }
+}
+
+/// A rate in the middle, with as few digits as are needed to be near it.
+fn between(low: f64, high: f64) -> f64 {
+    let (middle, gap) = ((low + high) / 2.0, high - low);
+    let step = 10f64.powf((gap / 4.0).log10().floor());
+    // Divided where possible, for 0.1 is no number of the machine.
+    let round = |rate: f64| {
+        if step < 1.0 { (rate / step).round() / (1.0 / step).round() } else { (rate / step).round() * step }
+    };
+    let rounded = round(middle);
+    if rounded > low && rounded < high { rounded } else { middle }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SEARCH: Search = Search { first: 50.0, most: None, precision: 0.02, confirm: 2, runs: 60 };
+
+    /// Searches a device whose answers come from `answer`, which is told the rate and the number of the run.
+    fn search(rules: Search, mut answer: impl FnMut(f64, usize) -> Vote) -> (Finding, Vec<(Trial, Why)>) {
+        let (mut trials, mut reasons) = (Vec::new(), Vec::new());
+        loop {
+            match rules.next(&trials) {
+                Next::Run(rate, why) => {
+                    let trial = Trial { rate, vote: answer(rate, trials.len()) };
+                    trials.push(trial);
+                    reasons.push((trial, why));
+                }
+                Next::Done(finding) => return (finding, reasons),
+            }
+            assert!(trials.len() <= rules.runs);
+        }
+    }
+
+    fn holds(held: bool) -> Vote {
+        if held { Vote::Held } else { Vote::Failed }
+    }
+
+    #[test]
+    fn a_search_doubles_bisects_and_confirms() {
+        let (finding, runs) = search(SEARCH, |rate, _| holds(rate <= 187.0));
+        let told: Vec<String> =
+            runs.iter().map(|(trial, why)| format!("{} {}", why.word(), trial.rate)).collect();
+        let expected = "first 50, raise 100, raise 200, bisect 150, bisect 180, bisect 190, bisect 185, bisect 188, \
+                        confirm 185, confirm 185, confirm 188";
+        assert_eq!(told.join(", "), expected);
+        assert_eq!(finding, Finding { end: End::Found, held: Some(185.0), failed: Some(188.0) });
+    }
+
+    #[test]
+    fn searches_end_as_they_must() {
+        type Answer = fn(f64, usize) -> Vote;
+        type Row = (Search, Answer, End, Option<f64>, Option<f64>);
+        let rows: [Row; 6] = [
+            (Search { most: Some(300.0), ..SEARCH }, |_, _| Vote::Held, End::Most, Some(300.0), None),
+            (SEARCH, |_, _| Vote::Failed, End::Nothing, None, Some(50.0 / 64.0)),
+            (SEARCH, |_, _| Vote::Void, End::Nothing, None, Some(50.0 / 64.0)),
+            (SEARCH, |rate, _| holds(rate <= 3.0), End::Found, Some(3.0), Some(3.05)),
+            // The bench reaches 150 and the device more than that.
+            (
+                Search { precision: 0.1, ..SEARCH },
+                |rate, _| if rate > 150.0 { Vote::Void } else { Vote::Held },
+                End::BenchLimit,
+                Some(150.0),
+                Some(165.0),
+            ),
+            (
+                Search { runs: 3, ..SEARCH },
+                |rate, _| holds(rate < 70.0),
+                End::OutOfRuns,
+                Some(50.0),
+                Some(80.0),
+            ),
+        ];
+        for (rules, answer, end, held, failed) in rows {
+            let (finding, runs) = search(rules, answer);
+            assert_eq!(finding.end, end, "{runs:?}");
+            let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
+                (Some(a), Some(b)) => (a / b - 1.0).abs() < 0.03,
+                (a, b) => a == b,
+            };
+            assert!(near(finding.held, held) && near(finding.failed, failed), "{finding:?} after {runs:?}");
+        }
+    }
+
+    #[test]
+    fn one_bad_run_of_the_bench_is_repeated() {
+        let (finding, runs) = search(SEARCH, |rate, run| match run {
+            1 => Vote::Void,
+            _ => holds(rate <= 120.0),
+        });
+        assert_eq!((runs[2].1, runs[2].0.rate), (Why::Repeat, 100.0));
+        assert_eq!(finding.held, Some(119.0));
+    }
+
+    #[test]
+    fn bad_and_good_luck_are_found_out() {
+        // Runs that say the opposite of the truth: at the first doubling, in the middle, at the end.
+        for liar in 0..12 {
+            let (finding, runs) = search(SEARCH, |rate, run| holds((rate <= 187.0) != (run == liar)));
+            let held = finding.held.unwrap_or(0.0);
+            assert!((180.0..=187.0).contains(&held), "{finding:?} with a lie in run {liar}: {runs:?}");
+        }
+    }
+
+    /// A device whose odds of holding fall from 88 % to 12 % within 4 % around its limit: nine of ten searches
+    /// end within 5 % of it (1000 devices).
+    #[test]
+    fn noise_near_the_limit_moves_the_result_little() {
+        use polygraph_traffic::{Random, Seed};
+        let (mut near, count) = (0, 1000);
+        for number in 0..count {
+            let mut draws = Seed(7).stream("noise", number);
+            let limit = 60.0 + 2000.0 * draws.unit();
+            let (finding, _) = search(SEARCH, |rate, _| {
+                let odds = 1.0 / (1.0 + ((rate / limit - 1.0) / 0.01).exp());
+                holds(draws.unit() < odds)
+            });
+            near += u64::from(finding.held.is_some_and(|held| (held / limit - 1.0).abs() < 0.05));
+        }
+        assert!(near >= count * 9 / 10, "{near} of {count}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_known_limit_is_found_within_the_precision(
+            limit in 1.0f64..1e5, first in 1.0f64..1e3, precision in 0.002f64..0.2, confirm in 0usize..4,
+        ) {
+            prop_assume!(limit > first / 60.0);
+            let rules = Search { first, most: None, precision, confirm, runs: 100 };
+            let mut trials = Vec::new();
+            let finding = loop {
+                let expected = rules.remaining(&trials);
+                match rules.next(&trials) {
+                    Next::Done(finding) => {
+                        prop_assert_eq!(expected, 0);
+                        break finding;
+                    }
+                    Next::Run(rate, _) => {
+                        prop_assert!(expected > 0);
+                        trials.push(Trial { rate, vote: holds(rate <= limit) });
+                    }
+                }
+            };
+            prop_assert_eq!(finding.end, End::Found);
+            let (held, failed) = (finding.held.unwrap(), finding.failed.unwrap());
+            prop_assert!(held <= limit && limit < failed, "{} {} {}", held, limit, failed);
+            prop_assert!(failed - held <= precision * failed);
+            // Doublings, halvings of a gap of a half, and confirmations.
+            let doublings = (limit / first).log2().abs().ceil() + 1.0;
+            let most = doublings + (0.5 / precision).log2().ceil().max(0.0) * 1.5 + 3.0 + confirm as f64 + 1.0;
+            prop_assert!(trials.len() as f64 <= most, "{} runs", trials.len());
+        }
+
+        #[test]
+        fn any_answers_come_to_an_end(answers in prop::collection::vec(0usize..3, 60)) {
+            let votes = [Vote::Held, Vote::Failed, Vote::Void];
+            let (finding, _) = search(SEARCH, |_, run| votes[answers[run]]);
+            if let (Some(held), Some(failed)) = (finding.held, finding.failed) {
+                prop_assert!(held < failed);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The thermostat of a phase: how its load follows the response time.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A rule that keeps the mean response time within a window by changing the load (reference: models.md, section 18.1).
+///
+/// At the end of each sample the mean is compared with the window: below it the load grows by a share of itself, above
+/// it the load shrinks by the same share. At least one bound is given; without the other the window is open there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rptmstat {
+    /// Length of a sample in seconds, positive.
+    pub sample_dur: f64,
+    /// Change of the load factor as a share of itself. A negative one turns the rule around: for a device that answers
+    /// the faster the more it has to do.
+    pub load_delta: f64,
+    /// Lower bound of the mean response time in seconds.
+    pub rptm_min: Option<f64>,
+    /// Upper bound of the mean response time in seconds, not below the lower one.
+    pub rptm_max: Option<f64>,
+}
+
+impl Rptmstat {
+    /// By which share of itself the load changes after a sample with this mean response time, in seconds; 0 if it is
+    /// within the window.
+    pub fn change(&self, mean: f64) -> f64 {
+        if self.rptm_min.is_some_and(|min| mean < min) {
+            self.load_delta
+        } else if self.rptm_max.is_some_and(|max| mean > max) {
+            -self.load_delta
+        } else {
+            0.0
+        }
+    }
+
+    /// What is said of a sample with this mean, as the original says it; without a mean there was nothing to look at.
+    pub fn report(&self, mean: Option<f64>) -> String {
+        let Some(mean) = mean else { return "no transactions to judge the response time by".to_owned() };
+        match self.change(mean) {
+            0.0 => format!("{mean:.2}sec rptm requires no load adjustment"),
+            change => format!("{mean:.2}sec rptm changes load by {:+.2}%", change * 100.0),
+        }
+    }
+}
+
+impl fmt::Display for Rptmstat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound =
+            |bound: Option<f64>| bound.map_or_else(|| "any".to_owned(), |seconds| format!("{seconds}s"));
+        let (min, max) = (bound(self.rptm_min), bound(self.rptm_max));
+        let (dur, delta) = (self.sample_dur, self.load_delta * 100.0);
+        write!(f, "{dur} s samples, load changes by {delta:.2}% to keep rptm in {min} .. {max}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_follows_the_window() {
+        let rule =
+            |load_delta, rptm_min, rptm_max| Rptmstat { sample_dur: 10.0, load_delta, rptm_min, rptm_max };
+        let window = rule(0.01, Some(1.4), Some(1.5));
+        for (rule, mean, change) in [
+            (window, 1.26, 0.01),
+            (window, 1.4, 0.0),
+            (window, 1.47, 0.0),
+            (window, 1.5, 0.0),
+            (window, 1.67, -0.01),
+            (rule(0.05, None, Some(1.5)), 0.1, 0.0),
+            (rule(0.05, None, Some(1.5)), 1.6, -0.05),
+            (rule(0.05, Some(1.4), None), 0.1, 0.05),
+            (rule(0.05, Some(1.4), None), 9.0, 0.0),
+            (rule(-0.01, Some(1.4), Some(1.5)), 1.26, -0.01),
+            (rule(-0.01, Some(1.4), Some(1.5)), 1.67, 0.01),
+        ] {
+            assert_eq!(rule.change(mean), change, "{rule:?} at {mean}");
+        }
+    }
+
+    #[test]
+    fn samples_are_told_as_in_the_talk() {
+        let rule = Rptmstat { sample_dur: 10.0, load_delta: 0.01, rptm_min: Some(1.4), rptm_max: Some(1.5) };
+        for (mean, text) in [
+            (Some(1.4712), "1.47sec rptm requires no load adjustment"),
+            (Some(1.6666), "1.67sec rptm changes load by -1.00%"),
+            (Some(1.39), "1.39sec rptm changes load by +1.00%"),
+            (None, "no transactions to judge the response time by"),
+        ] {
+            assert_eq!(rule.report(mean), text);
+        }
+    }
+}

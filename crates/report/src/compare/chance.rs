@@ -1,0 +1,237 @@
+//! What chance can do: figures with the values that they might as well have had.
+//!
+//! The method is a block bootstrap (Künsch 1989, with blocks that do not overlap): blocks of the phase are drawn with
+//! replacement, as many as there are, and every figure is computed from their sum; percentiles too, because blocks
+//! hold histograms. How much a figure differs from draw to draw is its standard error. All runs draw the same blocks:
+//! what they have in common at the same time (the requests of the same seed, ramps of the load) cancels in
+//! differences, and what they have not in common does no harm.
+
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::blocks::{Cut, FEWEST};
+use crate::figures::Figure;
+use crate::scope::Scope;
+
+/// Draws. The standard error of so many is itself known within 7 %, three times better than what so few blocks allow.
+const DRAWS: usize = 100;
+
+/// Which blocks each draw takes.
+pub(super) struct Draws(Vec<Vec<usize>>);
+
+impl Draws {
+    /// The draws of `blocks` blocks: always the same, so that a comparison can be repeated.
+    pub(super) fn new(blocks: usize) -> Draws {
+        let mut random = SplitMix64::seed_from_u64(1);
+        // The bias of the remainder is of no importance for a few blocks.
+        let mut below = move |limit: usize| (random.next_u64() % limit.max(1) as u64) as usize;
+        let draws = if blocks < FEWEST { 0 } else { DRAWS };
+        Draws((0..draws).map(|_| (0..blocks).map(|_| below(blocks)).collect()).collect())
+    }
+}
+
+/// A figure of one run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Value {
+    /// As measured; `None` if undefined.
+    pub(super) value: Option<f64>,
+    /// In each draw.
+    drawn: Vec<Option<f64>>,
+    /// In each block alone.
+    blocks: Vec<Option<f64>>,
+}
+
+/// The values of figures in a part of a run.
+pub(super) fn values(cut: Cut<'_>, blocks: usize, draws: &Draws, figures: &[&Figure]) -> Vec<Value> {
+    let whole = cut.scope();
+    let mut values: Vec<Value> = figures
+        .iter()
+        .map(|figure| Value { value: whole.as_ref().and_then(|s| figure.of(s)), ..Value::default() })
+        .collect();
+    if draws.0.is_empty() {
+        return values;
+    }
+    let blocks = cut.into_blocks(blocks);
+    for (value, figure) in values.iter_mut().zip(figures) {
+        value.blocks = blocks.iter().map(|block| figure.of(block)).collect();
+    }
+    for draw in &draws.0 {
+        let scope = Scope::sequential(draw.iter().map(|&block| &blocks[block]));
+        for (value, figure) in values.iter_mut().zip(figures) {
+            value.drawn.push(scope.as_ref().and_then(|scope| figure.of(scope)));
+        }
+    }
+    values
+}
+
+/// By how much two groups of runs differ in a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Mean of the second group minus mean of the first.
+    pub by: f64,
+    /// Standard error of `by`; `None` if the phase was too short to tell.
+    pub standard_error: Option<f64>,
+    /// Degrees of freedom of the standard error.
+    pub degrees: f64,
+}
+
+impl Difference {
+    /// Half of the width of the interval that holds the true difference with this confidence (0 to 1).
+    pub fn plus_minus(&self, confidence: f64) -> Option<f64> {
+        Some(self.standard_error? * student(confidence, self.degrees))
+    }
+}
+
+/// The number of standard errors on each side of the mean that give this confidence (0 to 1): Student's distribution.
+pub(super) fn student(confidence: f64, degrees: f64) -> f64 {
+    let Ok(t) = StudentsT::new(0.0, 1.0, degrees.max(1.0)) else { return f64::INFINITY };
+    t.inverse_cdf(0.5 + confidence.clamp(0.0, 1.0) / 2.0)
+}
+
+/// The variance between repeats of a run, learnt from all groups that have any, as in an analysis of variance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Between {
+    squares: f64,
+    degrees: f64,
+}
+
+impl Between {
+    pub(super) fn new<'a>(groups: impl Iterator<Item = &'a [Value]>) -> Between {
+        let mut all = Between::default();
+        for group in groups {
+            let values: Option<Vec<f64>> = group.iter().map(|value| value.value).collect();
+            let Some(values) = values.filter(|values| values.len() > 1) else { continue };
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            all.squares += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+            all.degrees += (values.len() - 1) as f64;
+        }
+        all
+    }
+}
+
+/// Mean of a group; `None` if the figure is undefined in one of its runs.
+pub(super) fn mean(group: &[Value]) -> Option<f64> {
+    let values: Option<Vec<f64>> = group.iter().map(|value| value.value).collect();
+    values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// How `other` differs from `reference`; `None` if the figure is undefined in one of them.
+///
+/// With repeats, what varies between them and does not show within the runs comes on top: a device may be in another
+/// mood tomorrow, and no single run can tell.
+pub(super) fn difference(reference: &[Value], other: &[Value], between: Between) -> Option<Difference> {
+    let by = mean(other)? - mean(reference)?;
+    let repeated = (between.degrees > 0.0).then(|| {
+        let groups = 1.0 / reference.len() as f64 + 1.0 / other.len() as f64;
+        (between.squares / between.degrees * groups, between.degrees)
+    });
+    let (variance, degrees) = match (within(reference, other), repeated) {
+        (Some(within), Some(repeated)) => together(within, (repeated.0 - within.0, repeated.1)),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => return Some(Difference { by, standard_error: None, degrees: 0.0 }),
+    };
+    Some(Difference { by, standard_error: Some(variance.sqrt()), degrees })
+}
+
+/// The sum of two variances and its degrees of freedom after Satterthwaite (1946). A second one that is not positive is
+/// none: two repeats that happen to agree must not make a well known variance an unknown one.
+fn together(first: (f64, f64), second: (f64, f64)) -> (f64, f64) {
+    if second.0 <= 0.0 {
+        return first;
+    }
+    let sum = first.0 + second.0;
+    (sum, sum.powi(2) / (first.0.powi(2) / first.1 + second.0.powi(2) / second.1))
+}
+
+/// Variance of the difference and its degrees of freedom from what differs within the runs.
+fn within(reference: &[Value], other: &[Value]) -> Option<(f64, f64)> {
+    let blocks = reference.first()?.blocks.len();
+    let draws = series(reference, other, |value| &value.drawn);
+    // A rare figure may be undefined in some draws; without most of them there is nothing to tell.
+    if blocks < FEWEST || draws.len() < DRAWS * 9 / 10 {
+        return None;
+    }
+    let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+    let variance = draws.iter().map(|by| (by - mean).powi(2)).sum::<f64>() / (draws.len() - 1) as f64;
+    // What is drawn from a few blocks varies a little less than what it is drawn for.
+    let few = blocks as f64 / (blocks as f64 - 1.0);
+    let remembered = memory(&series(reference, other, |value| &value.blocks));
+    Some((variance * few * remembered, blocks as f64 - 1.0))
+}
+
+/// Differences of the groups' means, draw by draw or block by block, where they are defined.
+fn series(reference: &[Value], other: &[Value], pick: impl Fn(&Value) -> &Vec<Option<f64>>) -> Vec<f64> {
+    let mean = |group: &[Value], index: usize| {
+        let values: Option<Vec<f64>> =
+            group.iter().map(|value| pick(value).get(index).copied().flatten()).collect();
+        values.map(|values| values.iter().sum::<f64>() / values.len().max(1) as f64)
+    };
+    let length = reference.first().map_or(0, |value| pick(value).len());
+    (0..length).filter_map(|index| Some(mean(other, index)? - mean(reference, index)?)).collect()
+}
+
+/// The factor by which the variance of a mean is larger than that of independent blocks, if neighbours still resemble
+/// each other: (1 + r) / (1 - r) with the correlation r of neighbours, if that is positive.
+fn memory(blocks: &[f64]) -> f64 {
+    let mean = blocks.iter().sum::<f64>() / blocks.len().max(1) as f64;
+    let square: f64 = blocks.iter().map(|value| (value - mean).powi(2)).sum();
+    let product: f64 = blocks.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    if square <= 0.0 {
+        return 1.0;
+    }
+    let r = (product / square).clamp(0.0, 0.8);
+    (1.0 + r) / (1.0 - r)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_student() {
+        // From printed tables.
+        for (confidence, degrees, want) in [(0.95, 9.0, 2.262), (0.99, 19.0, 2.861), (0.95, 1.0, 12.706)] {
+            assert!((student(confidence, degrees) - want).abs() < 1e-3, "{confidence} {degrees}");
+        }
+    }
+
+    fn run(value: f64) -> Value {
+        Value { value: Some(value), ..Value::default() }
+    }
+
+    #[test]
+    fn repeats_tell_of_the_variance_between_runs() {
+        let (a, b) = ([run(10.0), run(12.0)], [run(15.0), run(17.0)]);
+        let between = Between::new([&a[..], &b[..]].into_iter());
+        let difference = difference(&a, &b, between).unwrap();
+        // Each group has a variance of 2, on one degree of freedom.
+        assert_eq!((difference.by, difference.degrees), (5.0, 2.0));
+        assert!((difference.standard_error.unwrap() - 2f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_hardly_varies_between_repeats_hardly_costs_certainty() {
+        assert_eq!(together((1.0, 10.0), (-0.5, 1.0)), (1.0, 10.0));
+        let (variance, degrees) = together((1.0, 10.0), (0.05, 1.0));
+        assert!(variance == 1.05 && degrees > 9.0, "{degrees}");
+        let (_, degrees) = together((1.0, 10.0), (50.0, 1.0));
+        assert!((1.0..1.1).contains(&degrees), "{degrees}");
+    }
+
+    #[test]
+    fn single_runs_that_are_too_short_tell_nothing() {
+        let between = Between::new([&[run(1.0)][..]].into_iter());
+        let difference = difference(&[run(1.0)], &[run(2.0)], between).unwrap();
+        assert_eq!((difference.by, difference.plus_minus(0.95)), (1.0, None));
+        assert!(super::difference(&[run(1.0)], &[Value::default()], between).is_none());
+    }
+
+    #[test]
+    fn neighbours_that_resemble_each_other_count_for_less() {
+        let slow: Vec<f64> = (0..20).map(|i| f64::from(i / 5)).collect();
+        let quick: Vec<f64> = (0..20).map(|i| f64::from(i % 2)).collect();
+        assert!(memory(&slow) > 3.0);
+        assert_eq!((memory(&quick), memory(&[1.0; 20])), (1.0, 1.0));
+    }
+}

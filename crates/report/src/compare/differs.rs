@@ -1,0 +1,209 @@
+//! In what runs differ that ought to be alike: workload, seeds, program, host.
+
+use similar::TextDiff;
+
+use crate::fold::RunFacts;
+use crate::run_dir::Run;
+use crate::verdict::Outcome;
+
+/// What follows from a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Figures of the runs say nothing about each other.
+    Refuse,
+    /// Figures can be compared with care.
+    Warn,
+    /// To be expected, for example another device.
+    Note,
+}
+
+impl Weight {
+    /// A word for lists.
+    pub fn word(self) -> &'static str {
+        match self {
+            Weight::Refuse => "not comparable",
+            Weight::Warn => "warning",
+            Weight::Note => "note",
+        }
+    }
+}
+
+/// A difference.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Differs {
+    /// What follows.
+    pub weight: Weight,
+    /// What differs.
+    pub what: String,
+    /// The run that differs from the first one.
+    pub run: String,
+    /// Value in the first run and in this one.
+    pub values: Option<(String, String)>,
+    /// Lines that differ, as a unified diff.
+    pub diff: Option<String>,
+}
+
+impl Differs {
+    /// A line about it.
+    pub fn text(&self) -> String {
+        match &self.values {
+            Some((first, this)) => format!("{}: {} instead of {} ({})", self.what, this, first, self.run),
+            None => format!("{} ({})", self.what, self.run),
+        }
+    }
+}
+
+/// Settings that tell where something is: devices and hosts may be elsewhere.
+const WHERE: [&str; 9] = [
+    "origins",
+    "addresses",
+    "proxy",
+    "local addresses",
+    "local ports",
+    "name servers",
+    "ids",
+    "users",
+    "processor limit",
+];
+/// Settings of the bench rather than of the load.
+const BENCH: [&str; 4] =
+    ["open connections at most", "statistics interval", "timer quantum", "idle time-out"];
+/// Facts of the host that change from run to run.
+const FLEETING: [&str; 1] = ["file descriptors"];
+
+/// How `run`, called `name`, differs from `first`.
+pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<Differs> {
+    let mut found = Found { name, all: Vec::new() };
+    let (a, b) = (&first.facts, &run.facts);
+    let (one, other) = (a.main_side().header(), b.main_side().header());
+    found.value(Weight::Refuse, "side", one.side.name(), other.side.name());
+    found.value(Weight::Refuse, "workload", &one.workload, &other.workload);
+    found.text(&one.workload_text, &other.workload_text);
+    let rate = |facts: &RunFacts| {
+        facts.main_side().offered_rate().map_or("best effort".into(), |r| format!("{r}/s"))
+    };
+    found.value(Weight::Refuse, "planned rate", &rate(a), &rate(b));
+    found.value(Weight::Warn, "program version", &one.version, &other.version);
+    let sides = [(&a.client, &b.client), (&a.server, &b.server)];
+    for (one, other) in sides {
+        let (Some(one), Some(other)) = (one, other) else { continue };
+        let side = one.side.name();
+        found.pairs(&format!("{side} setting "), &one.header().settings, &other.header().settings, setting);
+        found.pairs(
+            &format!("{side} host "),
+            &one.header().environment,
+            &other.header().environment,
+            |name| (!FLEETING.contains(&name)).then_some(Weight::Warn),
+        );
+        let count = |n: usize| n.to_string();
+        let what = format!("{side} processes");
+        found.value(Weight::Warn, &what, &count(one.processes.len()), &count(other.processes.len()));
+    }
+    if a.server.is_some() != b.server.is_some() {
+        found.add(Weight::Note, "only one of the runs has logs of servers".into(), None);
+    }
+    let device = |run: &Run| run.device().unwrap_or_else(|| "unknown".into());
+    found.value(Weight::Note, "device", &device(first), &device(run));
+    found.all
+}
+
+/// What is wrong with a run by itself.
+pub(super) fn unusable(run: &Run, name: &str) -> Vec<Differs> {
+    let mut found = Found { name, all: Vec::new() };
+    let verdict = &run.facts.verdict;
+    match verdict.outcome {
+        Outcome::Valid => {}
+        Outcome::Invalid => {
+            let why = verdict.findings.first().map_or("", |finding| &finding.text);
+            found.add(Weight::Refuse, format!("the run is INVALID: {why}"), None);
+        }
+        Outcome::Failed => {
+            let why = verdict.findings.first().map_or("", |finding| &finding.text);
+            found.add(Weight::Warn, format!("the run is FAILED: {why}"), None);
+        }
+    }
+    let trends = verdict.findings.iter().filter(|finding| finding.rule == "trend");
+    trends.for_each(|finding| found.add(Weight::Warn, finding.text.clone(), None));
+    found.all
+}
+
+/// What another value of a client's or server's setting means.
+fn setting(name: &str) -> Option<Weight> {
+    // Settings of one kind of robots or servers have its name in front.
+    let plain = name.rsplit(": ").next().unwrap_or(name);
+    Some(match plain {
+        _ if WHERE.contains(&plain) => return None,
+        _ if plain.ends_with("seed") => Weight::Warn,
+        _ if BENCH.contains(&plain) => Weight::Warn,
+        _ => Weight::Refuse,
+    })
+}
+
+struct Found<'a> {
+    name: &'a str,
+    all: Vec<Differs>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, weight: Weight, what: String, values: Option<(String, String)>) {
+        self.all.push(Differs { weight, what, run: self.name.to_owned(), values, diff: None });
+    }
+
+    fn value(&mut self, weight: Weight, what: &str, first: &str, this: &str) {
+        if first != this {
+            self.add(weight, what.to_owned(), Some((first.to_owned(), this.to_owned())));
+        }
+    }
+
+    /// Named values; `weigh` says what a difference means, if anything.
+    fn pairs(
+        &mut self,
+        prefix: &str,
+        first: &[(String, String)],
+        this: &[(String, String)],
+        weigh: impl Fn(&str) -> Option<Weight>,
+    ) {
+        let value = |pairs: &[(String, String)], wanted: &str| {
+            let found = pairs.iter().find(|(name, _)| name == wanted);
+            found.map_or("none".to_owned(), |(_, value)| value.clone())
+        };
+        let mut names: Vec<&String> = first.iter().chain(this).map(|(name, _)| name).collect();
+        names.dedup();
+        let mut seen: Vec<&String> = Vec::new();
+        for name in names {
+            if seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            if let Some(weight) = weigh(name) {
+                self.value(weight, &format!("{prefix}`{name}`"), &value(first, name), &value(this, name));
+            }
+        }
+    }
+
+    /// Texts of workloads. Comments and blank lines mean nothing.
+    fn text(&mut self, first: &str, this: &str) {
+        let meant = |text: &str| {
+            let lines = text.lines().map(str::trim_end);
+            let kept: Vec<&str> =
+                lines.filter(|line| !line.is_empty() && !line.trim_start().starts_with("//")).collect();
+            kept.join("\n") + "\n"
+        };
+        let (a, b) = (meant(first), meant(this));
+        if a == b {
+            return;
+        }
+        let what = match (first.is_empty(), this.is_empty()) {
+            (true, false) => "workload text, where the first run has options only",
+            (false, true) => "options only, where the first run has a workload text",
+            _ => "workload text",
+        };
+        let (a, b) =
+            if first.is_empty() || this.is_empty() { (String::new(), String::new()) } else { (a, b) };
+        let diff = TextDiff::from_lines(&a, &b).unified_diff().context_radius(1).to_string();
+        self.add(Weight::Refuse, what.to_owned(), None);
+        if let Some(last) = self.all.last_mut().filter(|_| !diff.is_empty()) {
+            last.diff = Some(diff);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! A comparison for a pull request.
+
+use std::fmt::Write as _;
+
+use super::cells::{self, BEST, Cells};
+use super::{Comparison, Weight, matrix, text};
+use crate::text::duration;
+
+/// Headline, what to beware of, tables, method; in the dialect of GitHub. `changed_only` leaves out what is noise.
+pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
+    let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
+    let mut out = format!("### {}\n\n", escape(&names.join(" / ")));
+    let _ = writeln!(out, "{}\n", text::conclusion(comparison));
+    let beware = comparison.differs.iter().filter(|differs| differs.weight != Weight::Note);
+    for differs in beware {
+        let _ = writeln!(out, "- **{}**: {}", differs.weight.word(), escape(&differs.text()));
+        if let Some(diff) = &differs.diff {
+            let indented: String = diff.lines().map(|line| format!("  {line}\n")).collect();
+            let _ = write!(out, "\n  ```diff\n{indented}  ```\n");
+        }
+    }
+    for part in &comparison.parts {
+        let seconds: Vec<String> = part.seconds.iter().map(|seconds| duration(*seconds)).collect();
+        let _ = writeln!(out, "\n**{}** ({})\n", escape(&part.phase), seconds.join(", "));
+        let cells = cells::of_part(comparison, part, changed_only, BEST);
+        if cells.rows.is_empty() {
+            out.push_str("No figure differs.\n");
+        } else {
+            out.push_str(&piped(&cells));
+        }
+        for (title, cells) in matrix::of_part(comparison, part) {
+            let _ = write!(out, "\n{}\n\n{}", escape(&title), piped(&cells));
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n<sub>{} * marks the best, or what cannot be told from it.</sub>",
+        comparison.method()
+    );
+    out
+}
+
+/// Text that Markdown takes as it is.
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' => out.extend(['\\', c]),
+            '<' => out.push_str("&lt;"),
+            '\n' | '\r' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn piped(cells: &Cells) -> String {
+    let row = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().map(|cell| escape(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let rule: Vec<&str> =
+        (0..cells.head.len()).map(|column| if column < 2 { "---" } else { "---:" }).collect();
+    let rows: String = cells.rows.iter().map(row).collect();
+    format!("{}| {} |\n{rows}", row(&cells.head), rule.join(" | "))
+}

@@ -1,0 +1,51 @@
+//! Systems by options: groups with names like `linux/aufs` make a table for each of the main figures, the best marked.
+
+use super::cells::{BEST, Cells, print};
+use super::{Comparison, Part};
+use crate::text::UNDEFINED;
+
+/// What is worth a table of its own.
+const MAIN: [&str; 4] = ["baseline.rep.rate", "baseline.rptm.mean", "hit.ratio.obj", "err_xact.ratio"];
+
+/// A titled table for each of the main figures; none unless all names have a system and an option, and there are two
+/// of both at least.
+pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part) -> Vec<(String, Cells)> {
+    let names: Option<Vec<(&str, &str)>> =
+        comparison.groups.iter().map(|group| group.name.split_once('/')).collect();
+    let Some(names) = names else { return Vec::new() };
+    let (systems, options) =
+        (distinct(names.iter().map(|name| name.0)), distinct(names.iter().map(|name| name.1)));
+    if systems.len() < 2 || options.len() < 2 {
+        return Vec::new();
+    }
+    let main = part.rows.iter().filter(|row| MAIN.contains(&row.figure.name.as_str()));
+    main.map(|row| {
+        let cell = |system: &str, option: &str| {
+            let found = names.iter().position(|name| *name == (system, option));
+            found.map_or(UNDEFINED.to_owned(), |group| {
+                let best = if row.best.contains(&group) { BEST } else { "" };
+                format!("{}{best}", print(row.figure, row.values[group]))
+            })
+        };
+        let of_system = |system: &&str| {
+            let cells = options.iter().map(|option| cell(system, option));
+            std::iter::once((*system).to_owned()).chain(cells).collect()
+        };
+        let head = std::iter::once(String::new()).chain(options.iter().map(|option| (*option).to_owned()));
+        let title = format!("{} ({})", row.figure.name, row.figure.unit.symbol());
+        let title = title.replace(" ()", "");
+        (title, Cells { head: head.collect(), rows: systems.iter().map(of_system).collect() })
+    })
+    .collect()
+}
+
+/// Each once, in the order in which they come first.
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut all = Vec::new();
+    names.for_each(|name| {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    });
+    all
+}

@@ -1,0 +1,430 @@
+//! Runs side by side: how figures differ, and whether chance alone explains it.
+//!
+//! ```text
+//! runs --> groups of repeats --> differs (are they comparable?)
+//!                           \--> blocks --> chance (standard errors) --> parts: a table of figures for each phase
+//!                                                  \--> text, Markdown, JSON, a page; limits of `--fail_on`
+//! ```
+
+mod blocks;
+mod cells;
+mod chance;
+mod choice;
+mod differs;
+mod json;
+mod markdown;
+mod matrix;
+mod page;
+mod text;
+
+use crate::figures::Figure;
+use crate::names::UnknownFigure;
+use crate::run_dir::Run;
+use crate::verdict::Outcome;
+use blocks::Cut;
+use chance::{Between, Draws, Value, difference, mean, values};
+
+pub use chance::Difference;
+pub use choice::{Better, better, usual};
+pub use differs::{Differs, Weight};
+pub use json::json;
+pub use markdown::markdown;
+pub use page::page;
+pub use text::{preface, text};
+
+/// All intervals together hold with this confidence, unless options say otherwise.
+const CONFIDENCE: f64 = 0.95;
+/// Relative differences below this are of no interest, unless options say otherwise.
+const DELTA: f64 = 0.01;
+
+/// What is compared with what: one run, or repeats of one.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its runs; never empty.
+    pub runs: Vec<Run>,
+}
+
+/// How to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Phases, each compared for itself; `all` for all that every run has; empty for the one that results come from.
+    pub phases: Vec<String>,
+    /// Figures as in `lx`; empty for the usual ones.
+    pub objects: Vec<String>,
+    /// Relative differences below this count as none (0.01 is one percent).
+    pub delta: f64,
+    /// Confidence that all intervals hold at once (0 to 1).
+    pub confidence: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { phases: Vec::new(), objects: Vec::new(), delta: DELTA, confidence: CONFIDENCE }
+    }
+}
+
+/// Why nothing can be compared.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// Fewer than two groups.
+    #[error("two runs at least are needed for a comparison")]
+    TooFew,
+    /// Two groups of one name.
+    #[error("two of the runs are called `{0}`: give them names, as in old=runs/a new=runs/b")]
+    SameName(String),
+    /// No figure of that name.
+    #[error(transparent)]
+    NoSuchFigure(#[from] UnknownFigure),
+    /// A phase that a run has not measured.
+    #[error("run `{run}` has no statistics of phase `{phase}`; it has: {}", measured.join(", "))]
+    NoSuchPhase {
+        /// The run.
+        run: String,
+        /// The phase.
+        phase: String,
+        /// Its phases.
+        measured: Vec<String>,
+    },
+    /// Nothing was measured in a run.
+    #[error("nothing was measured in run `{0}`")]
+    NothingMeasured(String),
+}
+
+/// What a difference is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Chance explains it, or it is too small to matter.
+    Noise,
+    /// A difference for the better.
+    Better,
+    /// A difference for the worse.
+    Worse,
+    /// More, of something that is neither better nor worse.
+    Higher,
+    /// Less, of something that is neither better nor worse.
+    Lower,
+    /// It cannot be told: the figure is undefined on one side, or the phase too short.
+    Unknown,
+}
+
+impl Judgement {
+    /// A word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Judgement::Noise => "noise",
+            Judgement::Better => "better",
+            Judgement::Worse => "worse",
+            Judgement::Higher => "higher",
+            Judgement::Lower => "lower",
+            Judgement::Unknown => "unknown",
+        }
+    }
+
+    /// It is a difference.
+    pub fn differs(self) -> bool {
+        !matches!(self, Judgement::Noise | Judgement::Unknown)
+    }
+}
+
+/// How a group differs from the first one in a figure.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The difference; `None` if the figure is undefined in one of them.
+    pub difference: Option<Difference>,
+    /// Half of the width of its confidence interval; `None` if it is not known.
+    pub plus_minus: Option<f64>,
+    /// The difference in percent of the first group's value; `None` if that is 0 or not known.
+    pub percent: Option<f64>,
+    /// What it is worth.
+    pub judgement: Judgement,
+}
+
+/// A figure of all groups.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The figure.
+    pub figure: &'static Figure,
+    /// Which way it is better.
+    pub better: Better,
+    /// Its value in each group: the mean of its runs.
+    pub values: Vec<Option<f64>>,
+    /// How each group but the first differs from the first.
+    pub changes: Vec<Change>,
+    /// Groups that are best: the best value, and all that cannot be told from it. Empty if nothing is better or all are
+    /// the same.
+    pub best: Vec<usize>,
+}
+
+/// The figures of some phases.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The phases, joined with `|`.
+    pub phase: String,
+    /// How long they were in each group, in seconds: the mean of its runs.
+    pub seconds: Vec<f64>,
+    /// Blocks of time that chance was judged by.
+    pub blocks: usize,
+    /// The figures; those that are undefined in every group are left out.
+    pub rows: Vec<Row>,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    /// What was compared.
+    pub groups: &'a [Group],
+    /// How.
+    pub options: Options,
+    /// In what the runs differ beside their figures, the heaviest first.
+    pub differs: Vec<Differs>,
+    /// One for each phase that was asked for.
+    pub parts: Vec<Part>,
+    /// Confidence of each single interval, so that all hold together with that of the options.
+    pub single_confidence: f64,
+}
+
+impl Comparison<'_> {
+    /// The runs should not be compared.
+    pub fn refused(&self) -> bool {
+        self.differs.iter().any(|differs| differs.weight == Weight::Refuse)
+    }
+
+    /// Changes that are no noise, with their rows.
+    pub fn found(&self) -> impl Iterator<Item = (&Part, &Row, usize, &Change)> {
+        self.parts.iter().flat_map(|part| {
+            part.rows.iter().flat_map(move |row| {
+                let changes = row.changes.iter().enumerate();
+                changes
+                    .filter(|(_, change)| change.judgement.differs())
+                    .map(move |(i, c)| (part, row, i + 1, c))
+            })
+        })
+    }
+
+    /// How chance was judged, in words.
+    pub fn method(&self) -> String {
+        let blocks: Vec<String> = self.parts.iter().map(|part| part.blocks.to_string()).collect();
+        format!(
+            "Standard errors by block bootstrap (phases cut into {} blocks of time, the same draws for all runs), larger if \
+             neighbouring blocks resemble each other or repeats of a run differ more; intervals by Student's distribution, \
+             {} % confidence for all of them together ({:.2} % each); relative differences below {} % count as none.",
+            blocks.join(", "),
+            100.0 * self.options.confidence,
+            100.0 * self.single_confidence,
+            100.0 * self.options.delta
+        )
+    }
+}
+
+/// Compares groups of runs with the first of them.
+///
+/// # Errors
+/// If there are fewer than two, or an option names what is not there. Runs that should not be compared are no error; see
+/// [`Comparison::refused`].
+pub fn compare(groups: &[Group], options: Options) -> Result<Comparison<'_>, CompareError> {
+    if groups.len() < 2 {
+        return Err(CompareError::TooFew);
+    }
+    for (i, group) in groups.iter().enumerate() {
+        if groups[..i].iter().any(|other| other.name == group.name) {
+            return Err(CompareError::SameName(group.name.clone()));
+        }
+    }
+    let figures = choice::choose(&options.objects)?;
+    let phases = phases(groups, &options.phases)?;
+    let measured: Vec<Measured> = phases.iter().map(|names| Measured::new(groups, names, &figures)).collect();
+    // Bonferroni: all intervals hold at once with the confidence of the options.
+    let intervals: usize = measured.iter().map(|part| part.defined().count() * (groups.len() - 1)).sum();
+    let single_confidence = 1.0 - (1.0 - options.confidence) / intervals.max(1) as f64;
+    let parts =
+        measured.iter().map(|part| part.judge(&figures, groups, single_confidence, options.delta)).collect();
+    Ok(Comparison { groups, differs: all_differs(groups), parts, single_confidence, options })
+}
+
+/// The phases of each part, by run: usually the same for all, but the primary phases may have other names in each.
+type Names = Vec<Vec<Vec<String>>>;
+
+fn phases(groups: &[Group], wanted: &[String]) -> Result<Vec<Names>, CompareError> {
+    let everywhere = |pick: &dyn Fn(&Run) -> Result<Vec<String>, CompareError>| {
+        groups.iter().map(|group| group.runs.iter().map(pick).collect()).collect::<Result<Names, _>>()
+    };
+    if wanted.is_empty() {
+        let headline = |run: &Run| match &run.facts.headline {
+            Some(headline) => Ok(headline.phase.split('|').map(str::to_owned).collect()),
+            None => Err(CompareError::NothingMeasured(run.name())),
+        };
+        return Ok(vec![everywhere(&headline)?]);
+    }
+    let measured = |run: &Run| -> Vec<String> {
+        let phases = run.facts.main_side().phases.iter().filter(|phase| phase.scope.is_some());
+        phases.map(|phase| phase.name.clone()).collect()
+    };
+    let all = wanted.iter().any(|name| name == "all");
+    let wanted: Vec<String> = if all {
+        let common =
+            |name: &String| groups.iter().flat_map(|g| &g.runs).all(|run| measured(run).contains(name));
+        measured(&groups[0].runs[0]).into_iter().filter(common).collect()
+    } else {
+        wanted.to_vec()
+    };
+    wanted
+        .iter()
+        .map(|phase| {
+            everywhere(&|run: &Run| {
+                let measured = measured(run);
+                if measured.contains(phase) {
+                    return Ok(vec![phase.clone()]);
+                }
+                Err(CompareError::NoSuchPhase { run: run.name(), phase: phase.clone(), measured })
+            })
+        })
+        .collect()
+}
+
+/// Values of all figures in one part.
+struct Measured {
+    phase: String,
+    seconds: Vec<f64>,
+    blocks: usize,
+    /// By figure, then by group, then by run.
+    values: Vec<Vec<Vec<Value>>>,
+}
+
+impl Measured {
+    fn new(groups: &[Group], names: &Names, figures: &[&Figure]) -> Measured {
+        let cut = |group: usize, run: usize| {
+            let it = &groups[group].runs[run];
+            Cut::new(&it.logs, &it.facts, &names[group][run])
+        };
+        let each = || {
+            groups.iter().enumerate().flat_map(|(g, group)| (0..group.runs.len()).map(move |run| (g, run)))
+        };
+        // The same blocks for all, or draws would not fit.
+        let blocks = each().map(|(group, run)| cut(group, run).blocks()).min().unwrap_or(0);
+        let draws = Draws::new(blocks);
+        let mut all: Vec<Vec<Vec<Value>>> = vec![vec![Vec::new(); groups.len()]; figures.len()];
+        let mut seconds = vec![0.0; groups.len()];
+        for (group, run) in each() {
+            let cut = cut(group, run);
+            seconds[group] += cut.scope().map_or(0.0, |s| s.seconds) / groups[group].runs.len() as f64;
+            let of_run = values(cut, blocks, &draws, figures);
+            of_run.into_iter().zip(&mut all).for_each(|(value, figure)| figure[group].push(value));
+        }
+        Measured { phase: names[0][0].join("|"), seconds, blocks, values: all }
+    }
+
+    /// Figures that some group has a value of.
+    fn defined(&self) -> impl Iterator<Item = usize> {
+        let values = self.values.iter().enumerate();
+        values.filter(|(_, groups)| groups.iter().any(|group| mean(group).is_some())).map(|(index, _)| index)
+    }
+
+    fn judge(&self, figures: &[&'static Figure], groups: &[Group], confidence: f64, delta: f64) -> Part {
+        let usable: Vec<bool> = groups
+            .iter()
+            .map(|group| group.runs.iter().all(|run| run.facts.verdict.outcome != Outcome::Invalid))
+            .collect();
+        let rows = self.defined().map(|index| {
+            let (figure, values) = (figures[index], &self.values[index]);
+            let better = better(&figure.name);
+            let between = Between::new(values.iter().map(Vec::as_slice));
+            let change = |from: usize, to: usize| {
+                let difference = difference(&values[from], &values[to], between);
+                Change::new(difference, mean(&values[from]), better, confidence, delta)
+            };
+            Row {
+                figure,
+                better,
+                values: values.iter().map(|group| mean(group)).collect(),
+                changes: (1..values.len()).map(|to| change(0, to)).collect(),
+                best: best(values, better, &usable, change),
+            }
+        });
+        Part {
+            phase: self.phase.clone(),
+            seconds: self.seconds.clone(),
+            blocks: self.blocks,
+            rows: rows.collect(),
+        }
+    }
+}
+
+/// The best group and all that cannot be told from it; none if nobody is worse.
+fn best(
+    values: &[Vec<Value>],
+    better: Better,
+    usable: &[bool],
+    change: impl Fn(usize, usize) -> Change,
+) -> Vec<usize> {
+    let candidates: Vec<(usize, f64)> = (0..values.len())
+        .filter(|&group| usable[group])
+        .filter_map(|group| Some((group, mean(&values[group])?)))
+        .collect();
+    let first = candidates.iter().copied().reduce(|a, b| if better.prefers(b.1, a.1) { b } else { a });
+    let Some((first, _)) = first.filter(|_| better != Better::Neither) else { return Vec::new() };
+    let as_good: Vec<usize> = candidates
+        .iter()
+        .map(|(group, _)| *group)
+        .filter(|&group| group == first || !change(first, group).judgement.differs())
+        .collect();
+    if as_good.len() == candidates.len() { Vec::new() } else { as_good }
+}
+
+impl Change {
+    fn new(
+        difference: Option<Difference>,
+        from: Option<f64>,
+        better: Better,
+        confidence: f64,
+        delta: f64,
+    ) -> Change {
+        let (Some(difference), Some(from)) = (difference, from) else {
+            return Change {
+                difference: None,
+                plus_minus: None,
+                percent: None,
+                judgement: Judgement::Unknown,
+            };
+        };
+        let by = difference.by;
+        let plus_minus = difference.plus_minus(confidence);
+        let to = from + by;
+        let small = by.abs() < delta * from.abs().min(to.abs());
+        let judgement = match plus_minus {
+            None if by != 0.0 && !small => Judgement::Unknown,
+            None => Judgement::Noise,
+            Some(plus_minus) if by.abs() <= plus_minus || small => Judgement::Noise,
+            Some(_) if better.prefers(to, from) => Judgement::Better,
+            Some(_) if better.prefers(from, to) => Judgement::Worse,
+            Some(_) if by > 0.0 => Judgement::Higher,
+            Some(_) => Judgement::Lower,
+        };
+        let percent = (from != 0.0).then(|| 100.0 * by / from.abs());
+        Change { difference: Some(difference), plus_minus, percent, judgement }
+    }
+}
+
+fn all_differs(groups: &[Group]) -> Vec<Differs> {
+    let reference = &groups[0].runs[0];
+    let mut all = Vec::new();
+    for (g, group) in groups.iter().enumerate() {
+        for (r, run) in group.runs.iter().enumerate() {
+            let name = if group.runs.len() > 1 {
+                format!("{}, {}", group.name, run.name())
+            } else {
+                group.name.clone()
+            };
+            all.extend(differs::unusable(run, &name));
+            if (g, r) != (0, 0) {
+                all.extend(differs::differ(reference, run, &name));
+            }
+        }
+    }
+    all.sort_by_key(|differs| differs.weight);
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,259 @@
+use super::*;
+use crate::fold::fold;
+use crate::testlog::Run as Plan;
+use crate::threshold::{Condition, check_comparison};
+
+fn run(plan: &Plan) -> Run {
+    let logs = plan.logs();
+    let facts = fold(&logs).unwrap();
+    Run { path: "somewhere".into(), logs, facts, manifest: None }
+}
+
+fn group(name: &str, plans: &[Plan]) -> Group {
+    Group { name: name.into(), runs: plans.iter().map(run).collect() }
+}
+
+/// A short run without think time, through a device that needs 100 ms for hits and 120 ms for the rest.
+fn plan(seed: u64, slower: f64) -> Plan {
+    Plan {
+        seed,
+        means: [0.1 * slower, 0.12 * slower],
+        spread: 0.15,
+        phases: [2.0, 15.0, 1.0],
+        wander: Some((0.01, 2.0)),
+        ..Plan::default()
+    }
+}
+
+fn found(comparison: &Comparison<'_>) -> Vec<(String, Judgement)> {
+    comparison.found().map(|(_, row, _, change)| (row.figure.name.clone(), change.judgement)).collect()
+}
+
+fn conditions(texts: &[&str]) -> Vec<Condition> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Runs of the same device with different random numbers: there is nothing to be found, in any of all figures. And a
+/// single interval with 90 % confidence misses the truth, which is no difference, in a tenth of the cases.
+#[test]
+fn false_alarms_are_as_rare_as_intervals_say() {
+    let (mut alarms, mut single) = (Vec::new(), 0);
+    for pair in 0..40 {
+        let groups = [group("a", &[plan(1000 + pair, 1.0)]), group("b", &[plan(5000 + pair, 1.0)])];
+        let comparison = compare(&groups, Options { delta: 0.0, ..Options::default() }).unwrap();
+        let found = found(&comparison);
+        if !found.is_empty() {
+            alarms.push((pair, found));
+        }
+        let difference = mean_rptm(&comparison).difference.unwrap();
+        single += u32::from(difference.by.abs() > difference.plus_minus(0.9).unwrap());
+    }
+    // At most 2 are expected; more than 5 of 40 come with a probability of 1 %.
+    assert!(alarms.len() <= 5, "{} of 40: {alarms:#?}", alarms.len());
+    // Four are expected; more than 9 come with a probability of 1 %. Intervals err on the wide side.
+    assert!((1..=9).contains(&single), "{single}");
+}
+
+fn mean_rptm<'a>(comparison: &'a Comparison<'_>) -> &'a Change {
+    &row(comparison, "baseline.rptm.mean").changes[0]
+}
+
+fn row<'a>(comparison: &'a Comparison<'_>, name: &str) -> &'a Row {
+    comparison.parts[0].rows.iter().find(|row| row.figure.name == name).unwrap()
+}
+
+/// A device that is 5 % slower, with the same seeds and with others.
+#[test]
+fn five_percent_are_found() {
+    let mut missed = Vec::new();
+    for pair in 0..20 {
+        let other_seed = if pair % 2 == 0 { 0 } else { 5000 };
+        let groups = [group("a", &[plan(pair, 1.0)]), group("b", &[plan(pair + other_seed, 1.05)])];
+        let comparison = compare(&groups, Options::default()).unwrap();
+        let row =
+            comparison.parts[0].rows.iter().find(|row| row.figure.name == "baseline.rptm.mean").unwrap();
+        let change = &row.changes[0];
+        let size = change.percent.unwrap();
+        if change.judgement != Judgement::Worse || (size - 5.0).abs() > 2.0 {
+            missed.push((pair, change.clone()));
+        }
+        let fails = check_comparison(&comparison, &conditions(&["rptm>+2%", "rptm>+20%", "rptm<-2%"]));
+        assert_eq!(fails.iter().map(|c| c.holds).collect::<Vec<_>>()[1..], [false, false]);
+    }
+    assert!(missed.len() <= 1, "{missed:#?}");
+}
+
+#[test]
+fn a_run_does_not_differ_from_itself() {
+    let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(1, 1.0)])];
+    let comparison = compare(&groups, Options { delta: 0.0, ..Options::default() }).unwrap();
+    assert_eq!((found(&comparison), comparison.refused()), (vec![], false));
+    assert!(comparison.differs.is_empty(), "{:?}", comparison.differs);
+    let shown = text(&comparison, true);
+    assert!(shown.contains("no figure differs") && shown.contains("No difference"), "{shown}");
+}
+
+#[test]
+fn many_groups_have_a_best_one() {
+    let groups = [
+        group("linux/ufs", &[plan(1, 1.2)]),
+        group("linux/aufs", &[plan(1, 1.0)]),
+        group("bsd/ufs", &[plan(2, 1.3)]),
+        group("bsd/aufs", &[plan(2, 1.0)]),
+    ];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    assert_eq!(row(&comparison, "baseline.rptm.mean").best, [1, 3]);
+    let shown = text(&comparison, false);
+    let matrix = shown.split("baseline.rptm.mean (ms)\n").nth(1).unwrap();
+    let head: Vec<&str> = matrix.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["ufs", "aufs"]);
+    for line in matrix.lines().skip(1).take(2) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert!(!cells[1].ends_with('*') && cells[2].ends_with('*'), "{line}");
+    }
+}
+
+#[test]
+fn repeats_widen_intervals() {
+    // Each run of a group is in another mood: 4 % up or down, which no single run can know.
+    let moody = |seeds: [u64; 3], by: f64| {
+        let plans: Vec<Plan> =
+            seeds.iter().zip([0.96, 1.0, 1.04]).map(|(seed, mood)| plan(*seed, mood * by)).collect();
+        group(if by > 1.0 { "b" } else { "a" }, &plans)
+    };
+    let single = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.04)])];
+    assert!(!found(&compare(&single, Options::default()).unwrap()).is_empty());
+    let groups = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 1.04)];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    assert_eq!(found(&comparison), vec![]);
+    let groups = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 2.0)];
+    assert!(
+        found(&compare(&groups, Options::default()).unwrap())
+            .contains(&("baseline.rptm.mean".into(), Judgement::Worse))
+    );
+}
+
+#[test]
+fn other_workloads_seeds_and_hosts_are_told() {
+    let weights = |change: &dyn Fn(&mut Run)| {
+        let mut other = run(&plan(1, 1.0));
+        change(&mut other);
+        let facts = fold(&other.logs).unwrap();
+        let groups =
+            [group("a", &[plan(1, 1.0)]), Group { name: "b".into(), runs: vec![Run { facts, ..other }] }];
+        let comparison = compare(&groups, Options::default()).unwrap();
+        comparison
+            .differs
+            .iter()
+            .map(|differs| (differs.weight, differs.text(), differs.diff.clone()))
+            .collect::<Vec<_>>()
+    };
+    let header = |change: fn(&mut polygraph_stats::Header)| {
+        weights(&move |run: &mut Run| run.logs.iter_mut().for_each(|log| change(&mut log.log.header)))
+    };
+    let set = |pairs: &mut Vec<(String, String)>, name: &str, value: &str| {
+        pairs.retain(|(known, _)| known != name);
+        pairs.push((name.into(), value.into()));
+    };
+    assert_eq!(weights(&|_| {}), vec![]);
+    let first = |all: Vec<(Weight, String, Option<String>)>| (all[0].0, all[0].1.clone(), all[0].2.clone());
+    let (weight, text, _) = first(header(|header| header.workload = "PolyMix-4".into()));
+    assert_eq!((weight, text.as_str()), (Weight::Refuse, "workload: PolyMix-4 instead of PolyMix-1 (b)"));
+    let (weight, _, diff) = first(header(|header| header.workload_text = "R.dhr = 55%;\n".into()));
+    assert_eq!((weight, diff), (Weight::Refuse, None));
+    assert_eq!(header(|header| header.workload_text = "// only a comment\n\n".into()), vec![]);
+    let all = weights(&|run| {
+        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "local seed", "9"))
+    });
+    assert!(
+        all.iter().all(|found| found.0 == Weight::Warn) && all[0].1.contains("`local seed`: 9"),
+        "{all:?}"
+    );
+    let all = weights(&|run| {
+        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.environment, "kernel", "6.9"))
+    });
+    assert!(all.iter().all(|found| found.0 == Weight::Warn) && all.len() == 2, "{all:?}");
+    let all =
+        weights(&|run| run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "dhr", "40%")));
+    assert_eq!(all[0].0, Weight::Refuse);
+    let all = weights(&|run| {
+        run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "proxy", "10.0.0.1:80"))
+    });
+    assert!(all.iter().all(|found| found.0 == Weight::Note), "{all:?}");
+}
+
+#[test]
+fn texts_of_workloads_are_compared_line_by_line() {
+    let with = |text: &str| Plan { workload_text: text.into(), ..plan(1, 1.0) };
+    let groups = [
+        group("a", &[with("Robot R = {\n  recurrence = 55%;\n};\nuse(R);\n")]),
+        group("b", &[with("Robot R = {\n  recurrence = 72%;\n};\nuse(R);\n")]),
+    ];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    assert!(comparison.refused());
+    let shown = text(&comparison, false);
+    assert!(shown.contains("    -  recurrence = 55%;\n    +  recurrence = 72%;\n"), "{shown}");
+}
+
+#[test]
+fn invalid_runs_are_not_compared() {
+    let late = Plan { late_us: 200_000, ..plan(1, 1.0) };
+    let groups = [group("a", &[plan(1, 1.0)]), group("b", &[late])];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    assert!(comparison.refused());
+    // A run that cannot be trusted is never the best.
+    assert!(comparison.parts[0].rows.iter().all(|row| !row.best.contains(&1)));
+}
+
+#[test]
+fn phases_by_name_and_all_of_them() {
+    let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.0)])];
+    let of = |phases: &[&str]| {
+        let phases = phases.iter().map(|name| (*name).to_owned()).collect();
+        let comparison = compare(&groups, Options { phases, ..Options::default() });
+        comparison.map(|c| c.parts.iter().map(|part| part.phase.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&[]).unwrap(), ["meas"]);
+    assert_eq!(of(&["all"]).unwrap(), ["warm", "meas", "cool"]);
+    assert_eq!(of(&["warm", "meas"]).unwrap(), ["warm", "meas"]);
+    assert!(matches!(of(&["top1"]), Err(CompareError::NoSuchPhase { .. })));
+}
+
+#[test]
+fn names_must_differ_and_two_are_needed() {
+    let one = [group("a", &[plan(1, 1.0)])];
+    assert_eq!(compare(&one, Options::default()).unwrap_err(), CompareError::TooFew);
+    let same = [group("a", &[plan(1, 1.0)]), group("a", &[plan(1, 1.0)])];
+    assert_eq!(compare(&same, Options::default()).unwrap_err(), CompareError::SameName("a".into()));
+}
+
+#[test]
+fn too_short_a_phase_gives_no_interval() {
+    let short = |slower| Plan { phases: [1.0, 3.0, 1.0], ..plan(1, slower) };
+    let groups = [group("a", &[short(1.0)]), group("b", &[short(1.5)])];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    let change = mean_rptm(&comparison);
+    assert_eq!((change.plus_minus, change.judgement), (None, Judgement::Unknown));
+}
+
+#[test]
+fn forms_of_a_comparison() {
+    let groups = [group("old", &[plan(1, 1.0)]), group("new|er", &[plan(1, 1.1)])];
+    let comparison = compare(&groups, Options::default()).unwrap();
+    let table = markdown(&comparison, false);
+    assert!(table.contains("| figure | unit | old | new\\|er | difference | +/- | verdict |"), "{table}");
+    let json = json(&comparison);
+    assert_eq!(
+        (&json["comparable"], &json["parts"][0]["figures"][0]["name"]),
+        (&true.into(), &"baseline.req.rate".into())
+    );
+    let figures = json["parts"][0]["figures"].as_array().unwrap();
+    let mean = figures.iter().find(|figure| figure["name"] == "baseline.rptm.mean").unwrap();
+    let percent = mean["changes"][0]["percent"].as_f64().unwrap();
+    assert!((percent - 10.0).abs() < 1.0, "{percent}");
+    let page = page(&comparison);
+    assert!(page.contains("new|er against old") && page.contains("WORSE IN SOMETHING"));
+    assert!(page.contains("id=\"cmp-rptm\"") && page.contains("class=\"worse\""), "{page}");
+    assert_eq!(mean["changes"][0]["verdict"], "worse");
+    assert!(mean["changes"][0]["plus_minus"].as_f64().unwrap() > 0.0);
+}

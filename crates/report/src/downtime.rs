@@ -1,0 +1,305 @@
+//! What a power failure of the device costs: when replies, misses and hits came again (reference: workloads.md,
+//! sections 10.2 and 11.4).
+//!
+//! Times are those of statistics intervals, so they are as exact as intervals are short; first errors have exact
+//! times.
+
+use std::fmt::Write;
+
+use polygraph_stats::{Class, Interval, ReadLog, Record};
+use serde::Serialize;
+
+/// Levels are means over so many seconds,
+const WINDOW_S: f64 = 10.0;
+/// and over so many replies.
+const WINDOW_REPLIES: u64 = 20;
+/// Response times are back when they are longer by no more than this share,
+const RPTM_SLACK: f64 = 0.2;
+/// or by so many milliseconds,
+const RPTM_SLACK_MS: f64 = 1.0;
+/// and hits when their ratio (0 to 1) is lower by no more than this.
+const HIT_SLACK: f64 = 0.05;
+
+/// When the device was off, in seconds since the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cut {
+    /// It was killed.
+    pub killed_s: f64,
+    /// It was started again; `None` if it never was.
+    pub restarted_s: Option<f64>,
+    /// It was ready for a test: it listened, and its description's time to settle was over.
+    pub listening_s: Option<f64>,
+}
+
+/// What robots saw of it, in seconds since the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Downtime {
+    /// When the device was off.
+    pub cut: Cut,
+    /// Length of the statistics intervals: how exact times are.
+    pub resolution_s: f64,
+    /// The first transaction that failed after the cut.
+    pub first_error_s: Option<f64>,
+    /// Transactions that failed after the cut.
+    pub errors: u64,
+    /// The end of the interval with the first reply after the device was started again, and so on.
+    pub first_reply_s: Option<f64>,
+    /// The first miss.
+    pub first_miss_s: Option<f64>,
+    /// The first hit.
+    pub first_hit_s: Option<f64>,
+    /// Mean response time of the phase before the cut in milliseconds.
+    pub rptm_before_ms: Option<f64>,
+    /// Hit ratio of the phase before the cut (0 to 1).
+    pub hits_before: Option<f64>,
+    /// From then on the mean response time of ten seconds was as before.
+    pub rptm_back_s: Option<f64>,
+    /// From then on the hit ratio of ten seconds was as before.
+    pub hits_back_s: Option<f64>,
+}
+
+/// Sums over intervals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    replies: u64,
+    rptm_us: f64,
+    hits: u64,
+    basic: u64,
+}
+
+impl Sums {
+    fn of<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Sums {
+        let mut sums = Sums::default();
+        for block in intervals.into_iter().map(|interval| &interval.block) {
+            sums.replies += block.ok_count();
+            sums.rptm_us += block.mean_rptm_us().unwrap_or(0.0) * block.ok_count() as f64;
+            sums.hits += count(block, Class::Hit);
+            sums.basic +=
+                Class::ALL.iter().filter(|class| class.is_basic()).map(|c| count(block, *c)).sum::<u64>();
+        }
+        sums
+    }
+
+    fn rptm_ms(&self) -> Option<f64> {
+        (self.replies > 0).then(|| self.rptm_us / self.replies as f64 / 1000.0)
+    }
+
+    fn hit_ratio(&self) -> Option<f64> {
+        (self.basic > 0).then(|| self.hits as f64 / self.basic as f64)
+    }
+}
+
+fn count(block: &polygraph_stats::Block, class: Class) -> u64 {
+    block.class(class).rptm_us.count()
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// What the log of the robots says about a cut.
+pub fn downtime(client: &ReadLog, cut: Cut) -> Downtime {
+    let intervals: Vec<&Interval> = client.intervals().collect();
+    let before = intervals.iter().rfind(|interval| seconds(interval.end_ns) <= cut.killed_s);
+    let before = Sums::of(intervals.iter().copied().filter(|interval| {
+        before.is_some_and(|last| interval.phase == last.phase) && seconds(interval.end_ns) <= cut.killed_s
+    }));
+    let dark: Vec<&Interval> =
+        intervals.iter().copied().filter(|interval| seconds(interval.begin_ns) >= cut.killed_s).collect();
+    let back: Vec<&Interval> = match cut.restarted_s {
+        Some(restarted) => dark.iter().copied().filter(|i| seconds(i.end_ns) > restarted).collect(),
+        None => Vec::new(),
+    };
+    let first = |found: &dyn Fn(&Interval) -> bool| {
+        back.iter().find(|interval| found(interval)).map(|interval| seconds(interval.end_ns))
+    };
+    let first_error = client.records.iter().find_map(|record| match record {
+        Record::ErrorSample { at_ns, kind, .. } if kind.fails() && seconds(*at_ns) >= cut.killed_s => {
+            Some(seconds(*at_ns))
+        }
+        _ => None,
+    });
+    let first_reply_s = first(&|interval| interval.block.ok_count() > 0);
+    // Nothing is back before there are replies.
+    let steady: Vec<&Interval> = match first_reply_s {
+        Some(reply) => back.iter().copied().filter(|i| seconds(i.begin_ns) >= reply - 1e-6).collect(),
+        None => Vec::new(),
+    };
+    let (rptm_before_ms, hits_before) = (before.rptm_ms(), before.hit_ratio());
+    let rptm_back = rptm_before_ms.and_then(|before| {
+        let most = (before * (1.0 + RPTM_SLACK)).max(before + RPTM_SLACK_MS);
+        level(&steady, |sums| sums.rptm_ms().is_some_and(|rptm| rptm <= most))
+    });
+    let hits_back = hits_before.and_then(|before| {
+        level(&steady, |sums| sums.hit_ratio().is_some_and(|ratio| ratio >= before - HIT_SLACK))
+    });
+    Downtime {
+        cut,
+        resolution_s: intervals.iter().map(|interval| interval.seconds()).fold(0.0, f64::max),
+        first_error_s: first_error,
+        errors: dark.iter().map(|interval| interval.block.failed_count()).sum(),
+        first_reply_s,
+        first_miss_s: first(&|interval| count(&interval.block, Class::Miss) > 0),
+        first_hit_s: first(&|interval| count(&interval.block, Class::Hit) > 0),
+        rptm_before_ms,
+        hits_before,
+        rptm_back_s: rptm_back,
+        hits_back_s: hits_back,
+    }
+}
+
+/// The begin of the first window that is as wanted.
+fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f64> {
+    let mut last = 0;
+    (0..intervals.len()).find_map(|first| {
+        let begin = seconds(intervals[first].begin_ns);
+        while last < intervals.len() && seconds(intervals[last].end_ns) - begin < WINDOW_S - 1e-6 {
+            last += 1;
+        }
+        // A window that the end of the run cuts says nothing.
+        let window = intervals.get(first..=last)?;
+        let sums = Sums::of(window.iter().copied());
+        (sums.replies >= WINDOW_REPLIES && is_wanted(&sums)).then_some(begin)
+    })
+}
+
+impl Downtime {
+    /// A table for people. Times count from the kill and from the restart.
+    pub fn text(&self) -> String {
+        let Cut { killed_s, restarted_s, listening_s } = self.cut;
+        let mut text = format!("{:<46} {:>9} {:>14} {:>16}\n", "", "run", "after kill", "after restart");
+        let mut row = |what: &str, at: Option<f64>| {
+            let cell = |from: Option<f64>| {
+                at.zip(from).map_or_else(|| "-".to_owned(), |(at, from)| format!("{:+.2} s", at - from))
+            };
+            let run = at.map_or_else(|| "-".to_owned(), |at| format!("{at:.2} s"));
+            let _ =
+                writeln!(text, "{what:<46} {run:>9} {:>14} {:>16}", cell(Some(killed_s)), cell(restarted_s));
+        };
+        row("device killed", Some(killed_s));
+        row("first error", self.first_error_s);
+        row("device started again", restarted_s);
+        row("device ready for a test", listening_s);
+        row("first reply", self.first_reply_s);
+        row("first miss", self.first_miss_s);
+        row("first hit", self.first_hit_s);
+        row("response time as before (10 s from here)", self.rptm_back_s);
+        row("hit ratio as before (10 s from here)", self.hits_back_s);
+        let outage =
+            self.first_reply_s.map_or_else(|| "to the end".into(), |at| format!("{:.2} s", at - killed_s));
+        let _ = writeln!(text, "outage as robots saw it: {outage}, {} transactions failed", self.errors);
+        let number = |value: Option<f64>, unit: &str| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} {unit}"))
+        };
+        let _ = writeln!(
+            text,
+            "before the kill: response time {}, hit ratio {}; times are exact to {:.2} s",
+            number(self.rptm_before_ms, "ms"),
+            number(self.hits_before.map(|ratio| ratio * 100.0), "%"),
+            self.resolution_s
+        );
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polygraph_stats::{Block, ErrorKind, Finished, Header, Side};
+
+    /// Tenths of seconds: 20 s as usual, 5 s nothing but errors, then misses, then hits again.
+    fn log() -> ReadLog {
+        let mut records = Vec::new();
+        for tenth in 0..600_u64 {
+            let mut block = Block::new();
+            let (hits, misses, rptm_ms, failed) = match tenth {
+                0..200 => (6, 4, 10, 0),
+                200..250 => (0, 0, 0, 3),
+                250..257 => (0, 0, 0, 1),
+                257..270 => (0, 10, 50, 0),
+                270..400 => (2, 8, 50, 0),
+                _ => (6, 4, 10, 0),
+            };
+            for (class, count) in [(Class::Hit, hits), (Class::Miss, misses)] {
+                let finished = Finished {
+                    class,
+                    rptm_us: rptm_ms * 1000,
+                    size: 1000,
+                    offered_hit: class == Class::Hit,
+                    ..Finished::default()
+                };
+                (0..count).for_each(|_| block.finish(&finished));
+            }
+            for _ in 0..failed {
+                block.errors.count(ErrorKind::ConnectFailed);
+            }
+            let at_ns = |tenths: f64| (tenths * 1e8) as u64;
+            if failed > 0 {
+                let (kind, detail, facts) = (ErrorKind::ConnectFailed, String::new(), Vec::new());
+                records.push(Record::ErrorSample { at_ns: at_ns(tenth as f64 + 0.5), kind, detail, facts });
+            }
+            records.push(Record::Interval(Box::new(Interval {
+                phase: u32::from(tenth >= 200) + u32::from(tenth >= 250),
+                begin_ns: at_ns(tenth as f64),
+                end_ns: at_ns(tenth as f64 + 1.0),
+                cpu_ns: 0,
+                busiest_loop_ns: 0,
+                rss_bytes: 0,
+                clock_step_ns: 0,
+                block,
+            })));
+        }
+        let header = Header {
+            side: Side::Client,
+            version: String::new(),
+            label: String::new(),
+            start_unix_ns: 0,
+            pid: 0,
+            environment: Vec::new(),
+            command: Vec::new(),
+            settings: Vec::new(),
+            workload: String::new(),
+            loops: 1,
+            phases: Vec::new(),
+            offered_rate: None,
+            offered_dhr: None,
+            contents: Vec::new(),
+            workload_text: String::new(),
+        };
+        ReadLog { header, records, missing: Vec::new() }
+    }
+
+    #[test]
+    fn times_by_example() {
+        let cut = Cut { killed_s: 20.0, restarted_s: Some(25.0), listening_s: Some(25.5) };
+        let found = downtime(&log(), cut);
+        let near = |value: Option<f64>, expected: f64| {
+            assert!(
+                value.is_some_and(|value| (value - expected).abs() < 1e-6),
+                "{value:?} {expected}: {found:#?}"
+            );
+        };
+        near(found.first_error_s, 20.05);
+        near(found.first_reply_s, 25.8);
+        near(found.first_miss_s, 25.8);
+        near(found.first_hit_s, 27.1);
+        near(found.rptm_before_ms, 10.0);
+        near(found.hits_before, 0.6);
+        near(found.hits_back_s, 38.8);
+        near(found.rptm_back_s, 39.5);
+        assert_eq!(found.errors, 5 * 30 + 7);
+        let text = found.text();
+        let line = text.lines().find(|line| line.starts_with("first hit")).unwrap();
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["first", "hit", "27.10", "s", "+7.10", "s", "+2.10", "s"]);
+        assert!(text.contains("outage as robots saw it: 5.80 s, 157 transactions failed"), "{text}");
+    }
+
+    #[test]
+    fn what_never_came_back_is_not_zero() {
+        let cut = Cut { killed_s: 20.0, restarted_s: None, listening_s: None };
+        let found = downtime(&log(), cut);
+        assert_eq!((found.first_reply_s, found.first_hit_s, found.rptm_back_s), (None, None, None));
+        assert!(found.text().contains("outage as robots saw it: to the end"), "{}", found.text());
+    }
+}

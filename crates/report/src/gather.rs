@@ -1,0 +1,262 @@
+//! One walk over the records of the logs of one side: phases, series, samples, ends.
+//!
+//! Records of several logs are taken in order of time, so that a window of the series is done when the first interval of a
+//! later one comes: only one window, and what each log has counted in each phase, is in memory at a time.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use polygraph_stats::{EndReason, Interval, Record, Side};
+
+use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, Sample, SideFacts};
+use crate::scope::{Growing, Plan, Scope};
+use crate::series::Windows;
+use crate::source::Source;
+
+/// Examples kept of each class of errors.
+const SAMPLES_PER_KIND: usize = 3;
+
+/// Everything known of one side. `window_s` is the length of the windows of the series. `None` without logs of that
+/// side.
+pub(crate) fn side(
+    sources: Vec<Source<'_>>,
+    side: Side,
+    start_unix_ns: u64,
+    window_s: f64,
+) -> Option<SideFacts> {
+    let mut logs: Vec<OneLog<'_>> = sources
+        .into_iter()
+        .filter(|source| source.header().side == side)
+        .map(|source| OneLog::new(source, start_unix_ns))
+        .collect();
+    if logs.is_empty() {
+        return None;
+    }
+    let mut windows = Windows::new(window_s);
+    while let Some((at_s, index)) = earliest(&logs) {
+        let log = &mut logs[index];
+        if let Some(Record::Interval(interval)) = log.next.as_deref() {
+            windows.add(at_s, index, interval);
+        }
+        log.take();
+    }
+    let samples = samples(&mut logs);
+    let phases = phases(&mut logs);
+    Some(SideFacts {
+        side,
+        total: Scope::sequential(phases.iter().filter_map(|phase| phase.scope.as_ref())),
+        phases,
+        series: windows.finish(),
+        samples,
+        processes: logs.into_iter().map(OneLog::process).collect(),
+    })
+}
+
+/// The log whose next interval comes first, and the middle of that interval.
+fn earliest(logs: &[OneLog<'_>]) -> Option<(f64, usize)> {
+    let next = logs.iter().enumerate().filter_map(|(index, log)| Some((log.next_middle_s()?, index)));
+    next.min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// What one log knows of a phase.
+#[derive(Default)]
+struct Part {
+    begun_ns: Option<u64>,
+    ended: Option<(u64, bool)>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    covered_s: f64,
+    counted: Growing,
+}
+
+/// A log that is being read.
+struct OneLog<'a> {
+    source: Source<'a>,
+    /// Seconds by which its time lies behind that of the run.
+    offset_s: f64,
+    /// The next interval.
+    next: Option<Cow<'a, Record>>,
+    /// By number of the phase.
+    parts: BTreeMap<u32, Part>,
+    samples: Vec<Sample>,
+    end: Option<(EndReason, u64)>,
+    last_ns: u64,
+}
+
+impl<'a> OneLog<'a> {
+    fn new(source: Source<'a>, start_unix_ns: u64) -> OneLog<'a> {
+        let offset_s = source.header().start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9;
+        let mut log = OneLog {
+            source,
+            offset_s,
+            next: None,
+            parts: BTreeMap::new(),
+            samples: Vec::new(),
+            end: None,
+            last_ns: 0,
+        };
+        log.advance();
+        log
+    }
+
+    fn next_middle_s(&self) -> Option<f64> {
+        match self.next.as_deref() {
+            Some(Record::Interval(i)) => Some(self.offset_s + (i.begin_ns as f64 + i.end_ns as f64) * 0.5e-9),
+            _ => None,
+        }
+    }
+
+    /// Counts the next interval and goes on to the one after it.
+    fn take(&mut self) {
+        if let Some(record) = self.next.take()
+            && let Record::Interval(interval) = &*record
+        {
+            self.count(interval);
+        }
+        self.advance();
+    }
+
+    fn count(&mut self, interval: &Interval) {
+        let part = self.parts.entry(interval.phase).or_default();
+        part.first_ns = Some(part.first_ns.unwrap_or(u64::MAX).min(interval.begin_ns));
+        part.last_ns = part.last_ns.max(interval.end_ns);
+        part.covered_s += interval.seconds();
+        part.counted.add(interval);
+        self.last_ns = interval.end_ns;
+    }
+
+    /// Takes note of records up to the next interval.
+    fn advance(&mut self) {
+        while let Some(record) = self.source.next() {
+            match &*record {
+                Record::Interval(_) => {
+                    self.next = Some(record);
+                    return;
+                }
+                Record::PhaseBegin { at_ns, phase } => {
+                    self.parts.entry(*phase).or_default().begun_ns = Some(*at_ns);
+                }
+                Record::PhaseEnd { at_ns, phase, complete } => {
+                    self.parts.entry(*phase).or_default().ended = Some((*at_ns, *complete));
+                }
+                Record::ErrorSample { at_ns, kind, detail, facts } => {
+                    let at_s = self.offset_s + *at_ns as f64 * 1e-9;
+                    self.samples.push(Sample {
+                        at_s,
+                        kind: *kind,
+                        detail: detail.clone(),
+                        facts: facts.clone(),
+                    });
+                }
+                Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The name of a phase; a log without a plan has one phase `dflt`.
+    fn phase_name(&self, phase: u32) -> &str {
+        self.source.header().phases.get(phase as usize).map_or("dflt", |plan| &plan.name)
+    }
+
+    /// What is known of the phase with that name.
+    fn part(&self, name: &str) -> Option<&Part> {
+        self.parts.iter().find(|(phase, _)| self.phase_name(**phase) == name).map(|(_, part)| part)
+    }
+
+    fn process(self) -> ProcessFacts {
+        let (end, unfinished) = self.end.unzip();
+        ProcessFacts {
+            log: self.source.name().to_owned(),
+            header: self.source.header().clone(),
+            end,
+            unfinished,
+            last_s: self.offset_s + self.last_ns as f64 * 1e-9,
+            missing: self.source.missing(),
+        }
+    }
+}
+
+/// The phases of all logs, merged by name, in the order of the plans.
+fn phases(logs: &mut [OneLog<'_>]) -> Vec<PhaseFacts> {
+    let mut names: Vec<String> = Vec::new();
+    for log in &*logs {
+        let planned = log.source.header().phases.iter().map(|plan| plan.name.as_str());
+        let used = log.parts.iter().filter(|(_, part)| part.first_ns.is_some());
+        for name in planned.chain(used.map(|(phase, _)| log.phase_name(*phase))) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names.into_iter().map(|name| phase(logs, name)).collect()
+}
+
+fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
+    let taken: Vec<(f64, &Part)> =
+        logs.iter().filter_map(|log| Some((log.offset_s, log.part(&name)?))).collect();
+    let at = |offset_s: f64, ns: u64| offset_s + ns as f64 * 1e-9;
+    let begin_s = taken.iter().filter_map(|(o, part)| Some(at(*o, part.first_ns?))).reduce(f64::min);
+    let counted = || taken.iter().filter(|(_, part)| part.first_ns.is_some());
+    let end_s = counted().map(|(o, part)| at(*o, part.last_ns)).reduce(f64::max);
+    let lost_s = taken.iter().map(|(_, part)| part.lost_s()).fold(0.0, f64::max);
+    let end = logs.iter().map(|log| log.part(&name).map_or(PhaseEnd::NotReached, Part::end)).max();
+    let plans: Vec<_> =
+        logs.iter().flat_map(|log| &log.source.header().phases).filter(|plan| plan.name == name).collect();
+    let (primary, goal_duration_s, goal_xactions) = (
+        plans.iter().any(|plan| plan.primary),
+        plans.iter().filter_map(|plan| plan.duration_s).reduce(f64::max),
+        plans.iter().map(|plan| plan.xactions).sum(),
+    );
+    // The counts of each log are needed once: here.
+    let scopes = logs.iter_mut().filter_map(|log| {
+        let number = log.parts.keys().copied().find(|&phase| log.phase_name(phase) == name)?;
+        let part = log.parts.get_mut(&number).filter(|part| part.first_ns.is_some())?;
+        let counted = std::mem::take(&mut part.counted).scope();
+        let planned = log.source.header().phases.get(number as usize);
+        let plan = planned.map_or_else(|| Plan { name: name.clone(), ..Plan::default() }, Plan::from);
+        Some(Scope { plan: Some(plan), ..counted })
+    });
+    let scope = Scope::concurrent(scopes);
+    PhaseFacts {
+        name,
+        primary,
+        goal_duration_s,
+        goal_xactions,
+        begin_s,
+        end_s,
+        lost_s,
+        end: end.unwrap_or(PhaseEnd::NotReached),
+        scope,
+    }
+}
+
+impl Part {
+    /// Seconds between begin and end that intervals do not cover.
+    fn lost_s(&self) -> f64 {
+        let (Some(begin), Some((end, _))) = (self.begun_ns, self.ended) else { return 0.0 };
+        (end.saturating_sub(begin) as f64 * 1e-9 - self.covered_s).max(0.0)
+    }
+
+    fn end(&self) -> PhaseEnd {
+        match self.ended {
+            Some((_, true)) => PhaseEnd::Complete,
+            Some((_, false)) => PhaseEnd::CutShort,
+            None if self.begun_ns.is_some() || self.first_ns.is_some() => PhaseEnd::Unended,
+            None => PhaseEnd::NotReached,
+        }
+    }
+}
+
+/// The first examples of each class.
+fn samples(logs: &mut [OneLog<'_>]) -> Vec<Sample> {
+    let mut all: Vec<Sample> = logs.iter_mut().flat_map(|log| std::mem::take(&mut log.samples)).collect();
+    all.sort_by(|a, b| a.kind.cmp(&b.kind).then(a.at_s.total_cmp(&b.at_s)));
+    let mut kept: Vec<Sample> = Vec::new();
+    for sample in all {
+        if kept.iter().filter(|known| known.kind == sample.kind).count() < SAMPLES_PER_KIND {
+            kept.push(sample);
+        }
+    }
+    kept
+}

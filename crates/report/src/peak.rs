@@ -1,0 +1,237 @@
+//! Whether a device held at a rate: the figures of a run against criteria.
+
+use serde::{Deserialize, Serialize};
+
+use crate::figures::value;
+use crate::fold::RunFacts;
+use crate::text;
+use crate::verdict::{Outcome, Weight};
+
+/// What a run at one rate measured in its primary phase.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Offered rate, transactions begun per second.
+    pub offered: Option<f64>,
+    /// Measured rate, transactions ended per second.
+    pub measured: Option<f64>,
+    /// Mean response time in milliseconds.
+    pub mean_ms: Option<f64>,
+    /// 95 % of the response times do not exceed it, in milliseconds.
+    pub p95_ms: Option<f64>,
+    /// The longest response time in milliseconds.
+    pub max_ms: Option<f64>,
+    /// Measured document hit ratio in percent.
+    pub dhr: Option<f64>,
+    /// Offered document hit ratio in percent.
+    pub offered_dhr: Option<f64>,
+    /// Failed transactions in percent.
+    pub errors: Option<f64>,
+    /// Transactions that ended.
+    pub ended: u64,
+    /// Length of the primary phase in seconds.
+    pub seconds: f64,
+}
+
+impl Measured {
+    /// The figures of a run; nothing but zeros if no phase measured anything.
+    pub fn of(facts: &RunFacts) -> Measured {
+        let Some(headline) = &facts.headline else { return Measured::default() };
+        let figure = |name| value(name, &headline.scope);
+        Measured {
+            offered: figure("req_rate"),
+            measured: figure("rep_rate"),
+            mean_ms: figure("resp_tm_mean"),
+            p95_ms: figure("resp_tm_p95"),
+            max_ms: figure("baseline.rptm.max"),
+            dhr: figure("rep_dhr"),
+            offered_dhr: figure("req_dhr"),
+            errors: figure("err_pct"),
+            ended: headline.scope.ended_count(),
+            seconds: headline.scope.seconds,
+        }
+    }
+}
+
+/// A limit that may depend on what was measured at a low load: `factor` times that, and `more_ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Multiplier of the value at low load; 0 for a limit that does not depend on it.
+    pub factor: f64,
+    /// Milliseconds on top.
+    pub more_ms: f64,
+}
+
+impl Limit {
+    /// The limit in milliseconds, for this value at low load; `None` if it depends on one that is not known.
+    pub fn at(self, low_ms: Option<f64>) -> Option<f64> {
+        if self.factor == 0.0 {
+            Some(self.more_ms)
+        } else {
+            low_ms.map(|low| self.factor * low + self.more_ms)
+        }
+    }
+}
+
+/// When a device holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Criteria {
+    /// Share of failed transactions (0 to 1) that is allowed.
+    pub errors: f64,
+    /// Share (0 to 1) by which the measured rate may stay below the offered rate.
+    pub rate_gap: f64,
+    /// Limit of the mean response time.
+    pub mean: Option<Limit>,
+    /// Limit of the time that 95 % of the responses take at most.
+    pub p95: Option<Limit>,
+    /// Share of basic transactions (0 to 1) by which the measured hit ratio may stay below the offered one.
+    pub dhr_gap: Option<f64>,
+}
+
+/// What a run says of its rate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The device held.
+    Held,
+    /// It did not; why, in sentences.
+    Failed(Vec<String>),
+    /// The bench did not do its part; why, in sentences.
+    Void(Vec<String>),
+}
+
+impl Criteria {
+    /// Judges a run. `low` is what was measured at low load; without it, limits that depend on it are not applied.
+    pub fn judge(&self, facts: &RunFacts, low: Option<&Measured>) -> Judgement {
+        let verdict = &facts.verdict;
+        let findings = || {
+            let against = verdict.findings.iter().filter(|finding| finding.weight != Weight::Warning);
+            against.map(|finding| finding.text.clone()).collect::<Vec<_>>()
+        };
+        match verdict.outcome {
+            Outcome::Invalid => return Judgement::Void(findings()),
+            Outcome::Failed => return Judgement::Failed(findings()),
+            Outcome::Valid => {}
+        }
+        match self.against(&Measured::of(facts), low) {
+            reasons if reasons.is_empty() => Judgement::Held,
+            reasons => Judgement::Failed(reasons),
+        }
+    }
+
+    /// What speaks against a run with these figures.
+    pub fn against(&self, run: &Measured, low: Option<&Measured>) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if let Some(errors) = run.errors.filter(|errors| *errors > self.errors * 100.0) {
+            reasons.push(format!("{errors:.2} % errors, above {:.2} %", self.errors * 100.0));
+        }
+        if let (Some(offered), Some(measured)) = (run.offered, run.measured)
+            && measured < offered * (1.0 - self.rate_gap)
+        {
+            let (offered, measured) = (text::short(Some(offered)), text::short(Some(measured)));
+            reasons.push(format!("{measured} transactions/s ended of {offered}/s begun"));
+        }
+        let mut time = |what: &str, limit: Option<Limit>, pick: fn(&Measured) -> Option<f64>| {
+            let limit = limit.and_then(|limit| limit.at(low.and_then(pick)));
+            if let (Some(limit), Some(ms)) = (limit, pick(run))
+                && ms > limit
+            {
+                let (ms, limit) = (text::ms(Some(ms)), text::ms(Some(limit)));
+                reasons.push(format!("{what} response time {ms}, above {limit}"));
+            }
+        };
+        time("mean", self.mean, |run| run.mean_ms);
+        time("p95 of the", self.p95, |run| run.p95_ms);
+        if let (Some(gap), Some(offered), Some(measured)) = (self.dhr_gap, run.offered_dhr, run.dhr)
+            && measured < offered - gap * 100.0
+        {
+            reasons.push(format!(
+                "{measured:.1} % hits of {offered:.1} % offered, more than {:.1} points below",
+                gap * 100.0
+            ));
+        }
+        reasons
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fold::fold;
+    use crate::testlog::Run;
+
+    const CRITERIA: Criteria = Criteria {
+        errors: 0.03,
+        rate_gap: 0.03,
+        mean: Some(Limit { factor: 1.25, more_ms: 250.0 }),
+        p95: None,
+        dhr_gap: Some(0.05),
+    };
+
+    #[test]
+    fn limits_may_follow_the_low_load() {
+        let limit = |factor, more_ms| Limit { factor, more_ms };
+        for (limit, low, ms) in [
+            (limit(0.0, 500.0), None, Some(500.0)),
+            (limit(0.0, 500.0), Some(9.0), Some(500.0)),
+            (limit(1.25, 250.0), Some(1000.0), Some(1500.0)),
+            (limit(2.0, 0.0), None, None),
+        ] {
+            assert_eq!(limit.at(low), ms, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn each_criterion_speaks_for_itself() {
+        let good = Measured {
+            offered: Some(100.0),
+            measured: Some(99.0),
+            mean_ms: Some(1400.0),
+            p95_ms: Some(4000.0),
+            max_ms: Some(9000.0),
+            dhr: Some(53.0),
+            offered_dhr: Some(55.0),
+            errors: Some(0.5),
+            ended: 10_000,
+            seconds: 100.0,
+        };
+        let low = Measured { mean_ms: Some(1200.0), p95_ms: Some(3000.0), ..good.clone() };
+        let tail = Criteria { p95: Some(Limit { factor: 1.2, more_ms: 0.0 }), ..CRITERIA };
+        let no_dhr = Criteria { dhr_gap: None, ..CRITERIA };
+        let rows = [
+            (CRITERIA, good.clone(), None),
+            (CRITERIA, Measured { errors: Some(3.5), ..good.clone() }, Some("3.50 % errors, above 3.00 %")),
+            (
+                CRITERIA,
+                Measured { measured: Some(96.0), ..good.clone() },
+                Some("96.0 transactions/s ended of 100/s begun"),
+            ),
+            (
+                CRITERIA,
+                Measured { mean_ms: Some(1800.0), ..good.clone() },
+                Some("mean response time 1,800 ms, above 1,750 ms"),
+            ),
+            (tail, good.clone(), Some("p95 of the response time 4,000 ms, above 3,600 ms")),
+            (
+                CRITERIA,
+                Measured { dhr: Some(49.0), ..good.clone() },
+                Some("49.0 % hits of 55.0 % offered, more than 5.0 points below"),
+            ),
+            (no_dhr, Measured { dhr: Some(1.0), ..good.clone() }, None),
+            (CRITERIA, Measured { dhr: None, mean_ms: None, ..good.clone() }, None),
+        ];
+        for (criteria, run, reason) in rows {
+            let reasons = criteria.against(&run, Some(&low));
+            assert_eq!(reasons.iter().map(String::as_str).collect::<Vec<_>>(), Vec::from_iter(reason));
+        }
+        assert!(CRITERIA.against(&Measured { mean_ms: Some(1800.0), ..good }, None).is_empty());
+    }
+
+    #[test]
+    fn a_verdict_against_device_or_bench_comes_first() {
+        let judge = |run: Run| CRITERIA.judge(&fold(&run.logs()).unwrap(), None);
+        assert_eq!(judge(Run::default()), Judgement::Held);
+        let over = judge(Run { capacity: 80.0, ..Run::default() });
+        assert!(matches!(&over, Judgement::Failed(reasons) if !reasons.is_empty()), "{over:?}");
+        let busy = judge(Run { busy: 0.99, ..Run::default() });
+        assert!(matches!(&busy, Judgement::Void(reasons) if !reasons.is_empty()), "{busy:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Conditions on figures: `dhr>=54%` for a run, `rptm.p95>+5%` for a comparison.
+//!
+//! ```text
+//! condition = name [ "@" phase ] op bound
+//! op        = ">=" | "<=" | ">" | "<" | "==" | "!="
+//! bound     = value | change
+//! value     = number [ unit ]            of the figure itself
+//! change    = ( "+" | "-" ) number unit  against the first run: "%" relative, "pt" percentage points, or the figure's unit
+//! ```
+//!
+//! Names are those of `lx`, and short ones ([`crate::names`]). Units are those of the figure's kind: us, ms, s, min;
+//! bytes, KB, MB, GB; /s; Mbps; %. Without one, the number is in the figure's own unit. Undefined figures meet no
+//! condition.
+
+mod check;
+mod parse;
+
+use crate::figures::Figure;
+
+pub use check::{Checked, check_comparison, check_run};
+pub use parse::ConditionError;
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    /// The figure.
+    pub figure: &'static Figure,
+    /// The phase; `None` for the one that results come from.
+    pub phase: Option<String>,
+    op: Op,
+    bound: Bound,
+}
+
+impl Condition {
+    /// It is about a change against another run.
+    pub fn is_change(&self) -> bool {
+        !matches!(self.bound, Bound::Value(_))
+    }
+}
+
+/// How a figure is to relate to a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+}
+
+impl Op {
+    fn holds(self, value: f64, bound: f64) -> bool {
+        match self {
+            Op::Greater => value > bound,
+            Op::GreaterOrEqual => value >= bound,
+            Op::Less => value < bound,
+            Op::LessOrEqual => value <= bound,
+            Op::Equal => value == bound,
+            Op::NotEqual => value != bound,
+        }
+    }
+}
+
+/// What a figure is held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Bound {
+    /// A value in the figure's unit.
+    Value(f64),
+    /// A change in percent of the first run's value.
+    Percent(f64),
+    /// A change in the figure's unit.
+    By(f64),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Reading conditions.
+
+use std::str::FromStr;
+
+use super::{Bound, Condition, Op};
+use crate::figures::Unit;
+use crate::names::{self, UnknownFigure};
+
+/// What is wrong with a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// There is no operator.
+    #[error(
+        "`{0}` is no condition: write a figure, one of >= <= > < == !=, and a bound, for example dhr>=54%"
+    )]
+    NoOperator(String),
+    /// There is no such figure.
+    #[error("in `{0}`: {1}")]
+    NoFigure(String, UnknownFigure),
+    /// No phase behind the `@`.
+    #[error("in `{0}`: the name of a phase is missing behind @")]
+    NoPhase(String),
+    /// The bound is no number.
+    #[error("in `{text}`: `{bound}` is no bound: write a number and a unit, for example 54% or 250ms")]
+    NoNumber {
+        /// The condition.
+        text: String,
+        /// The bound.
+        bound: String,
+    },
+    /// The unit is not one of the figure's kind.
+    #[error("in `{text}`: {figure} is measured in {}; `{unit}` is no unit of that", if own.is_empty() { "plain numbers" } else { own })]
+    WrongUnit {
+        /// The condition.
+        text: String,
+        /// The figure.
+        figure: String,
+        /// Its unit.
+        own: &'static str,
+        /// The unit that was given.
+        unit: String,
+    },
+    /// A percentage that changes by percent.
+    #[error(
+        "in `{0}`: a change of a percentage is ambiguous: write pt for percentage points (dhr<-2pt), or rel% for percent of \
+         the value (dhr<-5rel%)"
+    )]
+    AmbiguousPercent(String),
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Condition, ConditionError> {
+        let written = || text.trim().to_owned();
+        let at = text.find(['<', '>', '=', '!']).ok_or_else(|| ConditionError::NoOperator(written()))?;
+        let (left, rest) = text.split_at(at);
+        let operators = [
+            (">=", Op::GreaterOrEqual),
+            ("<=", Op::LessOrEqual),
+            ("==", Op::Equal),
+            ("!=", Op::NotEqual),
+            (">", Op::Greater),
+            ("<", Op::Less),
+        ];
+        let (op, bound) = operators
+            .iter()
+            .find_map(|(sign, op)| Some((*op, rest.strip_prefix(sign)?)))
+            .ok_or_else(|| ConditionError::NoOperator(written()))?;
+        let (name, phase) = match left.split_once('@') {
+            Some((_, phase)) if phase.trim().is_empty() => return Err(ConditionError::NoPhase(written())),
+            Some((name, phase)) => (name.trim(), Some(phase.trim().to_owned())),
+            None => (left.trim(), None),
+        };
+        if name.is_empty() {
+            return Err(ConditionError::NoOperator(written()));
+        }
+        let figure = names::find(name).map_err(|unknown| ConditionError::NoFigure(written(), unknown))?;
+        let no_number = || ConditionError::NoNumber { text: written(), bound: bound.trim().to_owned() };
+        let (sign, number, unit) = split(bound.trim()).ok_or_else(no_number)?;
+        let wrong_unit = || ConditionError::WrongUnit {
+            text: written(),
+            figure: figure.name.clone(),
+            own: figure.unit.symbol(),
+            unit: unit.to_owned(),
+        };
+        let own = || factor(figure.unit, unit).map(|factor| number * factor).ok_or_else(wrong_unit);
+        let bound = match (sign, unit) {
+            (None, _) => Bound::Value(own()?),
+            (Some(sign), "rel%") => Bound::Percent(sign * number),
+            (Some(sign), "pt") if figure.unit == Unit::Percent => Bound::By(sign * number),
+            (Some(_), "%") if figure.unit == Unit::Percent => {
+                return Err(ConditionError::AmbiguousPercent(written()));
+            }
+            (Some(sign), "%") => Bound::Percent(sign * number),
+            (Some(sign), _) => Bound::By(sign * own()?),
+        };
+        Ok(Condition { text: written(), figure, phase, op, bound })
+    }
+}
+
+/// The sign, if there is one, the number and the unit.
+fn split(bound: &str) -> Option<(Option<f64>, f64, &str)> {
+    let (sign, rest) = match bound.as_bytes().first()? {
+        b'+' => (Some(1.0), &bound[1..]),
+        b'-' => (Some(-1.0), &bound[1..]),
+        _ => (None, bound),
+    };
+    let rest = rest.trim_start();
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+    let number: f64 = rest[..end].parse().ok().filter(|number: &f64| number.is_finite())?;
+    Some((sign, number, rest[end..].trim()))
+}
+
+/// How many of the figure's unit one of `unit` is; `None` if they are of different kinds.
+fn factor(own: Unit, unit: &str) -> Option<f64> {
+    let time = |unit: &str| {
+        Some(match unit {
+            "us" => 1e-6,
+            "ms" | "msec" => 1e-3,
+            "s" | "sec" => 1.0,
+            "min" => 60.0,
+            _ => return None,
+        })
+    };
+    if unit.is_empty() {
+        return Some(1.0);
+    }
+    match own {
+        Unit::Us => Some(time(unit)? * 1e6),
+        Unit::Ms => Some(time(unit)? * 1e3),
+        Unit::Seconds => time(unit),
+        Unit::Percent => ["%", "p"].contains(&unit).then_some(1.0),
+        Unit::PerSecond => ["/s", "/sec"].contains(&unit).then_some(1.0),
+        Unit::Mbps => ["Mbps", "Mbit/s"].contains(&unit).then_some(1.0),
+        Unit::Bytes => match unit {
+            "bytes" | "B" => Some(1.0),
+            "KB" => Some(1024.0),
+            "MB" => Some(1024.0 * 1024.0),
+            "GB" => Some(1024.0 * 1024.0 * 1024.0),
+            _ => None,
+        },
+        Unit::Count | Unit::Things => None,
+    }
+}

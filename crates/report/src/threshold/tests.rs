@@ -1,0 +1,75 @@
+use super::*;
+use crate::fold::fold;
+use crate::testlog::Run;
+
+fn parsed(text: &str) -> Result<(String, Option<String>, Op, Bound), String> {
+    let condition: Condition = text.parse().map_err(|e: ConditionError| e.to_string())?;
+    Ok((condition.figure.name.clone(), condition.phase, condition.op, condition.bound))
+}
+
+#[test]
+fn conditions_are_read() {
+    use Bound::{By, Percent, Value};
+    for (text, name, phase, op, bound) in [
+        ("dhr>=54%", "hit.ratio.obj", None, Op::GreaterOrEqual, Value(54.0)),
+        ("rptm.p95 < 2s", "baseline.rptm.p95", None, Op::Less, Value(2000.0)),
+        ("rptm.p95@top2<=250", "baseline.rptm.p95", Some("top2"), Op::LessOrEqual, Value(250.0)),
+        ("rptm.p95>+5%", "baseline.rptm.p95", None, Op::Greater, Percent(5.0)),
+        ("hit.rptm.mean>+0.5ms", "hit.rptm.mean", None, Op::Greater, By(0.5)),
+        ("dhr < -2pt", "hit.ratio.obj", None, Op::Less, By(-2.0)),
+        ("dhr<-5rel%", "hit.ratio.obj", None, Op::Less, Percent(-5.0)),
+        ("rep.rate<-3%", "baseline.rep.rate", None, Op::Less, Percent(-3.0)),
+        ("errors.timeout.count != 0", "errors.timeout.count", None, Op::NotEqual, Value(0.0)),
+        ("err_pct==0", "err_pct", None, Op::Equal, Value(0.0)),
+        ("rep.size.mean > 10KB", "rep.size.mean", None, Op::Greater, Value(10_240.0)),
+        ("rep_rate>=99.5/s", "rep_rate", None, Op::GreaterOrEqual, Value(99.5)),
+        ("cpu.xact.time<=1ms", "cpu.xact.time", None, Op::LessOrEqual, Value(1000.0)),
+    ] {
+        let want = (name.to_owned(), phase.map(str::to_owned), op, bound);
+        assert_eq!(parsed(text), Ok(want), "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (text, part) in [
+        ("dhr", "is no condition"),
+        (">=5", "is no condition"),
+        ("dhr=5", "is no condition"),
+        ("dhrr>=5", "did you mean dhr"),
+        ("dhr>=", "`` is no bound"),
+        ("dhr>=many", "`many` is no bound"),
+        ("dhr>=54ms", "hit.ratio.obj is measured in %; `ms` is no unit of that"),
+        ("xact.level.mean>3ms", "is measured in plain numbers"),
+        ("dhr@>=54%", "name of a phase is missing"),
+        ("dhr<-2%", "write pt for percentage points"),
+        ("rptm>1.2.3ms", "is no bound"),
+        ("rptm>+", "is no bound"),
+    ] {
+        let error = parsed(text).unwrap_err();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_run_is_held_against_values() {
+    let facts = fold(&Run::default().logs()).unwrap();
+    let check = |text: &str| check_run(&facts, &[text.parse().unwrap()]).remove(0);
+    for (text, holds) in [
+        ("dhr>=50%", true),
+        ("dhr>=60%", false),
+        ("rptm<2s", true),
+        ("rptm@warm<2s", true),
+        ("rptm@nothing<2s", false),
+        ("err_pct==0", true),
+        // Undefined, whichever way.
+        ("page.rptm.mean<1s", false),
+        ("page.rptm.mean>1s", false),
+        // There is nothing to compare with.
+        ("rptm<+5%", false),
+    ] {
+        assert_eq!(check(text).holds, holds, "{text}: {:?}", check(text));
+    }
+    assert_eq!(check("rptm@nothing<2s").found, "phase nothing was not measured");
+    assert_eq!(check("page.rptm.mean<1s").found, "undefined");
+}

@@ -1,0 +1,82 @@
+//! Whether the load generator was fit for its work.
+
+use super::blame::{Blame, failed_by};
+use super::{Findings, Weight};
+use crate::fold::{Headline, RunFacts, SideFacts};
+
+/// Share of the primary phase that the busiest event loop may be at work.
+pub(super) const BUSY_MAX: f64 = 0.90;
+/// Lateness in milliseconds that is always allowed for 99 % of the starts.
+pub(super) const LATE_LEAST_MS: f64 = 10.0;
+/// Lateness that is allowed as a share of the mean response time.
+pub(super) const LATE_SHARE: f64 = 0.05;
+/// Step of the time-of-day clock in milliseconds that is allowed.
+pub(super) const CLOCK_STEP_MAX_MS: f64 = 100.0;
+/// Share of transactions that may fail for want of local resources.
+pub(super) const RESOURCES_MAX: f64 = 0.001;
+
+pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = &facts.headline else { return };
+    let client = facts.client.as_ref().map(|_| ("client", headline.scope.busiest_share));
+    let server = facts.server.as_ref().map(|side| ("server", busiest_during(side, headline)));
+    for (who, share) in client.into_iter().chain(server) {
+        if let Some(share) = share.filter(|&share| share > BUSY_MAX) {
+            let text = format!(
+                "the load generator was saturated: the busiest {who} loop was at work {:.0} % of the time, {:.0} % are \
+                 allowed",
+                100.0 * share,
+                100.0 * BUSY_MAX
+            );
+            found.add("saturated", Weight::Invalid, text);
+        }
+    }
+}
+
+/// Share of the time that the busiest loop of a side was at work during the headline phases, whatever phases
+/// that side has itself.
+fn busiest_during(side: &SideFacts, headline: &Headline) -> Option<f64> {
+    let shares: Vec<(f64, f64)> = side
+        .series
+        .iter()
+        .filter(|point| point.at_s >= headline.begin_s && point.at_s <= headline.end_s)
+        .filter_map(|point| Some((point.get("cpu.busiest.share")? / 100.0, point.seconds)))
+        .collect();
+    let seconds: f64 = shares.iter().map(|(_, seconds)| seconds).sum();
+    (seconds > 0.0).then(|| shares.iter().map(|(share, seconds)| share * seconds).sum::<f64>() / seconds)
+}
+
+pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
+    let Some(Headline { scope, .. }) = &facts.headline else { return };
+    let Some(late_ms) = scope.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
+    let mean_ms = scope.all.rptm_us.mean().map_or(0.0, |us| us * 1e-3);
+    let allowed_ms = LATE_LEAST_MS.max(LATE_SHARE * mean_ms);
+    if late_ms > allowed_ms {
+        let text = format!(
+            "requests started late: 1 % of them by more than {late_ms:.1} ms, {allowed_ms:.1} ms are allowed"
+        );
+        found.add("late", Weight::Invalid, text);
+    }
+}
+
+/// Every interval records by how much the time-of-day clock went ahead of the monotonic one.
+pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
+    for side in facts.sides() {
+        let step_ms = side.total.as_ref().map_or(0.0, |total| total.clock_step_ns as f64 * 1e-6);
+        if step_ms.abs() > CLOCK_STEP_MAX_MS {
+            let who = side.side.name();
+            let text = format!("the clock of the {who} host was set by {step_ms:.0} ms during the run");
+            found.add("clock", Weight::Invalid, text);
+        }
+    }
+}
+
+pub(super) fn resources(facts: &RunFacts, found: &mut Findings) {
+    let Some(Headline { scope, .. }) = &facts.headline else { return };
+    let failed = failed_by(scope, Blame::Bench);
+    if failed > RESOURCES_MAX * scope.ended_count() as f64 {
+        let text = format!(
+            "{failed:.0} transactions failed for want of local ports, descriptors or by other faults of the local system"
+        );
+        found.add("resources", Weight::Invalid, text);
+    }
+}

@@ -1,0 +1,140 @@
+//! Whether the logs tell the whole story of one run.
+
+use polygraph_stats::EndReason;
+
+use super::{Findings, Weight};
+use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
+
+/// Share of the primary phase that may be without statistics.
+pub(super) const LOST_MAX: f64 = 0.02;
+/// Seconds of the primary phase that may be without statistics, however short it is: an interval and a half.
+pub(super) const LOST_LEAST_S: f64 = 1.5;
+/// Processes of one run start within so many seconds.
+pub(super) const STARTS_APART_S: u64 = 300;
+
+pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
+    facts.client.iter().flat_map(|side| &side.processes).for_each(|process| client(process, found));
+    // Servers are stopped by a signal or an idle time-out when the robots are done; what counts is that they
+    // lived as long as the primary phase.
+    let needed_s = facts.headline.as_ref().map_or(0.0, |headline| headline.end_s);
+    facts.server.iter().flat_map(|side| &side.processes).for_each(|process| server(process, needed_s, found));
+}
+
+fn client(process: &ProcessFacts, found: &mut Findings) {
+    for missing in &process.missing {
+        found.add("interrupted", Weight::Invalid, format!("the record is incomplete: {missing}"));
+    }
+    let text = match &process.end {
+        Some(EndReason::Interrupted) => {
+            format!("the client was interrupted {:.1} s into the run", process.last_s)
+        }
+        Some(EndReason::Fatal(why)) => format!("the client could not go on: {why}"),
+        Some(EndReason::Idle) => "the client gave up because no traffic was left".to_owned(),
+        Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
+    };
+    found.add("interrupted", Weight::Invalid, text);
+}
+
+fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
+    // Half a second of slack: clocks of hosts and ends of intervals never agree to the last digit.
+    let lived = process.last_s + 0.5 >= needed_s;
+    for missing in &process.missing {
+        let weight = if lived { Weight::Warning } else { Weight::Invalid };
+        found.add("interrupted", weight, format!("the record is incomplete: {missing}"));
+    }
+    if let Some(EndReason::Fatal(why)) = &process.end {
+        found.add("interrupted", Weight::Invalid, format!("the server could not go on: {why}"));
+    }
+}
+
+pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
+    match (&facts.client, &facts.server) {
+        (Some(_), None) => {
+            let text = "no server log: only the client side is shown".to_owned();
+            found.add("one side", Weight::Warning, text);
+        }
+        (None, Some(_)) => {
+            let text = "no client log: what the device did for its clients is unknown".to_owned();
+            found.add("one side", Weight::Invalid, text);
+        }
+        _ => {}
+    }
+}
+
+/// Clocks of hosts may differ, and servers may have been up for long, so this is a warning.
+pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
+    let processes: Vec<&ProcessFacts> = facts.sides().flat_map(|side| &side.processes).collect();
+    let mut differ = |what: &str, value: fn(&ProcessFacts) -> &str, side_by_side: &[&ProcessFacts]| {
+        let mut values: Vec<&str> = side_by_side.iter().map(|process| value(process)).collect();
+        values.sort_unstable();
+        values.dedup();
+        if values.len() > 1 {
+            let text = format!("the logs are perhaps not of one run: {what} differ ({})", values.join(", "));
+            found.add("mixed", Weight::Warning, text);
+        }
+    };
+    differ("versions of the program", |process| &process.header.version, &processes);
+    // Servers whose options are on a command line cannot know what the workload is.
+    let named: Vec<&ProcessFacts> =
+        processes.iter().copied().filter(|process| process.header.workload != "command line").collect();
+    differ("workloads", |process| &process.header.workload, &named);
+    let differing_texts = named.windows(2).any(|pair| {
+        pair[0].header.workload == pair[1].header.workload
+            && pair[0].header.workload_text != pair[1].header.workload_text
+    });
+    if differing_texts {
+        let text =
+            "the texts of the workload differ between processes: settings or files were changed between \
+                    their starts"
+                .to_owned();
+        found.add("mixed", Weight::Warning, text);
+    }
+    let starts = processes.iter().map(|process| process.header.start_unix_ns);
+    let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) else { return };
+    let apart_s = (last - first) / 1_000_000_000;
+    if apart_s > STARTS_APART_S {
+        let text = format!(
+            "the logs are perhaps not of one run: the first process started {apart_s} s before the last"
+        );
+        found.add("mixed", Weight::Warning, text);
+    }
+}
+
+fn primary(facts: &RunFacts) -> impl Iterator<Item = &PhaseFacts> {
+    facts.main_side().phases.iter().filter(|phase| phase.primary)
+}
+
+fn measured_s(phase: &PhaseFacts) -> f64 {
+    phase.scope.as_ref().map_or(0.0, |scope| scope.seconds)
+}
+
+pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
+    if primary(facts).next().is_none() {
+        let text = "the workload has no primary phase to take results from".to_owned();
+        return found.add("phase", Weight::Warning, text);
+    }
+    for phase in primary(facts) {
+        let name = &phase.name;
+        let text = match phase.end {
+            PhaseEnd::Complete => continue,
+            PhaseEnd::CutShort | PhaseEnd::Unended => {
+                let goal = phase.goal_duration_s.map(|s| format!(" of {s:.1} s")).unwrap_or_default();
+                format!("the primary phase {name} was cut short: {:.1} s{goal} measured", measured_s(phase))
+            }
+            PhaseEnd::NotReached => format!("the primary phase {name} was never reached"),
+        };
+        found.add("phase", Weight::Invalid, text);
+    }
+}
+
+pub(super) fn gaps(facts: &RunFacts, found: &mut Findings) {
+    for phase in primary(facts) {
+        if phase.lost_s > LOST_LEAST_S.max(LOST_MAX * (measured_s(phase) + phase.lost_s)) {
+            let text = format!(
+                "the bench was stuck: {:.1} s of the primary phase {} have no statistics",
+                phase.lost_s, phase.name
+            );
+            found.add("gaps", Weight::Invalid, text);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether the planned load was offered, and whether the device kept up with it.
+
+use polygraph_stats::ErrorKind;
+
+use super::chance::{SIGMAS, batches};
+use super::{Findings, Weight};
+use crate::figures::error_count;
+use crate::fold::RunFacts;
+
+/// Share by which the measured rate may stay below the offered rate.
+pub(super) const GAP_MAX: f64 = 0.03;
+/// Seconds from the start of a run in which levels rise to where they belong; growth in them means nothing.
+const SETTLING_S: f64 = 5.0;
+/// Parts that a phase is cut into to see whether a level grows in each.
+const GROWTH_PARTS: usize = 5;
+
+/// A planned rate that was not offered. Starts come at random, so the allowance is at least three standard
+/// deviations of their number. What robots could not start because connections were at their limit is
+/// the device's doing.
+pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
+    let Some(planned) = facts.main_side().offered_rate() else { return };
+    let scope = &headline.scope;
+    let expected = planned * scope.seconds;
+    let started = scope.block.xacts.entered as f64;
+    let gap = expected - started;
+    if expected <= 0.0 || gap <= expected * GAP_MAX.max(SIGMAS * (batches(scope) / expected).sqrt()) {
+        return;
+    }
+    let text = format!(
+        "{:.2} transactions per second were to be started, {:.2} were ({:.1} % fewer)",
+        planned,
+        started / scope.seconds,
+        100.0 * gap / expected
+    );
+    if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
+        found.add_slow_device("following", format!("{text}, since connections were at their limit"));
+    } else {
+        found.add("offered", Weight::Invalid, format!("the bench did not offer the planned load: {text}"));
+    }
+}
+
+/// Transactions that began and those that ended differ by the growth of the level. Only the second half of
+/// the phase counts, or a phase without warm-up would fail while its level rises to where it belongs. A
+/// steady level of mean L varies like the number of starts, hence the allowance of three times sqrt(2 L), and
+/// more where they come in batches.
+pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
+    let middle = (headline.begin_s + headline.end_s) / 2.0;
+    if middle < SETTLING_S {
+        return;
+    }
+    let series = &facts.main_side().series;
+    let half: Vec<_> =
+        series.iter().filter(|point| point.at_s >= middle && point.at_s <= headline.end_s).collect();
+    let total =
+        |figure: &str| half.iter().filter_map(|point| Some(point.get(figure)? * point.seconds)).sum::<f64>();
+    let (begun, ended) = (total("baseline.req.rate"), total("baseline.rep.rate"));
+    let level = total("xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
+    let random = SIGMAS * (2.0 * level * batches(&headline.scope)).sqrt();
+    if begun - ended > (begun * GAP_MAX).max(random) && begun > 0.0 {
+        let text = format!(
+            "the device cannot follow: in the second half of phase {} {begun:.0} transactions began and {ended:.0} \
+             ended, {:.1} % fewer",
+            headline.phase,
+            100.0 * (begun - ended) / begun
+        );
+        found.add_slow_device("following", text);
+    }
+}
+
+/// Growth is judged on transactions, not on open connections: pools of idle persistent connections may well
+/// grow all the time without harm.
+pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
+    let levels: Vec<f64> = facts
+        .main_side()
+        .series
+        .iter()
+        .filter(|point| point.at_s >= headline.begin_s.max(SETTLING_S) && point.at_s <= headline.end_s)
+        .filter_map(|point| point.get("xact.level.mean"))
+        .collect();
+    if levels.len() < 2 * GROWTH_PARTS {
+        return;
+    }
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let edge = |i| levels.len() * i / GROWTH_PARTS;
+    let parts: Vec<f64> = (0..GROWTH_PARTS).map(|i| mean(&levels[edge(i)..edge(i + 1)])).collect();
+    let (first, last) = (parts[0], parts[GROWTH_PARTS - 1]);
+    let grown = last - first;
+    // A level that merely settles grows less and less: its last step is then a small part of the whole.
+    let settling = last - parts[GROWTH_PARTS - 2] < 0.1 * grown;
+    let in_each = parts.windows(2).all(|pair| pair[1] > pair[0]);
+    let random = SIGMAS * (2.0 * last * batches(&headline.scope)).sqrt();
+    if in_each && !settling && grown > 0.5 * first && grown > random {
+        let text = format!(
+            "concurrent transactions grew all through phase {}, from {first:.0} to {last:.0}",
+            headline.phase
+        );
+        found.add_slow_device("growing", text);
+    }
+}

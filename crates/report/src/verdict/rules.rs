@@ -1,0 +1,194 @@
+//! The table of rules.
+
+use std::sync::LazyLock;
+
+use super::{Findings, Weight, generator, logs, overload, replies, sample, trend};
+use crate::fold::RunFacts;
+
+/// A rule of the verdict.
+pub struct Rule {
+    /// Its name, as in findings. Rules that stand next to each other may share one.
+    pub name: &'static str,
+    /// What it looks at, with its thresholds.
+    pub looks_at: String,
+    /// What follows if it is broken, at worst.
+    pub says: Weight,
+    check: fn(&RunFacts, &mut Findings),
+}
+
+impl Rule {
+    pub(super) fn apply(&self, facts: &RunFacts, found: &mut Findings) {
+        (self.check)(facts, found);
+    }
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Rule({})", self.name)
+    }
+}
+
+/// All rules, in the order in which they are applied.
+pub fn all() -> &'static [Rule] {
+    static TABLE: LazyLock<Vec<Rule>> = LazyLock::new(table);
+    &TABLE
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e6).round() / 1e4)
+}
+
+fn table() -> Vec<Rule> {
+    use Weight::{Failed, Invalid, Warning};
+    let mut rules = Vec::new();
+    let mut add = |name, looks_at: String, says, check: fn(&RunFacts, &mut Findings)| {
+        rules.push(Rule { name, looks_at, says, check });
+    };
+    add(
+        "interrupted",
+        "a client was stopped, died, or its log is damaged or was not closed; a server's log ends before the primary \
+         phase does"
+            .into(),
+        Invalid,
+        logs::interrupted,
+    );
+    add("one side", "no client logs (no server logs: warning)".into(), Invalid, logs::one_side);
+    add(
+        "mixed",
+        format!(
+            "the logs are not of one run: workloads or versions of the program differ, or processes started more than \
+             {} s apart",
+            logs::STARTS_APART_S
+        ),
+        Warning,
+        logs::mixed,
+    );
+    add(
+        "phase",
+        "the primary phase was cut short, or nothing was measured in it (none planned: warning)".into(),
+        Invalid,
+        logs::phase,
+    );
+    add(
+        "gaps",
+        format!(
+            "more than {} of the primary phase, and more than {} s, have no statistics: the bench was stuck",
+            percent(logs::LOST_MAX),
+            logs::LOST_LEAST_S
+        ),
+        Invalid,
+        logs::gaps,
+    );
+    add(
+        "content",
+        "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`): a single \
+         reply in the whole run"
+            .into(),
+        Failed,
+        replies::content,
+    );
+    add(
+        "saturated",
+        format!(
+            "the busiest event loop, either side, was at work for more than {} of the primary phase",
+            percent(generator::BUSY_MAX)
+        ),
+        Invalid,
+        generator::saturated,
+    );
+    add(
+        "late",
+        format!(
+            "99 % of the starts were not within {} ms or {} of the mean response time, whichever is longer",
+            generator::LATE_LEAST_MS,
+            percent(generator::LATE_SHARE)
+        ),
+        Invalid,
+        generator::late,
+    );
+    add(
+        "samples",
+        format!(
+            "fewer than {} transactions ended in the primary phase (below {}: warning)",
+            sample::MIN,
+            sample::FEW
+        ),
+        Invalid,
+        sample::samples,
+    );
+    add(
+        "offered",
+        format!(
+            "robots started fewer transactions than planned, by more than {} and more than chance allows, and not \
+             because connections were at their limit",
+            percent(overload::GAP_MAX)
+        ),
+        Invalid,
+        overload::offered,
+    );
+    add(
+        "resources",
+        format!(
+            "more than {} of the transactions failed for want of ports or descriptors, or by the local system",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        generator::resources,
+    );
+    add(
+        "errors",
+        format!("more than {} of the transactions failed", percent(replies::ERRORS_MAX)),
+        Failed,
+        replies::errors,
+    );
+    add(
+        "following",
+        format!(
+            "in the second half of the primary phase fewer transactions ended than began, by more than {} and more than \
+             chance allows",
+            percent(overload::GAP_MAX)
+        ),
+        Failed,
+        overload::following,
+    );
+    add(
+        "growing",
+        "concurrent transactions grew all through the primary phase".into(),
+        Failed,
+        overload::growing,
+    );
+    add(
+        "correctness",
+        format!(
+            "stale, foreign, truncated or misdirected replies and hits against the rules of caching, each more than {} \
+             of the transactions (fewer, and hits that were not offered, `c35`: warning)",
+            percent(replies::WRONG_MAX)
+        ),
+        Failed,
+        replies::correctness,
+    );
+    add(
+        "clock",
+        format!("the time-of-day clock was set by more than {} ms", generator::CLOCK_STEP_MAX_MS),
+        Invalid,
+        generator::clock,
+    );
+    add(
+        "error goal",
+        "the run ended because too many transactions failed".into(),
+        Failed,
+        replies::error_goal,
+    );
+    add(
+        "trend",
+        format!(
+            "under a steady load the mean response time still rose or fell through the primary phase by more than {}, \
+             or the document hit ratio by more than {} points, and not by chance: the warm-up was too short",
+            percent(trend::RPTM_MAX),
+            trend::HITS_MAX
+        ),
+        Warning,
+        trend::trend,
+    );
+    rules
+}

@@ -1,0 +1,21 @@
+//! Whether enough was measured.
+
+use super::{Findings, Weight};
+use crate::fold::RunFacts;
+
+/// Fewer ended transactions in the primary phase say nothing.
+pub(super) const MIN: u64 = 100;
+/// Fewer ended transactions in the primary phase say little.
+pub(super) const FEW: u64 = 1000;
+
+pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = &facts.headline else { return };
+    let (ended, phase) = (headline.scope.ended_count(), &headline.phase);
+    let text = format!("only {ended} transactions ended in phase {phase}");
+    if ended < MIN {
+        found.add("samples", Weight::Invalid, format!("{text}, {MIN} are the least"));
+    } else if ended < FEW {
+        let text = format!("{text}: means are rough, high percentiles are chance");
+        found.add("samples", Weight::Warning, text);
+    }
+}

@@ -1,0 +1,125 @@
+//! Whether the primary phase began before the device had settled.
+//!
+//! The phase is cut into [`PARTS`] of equal length. A figure has a trend if its last third differs from its first by
+//! more than a tolerance *and* by more than noise explains. Noise is estimated from differences of neighbouring parts
+//! (von Neumann 1941), which a trend hardly changes. The second condition alone would find trends that nobody cares
+//! about in long runs, the first alone would take noise of short runs for a trend. Parts, not intervals, are used,
+//! because neighbouring intervals resemble each other.
+
+use super::chance::SIGMAS;
+use super::{Findings, Weight};
+use crate::fold::RunFacts;
+use crate::series::Point;
+use crate::text;
+
+/// Change of the mean response time between the first and the last third that is allowed, as a share of its mean.
+pub(super) const RPTM_MAX: f64 = 0.10;
+/// The same for the document hit ratio, in points (percent of transactions).
+pub(super) const HITS_MAX: f64 = 2.0;
+/// Change of the offered rate up to which a load is steady, as a share of its mean.
+const STEADY: f64 = 0.05;
+/// Parts of the phase.
+const PARTS: usize = 12;
+/// The difference of the thirds must be so many standard deviations: as noise is known from [`PARTS`] values only, less
+/// than one series of 1000 without a trend looks like one.
+const SURE: f64 = 5.0;
+
+/// A load that is meant to change takes response times with it, and a run that is no good needs no further reasons.
+pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
+    if facts.client.is_none() || found.0.iter().any(|finding| finding.weight != Weight::Warning) {
+        return;
+    }
+    let side = facts.main_side();
+    let within = |point: &&Point| point.at_s >= headline.begin_s && point.at_s <= headline.end_s;
+    let points: Vec<&Point> = side.series.iter().filter(within).collect();
+    let parts = |figure: &str, weight: &str| {
+        let edge = |i| points.len() * i / PARTS;
+        (0..PARTS).map(|i| mean(&points[edge(i)..edge(i + 1)], figure, weight)).collect::<Option<Vec<f64>>>()
+    };
+    if points.len() < PARTS {
+        return;
+    }
+    let Some(rates) = parts("baseline.req.rate", "") else { return };
+    let rate = rates.iter().sum::<f64>() / PARTS as f64;
+    // Starts come at random: of so many in a third, the number is known only up to this.
+    let random = SIGMAS * (2.0 / (rate * headline.scope.seconds / 3.0).max(1.0)).sqrt();
+    if rate <= 0.0 || drift(&rates).abs() > rate * STEADY.max(random) {
+        return;
+    }
+    if let Some(parts) = parts("baseline.rptm.mean", "ok_xact.rate") {
+        let mean = parts.iter().sum::<f64>() / PARTS as f64;
+        if let Some((first, last)) = moved(&parts, RPTM_MAX * mean) {
+            let text = format!(
+                "the mean response time still {} in phase {}, from {} to {}: a longer warm-up would help",
+                if last > first { "rose" } else { "fell" },
+                headline.phase,
+                text::ms(Some(first)),
+                text::ms(Some(last))
+            );
+            found.add("trend", Weight::Warning, text);
+        }
+    }
+    if let Some(parts) = parts("hit.ratio.obj", "ok_xact.rate")
+        && let Some((first, last)) = moved(&parts, HITS_MAX)
+    {
+        let text = format!(
+            "the document hit ratio still {} in phase {}, from {first:.1} % to {last:.1} %: a longer warm-up would help",
+            if last > first { "rose" } else { "fell" },
+            headline.phase,
+        );
+        found.add("trend", Weight::Warning, text);
+    }
+}
+
+/// Mean of a figure over points, weighted by another one and by time.
+fn mean(points: &[&Point], figure: &str, weight: &str) -> Option<f64> {
+    let weigh = |point: &Point| if weight.is_empty() { Some(1.0) } else { point.get(weight) };
+    let pairs: Vec<(f64, f64)> =
+        points.iter().filter_map(|point| Some((point.get(figure)?, weigh(point)? * point.seconds))).collect();
+    let total: f64 = pairs.iter().map(|(_, weight)| weight).sum();
+    (total > 0.0).then(|| pairs.iter().map(|(value, weight)| value * weight).sum::<f64>() / total)
+}
+
+/// Means of the first and the last third.
+fn ends(parts: &[f64]) -> (f64, f64) {
+    let third = parts.len() / 3;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    (mean(&parts[..third]), mean(&parts[parts.len() - third..]))
+}
+
+fn drift(parts: &[f64]) -> f64 {
+    let (first, last) = ends(parts);
+    last - first
+}
+
+/// The ends, if there is a trend.
+fn moved(parts: &[f64], tolerance: f64) -> Option<(f64, f64)> {
+    let (first, last) = ends(parts);
+    let steps = parts.windows(2).map(|pair| (pair[1] - pair[0]).powi(2));
+    let variance = steps.sum::<f64>() / (2.0 * (parts.len() - 1) as f64);
+    let random = SURE * (2.0 * variance / (parts.len() / 3) as f64).sqrt();
+    let moved = (last - first).abs();
+    (moved > tolerance && moved > random).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_rise_beyond_the_tolerance_is_a_trend() {
+        let slope: Vec<f64> = (0..12).map(|i| 10.0 + 0.2 * f64::from(i)).collect();
+        assert_eq!(moved(&slope, 1.0).map(|(first, last)| last > first), Some(true));
+        assert_eq!(moved(&slope, 2.0), None);
+    }
+
+    #[test]
+    fn a_step_at_the_end_and_a_zigzag_are_none() {
+        let mut parts = vec![10.0; 12];
+        parts[11] = 20.0;
+        assert_eq!(moved(&parts, 1.0), None);
+        let zigzag: Vec<f64> = (0..12).map(|i| f64::from(i) * 0.1 + f64::from(i % 2)).collect();
+        assert_eq!(moved(&zigzag, 0.5), None);
+    }
+}

@@ -1,0 +1,322 @@
+//! A connection in memory: two bounded streams of bytes, one in each direction.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use polygraph_link::{Conn, Link, Nanos};
+
+use crate::link::VirtualLink;
+use crate::timers::Alarm;
+
+/// Bytes that may be on their way or unread in one direction, like the buffers of two sockets together.
+const WINDOW: usize = 256 * 1024;
+
+/// One end of a connection. Dropping it closes it.
+pub struct VirtualConn {
+    link: VirtualLink,
+    wire: Rc<RefCell<Wire>>,
+    /// Which end: it reads `streams[end]` and writes the other.
+    end: usize,
+    deadline: Option<Nanos>,
+    alarm: Option<Alarm>,
+}
+
+#[derive(Default)]
+struct Wire {
+    streams: [Stream; 2],
+}
+
+/// One direction.
+struct Stream {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+    window: usize,
+    /// How and when the writer has ended the stream.
+    ended: Option<(End, Nanos)>,
+    /// Nobody reads it any more.
+    unread: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            window: WINDOW,
+            ended: None,
+            unread: false,
+            reader: None,
+            writer: None,
+        }
+    }
+}
+
+struct Piece {
+    /// When it arrives.
+    at: Nanos,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Closed,
+    Reset,
+}
+
+impl Stream {
+    fn wake_reader(&mut self) {
+        if let Some(waker) = self.reader.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(waker) = self.writer.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl fmt::Debug for VirtualConn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualConn").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl VirtualConn {
+    /// Both ends of a connection.
+    pub fn pair(link: &VirtualLink) -> (VirtualConn, VirtualConn) {
+        let wire = Rc::new(RefCell::new(Wire::default()));
+        let conn = |end| VirtualConn {
+            link: link.clone(),
+            wire: Rc::clone(&wire),
+            end,
+            deadline: None,
+            alarm: None,
+        };
+        (conn(0), conn(1))
+    }
+
+    /// Sends `bytes`, however many, so that they arrive at `at`, or when all that was sent before has.
+    pub fn send_at(&mut self, at: Nanos, bytes: Vec<u8>) {
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[1 - self.end];
+        if stream.unread {
+            return;
+        }
+        let at = stream.pieces.back().map_or(at, |last| last.at.max(at));
+        stream.bytes += bytes.len();
+        stream.pieces.push_back(Piece { at, bytes });
+        stream.wake_reader();
+    }
+
+    /// Ends what this end sends; it can still read.
+    pub fn finish(&mut self) {
+        self.end_stream(End::Closed);
+    }
+
+    /// Breaks the connection off, as a party does that has lost its state.
+    pub fn reset(&mut self) {
+        self.end_stream(End::Reset);
+    }
+
+    fn end_stream(&mut self, end: End) {
+        let at = self.link.arrival();
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[1 - self.end];
+        if stream.ended.is_none() {
+            stream.ended = Some((end, at));
+            stream.wake_reader();
+        }
+        // A peer that waits for room must hear of a reset, too.
+        wire.streams[self.end].wake_writer();
+    }
+
+    /// Everything that has arrived and was not read yet.
+    pub fn take_arrived(&mut self) -> Vec<u8> {
+        let now = self.link.now();
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[self.end];
+        let mut all = Vec::new();
+        while stream.pieces.front().is_some_and(|piece| piece.at <= now) {
+            all.extend(stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default());
+        }
+        stream.bytes -= all.len();
+        stream.wake_writer();
+        all
+    }
+
+    /// Lets the peer have at most `bytes` unread here before it has to wait.
+    pub fn set_window(&mut self, bytes: usize) {
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[self.end];
+        stream.window = bytes;
+        if stream.bytes < bytes {
+            stream.wake_writer();
+        }
+    }
+
+    /// Bytes that the peer may send now without having to wait.
+    pub fn room(&self) -> usize {
+        let wire = self.wire.borrow();
+        let stream = &wire.streams[self.end];
+        stream.window.saturating_sub(stream.bytes)
+    }
+
+    /// The peer has closed or reset the connection.
+    pub fn is_ended(&self) -> bool {
+        let wire = self.wire.borrow();
+        wire.streams[self.end].ended.is_some_and(|(_, at)| at <= self.link.now())
+    }
+
+    /// Waits for what the peer does, for `until`, or for the deadline, which is an error if it is over.
+    fn wait(&mut self, cx: &Context<'_>, until: Option<Nanos>) -> Poll<io::Error> {
+        let now = self.link.now();
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            return Poll::Ready(io::ErrorKind::TimedOut.into());
+        }
+        let next = [until, self.deadline].into_iter().flatten().min();
+        if let Some(next) = next {
+            let timers = self.link.timers();
+            // An alarm that goes off too early only makes this be asked again: deadlines that move on with every
+            // transaction then cost nothing.
+            let early = self.alarm.filter(|alarm| alarm.at <= next);
+            if !early.is_some_and(|alarm| timers.redirect(alarm, cx.waker())) {
+                if let Some(late) = self.alarm {
+                    timers.cancel(late);
+                }
+                self.alarm = Some(timers.set(next, cx.waker()));
+            }
+        }
+        Poll::Pending
+    }
+
+    fn poll_piece(&mut self, cx: &Context<'_>) -> Poll<io::Result<Vec<u8>>> {
+        let now = self.link.now();
+        let until = {
+            let mut wire = self.wire.borrow_mut();
+            let stream = &mut wire.streams[self.end];
+            let ended = stream.ended.filter(|(_, at)| *at <= now);
+            // What came before a reset can still be read, as on Linux.
+            match stream.pieces.front().map(|piece| piece.at) {
+                Some(at) if at <= now => {
+                    let piece = stream.pieces.pop_front().map(|piece| piece.bytes).unwrap_or_default();
+                    stream.bytes -= piece.len();
+                    stream.wake_writer();
+                    return Poll::Ready(Ok(piece));
+                }
+                None if ended.is_some_and(|(end, _)| end == End::Reset) => {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
+                None if ended.is_some() => return Poll::Ready(Ok(Vec::new())),
+                coming => {
+                    if !stream.reader.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
+                        stream.reader = Some(cx.waker().clone());
+                    }
+                    coming.or(stream.ended.map(|(_, at)| at))
+                }
+            }
+        };
+        self.wait(cx, until).map(Err)
+    }
+
+    /// Waits for bytes and takes them; nothing if the peer has closed.
+    ///
+    /// # Errors
+    /// As [`Conn::recv`].
+    pub async fn take(&mut self) -> io::Result<Vec<u8>> {
+        poll_fn(|cx| self.poll_piece(cx)).await
+    }
+}
+
+impl Conn for VirtualConn {
+    fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut wire = self.wire.borrow_mut();
+        let now = self.link.now();
+        if wire.streams[self.end].ended.is_some_and(|(end, at)| end == End::Reset && at <= now) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let stream = &mut wire.streams[1 - self.end];
+        if stream.unread || stream.ended.is_some() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let all: usize = parts.iter().map(|part| part.len()).sum();
+        let room = stream.window.saturating_sub(stream.bytes);
+        if room == 0 && all > 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let mut bytes = self.link.buffer();
+        bytes.reserve(all.min(room));
+        for part in parts {
+            let fits = part.len().min(room - bytes.len());
+            bytes.extend_from_slice(&part[..fits]);
+        }
+        let sent = bytes.len();
+        if sent > 0 {
+            let arrival = self.link.arrival();
+            let at = stream.pieces.back().map_or(arrival, |last| last.at.max(arrival));
+            stream.bytes += sent;
+            stream.pieces.push_back(Piece { at, bytes });
+            stream.wake_reader();
+        }
+        Ok(sent)
+    }
+
+    async fn writable(&mut self) -> io::Result<()> {
+        poll_fn(|cx| {
+            {
+                let mut wire = self.wire.borrow_mut();
+                let reset = wire.streams[self.end].ended.is_some_and(|(end, _)| end == End::Reset);
+                let stream = &mut wire.streams[1 - self.end];
+                if reset || stream.unread || stream.bytes < stream.window {
+                    return Poll::Ready(Ok(()));
+                }
+                stream.writer = Some(cx.waker().clone());
+            }
+            self.wait(cx, None).map(Err)
+        })
+        .await
+    }
+
+    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+        let piece = self.take().await?;
+        let seen = see(&piece);
+        self.link.recycle(piece);
+        Ok(seen)
+    }
+
+    fn is_disturbed(&mut self) -> bool {
+        let now = self.link.now();
+        let wire = self.wire.borrow();
+        let stream = &wire.streams[self.end];
+        stream.ended.is_some_and(|(_, at)| at <= now)
+            || stream.pieces.front().is_some_and(|piece| piece.at <= now)
+    }
+
+    fn set_deadline(&mut self, at: Option<Nanos>) {
+        self.deadline = at;
+    }
+}
+
+impl Drop for VirtualConn {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm {
+            self.link.timers().cancel(alarm);
+        }
+        self.end_stream(End::Closed);
+        let mut wire = self.wire.borrow_mut();
+        let stream = &mut wire.streams[self.end];
+        stream.unread = true;
+        for piece in stream.pieces.drain(..) {
+            self.link.recycle(piece.bytes);
+        }
+        stream.wake_writer();
+    }
+}

@@ -1,0 +1,22 @@
+//! A world without time of its own: an event loop with a virtual clock, connections in memory, and models of devices.
+//!
+//! Robots and origins run here as they do on real sockets, for both know the world as a
+//! [`Link`](polygraph_link::Link) only. When all tasks wait, the clock goes on to the next moment that one waits for,
+//! so hours of a test take as long as its transactions take to compute. Nothing depends on the machine: the same
+//! tasks do the same things in the same order, always.
+//!
+//! * [`link`]: the loop and its network.
+//! * [`conn`]: one connection.
+//! * [`device`]: models of caching proxies with several replacement policies.
+//! * `tasks`, `timers`: who runs, and who waits for what moment.
+
+pub mod conn;
+pub mod device;
+pub mod link;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+pub use conn::VirtualConn;
+pub use link::VirtualLink;

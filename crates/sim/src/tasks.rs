@@ -1,0 +1,93 @@
+//! The tasks of a virtual loop: those that can go on run in the order in which that became so.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use slab::Slab;
+
+/// All tasks.
+#[derive(Default)]
+pub struct Tasks {
+    /// `None` while a task runs.
+    slots: RefCell<Slab<Option<Task>>>,
+    ready: Arc<Ready>,
+}
+
+struct Task {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    call: Arc<Call>,
+    waker: Waker,
+}
+
+/// Numbers of tasks that can go on. Wakers have to be sendable although nothing here leaves its thread.
+#[derive(Default)]
+struct Ready(Mutex<VecDeque<usize>>);
+
+impl Ready {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls a task back.
+struct Call {
+    task: usize,
+    queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.queue().push_back(self.task);
+        }
+    }
+}
+
+impl Tasks {
+    /// Adds a task, which can go on at once.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.vacant_entry();
+        let ready = Arc::clone(&self.ready);
+        let call = Arc::new(Call { task: slot.key(), queued: AtomicBool::new(false), ready });
+        let waker = Waker::from(Arc::clone(&call));
+        waker.wake_by_ref();
+        slot.insert(Some(Task { future: Box::pin(task), call, waker }));
+    }
+
+    /// Runs tasks until all wait, which is said by true, or for so many turns.
+    pub fn run(&self, turns: u64) -> bool {
+        for _ in 0..turns {
+            let Some(number) = self.ready.queue().pop_front() else { return true };
+            // A waker may outlive its task; another task of the same number may be called in vain.
+            let taken = self.slots.borrow_mut().get_mut(number).and_then(Option::take);
+            let Some(mut task) = taken else { continue };
+            task.call.queued.store(false, Ordering::Relaxed);
+            match task.future.as_mut().poll(&mut Context::from_waker(&task.waker)) {
+                Poll::Pending => self.slots.borrow_mut()[number] = Some(task),
+                Poll::Ready(()) => drop(self.slots.borrow_mut().remove(number)),
+            }
+        }
+        false
+    }
+
+    /// Ends all tasks where they are.
+    pub fn clear(&self) {
+        // What tasks hold may wake or spawn others when it is dropped.
+        while !self.slots.borrow().is_empty() {
+            let tasks = std::mem::take(&mut *self.slots.borrow_mut());
+            drop(tasks);
+        }
+        self.ready.queue().clear();
+    }
+}

@@ -1,0 +1,317 @@
+//! The members of a sample by the names that phase scripts use (reference: stats.md, section 10).
+
+use crate::aggr::{Aggr, TmSz};
+use crate::class::Class;
+use crate::window::{Flow, Window};
+
+/// No sample has a member of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a sample has no member `{0}`")]
+pub struct NoSuchMember(pub String);
+
+/// Members with a common prefix.
+enum Group {
+    TmSz(TmSz),
+    /// What there is and what there is not, each with its name.
+    Ratio([(&'static str, TmSz); 2]),
+    Level(Flow),
+    /// A ratio and a level under the same prefix.
+    Xacts([(&'static str, TmSz); 2], Flow),
+    /// Values that are multiplied by the second before they are shown.
+    Aggr(Aggr, f64),
+}
+
+const US: f64 = 1e-6;
+
+impl Window {
+    /// The value of a member such as `rep.rptm.mean`: times in seconds, sizes in bytes, rates per second, ratios and
+    /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of nothing.
+    ///
+    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT, own scopes of statistics) is counted as
+    /// never having happened. Responses to requests that were refused for want of credentials are those of
+    /// `auth.ing` and of `authenticating`, whose connections are not told apart from others.
+    ///
+    /// # Errors
+    /// If there is no such member.
+    pub fn member(&self, path: &str) -> Result<Option<f64>, NoSuchMember> {
+        let unknown = || NoSuchMember(path.to_owned());
+        if let Some(value) = self.single(path) {
+            return Ok(value);
+        }
+        let dots = path.match_indices('.').map(|(at, _)| at);
+        let groups = dots.filter_map(|at| Some((self.group(&path[..at])?, &path[at + 1..])));
+        groups.into_iter().find_map(|(group, rest)| self.of_group(&group, rest)).ok_or_else(unknown)
+    }
+
+    fn single(&self, path: &str) -> Option<Option<f64>> {
+        let seconds = Some(self.seconds()).filter(|seconds| *seconds > 0.0);
+        let ok = self.all().size.count;
+        Some(match path {
+            "duration" => Some(self.seconds()),
+            "baseline.req.rate" => seconds.map(|seconds| self.xacts.entered as f64 / seconds),
+            "baseline.rep.rate" => seconds.map(|seconds| self.xacts.left as f64 / seconds),
+            "ok_xact.count" => Some(ok as f64),
+            "err_xact.count" => Some(self.failed as f64),
+            "retr_xact.count" => Some(self.retried as f64),
+            "err_xact.ratio" => share(self.failed as f64, (ok + self.failed) as f64),
+            "authenticating.err_xact.count" => Some(self.failed_access as f64),
+            "socks.err_xact.count"
+            | "ssl.err_xact.count"
+            | "ftp.err_xact.count"
+            | "connect.err_xact.count" => Some(0.0),
+            _ => return None,
+        })
+    }
+
+    fn group(&self, prefix: &str) -> Option<Group> {
+        let of = |classes: &[Class]| Group::TmSz(self.of(classes));
+        let none = TmSz::default;
+        Some(match prefix {
+            "rep" => Group::TmSz(self.replies()),
+            "basic" => of(&Class::BASIC),
+            "fill" => of(&[Class::Miss]),
+            "redired_req" => of(&[Class::RedirectedReq]),
+            "rep_to_redir" => of(&[Class::RepToRedir]),
+            "ims" => of(&[Class::Ims200, Class::Ims304]),
+            "reload" => of(&[Class::Reload]),
+            "range" => of(&[Class::Range]),
+            "head" => of(&[Class::Head]),
+            "post" => of(&[Class::Post]),
+            "put" => of(&[Class::Put]),
+            "abort" => of(&[Class::Abort]),
+            "page" => Group::TmSz(self.pages),
+            "auth.ing" => of(&[Class::Authenticating]),
+            "auth.ed" => Group::TmSz(self.authenticated),
+            "auth.none" => Group::TmSz(self.anonymous),
+            "live.rep" => Group::TmSz(self.live),
+            "projected.rep" => Group::TmSz(self.replies().with(&self.live)),
+            "tunneled" | "custom.rep" | "custom.live.rep" | "custom.projected.rep" => Group::TmSz(none()),
+            "offered" => Group::Ratio([("hit", self.offered[0]), ("miss", self.offered[1])]),
+            "real" => {
+                let misses = self.of(&[Class::Miss, Class::Uncachable]);
+                Group::Ratio([("hit", self.of(&[Class::Hit])), ("miss", misses)])
+            }
+            "cachable" => {
+                let yes = self.of(&[Class::Hit, Class::Miss]);
+                Group::Ratio([("yes", yes), ("no", self.of(&[Class::Uncachable]))])
+            }
+            "xact" => Group::Level(self.xacts),
+            "populus" => Group::Level(self.populus),
+            "wait" => Group::Level(self.waiting),
+            "conn.open" => Group::Level(self.conns),
+            "conn.estb" => Group::Level(self.established),
+            "conn.idle" => Group::Level(self.idle),
+            "conn.ttl" => Group::Aggr(self.conn_ttl_us, US),
+            "conn.use" => Group::Aggr(self.conn_uses, 1.0),
+            "baseline.rptm" => Group::Aggr(self.all().rptm_us, US),
+            "authenticating.xact" => {
+                let steps = self.of(&[Class::Authenticating]);
+                let count = steps.rptm_us.count;
+                // The integral of a level is the sum of the times spent in it.
+                let level = Flow { last: 0, entered: count, left: count, integral: steps.rptm_us.sum * US };
+                Group::Xacts([("hit", none()), ("miss", steps)], level)
+            }
+            "socks.xact" | "ssl.xact" | "ftp.xact" | "connect.xact" => {
+                Group::Xacts([("hit", none()), ("miss", none())], Flow::default())
+            }
+            "socks.conn" | "ssl.conn" | "ftp.conn" | "connect.conn" | "authenticating.conn" => {
+                Group::Level(Flow::default())
+            }
+            _ => return None,
+        })
+    }
+
+    /// All replies but aborted ones.
+    fn replies(&self) -> TmSz {
+        let classes = Class::ALL.into_iter().filter(|class| *class != Class::Abort);
+        classes.fold(TmSz::default(), |sum, class| sum.with(&self.classes[class as usize]))
+    }
+
+    fn of_group(&self, group: &Group, rest: &str) -> Option<Option<f64>> {
+        match group {
+            Group::TmSz(sums) => of_tm_sz(sums, rest),
+            Group::Aggr(aggr, scale) => of_aggr(aggr, *scale, rest),
+            Group::Level(flow) => self.of_level(flow, rest),
+            Group::Ratio(both) => of_ratio(both, rest),
+            Group::Xacts(both, flow) => of_ratio(both, rest).or_else(|| self.of_level(flow, rest)),
+        }
+    }
+
+    fn of_level(&self, flow: &Flow, leaf: &str) -> Option<Option<f64>> {
+        Some(match leaf {
+            "started" => Some(flow.entered as f64),
+            "finished" => Some(flow.left as f64),
+            "level.last" => Some(flow.last as f64),
+            "level.mean" => Some(self.seconds()).filter(|s| *s > 0.0).map(|s| flow.integral / s),
+            _ => return None,
+        })
+    }
+}
+
+fn share(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+fn of_ratio(both: &[(&str, TmSz); 2], rest: &str) -> Option<Option<f64>> {
+    let [(yes, a), (no, b)] = both;
+    match rest {
+        "ratio.obj" => Some(share(a.size.count as f64, (a.size.count + b.size.count) as f64)),
+        "ratio.byte" => Some(share(a.size.sum, a.size.sum + b.size.sum)),
+        _ => {
+            let (name, rest) = rest.split_once('.')?;
+            let sums = if name == *yes { Some(a) } else { (name == *no).then_some(b) };
+            of_tm_sz(sums?, rest)
+        }
+    }
+}
+
+fn of_tm_sz(sums: &TmSz, rest: &str) -> Option<Option<f64>> {
+    match rest.split_once('.')? {
+        ("rptm", leaf) => of_aggr(&sums.rptm_us, US, leaf),
+        ("size", leaf) => of_aggr(&sums.size, 1.0, leaf),
+        _ => None,
+    }
+}
+
+fn of_aggr(aggr: &Aggr, scale: f64, leaf: &str) -> Option<Option<f64>> {
+    Some(match leaf {
+        "count" => Some(aggr.count as f64),
+        "mean" => aggr.mean().map(|value| value * scale),
+        "min" => aggr.min().map(|value| value as f64 * scale),
+        "max" => aggr.max().map(|value| value as f64 * scale),
+        "sum" => Some(aggr.sum * scale),
+        "std_dev" => aggr.std_dev().map(|value| value * scale),
+        "rel_dev" => aggr.rel_dev(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{Block, Finished};
+    use crate::counts::{AuthScheme, CloseKind};
+    use crate::error::ErrorKind;
+    use crate::recorder::Recorder;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Two seconds in the life of a loop in which something of everything happens.
+    fn sample() -> Window {
+        let recorder = Recorder::new();
+        recorder.news(0);
+        let tickets: Vec<_> = (0..2 * Class::COUNT).map(|_| recorder.begin(0)).collect();
+        tickets.into_iter().for_each(|ticket| recorder.end(ticket, SECOND));
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            for copy in 0..2u64 {
+                recorder.finish(&Finished {
+                    class,
+                    rptm_us: 1000 * (index as u64 + 1) + copy * 500,
+                    size: 100 * (index as u64 + 1),
+                    offered_hit: matches!(class, Class::Hit) || copy == 1 && class == Class::Miss,
+                    authenticated: (class == Class::Put).then_some(AuthScheme::Basic),
+                    ..Finished::default()
+                });
+            }
+        }
+        recorder.read(recorder.begin(SECOND), 77);
+        recorder.error(ErrorKind::Timeout, 1, String::new);
+        recorder.error(ErrorKind::NoOriginChallenge, 1, String::new);
+        recorder.with(|block: &mut Block| {
+            block.page(3_000_000, 5000, 4);
+            block.retried = 3;
+            block.close_connection(CloseKind::Busy, 4_000_000, 8);
+            block.close_connection(CloseKind::Busy, 2_000_000, 2);
+            block.populus.set(0, 10);
+            block.populus.set(SECOND, 5);
+            block.waiting.enter(0);
+            block.waiting.leave(SECOND / 2);
+            (0..3).for_each(|_| block.conns.enter(0));
+            (0..2).for_each(|_| block.established.enter(0));
+            block.idle.enter(SECOND);
+        });
+        recorder.news(2 * SECOND)
+    }
+
+    #[test]
+    fn members_are_what_they_say() {
+        let sample = sample();
+        let (a_third, basic) = (2.0 / 6.0, 6.0);
+        for (path, value) in [
+            ("duration", 2.0),
+            ("ok_xact.count", 28.0),
+            ("err_xact.count", 2.0),
+            ("err_xact.ratio", 2.0 / 30.0),
+            ("retr_xact.count", 3.0),
+            ("baseline.req.rate", 14.5),
+            ("baseline.rep.rate", 14.0),
+            ("baseline.rptm.count", 28.0),
+            ("baseline.rptm.max", 0.0145),
+            ("rep.rptm.count", 26.0),
+            ("rep.size.sum", 2.0 * (10_500.0 - 400.0)),
+            ("basic.rptm.count", basic),
+            ("basic.rptm.min", 0.001),
+            ("fill.rptm.mean", 0.00225),
+            ("fill.rptm.sum", 0.0045),
+            ("fill.rptm.std_dev", 0.0005 / 2f64.sqrt()),
+            ("fill.rptm.rel_dev", 0.0005 / 2f64.sqrt() / 0.00225),
+            ("fill.size.mean", 200.0),
+            ("abort.size.mean", 400.0),
+            ("auth.ing.size.mean", 500.0),
+            ("rep_to_redir.size.mean", 600.0),
+            ("redired_req.size.mean", 700.0),
+            ("ims.size.mean", 850.0),
+            ("reload.size.mean", 1000.0),
+            ("range.size.mean", 1100.0),
+            ("head.size.mean", 1200.0),
+            ("post.size.mean", 1300.0),
+            ("put.size.mean", 1400.0),
+            ("auth.ed.size.mean", 1400.0),
+            ("auth.none.rptm.count", 22.0),
+            ("page.rptm.mean", 3.0),
+            ("page.size.sum", 5000.0),
+            ("live.rep.rptm.sum", 1.0),
+            ("live.rep.size.max", 77.0),
+            ("projected.rep.rptm.count", 27.0),
+            ("projected.rep.rptm.max", 1.0),
+            ("custom.rep.rptm.count", 0.0),
+            ("offered.ratio.obj", 0.5),
+            ("offered.hit.rptm.max", 0.0025),
+            ("offered.miss.size.count", 3.0),
+            ("real.ratio.obj", a_third),
+            ("real.ratio.byte", 200.0 / 1200.0),
+            ("real.hit.size.sum", 200.0),
+            ("real.miss.rptm.count", 4.0),
+            ("cachable.ratio.obj", 4.0 / 6.0),
+            ("cachable.yes.size.sum", 600.0),
+            ("cachable.no.size.sum", 600.0),
+            ("xact.started", 29.0),
+            ("xact.finished", 28.0),
+            ("xact.level.last", 1.0),
+            ("xact.level.mean", 14.5),
+            ("populus.started", 10.0),
+            ("populus.finished", 5.0),
+            ("populus.level.mean", 7.5),
+            ("wait.level.mean", 0.25),
+            ("conn.open.level.last", 3.0),
+            ("conn.estb.level.last", 2.0),
+            ("conn.idle.level.mean", 0.5),
+            ("conn.ttl.mean", 3.0),
+            ("conn.use.sum", 10.0),
+            ("authenticating.xact.started", 2.0),
+            ("authenticating.xact.miss.size.sum", 1000.0),
+            ("authenticating.err_xact.count", 1.0),
+            ("ssl.conn.started", 0.0),
+        ] {
+            let member = sample.member(path).unwrap_or_else(|e| panic!("{e}"));
+            assert!(member.is_some_and(|it| (it - value).abs() < 1e-9), "{path}: {member:?}, not {value}");
+        }
+        assert_eq!(sample.member("socks.xact.ratio.obj"), Ok(None));
+        assert_eq!(Window::default().member("rep.rptm.mean"), Ok(None));
+        for path in
+            ["", "rep", "rep.rptm", "rep.rptm.means", "rep.mean", "real.yes.size.sum", "conn.level.mean"]
+        {
+            assert_eq!(sample.member(path), Err(NoSuchMember(path.to_owned())));
+        }
+    }
+}

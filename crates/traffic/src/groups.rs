@@ -1,0 +1,158 @@
+//! Agreement of the processes of a test about phases: what each of them tells, and what it has heard of others.
+//!
+//! All loops of a process, and of its worker processes, are one *group* with one id. A group tells its *position*: how
+//! many phases it has behind it, where a phase whose end it waits for counts. Robots tell theirs in requests, servers
+//! answer with the least of all positions they know of (reference: models.md, section 17.4).
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::UniqId;
+
+/// Groups that are kept in mind, at most: more than any bench has, and a bound for what strangers can claim to be.
+pub const MAX_GROUPS: usize = 1000;
+
+/// What is told to others, and what they do not need to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The position of this process.
+    pub position: u64,
+    /// The least position of this process and of all clients that it has heard of.
+    pub least: u64,
+    /// The process is at the end of a phase and waits for others.
+    pub waits: bool,
+    /// A group that was given up because it had not given a sign for too long.
+    pub gone: Option<UniqId>,
+}
+
+/// What a group said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Who said it.
+    pub group: UniqId,
+    /// Its position.
+    pub position: u64,
+    /// It is at the end of a phase and waits for others; without it the position is that of a phase that goes on.
+    pub waits: bool,
+    /// When it was heard, in nanoseconds by the clock of whoever heard it.
+    pub at: u64,
+    /// The group that it has given up, if any.
+    pub gone: Option<UniqId>,
+}
+
+/// Which word of a group counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The largest position: clients only ever go on, and their requests may overtake each other.
+    Highest,
+    /// The last one: what servers answer falls when a new client appears.
+    Latest,
+}
+
+/// The groups that were heard of.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    rule: Rule,
+    words: Vec<Word>,
+}
+
+impl Groups {
+    /// Nobody so far.
+    pub const fn new(rule: Rule) -> Groups {
+        Groups { rule, words: Vec::new() }
+    }
+
+    /// Takes note of a word. Returns the number of its group, or `None` if it is one too many.
+    pub fn hear(&mut self, word: Word) -> Option<usize> {
+        let Some(at) = self.words.iter().position(|known| known.group == word.group) else {
+            if self.words.len() >= MAX_GROUPS {
+                return None;
+            }
+            self.words.push(word);
+            return Some(self.words.len() - 1);
+        };
+        let known = &mut self.words[at];
+        match self.rule {
+            Rule::Highest if word.position > known.position => {
+                (known.position, known.waits) = (word.position, word.waits);
+            }
+            // Who has gone on does not come back.
+            Rule::Highest if word.position == known.position => known.waits &= word.waits,
+            Rule::Latest if word.at >= known.at => known.position = word.position,
+            Rule::Highest | Rule::Latest => {}
+        }
+        known.at = known.at.max(word.at);
+        known.gone = known.gone.or(word.gone);
+        Some(at)
+    }
+
+    /// What each group said last.
+    pub fn words(&self) -> &[Word] {
+        &self.words
+    }
+
+    /// The least position; `None` if nobody was heard of.
+    pub fn least(&self) -> Option<u64> {
+        self.words.iter().map(|word| word.position).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(group: u32, position: u64, at: u64) -> Word {
+        Word { group: UniqId { time: group, mix: 0, counter: 2 }, position, waits: false, at, gone: None }
+    }
+
+    #[test]
+    fn which_word_counts() {
+        // Words in a row, and the positions that are known then under both rules.
+        let rows: [(&[Word], &[u64], &[u64]); 5] = [
+            (&[], &[], &[]),
+            (&[word(1, 3, 10), word(2, 4, 11)], &[3, 4], &[3, 4]),
+            (&[word(1, 3, 10), word(1, 4, 12)], &[4], &[4]),
+            // A request that was overtaken, and a new client far behind.
+            (&[word(1, 4, 12), word(1, 3, 13)], &[4], &[3]),
+            // Loops tell of the same group one after the other.
+            (&[word(1, 4, 12), word(1, 3, 11)], &[4], &[4]),
+        ];
+        for (words, highest, latest) in rows {
+            for (rule, expected) in [(Rule::Highest, highest), (Rule::Latest, latest)] {
+                let mut groups = Groups::new(rule);
+                for word in words {
+                    assert!(groups.hear(*word).is_some());
+                }
+                let positions: Vec<u64> = groups.words().iter().map(|word| word.position).collect();
+                assert_eq!(positions, expected, "{rule:?} {words:?}");
+                assert_eq!(groups.least(), expected.iter().min().copied());
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_gone_on_does_not_come_back() {
+        let mut groups = Groups::new(Rule::Highest);
+        for (position, waits, known) in [
+            (1, false, (1, false)),
+            (2, true, (2, true)),
+            (1, false, (2, true)),
+            (2, false, (2, false)),
+            (2, true, (2, false)),
+        ] {
+            let _ = groups.hear(Word { waits, ..word(1, position, 5) });
+            let heard = groups.words()[0];
+            assert_eq!((heard.position, heard.waits), known);
+        }
+    }
+
+    #[test]
+    fn strangers_do_not_fill_the_memory() {
+        let mut groups = Groups::new(Rule::Highest);
+        for number in 0..2 * MAX_GROUPS as u32 {
+            let place = groups.hear(word(number, 1, 0));
+            assert_eq!(place.is_some(), (number as usize) < MAX_GROUPS);
+        }
+        assert_eq!(groups.hear(word(7, 2, 5)), Some(7));
+        assert_eq!((groups.words().len(), groups.words()[7].at), (MAX_GROUPS, 5));
+    }
+}
