@@ -21,6 +21,7 @@ pub fn tables(logs: &[Log]) -> Vec<Table> {
         counted::histograms(logs),
         errors(logs),
         error_samples(logs),
+        xacts(logs),
         messages(logs),
     ]
 }
@@ -262,6 +263,54 @@ fn error_samples(logs: &[Log]) -> Table {
             table.push(
                 first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]),
             );
+        }
+    }
+    table
+}
+
+fn xacts(logs: &[Log]) -> Table {
+    let (name, unit, text) = LOG;
+    let mut table = Table::new(
+        "xacts",
+        "a transaction of a sample (`StatsSample` of the workload)",
+        [
+            (name, unit, text, INT),
+            ("sample", "", "name of the sample", TEXT),
+            ("xact", "", "id of the transaction; null if the request had none", TEXT),
+            ("started", "", "when it began", TIME),
+            ("ended_s", "s", "when it ended, since the start of the process", FLOAT),
+            ("lifetime", "ms", "time from its start to its end", FLOAT),
+            ("queued", "ms", "time from the moment it was due to its start; null of servers", FLOAT),
+            ("connection", "", "number of its connection among those of its event loop", INT),
+            ("object", "", "path of the object's URL, or the whole URL if it is a foreign one", TEXT),
+            ("size", "bytes", "bytes of the reply", INT),
+            ("status", "", "status code; null if it was aborted without a reply", INT),
+            ("robot", "", "number of the robot; null of servers", INT),
+            ("server", "", "number of the server", INT),
+            ("ims", "s", "`If-Modified-Since` in seconds since 1970; null of robots", INT),
+        ],
+    );
+    for (number, log) in numbered(logs) {
+        for record in &log.log.records {
+            let Record::Xacts { sample, xacts } = record else { continue };
+            for xact in xacts {
+                table.push([
+                    number.into(),
+                    sample.as_str().into(),
+                    Some(xact.id.clone()).filter(|id| !id.is_empty()).into(),
+                    time_of_day(log, xact.ended_ns.saturating_sub(1000 * xact.lifetime_us)),
+                    seconds(xact.ended_ns).into(),
+                    (xact.lifetime_us as f64 * 1e-3).into(),
+                    xact.queued_us.map(|us| us as f64 * 1e-3).into(),
+                    xact.connection.into(),
+                    xact.object.as_str().into(),
+                    xact.size.into(),
+                    Some(u64::from(xact.status)).filter(|&status| status > 0).into(),
+                    xact.robot.into(),
+                    xact.server.into(),
+                    xact.ims.into(),
+                ]);
+            }
         }
     }
     table

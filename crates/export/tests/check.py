@@ -100,6 +100,8 @@ for key, expected in lx.items():
     (errors,) = sql(f"SELECT coalesce(sum(count), 0) FROM {table('errors')} e JOIN {table('runs')} r USING (log) WHERE r.side = '{side}' AND e.phase = '{phase}'")[0]
     assert errors == expected["errors.count"], (key, errors)
 assert checked > 100, checked
-(hits,) = sql(f"SELECT count(*) FROM {table('settings')} WHERE kind = 'setting'")[0]
-assert hits > 5
+(settings,) = sql(f"SELECT count(*) FROM {table('settings')} WHERE kind = 'setting'")[0]
+assert settings > 5, settings
+xacts = pd.read_parquet(parquet / "xacts.parquet")
+assert len(xacts) == 20 and (xacts["status"] == 200).all() and (xacts["lifetime"] >= 5).all(), xacts
 print(f"{len(schema)} tables, {len(figures)} figures, {checked} sums")

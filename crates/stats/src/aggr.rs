@@ -66,7 +66,7 @@ impl Aggr {
     }
 
     /// The moments of all values of a histogram, and the extremes of those since this was asked last.
-    pub fn take(hist: &mut Hist) -> Aggr {
+    pub fn take<const DIGITS: u8>(hist: &mut Hist<DIGITS>) -> Aggr {
         let (min, max) = hist.take_extremes();
         Aggr { min, max, ..hist.moments() }
     }
@@ -173,7 +173,7 @@ impl TmSz {
     }
 
     /// See [`Aggr::take`].
-    pub fn take(rptm_us: &mut Hist, size: &mut Hist) -> TmSz {
+    pub fn take<const DIGITS: u8>(rptm_us: &mut Hist<DIGITS>, size: &mut Hist<DIGITS>) -> TmSz {
         TmSz { rptm_us: Aggr::take(rptm_us), size: Aggr::take(size) }
     }
 

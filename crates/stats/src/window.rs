@@ -72,6 +72,8 @@ pub struct Window {
     pub offered: [TmSz; 2],
     /// Steps of authentications that went on.
     pub auth_steps: TmSz,
+    /// Replies whose status is in the agent's custom scope.
+    pub custom: TmSz,
     /// Transactions with good credentials.
     pub authenticated: TmSz,
     /// Transactions without credentials; neither these nor the former have steps of an authentication.
@@ -106,7 +108,7 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, auth_steps, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
+        classes, offered, auth_steps, custom, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
         xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
@@ -140,6 +142,7 @@ impl Window {
             loop_seconds: seconds,
             loops: 1,
             classes,
+            custom: TmSz::take(&mut block.custom.rptm_us, &mut block.custom.size),
             auth_steps: steps.fold(TmSz::default(), |sum, steps| sum.with(&steps)),
             pages: TmSz::take(&mut block.pages.rptm_us, &mut block.pages.size),
             conn_ttl_us: Aggr::take(&mut block.conn_ttl_us),
@@ -166,6 +169,7 @@ impl Window {
             loops: self.loops,
             classes: std::array::from_fn(|at| self.classes[at].since(&earlier.classes[at])),
             auth_steps: tm_sz(|window| &window.auth_steps),
+            custom: tm_sz(|window| &window.custom),
             pages: tm_sz(|window| &window.pages),
             conn_ttl_us: self.conn_ttl_us.since(&earlier.conn_ttl_us),
             conn_uses: self.conn_uses.since(&earlier.conn_uses),

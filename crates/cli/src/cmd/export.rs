@@ -14,7 +14,7 @@ use crate::{Done, Failure, console};
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Tables: runs, settings, phases, intervals, figures, histograms, errors, error_samples, messages. What their \
+    after_help = "Tables: runs, settings, phases, intervals, figures, histograms, errors, error_samples, xacts, messages. What their \
         columns are stands in schema.json beside them.\n\nExamples:\n  polygraph export runs/try-2026-11-21T10-00-00\n  \
         polygraph export --format csv --out tables client.log server.log\n  \
         duckdb -c \"SELECT phase, sum(hit_size_count) FROM 'tables/intervals.parquet' GROUP BY phase\""

@@ -150,6 +150,13 @@ pub(super) fn choice(t: &mut Table) {
     t.count("oid_gen.rep_foreign.count", "a foreign URL was asked for again", |s| {
         s.block.oid_gen.repeat_foreign
     });
+    t.hist(
+        "url.ordinal",
+        "numbers that requests have among those for their object: 1, 2, 3 and so on",
+        Things,
+        1.0,
+        |s| s.block.ordinals.clone(),
+    );
     t.moments("range_gen.spec_size", "bytes of a range that was asked for", Bytes, |s| {
         s.block.range_gen.spec_size
     });

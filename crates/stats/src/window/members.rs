@@ -27,7 +27,7 @@ impl Window {
     /// The value of a member such as `rep.rptm.mean`: times in seconds, sizes in bytes, rates per second, ratios and
     /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of nothing.
     ///
-    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT, own scopes of statistics) is counted as
+    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT; unfinished transactions by status) is counted as
     /// never having happened. Responses to requests that were refused for want of credentials are those of
     /// `auth.ing` and of `authenticating`, whose connections are not told apart from others.
     ///
@@ -80,12 +80,13 @@ impl Window {
             "put" => of(&[Class::Put]),
             "abort" => of(&[Class::Abort]),
             "page" => Group::TmSz(self.pages),
-            "auth.ing" => of(&[Class::Authenticating]),
+            "auth.ing" => Group::TmSz(self.authenticating()),
             "auth.ed" => Group::TmSz(self.authenticated),
             "auth.none" => Group::TmSz(self.anonymous),
             "live.rep" => Group::TmSz(self.live),
             "projected.rep" => Group::TmSz(self.replies().with(&self.live)),
-            "tunneled" | "custom.rep" | "custom.live.rep" | "custom.projected.rep" => Group::TmSz(none()),
+            "custom.rep" | "custom.projected.rep" => Group::TmSz(self.custom),
+            "tunneled" | "custom.live.rep" => Group::TmSz(none()),
             "offered" => Group::Ratio([("hit", self.offered[0]), ("miss", self.offered[1])]),
             "real" => {
                 let misses = self.of(&[Class::Miss, Class::Uncachable]);
@@ -105,7 +106,7 @@ impl Window {
             "conn.use" => Group::Aggr(self.conn_uses, 1.0),
             "baseline.rptm" => Group::Aggr(self.all().rptm_us, US),
             "authenticating.xact" => {
-                let steps = self.of(&[Class::Authenticating]);
+                let steps = self.authenticating();
                 let count = steps.rptm_us.count;
                 // The integral of a level is the sum of the times spent in it.
                 let level = Flow { last: 0, entered: count, left: count, integral: steps.rptm_us.sum * US };
@@ -124,7 +125,12 @@ impl Window {
     /// All replies but aborted ones.
     fn replies(&self) -> TmSz {
         let classes = Class::ALL.into_iter().filter(|class| *class != Class::Abort);
-        classes.fold(TmSz::default(), |sum, class| sum.with(&self.classes[class as usize]))
+        classes.fold(self.auth_steps, |sum, class| sum.with(&self.classes[class as usize]))
+    }
+
+    /// Unsuccessful steps of authentications: challenges that were answered, and refusals.
+    fn authenticating(&self) -> TmSz {
+        self.of(&[Class::Authenticating]).with(&self.auth_steps)
     }
 
     fn of_group(&self, group: &Group, rest: &str) -> Option<Option<f64>> {
@@ -219,6 +225,7 @@ mod tests {
         recorder.error(ErrorKind::NoOriginChallenge, 1, String::new);
         recorder.with(|block: &mut Block| {
             block.page(3_000_000, 5000, 4);
+            block.challenge(AuthScheme::Basic, 407, 2_000, 800, true);
             block.retried = 3;
             block.close_connection(CloseKind::Busy, 4_000_000, 8);
             block.close_connection(CloseKind::Busy, 2_000_000, 2);
@@ -247,8 +254,8 @@ mod tests {
             ("baseline.rep.rate", 14.0),
             ("baseline.rptm.count", 28.0),
             ("baseline.rptm.max", 0.0145),
-            ("rep.rptm.count", 26.0),
-            ("rep.size.sum", 2.0 * (10_500.0 - 400.0)),
+            ("rep.rptm.count", 27.0),
+            ("rep.size.sum", 2.0 * (10_500.0 - 400.0) + 800.0),
             ("basic.rptm.count", basic),
             ("basic.rptm.min", 0.001),
             ("fill.rptm.mean", 0.00225),
@@ -257,7 +264,7 @@ mod tests {
             ("fill.rptm.rel_dev", 0.0005 / 2f64.sqrt() / 0.00225),
             ("fill.size.mean", 200.0),
             ("abort.size.mean", 400.0),
-            ("auth.ing.size.mean", 500.0),
+            ("auth.ing.size.mean", 600.0),
             ("rep_to_redir.size.mean", 600.0),
             ("redired_req.size.mean", 700.0),
             ("ims.size.mean", 850.0),
@@ -272,9 +279,11 @@ mod tests {
             ("page.size.sum", 5000.0),
             ("live.rep.rptm.sum", 1.0),
             ("live.rep.size.max", 77.0),
-            ("projected.rep.rptm.count", 27.0),
+            ("projected.rep.rptm.count", 28.0),
             ("projected.rep.rptm.max", 1.0),
-            ("custom.rep.rptm.count", 0.0),
+            ("custom.rep.rptm.count", 1.0),
+            ("custom.projected.rep.size.max", 800.0),
+            ("custom.live.rep.rptm.count", 0.0),
             ("offered.ratio.obj", 0.5),
             ("offered.hit.rptm.max", 0.0025),
             ("offered.miss.size.count", 3.0),
@@ -298,8 +307,8 @@ mod tests {
             ("conn.idle.level.mean", 0.5),
             ("conn.ttl.mean", 3.0),
             ("conn.use.sum", 10.0),
-            ("authenticating.xact.started", 2.0),
-            ("authenticating.xact.miss.size.sum", 1000.0),
+            ("authenticating.xact.started", 3.0),
+            ("authenticating.xact.miss.size.sum", 1800.0),
             ("authenticating.err_xact.count", 1.0),
             ("ssl.conn.started", 0.0),
         ] {
