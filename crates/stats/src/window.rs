@@ -76,6 +76,8 @@ pub struct Window {
     pub authenticated: TmSz,
     /// Transactions without credentials; neither these nor the former have steps of an authentication.
     pub anonymous: TmSz,
+    /// Transactions, failed ones included, whose status is in the custom scope of their robot.
+    pub custom: TmSz,
     /// Complete pages.
     pub pages: TmSz,
     /// Lifetimes of closed connections in microseconds.
@@ -106,7 +108,7 @@ pub struct Window {
 
 fold_fields! {
     Window {
-        classes, offered, auth_steps, authenticated, anonymous, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
+        classes, offered, auth_steps, authenticated, anonymous, custom, pages, conn_ttl_us, conn_uses, failed, failed_access, retried,
         xacts, waiting,
         conns, established, idle, populus, live, loops;
         loop_seconds
@@ -118,6 +120,9 @@ impl Window {
     pub(crate) fn finish(&mut self, done: &Finished) {
         if done.class.is_basic() {
             self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
+        }
+        if done.custom {
+            self.custom.record(done.rptm_us, done.size);
         }
         let sums = match done.authenticated.is_some() {
             true => &mut self.authenticated,

@@ -27,7 +27,7 @@ impl Window {
     /// The value of a member such as `rep.rptm.mean`: times in seconds, sizes in bytes, rates per second, ratios and
     /// relative deviations as shares (0 to 1); `Ok(None)` if it is undefined, like the mean of nothing.
     ///
-    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT, own scopes of statistics) is counted as
+    /// What this program does not do at all (TLS, SOCKS, FTP and CONNECT) is counted as
     /// never having happened. Responses to requests that were refused for want of credentials are those of
     /// `auth.ing` and of `authenticating`, whose connections are not told apart from others.
     ///
@@ -85,7 +85,9 @@ impl Window {
             "auth.none" => Group::TmSz(self.anonymous),
             "live.rep" => Group::TmSz(self.live),
             "projected.rep" => Group::TmSz(self.replies().with(&self.live)),
-            "tunneled" | "custom.rep" | "custom.live.rep" | "custom.projected.rep" => Group::TmSz(none()),
+            // What is unfinished has no status yet.
+            "custom.rep" | "custom.projected.rep" => Group::TmSz(self.custom),
+            "tunneled" | "custom.live.rep" => Group::TmSz(none()),
             "offered" => Group::Ratio([("hit", self.offered[0]), ("miss", self.offered[1])]),
             "real" => {
                 let misses = self.of(&[Class::Miss, Class::Uncachable]);
@@ -208,6 +210,7 @@ mod tests {
                     class,
                     rptm_us: 1000 * (index as u64 + 1) + copy * 500,
                     size: 100 * (index as u64 + 1),
+                    custom: class == Class::Put,
                     offered_hit: matches!(class, Class::Hit) || copy == 1 && class == Class::Miss,
                     authenticated: (class == Class::Put).then_some(AuthScheme::Basic),
                     ..Finished::default()
@@ -215,6 +218,7 @@ mod tests {
             }
         }
         recorder.read(recorder.begin(SECOND), 77);
+        recorder.fail(500, 100, 10, true);
         recorder.error(ErrorKind::Timeout, 1, String::new);
         recorder.error(ErrorKind::NoOriginChallenge, 1, String::new);
         recorder.with(|block: &mut Block| {
@@ -274,7 +278,9 @@ mod tests {
             ("live.rep.size.max", 77.0),
             ("projected.rep.rptm.count", 27.0),
             ("projected.rep.rptm.max", 1.0),
-            ("custom.rep.rptm.count", 0.0),
+            ("custom.rep.rptm.count", 3.0),
+            ("custom.projected.rep.size.max", 1400.0),
+            ("custom.live.rep.rptm.count", 0.0),
             ("offered.ratio.obj", 0.5),
             ("offered.hit.rptm.max", 0.0025),
             ("offered.miss.size.count", 3.0),
