@@ -93,8 +93,8 @@ pub struct Block {
     pub request_kinds: Vec<Breakdown>,
     /// Finished transactions with another status than 200, see [`Block::by_status`].
     pub unusual_status: ByStatus,
-    /// Failed transactions that have a reply.
-    pub failed_status: ByStatus,
+    /// Replies that are not the last ones of transactions that ended well: of failed ones, and challenges.
+    pub other_replies: ByStatus,
     /// Transactions, failed ones included, whose status is in the agent's custom scope.
     pub custom: Breakdown,
     /// Steps of authentications that went on, by [`AuthScheme`] of the challenge.
@@ -168,7 +168,7 @@ pub struct Block {
 fold_fields! {
     Block {
         classes, offered_hits, offered_misses, missed, hit_age_ms, miss_age_ms, false_hits, kinds, request_kinds,
-        unusual_status, failed_status, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
+        unusual_status, other_replies, custom, auth_steps, authenticated, compounds, latency, range_gen, oid_gen,
         embedded, unique, ordinals, pages, req_size, errors, verified, retried, reused, late_us, conn_ttl_us, conn_uses, closes,
         pipeline_depth, cookies, dns, continue_us, validations, reads, writes;
         xacts, waiting, conns, established, idle, populus
@@ -237,10 +237,16 @@ impl Block {
 
     /// Counts the reply of a transaction that failed; its error is counted by itself.
     pub fn fail(&mut self, status: u16, rptm_us: u64, size: u64, custom: bool) {
-        self.failed_status.at_mut(status).record(rptm_us, size);
+        self.other_replies.at_mut(status).record(rptm_us, size);
         if custom {
             self.custom.record(rptm_us, size);
         }
+    }
+
+    /// Counts the reply that asked for authentication by `scheme`, in a transaction that goes on with an answer.
+    pub fn challenge(&mut self, scheme: AuthScheme, status: u16, rptm_us: u64, size: u64, custom: bool) {
+        self.auth_steps[scheme as usize].record(rptm_us, size);
+        self.fail(status, rptm_us, size, custom);
     }
 
     /// Counts why an offered hit of `bytes` reply bytes was a miss. The transaction is counted by
@@ -410,7 +416,7 @@ impl Block {
         self.over_classes(|class| &class.size)
     }
 
-    /// Transactions with a reply of that status, whether they failed or not. The usual one is what is left of all finished
+    /// Replies of that status, those of failed transactions and challenges included. The usual one is what is left of all finished
     /// ones without those of other codes.
     pub fn by_status(&self, status: u16) -> ClassStats {
         let mut found = if status == USUAL_STATUS {
@@ -419,8 +425,8 @@ impl Block {
         } else {
             self.unusual_status.get(status).cloned().unwrap_or_default()
         };
-        if let Some(failed) = self.failed_status.get(status) {
-            found.merge(failed);
+        if let Some(others) = self.other_replies.get(status) {
+            found.merge(others);
         }
         found
     }
@@ -428,7 +434,7 @@ impl Block {
     /// Status codes that [`Block::by_status`] knows, in ascending order; 0 stands for unknown ones.
     pub fn statuses(&self) -> Vec<u16> {
         let seen = |by: &ByStatus| by.iter().map(|(status, _)| status).collect::<Vec<_>>();
-        let mut all = [vec![USUAL_STATUS], seen(&self.unusual_status), seen(&self.failed_status)].concat();
+        let mut all = [vec![USUAL_STATUS], seen(&self.unusual_status), seen(&self.other_replies)].concat();
         all.sort_unstable();
         all.dedup();
         all
@@ -527,7 +533,9 @@ mod tests {
         block.finish(&done);
         block.fail(503, 5, 50, false);
         block.fail(200, 9_000, 55, true);
-        assert_eq!(block.statuses(), [200, 304, 503]);
+        block.challenge(AuthScheme::Digest, 407, 4, 70, false);
+        assert_eq!(block.statuses(), [200, 304, 407, 503]);
+        assert_eq!((block.auth_steps[1].size.sum(), block.by_status(407).size.count()), (70.0, 1));
         let sums = |status| (block.by_status(status).size.count(), block.by_status(status).size.sum());
         assert_eq!(
             (sums(200), sums(304), sums(503), sums(404)),
@@ -628,7 +636,7 @@ mod tests {
         let mut block = full();
         block.clear();
         (block.kinds, block.request_kinds) = (Vec::new(), Vec::new());
-        (block.unusual_status, block.failed_status) = Default::default();
+        (block.unusual_status, block.other_replies) = Default::default();
         assert_eq!(block, Block::new());
     }
 

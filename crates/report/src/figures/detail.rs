@@ -166,7 +166,7 @@ pub(super) fn choice(t: &mut Table) {
     let what =
         "requests with fewer ranges than drawn, for the next one would begin beyond the end of the object";
     t.count("range_gen.set_overflow", what, |s| s.block.range_gen.set_overflow);
-    let what = "transactions whose status is in `custom_stats_scope` of their agent, failed ones included";
+    let what = "replies whose status is in `custom_stats_scope` of the agent, of failed transactions and challenges too";
     t.timed("custom.rep", what, |s| s.block.custom.rptm_us.clone(), |s| s.block.custom.size.clone());
     t.alias_of("custom.rptm", "custom.rep.rptm");
     t.alias_of("custom.size", "custom.rep.size");

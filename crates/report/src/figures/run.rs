@@ -68,7 +68,7 @@ const CONTENTS: &str = "Kinds of content";
 const STATUSES: &str = "Status codes";
 
 fn status(t: &mut Table, code: u16, name: &str) {
-    let what = format!("replies with status {name}, those of failed transactions included");
+    let what = format!("replies with status {name}, those of failed transactions and challenges included");
     t.stats(&format!("rep_status_code.{name}"), &what, move |s| s.block.by_status(code));
 }
 

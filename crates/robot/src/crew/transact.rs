@@ -137,8 +137,9 @@ impl<L: Link> Crew<L> {
             };
             asked.push(asker);
             steps = Some(scheme);
-            let (now, size) = (self.now(), done.facts.size());
-            self.recorder.with(|block| block.auth_steps[scheme as usize].record((now - began) / 1000, size));
+            let (now, size, status) = (self.now(), done.facts.size(), done.facts.status);
+            let custom = self.profile(robot).custom_scope.contains(status);
+            self.recorder.with(|block| block.challenge(scheme, status, (now - began) / 1000, size, custom));
         }
     }
 
