@@ -295,7 +295,11 @@ impl Conductor {
         let (of_this, others) = engaged.into_iter().partition(|(of, _)| *of == phase);
         self.engaged = others;
         self.governors = Vec::from_iter(of_this).into_iter().map(|(_, governor)| governor).collect();
-        self.govern(&current, seen, events, |governor, helm| governor.begin(helm));
+        // Samples begin with the phase, whenever that is seen.
+        self.govern(&current, seen, events, |governor, helm| {
+            helm.now = begin;
+            governor.begin(helm);
+        });
         self.decide_end(&current, seen, events);
     }
 

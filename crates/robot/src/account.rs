@@ -74,7 +74,7 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
         .error_with(fault.kind, now, || evidence(crew, robot, order, facts, &fault.detail, contrast));
     if let (Some(facts), Some(started)) = (facts.filter(|facts| facts.status > 0), fault.started) {
         let custom = crew.profile(robot).custom_scope.contains(facts.status);
-        crew.recorder().with(|block| block.fail(facts.status, (now - started) / 1000, facts.size(), custom));
+        crew.recorder().fail(facts.status, (now - started) / 1000, facts.size(), custom);
     }
     crew.history().cut(&order.oid);
     crew.note_visit(robot, order, None);

@@ -114,6 +114,14 @@ impl Recorder {
         self.0.news.borrow_mut().untold.finish(done);
     }
 
+    /// Counts a reply of a transaction that failed, see [`Block::fail`].
+    pub fn fail(&self, status: u16, rptm_us: u64, size: u64, custom: bool) {
+        self.with(|block| block.fail(status, rptm_us, size, custom));
+        if custom {
+            self.0.news.borrow_mut().untold.custom.record(rptm_us, size);
+        }
+    }
+
     /// Counts the end of a transaction.
     pub fn end(&self, ticket: Ticket, now_ns: u64) {
         self.with(|block| block.xacts.leave(now_ns));

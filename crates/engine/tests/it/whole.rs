@@ -4,11 +4,12 @@
 use std::net::IpAddr;
 
 use polygraph_engine::Reserved;
-use polygraph_plan::{Factor, Factors, Goal, Phase, SamplePlan, Schedule, Script, WorkingSetLimit};
+use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Profile};
-use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record, Xact};
+use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record};
 use polygraph_traffic::{Behavior, Catalog, Distr, Seed, Selector};
 
+use crate::scripts::{comments, scripted};
 use crate::support::{ANY_PORT, Bench, Run};
 
 /// What differs between tests.
@@ -289,30 +290,6 @@ fn an_address_in_use_is_found_out_and_named() {
     assert!(error.to_string().contains(&taken.to_string()), "{error}");
 }
 
-/// A phase of thirty seconds, or less, with this script.
-fn scripted(script: &str) -> Schedule {
-    let agents = "Robot R; R.addresses = ['127.0.0.1']; R.origins = ['127.0.0.1:80']; Content c = { size = const(1KB); }; \
-                  Server S; S.addresses = ['127.0.0.1:80']; S.contents = [c]; S.direct_access = [c]; use(S, R);";
-    let text = format!(
-        "{agents} Goal some = {{ xactions = 500; }}; Phase p = {{ script = {{ {script} }}; }}; schedule(p);"
-    );
-    let loader = polygraph_pgl::MemoryLoader::default().with("s.pg", text);
-    let workload =
-        polygraph_pgl::compile("s.pg", &loader, &polygraph_pgl::Options::default()).workload.unwrap();
-    let script = workload.phases[0].script.map(|id| Script::new(&workload.scripts, id));
-    let goal = Goal { duration: Some(30.0), ..Goal::default() };
-    let phase = Phase { name: "scripted".into(), log_stats: true, goal, script, ..Phase::default() };
-    Schedule { phases: vec![phase], working_set: None }
-}
-
-fn comments(log: &ReadLog) -> Vec<&str> {
-    let comments = log.records.iter().filter_map(|record| match record {
-        Record::Comment { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    comments.collect()
-}
-
 #[test]
 fn a_script_sees_what_all_loops_do_and_ends_its_phase() {
     let script = "every some do {
@@ -321,7 +298,11 @@ fn a_script_sees_what_all_loops_do_and_ends_its_phase() {
         print(s.ok_xact.count, \" \", s.populus.level.last, \" \", s.rep.size.min >= 1Byte && s.rep.rptm.max < 30sec);
         if (p.ok_xact.count >= 1000) then { reachedPositiveGoal(\"enough\"); setPopulusFactorTo(50%); }
     }";
-    let result = test(Case { loops: 2, schedule: Some(scripted(script)), ..Case::default() });
+    let result = test(Case {
+        loops: 2,
+        schedule: Some(scripted("Goal some = { xactions = 500; };", script, 30.0)),
+        ..Case::default()
+    });
     assert_eq!(result.outcome.reason, EndReason::Finished);
     let [client, _] = &result.logs;
     let lines = comments(client);
@@ -340,40 +321,4 @@ fn a_script_sees_what_all_loops_do_and_ends_its_phase() {
     assert!(lines.contains(&"fyi: populus factor 100.00% -> 50.00%"), "{lines:?}");
     assert!((1..8).contains(&result.client.populus.left), "some robots rest at the end");
     assert!(result.client.ok_count() < 200_000, "the goal of thirty seconds was not waited for");
-}
-
-#[test]
-fn samples_of_single_transactions_are_taken_on_both_sides() {
-    let sample =
-        |name: &str, start, of_run, capacity| SamplePlan { name: name.into(), start, of_run, capacity };
-    let mut schedule = Bench::only(Goal { duration: Some(1.5), ..Goal::default() });
-    schedule.phases[0].samples =
-        vec![sample("middle", 0.75, false, 40), sample("begin", 0.0, true, 7), sample("late", 99.0, true, 5)];
-    let result = test(Case { loops: 2, per_connection: 3.0, schedule: Some(schedule), ..Case::default() });
-    for (log, is_client) in result.logs.iter().zip([true, false]) {
-        let of = |name: &str| -> Vec<&Xact> {
-            let xacts = log.records.iter().filter_map(|record| match record {
-                Record::Xacts { sample, xacts } if sample == name => Some(xacts),
-                _ => None,
-            });
-            xacts.flatten().collect()
-        };
-        assert_eq!([of("middle").len(), of("begin").len(), of("late").len()], [40, 7, 0]);
-        for xact in of("middle") {
-            let begun = xact.ended_ns / 1000 - xact.lifetime_us;
-            assert!((600_000..1_500_000).contains(&begun), "{xact:?}");
-            assert!(xact.size > 100 && xact.status == 200 && xact.connection > 0, "{xact:?}");
-            assert!(!xact.id.is_empty() && xact.object.starts_with('/'), "{xact:?}");
-            assert_eq!((xact.robot.is_some(), xact.queued_us.is_some()), (is_client, is_client));
-            assert_eq!(xact.server, Some(0));
-        }
-        let lines = comments(log);
-        for line in [
-            "fyi: sample `begin` of 7 transactions begins",
-            "fyi: sample `middle` is complete",
-            "fyi: sample `late` has 0 of 5 transactions",
-        ] {
-            assert!(lines.contains(&line), "{line}: {lines:?}");
-        }
-    }
 }
