@@ -73,7 +73,9 @@ pub fn table(directory: &Path, device: Option<&Figures>) -> Result<String, Failu
     }
     out.push('\n');
     for record in &log.log.records {
-        if let Record::Comment { at_ns, text, .. } = record {
+        if let Record::Comment { at_ns, text, .. } = record
+            && text.starts_with("working set")
+        {
             let _ = writeln!(out, "after {}: {text}", span(*at_ns));
         }
     }

@@ -59,6 +59,8 @@ fn devices_differ_in_what_they_keep() {
         assert!((figures[1] - 60.0).abs() < 5.0 && (figures[3] - 56.0).abs() < 5.0, "{figures:?}");
     }
     assert_eq!(none[4], 0.0);
+    let lines = |done: &Done| done.out.lines().filter(|line| line.starts_with("after ")).count();
+    assert_eq!(lines(&simulate(&sandbox, "--out lines")), 2, "the working set fills and freezes");
     assert!(ideal[3] - ideal[4] < 1.5, "{ideal:?}");
     assert!(small[4] > 3.0 && small[4] < ideal[4] - 10.0, "{small:?}");
     assert!(ideal[7] < small[7] && small[7] < none[7], "misses wait for servers that think");
