@@ -108,7 +108,7 @@ impl Classic {
                 self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
             Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
-                println!("{}{text}", self.stamp(*at_ns));
+                text.lines().for_each(|line| println!("{}{line}", self.stamp(*at_ns)));
             }
             Record::ErrorSample { at_ns, kind, detail, .. } if self.verbosity >= 1 => {
                 println!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());

@@ -35,9 +35,11 @@ fn items(text: &str) -> Result<DumpPlan, String> {
     let mut plan = DumpPlan::default();
     for item in text.split(',').map(|item| item.trim().to_ascii_lowercase()) {
         let (what, parts) = match item.split_once('-') {
+            Some(("", _)) => return Err(format!("`{item}`: what is before the -?")),
             Some((what, "hdr")) => (what, Parts { head: true, body: false }),
             Some((what, "body")) => (what, Parts { head: false, body: true }),
             Some(_) => return Err(format!("`{item}`: only -hdr and -body may follow")),
+            None if item.is_empty() => return Err("an item is empty".into()),
             None if item == "hdr" => ("", Parts { head: true, body: false }),
             None if item == "body" => ("", Parts { head: false, body: true }),
             None => (item.as_str(), Parts::ALL),

@@ -157,7 +157,10 @@ pub struct Factors {
 pub struct Chooser {
     /// One for each visible server, made when it is first visited.
     universes: Vec<Option<Box<Universe>>>,
+    /// Ids of worlds and of what is launched: they decide what objects are like, so nothing else takes from them.
     ids: IdSource,
+    /// Ids of what follows from replies.
+    follower_ids: IdSource,
     /// For each profile the behaviour by kind of content.
     behaviors: Vec<Vec<Behavior>>,
     /// For each profile the origins that were not visited yet, in random order (reference: models.md, section 19).
@@ -188,6 +191,7 @@ impl Chooser {
         };
         Chooser {
             universes: (0..field.servers.len()).map(|_| None).collect(),
+            follower_ids: ids.branch(),
             ids,
             behaviors: settings
                 .profiles
@@ -429,7 +433,7 @@ impl Chooser {
             kind,
             method: Method::Get,
             cause,
-            xact: self.ids.fresh(),
+            xact: self.follower_ids.fresh(),
             due: now,
             sends: None,
             ranges: None,
@@ -451,7 +455,7 @@ impl Chooser {
             let adopted = universe.remote[..universe.adopted].iter();
             std::iter::once(&universe.local).chain(adopted).map(|galaxy| (name.clone(), galaxy.clone()))
         });
-        (self.ids.clone(), galaxies.collect())
+        (self.ids.beyond(&self.follower_ids), galaxies.collect())
     }
 
     /// Goes on with galaxies of an earlier test. Those of servers that this test has not are left out; returns

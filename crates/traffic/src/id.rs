@@ -85,6 +85,9 @@ pub fn parse_hex(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0u64, |value, &byte| Some(value << 4 | u64::from((byte as char).to_digit(16)?)))
 }
 
+/// Sets the ids of a branch apart: bits that no number of a loop or process reaches.
+const BRANCH: u32 = 0x6000_0000;
+
 /// Hands out fresh ids with even counters.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct IdSource {
@@ -105,6 +108,20 @@ impl IdSource {
     /// A source that gives the same ids in every run with the same `seed` and `index`.
     pub fn reproducible(seed: u64, index: u32) -> IdSource {
         IdSource { next: UniqId { time: (seed & 0x7fff_ffff) as u32, mix: index & 0x7fff_ffff, counter: 2 } }
+    }
+
+    /// A source of other ids than this one's, for what happens in an order that nobody knows: fresh ids of this one
+    /// then do not depend on it.
+    #[must_use]
+    pub fn branch(&self) -> IdSource {
+        IdSource { next: UniqId { mix: self.next.mix ^ BRANCH, ..self.next } }
+    }
+
+    /// This source, gone on so far that neither its ids nor those of its [`branch`](IdSource::branch) are among those
+    /// that it and `branch` have given.
+    #[must_use]
+    pub fn beyond(&self, branch: &IdSource) -> IdSource {
+        IdSource { next: UniqId { counter: self.next.counter.max(branch.next.counter), ..self.next } }
     }
 
     /// A fresh id. The counter wraps into the mix part after a thousand million ids.
@@ -145,6 +162,19 @@ mod tests {
             assert_ne!(a, b);
             assert_eq!(a.hash(), b.hash());
         }
+    }
+
+    #[test]
+    fn branches_do_not_meet() {
+        let mut source = IdSource::reproducible(1, 7);
+        let mut branch = source.branch();
+        let mut all: Vec<UniqId> = (0..10).map(|_| source.fresh()).collect();
+        all.extend((0..30).map(|_| branch.fresh()));
+        let mut later = source.beyond(&branch);
+        let mut later_branch = later.branch();
+        all.extend((0..30).flat_map(|_| [later.fresh(), later_branch.fresh()]));
+        let distinct: std::collections::HashSet<_> = all.iter().map(UniqId::to_string).collect();
+        assert_eq!(distinct.len(), all.len());
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn scripts_samples_and_dumps_are_seen_where_they_belong() {
     let dump = "--dump req-hdr,sum --dump_size 40";
     let done = sandbox.polygraph(&format!("run --no_proxy --config s.pg --verb_lvl 6 {dump}"));
     for line in [
-        "fyi: watchdog at s.pg:9:13: every 0.5 s",
+        "fyi: watchdog at s.pg:8:13: every 0.5 s",
         "fyi: load factor 25.00% -> 100.00%",
         "script output: now at 1",
         "dump: request of GET http://127.0.0.1",
@@ -29,6 +29,7 @@ fn scripts_samples_and_dumps_are_seen_where_they_belong() {
     ] {
         assert!(done.out.contains(line), "{line}: {done:?}");
     }
+    assert_eq!(done.out.matches("fyi: load factor").count(), 1, "what stays is not told: {done:?}");
     assert!(!done.out.contains("were to be started"), "the planned load is only the highest: {done:?}");
     let log = sandbox.result().join("client.log");
     let shown = sandbox.polygraph(&format!("lr {}", log.display())).out;

@@ -62,29 +62,30 @@ fn devices_differ_in_what_they_keep() {
     assert!(ideal[3] - ideal[4] < 1.5, "{ideal:?}");
     assert!(small[4] > 3.0 && small[4] < ideal[4] - 10.0, "{small:?}");
     assert!(ideal[7] < small[7] && small[7] < none[7], "misses wait for servers that think");
-    // A device with little capacity is what the load grows up to.
-    let slow = top2("ideal,rate=40/s");
-    assert!((slow[2] - 40.0).abs() < 1.0, "{slow:?}");
+    // Time in the device comes on top.
+    let slow = top2("ideal,hit=20ms,miss=100ms");
+    let more = slow[7] - ideal[7];
+    assert!(more > 50.0 && more < 80.0, "{more} ms: {slow:?}");
     let odd = sandbox.polygraph("simulate x.pg --device mru:1GB");
     assert!(odd.code() == Some(2) && odd.err.contains("there is no policy `mru`"), "{odd:?}");
 }
 
-/// Runs PolyMix-4 through the built-in proxy with so much memory and checks it against its own prediction: counts of a
-/// phase within 2 %, and hit ratios within so many points.
-fn agrees(memory: &str, points: f64) {
+/// How far a phase may be from its prediction: replies per second as a share, and hit ratio in points.
+type Allowed = (f64, f64);
+
+/// Runs a test through the built-in proxy with so much memory and checks phases against their prediction.
+fn agrees(memory: &str, words: &str, phases: &[(&str, Allowed)]) {
     let sandbox = Sandbox::new();
-    let workload = polymix_4("1/480", "norm(0.25sec,0.1sec)", free_port());
-    let words = format!("run --device builtin --device_opt mem={memory} --config {workload}");
-    let done = sandbox.polygraph(&words);
+    let done = sandbox.polygraph(&format!("run --device builtin --device_opt mem={memory} {words}"));
     // A machine that is busy with other tests starts requests late: that spoils times and no counts.
     assert!(matches!(done.code(), Some(0 | 1)), "{done:?}");
     assert_ne!(done.verdict(), "FAILED", "{}", done.out);
     let (_, prediction) = done.out.split_once("predicted").unwrap_or_else(|| panic!("{done:?}"));
-    for phase in ["fill", "top1", "top2"] {
+    for (phase, (share, points)) in phases {
         let figures = row(prediction, phase);
         let [rate, expected_rate, dhr, expected_dhr] = figures[..] else { panic!("{figures:?}") };
-        assert!((rate / expected_rate - 1.0).abs() < 0.02, "{phase}: {}", done.out);
-        assert!((dhr - expected_dhr).abs() < points, "{phase}: {}", done.out);
+        assert!((rate / expected_rate - 1.0).abs() < *share, "{phase}: {}", done.out);
+        assert!((dhr - expected_dhr).abs() < *points, "{phase}: {}", done.out);
     }
     let manifest = std::fs::read_to_string(sandbox.result().join("manifest.json")).unwrap();
     assert!(manifest.contains("\"prediction\""), "{manifest}");
@@ -92,10 +93,18 @@ fn agrees(memory: &str, points: f64) {
 
 #[test]
 fn a_run_is_what_was_predicted() {
-    agrees("1GB", 2.0);
+    // The same objects at the same times: 2,000 requests, of which those around the edges of the phase may differ.
+    let words = "--req_rate 100/sec --goal 22s --cool_phase none --xact_think norm:0.25s,0.1s";
+    agrees("1GB", words, &[("meas", (0.02, 2.0))]);
+    agrees("4MB", words, &[("meas", (0.02, 4.0))]);
 }
 
 #[test]
-fn a_run_with_a_small_cache_is_what_was_predicted() {
-    agrees("4MB", 4.0);
+fn a_whole_schedule_is_what_was_predicted() {
+    // Behind the first phases pages are no longer the same ones, for the fill ends when enough is counted: of the
+    // 1,800 requests of a top phase, 250 are pages with their parts. Three standard deviations of a difference are
+    // 10 % of replies and 5 points.
+    let workload = polymix_4("1/480", "norm(0.25sec,0.1sec)", free_port());
+    let top = (0.1, 5.0);
+    agrees("1GB", &format!("--config {workload}"), &[("fill", (0.02, 2.0)), ("top1", top), ("top2", top)]);
 }

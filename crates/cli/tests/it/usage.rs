@@ -63,7 +63,7 @@ fn wrong_command_lines() {
 fn options_that_are_not_there_say_what_to_do_instead() {
     let sandbox = Sandbox::new();
     for (words, text) in [
-        ("client --dump err", "--dump: messages cannot be dumped yet"),
+        ("client --prn_errs", "--prn_errs: messages are dumped with --dump"),
         ("server -Worker 2", "--worker: the program divides itself into processes; --workers"),
         ("run --no_proxy --icp_tout 2s", "--icp_tout: robots cannot ask by ICP yet"),
         ("client --no_such_thing", "unexpected argument"),

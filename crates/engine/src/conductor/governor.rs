@@ -46,13 +46,17 @@ impl Helm<'_> {
         self.factors.populus.at(self.progress)
     }
 
-    /// Changes a factor from now on, and tells (message level 6).
+    /// Changes a factor from now on, and tells so (message level 6) if that makes a difference.
     pub fn adjust(&mut self, adjustment: Adjustment) {
         let name = adjustment.factor();
         let pick = |factors: Factors| if name == "load" { factors.load } else { factors.populus };
-        let before = pick(self.factors).at(self.progress);
+        let planned = pick(self.factors);
         self.factors = adjustment.apply(self.factors, self.progress);
         let after = pick(self.factors);
+        if after == planned {
+            return;
+        }
+        let before = planned.at(self.progress);
         let mut text = format!("fyi: {name} factor {:.2}% -> ", before * 100.0);
         text += &match after.is_flat() {
             true => format!("{:.2}%", after.beg * 100.0),

@@ -67,7 +67,7 @@ impl<L: Link> Crew<L> {
             })
             .collect();
         let next = |clock: &mut Clock<'_>, robot: usize, last: Nanos| {
-            let rng = &mut self.robots()[robot].rng;
+            let rng = &mut self.robots()[robot].arrivals;
             match clock {
                 Clock::Poisson(arrivals) => start + nanos(arrivals.next(&curve, rng)),
                 Clock::Renewal(gaps) => gaps.next(last, &self.pace.get().load, rng),
@@ -141,18 +141,19 @@ impl<L: Link> Crew<L> {
     /// Whether a robot launches a request that is due now.
     pub(super) fn launches(&self, robot: usize, due: Nanos) -> bool {
         let pace = self.pace.get();
-        if pace.stopped || !self.is_active(robot, due) {
-            return false;
-        }
         let profile = self.profile(robot);
         let load = pace.load.at(due);
         let thinned = match profile.load {
-            // Leaving out arrivals with the complementary probability makes a Poisson stream a slower one.
-            Load::Open { .. } => load < 1.0 && !self.robots()[robot].rng.event(load),
+            // Leaving out arrivals with the complementary probability makes a Poisson stream a slower one. It is drawn
+            // whatever the load, or the moment at which a phase begins would decide on all arrivals after it.
+            Load::Open { .. } => self.robots()[robot].arrivals.unit() >= load,
             Load::Closed { .. } => self.robots()[robot].rank as f64 >= load,
             Load::Gaps(_) | Load::Passive => false,
         };
-        if thinned || profile.session.is_some() && !self.is_busy(robot, profile, due) {
+        if pace.stopped || thinned || !self.is_active(robot, due) {
+            return false;
+        }
+        if profile.session.is_some() && !self.is_busy(robot, profile, due) {
             return false;
         }
         let extra = &mut self.robots()[robot].extra;

@@ -14,8 +14,10 @@ use crate::settings::{Load, Settings};
 /// A robot.
 #[derive(Debug)]
 pub struct Robot<C> {
-    /// Decides everything that is this robot's own choice.
+    /// Decides everything that is this robot's own choice but the times of its launches.
     pub rng: Stream,
+    /// Decides these, so that what came of earlier launches moves no later one.
+    pub(super) arrivals: Stream,
     /// Its kind.
     pub profile: u32,
     /// Its number among its kind.
@@ -56,6 +58,7 @@ pub(super) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
     let mut choices = settings.seed.stream("agent", number as u64);
     Robot {
         rng: settings.seed.stream("robot", number as u64),
+        arrivals: settings.seed.stream("arrivals", number as u64),
         profile: profile as u32,
         number: own as u32,
         rank: rank(number),
