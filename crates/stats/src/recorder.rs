@@ -117,9 +117,6 @@ impl Recorder {
     /// Counts a reply of a transaction that failed, see [`Block::fail`].
     pub fn fail(&self, status: u16, rptm_us: u64, size: u64, custom: bool) {
         self.with(|block| block.fail(status, rptm_us, size, custom));
-        if custom {
-            self.0.news.borrow_mut().untold.custom.record(rptm_us, size);
-        }
     }
 
     /// Counts the end of a transaction.
