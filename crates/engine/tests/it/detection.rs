@@ -120,7 +120,10 @@ fn finds(contents: Vec<Content>, fault: Fault, share: f64, expected: &[ErrorKind
     for kind in expected {
         assert!(errors[*kind] >= 3, "{fault:?}: {found:?}, no {}\n{}", kind.name(), all());
     }
-    assert_eq!(found.len(), expected.len(), "{fault:?}: {found:?}\n{}", all());
+    // A changed byte of compressed content may make it end early, which looks like a wrong size.
+    let odd = |count: u64| matches!(often, Often::AtMost) && count < 3;
+    let kinds = found.iter().filter(|(_, count)| !odd(*count)).count();
+    assert_eq!(kinds, expected.len(), "{fault:?}: {found:?}\n{}", all());
     assert_eq!(run.server.errors.iter().count(), 0, "{fault:?}");
     let count: u64 = found.iter().map(|(_, count)| count).sum();
     let committed = run.proxy.expect("a proxy").faults;
