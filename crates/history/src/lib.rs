@@ -45,6 +45,19 @@ pub enum IndexError {
     },
 }
 
+impl IndexError {
+    /// Another file has taken the place of the index since it was opened.
+    fn is_replaced(&self) -> bool {
+        let IndexError::Database(error) = self else { return false };
+        error
+            .sqlite_error()
+            .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED)
+    }
+}
+
+/// Replacements of the index that a run to be remembered outlasts.
+const REPLACEMENTS: usize = 20;
+
 /// Adds a run that has just ended to the index beside its result directory.
 ///
 /// # Errors
@@ -52,7 +65,16 @@ pub enum IndexError {
 pub fn record(run: &Run) -> Result<(), IndexError> {
     let directory =
         run.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Index::open(directory)?.add(&Entry::of(run))
+    let entry = Entry::of(run);
+    let add = || Index::open(directory)?.add(&entry);
+    // Somebody may put another index in its place while it is open; then that one takes the run.
+    for _ in 0..REPLACEMENTS {
+        match add() {
+            Err(error) if error.is_replaced() => {}
+            done => return done,
+        }
+    }
+    add()
 }
 
 #[cfg(test)]
