@@ -49,9 +49,9 @@ impl IndexError {
     /// Another file has taken the place of the index since it was opened.
     fn is_replaced(&self) -> bool {
         let IndexError::Database(error) = self else { return false };
-        error
-            .sqlite_error()
-            .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_DBMOVED)
+        // The file itself, or the journal that belonged to it.
+        let gone = [rusqlite::ffi::SQLITE_READONLY_DBMOVED, rusqlite::ffi::SQLITE_IOERR_DELETE_NOENT];
+        error.sqlite_error().is_some_and(|error| gone.contains(&error.extended_code))
     }
 }
 
