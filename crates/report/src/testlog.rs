@@ -16,8 +16,10 @@ pub struct Run {
     pub rate: f64,
     /// Started in reality, as a share of `rate`.
     pub started_share: f64,
-    /// Transactions of the largest pages; pages of 1 to so many parts come at random, and each begins at once.
+    /// Transactions of the largest pages; pages of 1 to so many come at random.
     pub page: u64,
+    /// The parts of a page are asked for when the page has been answered, not together with it.
+    pub parts_wait: bool,
     /// What the device can do per second.
     pub capacity: f64,
     /// Concurrent transactions that the robots allow themselves.
@@ -65,6 +67,7 @@ impl Default for Run {
             rate: 100.0,
             started_share: 1.0,
             page: 1,
+            parts_wait: false,
             capacity: 1e9,
             open_limit: usize::MAX,
             phases: [4.0, 30.0, 2.0],
@@ -98,6 +101,8 @@ struct Xact {
     error: Option<ErrorKind>,
     /// Parts of the page that begins with it.
     page: Option<u64>,
+    /// It was launched by the clock, not for a part of a page.
+    direct: bool,
 }
 
 /// SplitMix64.
@@ -165,12 +170,13 @@ impl Run {
     fn xacts(&self) -> Vec<Xact> {
         let mut rng = Rng(self.seed);
         let mut wander = Wander::new(self);
-        let (mut now, mut served, mut all) = (0.0, 0.0, Vec::<Xact>::new());
+        let (mut now, mut served, mut answered, mut all) = (0.0, 0.0, 0.0, Vec::<Xact>::new());
         let mut running: Vec<f64> = Vec::new();
         let mut left = 0;
         while now < self.length() {
             let mut page = None;
-            if left == 0 {
+            let direct = left == 0;
+            if direct {
                 let mean = (1 + self.page) as f64 / 2.0;
                 now += rng.exponential(mean / (self.rate * self.started_share));
                 if self.page > 1 {
@@ -181,6 +187,7 @@ impl Run {
                 }
             }
             left -= 1;
+            let begin = if direct || !self.parts_wait { now } else { answered };
             let draw = rng.unit();
             let (class, mean) = match draw {
                 d if d < 0.55 && self.cold.is_some_and(|s| rng.unit() < (-now / s).exp()) => {
@@ -193,19 +200,24 @@ impl Run {
             // Three uniform numbers have a standard deviation of 1/2 together.
             let spread = (rng.unit() + rng.unit() + rng.unit() - 1.5) * 2.0 * self.spread + 1.0;
             let mean = mean * wander.at(now);
-            running.retain(|end| *end > now);
+            running.retain(|end| *end > begin);
             let n = all.len() + 1;
             let due = |(every, kind): (usize, ErrorKind)| n.is_multiple_of(every).then_some(kind);
             let mut error = self.error.and_then(due).or(self.second_error.and_then(due));
-            served = f64::max(served, now) + 1.0 / self.capacity;
-            let mut end = served + mean * spread;
+            let mut end = begin + mean * spread;
             if running.len() >= self.open_limit {
-                (error, end) = (Some(ErrorKind::TooManyOpen), now);
-                served -= 1.0 / self.capacity;
+                (error, end) = (Some(ErrorKind::TooManyOpen), begin);
+            } else if begin <= now {
+                // Parts that wait do not queue at the device: their time has not come.
+                served = f64::max(served, begin) + 1.0 / self.capacity;
+                end += served - begin;
             }
             running.push(end);
+            if direct {
+                answered = end;
+            }
             let size = 300 + rng.exponential(13e3) as u64;
-            all.push(Xact { begin: now, end, class, size, offered_hit: draw < 0.555, error, page });
+            all.push(Xact { begin, end, class, size, offered_hit: draw < 0.555, error, page, direct });
         }
         all
     }
@@ -292,7 +304,9 @@ impl Run {
         if begins {
             block.xacts.enter(at_ns);
             block.conns.enter(at_ns);
-            block.late_us.record(self.late_us);
+            if x.direct {
+                block.late_us.record(self.late_us);
+            }
             return None;
         }
         block.xacts.leave(at_ns);
@@ -316,6 +330,7 @@ impl Run {
                 due_rptm_us: Some(us + self.late_us),
                 size: x.size,
                 offered_hit: x.offered_hit,
+                embedded: !x.direct,
                 first: !x.offered_hit,
                 ..Finished::default()
             };

@@ -1,6 +1,6 @@
 //! Whether the planned load was offered, and whether the device kept up with it.
 
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{SIGMAS, batches};
 use super::{Findings, Weight};
@@ -15,16 +15,20 @@ const SETTLING_S: f64 = 5.0;
 const GROWTH_PARTS: usize = 5;
 
 /// A planned rate that was not offered. Starts come at random, so the allowance is at least three standard
-/// deviations of their number. What robots could not start because connections were at their limit is
-/// the device's doing.
+/// deviations of their number. What robots could not start because connections were at their limit, or because the
+/// page that names it was not answered, is not the bench's doing: only launches by the clock are.
 pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let Some(planned) = facts.main_side().offered_rate() else { return };
     let scope = &headline.scope;
     let expected = planned * scope.seconds;
+    if expected <= 0.0 {
+        return;
+    }
     let started = scope.block.xacts.entered as f64;
     let gap = expected - started;
-    if expected <= 0.0 || gap <= expected * GAP_MAX.max(SIGMAS * (batches(scope) / expected).sqrt()) {
+    let allowed = expected * GAP_MAX.max(SIGMAS * (batches(scope) / expected).sqrt());
+    if gap <= allowed {
         return;
     }
     let text = format!(
@@ -35,9 +39,32 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     );
     if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
         found.add_slow_device("following", format!("{text}, since connections were at their limit"));
+    } else if gap - withheld(&scope.block) <= allowed {
+        // A device that makes robots wait longer and longer is found by what began and did not end.
+        let text = format!(
+            "{text}, since pages were not answered when the phase ended: the device cannot follow, or the warm-up was too \
+             short"
+        );
+        found.add("offered", Weight::Warning, text);
     } else {
         found.add("offered", Weight::Invalid, format!("the bench did not offer the planned load: {text}"));
     }
+}
+
+/// Transactions that follow from others and could not be started, for those have not been answered. Robots leave out
+/// launches for the parts of a page when they ask for the page, and ask for the parts when they are told of them. So
+/// each launch without a good reply has cost as many as a launch with one was followed by. What was launched before
+/// the phase and answered in it makes up for as much at its end. Infinite if nothing was answered.
+fn withheld(block: &Block) -> f64 {
+    // Lateness is recorded of launches by the clock, and of nothing else.
+    let launched = block.late_us.count() as f64;
+    let followers = block.xacts.entered as f64 - launched;
+    let following = block.embedded.count + block.class(Class::RedirectedReq).size.count();
+    let answered = block.ok_count().saturating_sub(following);
+    if answered == 0 {
+        return f64::INFINITY;
+    }
+    (launched - answered as f64).max(0.0) * followers / answered as f64
 }
 
 /// Transactions that began and those that ended differ by the growth of the level. Only the second half of

@@ -119,8 +119,9 @@ fn table() -> Vec<Rule> {
     add(
         "offered",
         format!(
-            "robots started fewer transactions than planned, by more than {} and more than chance allows, and not \
-             because connections were at their limit",
+            "robots started fewer transactions than planned, by more than {} and more than chance allows, and neither \
+             because connections were at their limit nor because pages whose parts they were to ask for were not answered \
+             (pages: warning)",
             percent(overload::GAP_MAX)
         ),
         Invalid,

@@ -52,6 +52,27 @@ fn pages_do_not_hide_what_is_wrong() {
     assert_eq!(verdict.outcome, Outcome::Failed, "{verdict:#?}");
 }
 
+/// Parts that cannot be asked for yet are no fault of the bench, launches that were left out are, whatever the device.
+#[test]
+fn pages_that_are_waited_for() {
+    let pages = Run { page: 14, parts_wait: true, rate: 400.0, ..Run::default() };
+    check(&Run { phases: [20.0, 40.0, 2.0], ..pages.clone() }, Outcome::Valid, &[]);
+    // Without a warm-up, the parts of the pages of the first five seconds come late.
+    let cold = Run { phases: [0.0, 40.0, 0.0], means: [5.0, 5.0], ..pages.clone() };
+    check(&cold, Outcome::Valid, &["(offered)"]);
+    let slow = Run { means: [20.0, 20.0], ..pages.clone() };
+    check(&slow, Outcome::Failed, &["(offered)", "following", "growing"]);
+    let dead = Run { means: [60.0, 60.0], spread: 0.0, ..pages };
+    check(&dead, Outcome::Failed, &["(offered)", "following", "growing", "samples"]);
+    for run in [cold, slow] {
+        let verdict = fold(&Run { started_share: 0.6, ..run }.logs()).unwrap().verdict;
+        assert!(
+            verdict.findings.iter().any(|f| (f.rule, f.weight) == ("offered", Weight::Invalid)),
+            "{verdict:#?}"
+        );
+    }
+}
+
 #[test]
 fn a_phase_without_warm_up_does_not_look_like_overload() {
     check(&Run { phases: [0.0, 30.0, 0.0], ..Run::default() }, Outcome::Valid, &[]);
