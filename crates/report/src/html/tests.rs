@@ -378,14 +378,3 @@ fn a_browser_shows_all_figures_without_complaint() {
     assert!(console.iter().any(|line| line.contains("Content Security Policy")), "{console:?}");
     assert!(!document.contains("data-interactive"));
 }
-
-/// A run of four hours, to measure time and memory of `polygraph report` with (docs/report.md).
-#[test]
-#[ignore = "writes a gigabyte to the directory REPORT_PAGES"]
-fn logs_of_a_long_run() {
-    let dir = std::env::var_os("REPORT_PAGES").map(PathBuf::from).expect("REPORT_PAGES is set");
-    let run = Run { rate: 300.0, phases: [3600.0, 9600.0, 1200.0], rich: true, ..Run::default() };
-    for side in [polygraph_stats::Side::Client, polygraph_stats::Side::Server] {
-        fs::write(dir.join(format!("{}.log", side.name())), run.bytes(side)).unwrap();
-    }
-}
