@@ -66,7 +66,6 @@ pub struct LxArgs {
     list: bool,
     #[command(flatten)]
     expectations: Expectations,
-    /// Logs of one run
     /// With --list: also names of the original that are not there, and why
     #[arg(long, requires = "list")]
     all: bool,
