@@ -7,9 +7,10 @@ use std::path::Path;
 use polygraph_link::SECOND;
 use polygraph_plan::{Test, values};
 use polygraph_report::figures::find;
-use polygraph_report::{Log, Scope};
+use polygraph_report::prediction::{Pair, Phase, Prediction};
+use polygraph_report::{RunFacts, Scope};
 use polygraph_sim::device::{Figures, Model};
-use polygraph_stats::{EndReason, Record, Side};
+use polygraph_stats::{EndReason, LogReader, Readable, Record, Side};
 use serde_json::json;
 
 use crate::options::CommonOptions;
@@ -31,18 +32,10 @@ const COLUMNS: [(&str, &str); 7] = [
 /// Longer tests are not simulated beside a run, which should end when it is over: some seconds are acceptable.
 const MOST_TRANSACTIONS: u64 = 300_000;
 
-/// The phases of the client's log in `directory` that counted anything, with their names.
-fn phases(log: &Log) -> Vec<(&str, Scope)> {
-    let of_phase = |number: usize| log.log.intervals().filter(move |it| it.phase as usize == number);
-    let plans = log.log.header.phases.iter().enumerate();
-    plans
-        .map(|(number, plan)| (plan.name.as_str(), Scope::of_intervals(of_phase(number))))
-        .filter(|(_, scope)| scope.seconds > 0.0)
-        .collect()
-}
-
-fn client_log(directory: &Path) -> Result<Log, Failure> {
-    Log::open(&directory.join("client.log")).map_err(Failure::data)
+/// The phases of the robots that counted anything.
+fn phases(facts: &RunFacts) -> impl Iterator<Item = (&str, &Scope)> {
+    let phases = facts.client.iter().flat_map(|side| &side.phases);
+    phases.filter_map(|phase| Some((phase.name.as_str(), phase.scope.as_ref()?)))
 }
 
 fn figure(name: &str, scope: &Scope) -> Option<f64> {
@@ -53,30 +46,36 @@ fn cell(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.2}"))
 }
 
-/// The phases of the client's log in `directory`, and what is known of the cache.
+/// The phases of a simulation, what its client's log says of the working set, and what is known of the cache.
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn table(directory: &Path, device: Option<&Figures>) -> Result<String, Failure> {
-    let log = client_log(directory)?;
+pub fn table(facts: &RunFacts, log: &Path, device: Option<&Figures>) -> Result<String, Failure> {
     let mut out = format!("\n{:<10} {:>9}", "phase", "minutes");
     for (name, _) in COLUMNS {
         let _ = write!(out, " {name:>8}");
     }
     out.push('\n');
-    for (name, scope) in phases(&log) {
+    for (name, scope) in phases(facts) {
         let _ = write!(out, "{name:<10} {:>9.1}", scope.seconds / 60.0);
         for (_, name) in COLUMNS {
-            let _ = write!(out, " {:>8}", cell(figure(name, &scope)));
+            let _ = write!(out, " {:>8}", cell(figure(name, scope)));
         }
         out.push('\n');
     }
     out.push('\n');
-    for record in &log.log.records {
-        if let Record::Comment { at_ns, text, .. } = record
-            && text.starts_with("working set")
-        {
-            let _ = writeln!(out, "after {}: {text}", span(*at_ns));
+    let mut records = LogReader::open(log).map_err(Failure::data)?;
+    loop {
+        match records.next_record() {
+            Readable::Record(record) => {
+                if let Record::Comment { at_ns, text, .. } = *record
+                    && text.starts_with("working set")
+                {
+                    let _ = writeln!(out, "after {}: {text}", span(at_ns));
+                }
+            }
+            Readable::Unknown => {}
+            Readable::End | Readable::Damaged { .. } => break,
         }
     }
     if let Some(figures) = device {
@@ -111,7 +110,7 @@ pub fn forecast(text: &str) -> Result<Forecast, String> {
 
 /// What a run is predicted from.
 #[derive(Debug)]
-pub struct Prediction<'a> {
+pub struct Predicting<'a> {
     /// The test as it was run.
     pub test: Test,
     /// Where its servers were.
@@ -139,56 +138,39 @@ struct Expected {
     dhr: Option<f64>,
 }
 
-impl Prediction<'_> {
-    /// Predicted figures beside those of the run in `directory`, as text and for its manifest; or why there are none.
-    ///
-    /// # Errors
-    /// If the log of the run cannot be read.
-    pub fn beside(
-        self,
-        directory: &Path,
-        reason: &EndReason,
-    ) -> Result<(String, serde_json::Value), Failure> {
-        let log = client_log(directory)?;
+impl Predicting<'_> {
+    /// Predicted figures beside those of the run that ended so; or why there are none.
+    pub fn beside(self, facts: &RunFacts, reason: &EndReason) -> Prediction {
         let device = self.device;
-        let expected = match self.obstacle(&log, reason) {
+        let expected = match self.obstacle(facts, reason) {
             None => self.simulate().map_err(|failure| failure.to_string()),
             Some(why) => Err(why),
         };
         let expected = match expected {
             Ok(expected) => expected,
-            Err(why) => return Ok((format!("no prediction: {why}\n"), json!({ "left_out": why }))),
+            Err(left_out) => return Prediction::LeftOut { left_out },
         };
-        let model = device.as_ref().map_or("no device".into(), describe);
-        let mut out = format!(
-            "\n{:<10} {:>10} {:>10}   {:>10} {:>10}   ({model})\n",
-            "phase", "rep/s", "predicted", "DHR %", "predicted"
-        );
-        let mut all = Vec::new();
-        let numbers = |name: &str| log.log.header.phases.iter().position(|plan| plan.name == name);
-        for (name, scope) in phases(&log) {
-            let Some(expected) = expected.iter().find(|it| Some(it.phase) == numbers(name)) else { continue };
-            let (rate, dhr) = (figure("rep_rate", &scope), figure("rep_dhr", &scope));
-            let _ = writeln!(
-                out,
-                "{name:<10} {:>10} {:>10}   {:>10} {:>10}",
-                cell(rate),
-                cell(expected.rep_rate),
-                cell(dhr),
-                cell(expected.dhr)
-            );
-            all.push(json!({
-                "phase": name,
-                "rep_rate": { "measured": rate, "predicted": expected.rep_rate },
-                "dhr": { "measured": dhr, "predicted": expected.dhr },
-            }));
+        let plans = facts.client.iter().flat_map(|side| &side.header().phases);
+        let plans: Vec<&str> = plans.map(|plan| plan.name.as_str()).collect();
+        let phase = |(name, scope): (&str, &Scope)| {
+            let number = plans.iter().position(|plan| *plan == name)?;
+            let expected = expected.iter().find(|it| it.phase == number)?;
+            Some(Phase {
+                phase: name.to_owned(),
+                rep_rate: Pair { measured: figure("rep_rate", scope), predicted: expected.rep_rate },
+                dhr: Pair { measured: figure("rep_dhr", scope), predicted: expected.dhr },
+            })
+        };
+        Prediction::Made {
+            device: device.as_ref().map_or("no device".into(), describe),
+            phases: phases(facts).filter_map(phase).collect(),
         }
-        Ok((out, json!({ "device": model, "phases": all })))
     }
 
     /// Why the run cannot be predicted.
-    fn obstacle(&self, log: &Log, reason: &EndReason) -> Option<String> {
-        let begun: u64 = log.log.intervals().map(|interval| interval.block.xacts.entered).sum();
+    fn obstacle(&self, facts: &RunFacts, reason: &EndReason) -> Option<String> {
+        let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
+        let begun = total.map_or(0, |total| total.block.xacts.entered);
         if *reason != EndReason::Finished {
             Some("the run did not go through all its phases".into())
         } else if begun > MOST_TRANSACTIONS {

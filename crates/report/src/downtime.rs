@@ -7,7 +7,10 @@
 use std::fmt::Write;
 
 use polygraph_stats::{Class, Interval, ReadLog, Record};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+/// Name of the file of a result directory that keeps it.
+pub const DOWNTIME: &str = "downtime.json";
 
 /// Levels are means over so many seconds,
 const WINDOW_S: f64 = 10.0;
@@ -21,7 +24,7 @@ const RPTM_SLACK_MS: f64 = 1.0;
 const HIT_SLACK: f64 = 0.05;
 
 /// When the device was off, in seconds since the start of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cut {
     /// It was killed.
     pub killed_s: f64,
@@ -32,7 +35,7 @@ pub struct Cut {
 }
 
 /// What robots saw of it, in seconds since the start of the run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Downtime {
     /// When the device was off.
     pub cut: Cut,
@@ -163,41 +166,73 @@ fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f
     })
 }
 
+/// Something that happened, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// What.
+    pub name: &'static str,
+    /// When, since the start of the run; `None` if it did not happen.
+    pub at_s: Option<f64>,
+    /// The same since the device was killed.
+    pub after_kill_s: Option<f64>,
+    /// The same since it was started again; negative before.
+    pub after_restart_s: Option<f64>,
+}
+
 impl Downtime {
-    /// A table for people. Times count from the kill and from the restart.
-    pub fn text(&self) -> String {
+    /// What happened, in the order in which it should.
+    pub(crate) fn moments(&self) -> impl Iterator<Item = Moment> {
         let Cut { killed_s, restarted_s, listening_s } = self.cut;
-        let mut text = format!("{:<46} {:>9} {:>14} {:>16}\n", "", "run", "after kill", "after restart");
-        let mut row = |what: &str, at: Option<f64>| {
-            let cell = |from: Option<f64>| {
-                at.zip(from).map_or_else(|| "-".to_owned(), |(at, from)| format!("{:+.2} s", at - from))
-            };
-            let run = at.map_or_else(|| "-".to_owned(), |at| format!("{at:.2} s"));
-            let _ =
-                writeln!(text, "{what:<46} {run:>9} {:>14} {:>16}", cell(Some(killed_s)), cell(restarted_s));
-        };
-        row("device killed", Some(killed_s));
-        row("first error", self.first_error_s);
-        row("device started again", restarted_s);
-        row("device ready for a test", listening_s);
-        row("first reply", self.first_reply_s);
-        row("first miss", self.first_miss_s);
-        row("first hit", self.first_hit_s);
-        row("response time as before (10 s from here)", self.rptm_back_s);
-        row("hit ratio as before (10 s from here)", self.hits_back_s);
-        let outage =
-            self.first_reply_s.map_or_else(|| "to the end".into(), |at| format!("{:.2} s", at - killed_s));
-        let _ = writeln!(text, "outage as robots saw it: {outage}, {} transactions failed", self.errors);
+        let all = [
+            ("device killed", Some(killed_s)),
+            ("first error", self.first_error_s),
+            ("device started again", restarted_s),
+            ("device ready for a test", listening_s),
+            ("first reply", self.first_reply_s),
+            ("first miss", self.first_miss_s),
+            ("first hit", self.first_hit_s),
+            ("response time as before (10 s from here)", self.rptm_back_s),
+            ("hit ratio as before (10 s from here)", self.hits_back_s),
+        ];
+        all.into_iter().map(move |(name, at_s)| Moment {
+            name,
+            at_s,
+            after_kill_s: at_s.map(|at| at - killed_s),
+            after_restart_s: at_s.zip(restarted_s).map(|(at, from)| at - from),
+        })
+    }
+
+    /// How long robots went without, in a sentence.
+    pub(crate) fn outage(&self) -> String {
+        let length = self
+            .first_reply_s
+            .map_or_else(|| "to the end".into(), |at| format!("{:.2} s", at - self.cut.killed_s));
+        format!("outage as robots saw it: {length}, {} transactions failed", self.errors)
+    }
+
+    /// How it was before, in a sentence.
+    pub(crate) fn before(&self) -> String {
         let number = |value: Option<f64>, unit: &str| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1} {unit}"))
         };
-        let _ = writeln!(
-            text,
+        format!(
             "before the kill: response time {}, hit ratio {}; times are exact to {:.2} s",
             number(self.rptm_before_ms, "ms"),
             number(self.hits_before.map(|ratio| ratio * 100.0), "%"),
             self.resolution_s
-        );
+        )
+    }
+
+    /// A table for people. Times count from the kill and from the restart.
+    pub fn text(&self) -> String {
+        let mut text = format!("{:<46} {:>9} {:>14} {:>16}\n", "", "run", "after kill", "after restart");
+        for Moment { name, at_s, after_kill_s, after_restart_s } in self.moments() {
+            let run = at_s.map_or_else(|| "-".to_owned(), |at| format!("{at:.2} s"));
+            let [kill, restart] = [after_kill_s, after_restart_s]
+                .map(|after| after.map_or_else(|| "-".to_owned(), |after| format!("{after:+.2} s")));
+            let _ = writeln!(text, "{name:<46} {run:>9} {kill:>14} {restart:>16}");
+        }
+        let _ = writeln!(text, "{}\n{}", self.outage(), self.before());
         text
     }
 }

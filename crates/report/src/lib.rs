@@ -24,6 +24,7 @@ pub mod misses;
 pub mod names;
 pub mod peak;
 pub mod popularity;
+pub mod prediction;
 pub mod run_dir;
 pub mod scope;
 pub mod series;
@@ -34,7 +35,7 @@ pub mod threshold;
 pub mod verdict;
 
 pub use fold::{Log, RunFacts, fold, fold_files};
-pub use html::{Extras, html, write_report, write_report_with};
+pub use html::{Extras, html, write_html, write_report, write_report_with};
 pub use lr::lr;
 pub use ltrace::ltrace;
 pub use lx::lx;

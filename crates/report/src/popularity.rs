@@ -8,10 +8,10 @@ use std::path::Path;
 
 use polygraph_stats::Hist;
 
+use crate::fold::RunFacts;
+
 /// Ranks differ by at least this factor from point to point: no more can be seen.
 const STEP: f64 = 1.03;
-/// Values of a histogram below this have bins of their own; above, bins double in width with the values.
-const EXACT: u64 = 2048;
 /// Euler's constant, for harmonic numbers.
 const EULER: f64 = 0.577_215_664_9;
 
@@ -27,19 +27,23 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The curve of a run, from [`polygraph_stats::Block::ordinals`]; `None` if nothing was counted.
+    /// The curve of all that robots asked for in a run; `None` if they counted nothing.
+    pub fn of_run(facts: &RunFacts) -> Option<Curve> {
+        Curve::of_ordinals(&facts.client.as_ref()?.total.as_ref()?.block.ordinals)
+    }
+
+    /// The curve of [`polygraph_stats::Block::ordinals`]; `None` if nothing was counted.
     pub fn of_ordinals(ordinals: &Hist) -> Option<Curve> {
         if ordinals.count() == 0 {
             return None;
         }
-        let mut bins: Vec<(u64, u64)> = ordinals.bins().collect();
-        let objects = bins.first().map_or(0, |&(_, count)| count) as f64;
+        let mut bins: Vec<(u64, u64, u64)> = ordinals.ranges().collect();
+        let objects = bins.first().map_or(0, |&(_, _, count)| count) as f64;
         bins.reverse();
         let mut points: Vec<(f64, f64)> = Vec::new();
-        for (n, count) in bins {
-            let width = 1u64 << ((n | (EXACT - 1)).ilog2() - (EXACT - 1).ilog2());
+        for (first, n, count) in bins {
             // The largest bin may be filled in part: there is one object at least.
-            let rank = (count as f64 / width as f64).max(1.0);
+            let rank = (count as f64 / (n + 1 - first) as f64).max(1.0);
             if points.last().is_none_or(|&(last, _)| rank >= last * STEP) {
                 points.push((rank, n as f64));
             }

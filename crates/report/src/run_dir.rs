@@ -1,10 +1,12 @@
 //! A run on disk: a result directory, or a log alone.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use polygraph_stats::log::LogError;
 use serde_json::Value;
 
-use crate::fold::{FoldError, Log, RunFacts, fold};
+use crate::fold::{FileError, FoldError, Log, RunFacts, fold, fold_files};
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -25,51 +27,71 @@ pub enum RunError {
     },
     /// A log cannot be used.
     #[error(transparent)]
-    Log(#[from] polygraph_stats::log::LogError),
+    Log(#[from] LogError),
     /// The logs do not make a run.
     #[error(transparent)]
     Fold(#[from] FoldError),
+    /// The same, of logs that are folded as they are read.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
-/// A run with its logs.
+/// A run.
 #[derive(Debug)]
 pub struct Run {
     /// Where it is.
     pub path: PathBuf,
-    /// Its logs, all processes of both sides.
-    pub logs: Vec<Log>,
-    /// What the logs say.
+    /// What its logs say, those of all processes of both sides.
     pub facts: RunFacts,
     /// `manifest.json` of the directory, if there is one that can be read.
     pub manifest: Option<Value>,
 }
 
-impl Run {
+/// A run with its logs, for those who need every interval: whole logs take much memory.
+#[derive(Debug)]
+pub struct WholeRun {
+    /// The run.
+    pub run: Run,
+    /// Its logs.
+    pub logs: Vec<Log>,
+}
+
+impl Deref for WholeRun {
+    type Target = Run;
+
+    fn deref(&self) -> &Run {
+        &self.run
+    }
+}
+
+impl WholeRun {
     /// Reads the run at `path`: a result directory with its logs and its manifest, or a single log.
     ///
     /// # Errors
     /// If there is no log, or one cannot be used at all.
-    pub fn open(path: &Path) -> Result<Run, RunError> {
-        let paths = if path.is_dir() { logs_in(path)? } else { vec![path.to_owned()] };
-        let manifest = std::fs::read(path.join(MANIFEST)).ok();
-        let mut run = Run::of_logs(&paths)?;
-        run.path = path.to_owned();
-        run.manifest = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(run)
+    pub fn open(path: &Path) -> Result<WholeRun, RunError> {
+        let logs = logs_at(path)?.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(WholeRun { run: Run::of(path, fold(&logs)?), logs })
     }
+}
 
-    /// Reads logs of one run.
+impl Run {
+    /// Folds the run at `path` as it is read: a result directory with its logs and its manifest, or a single log.
     ///
     /// # Errors
-    /// If one cannot be used at all.
-    pub fn of_logs(paths: &[PathBuf]) -> Result<Run, RunError> {
-        let logs = paths.iter().map(|path| Log::open(path)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Run {
-            path: paths.first().cloned().unwrap_or_default(),
-            facts: fold(&logs)?,
-            logs,
-            manifest: None,
-        })
+    /// If there is no log, or one cannot be used at all.
+    pub fn open(path: &Path) -> Result<Run, RunError> {
+        Ok(Run::of(path, fold_files(&logs_at(path)?)?))
+    }
+
+    /// The run at `path` whose logs say this.
+    pub fn of(path: &Path, facts: RunFacts) -> Run {
+        let manifest = std::fs::read(path.join(MANIFEST)).ok();
+        Run {
+            path: path.to_owned(),
+            facts,
+            manifest: manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        }
     }
 
     /// Its name for people: the last part of its path.
@@ -99,6 +121,11 @@ impl Run {
 
 /// Name of the file that says what a result directory holds.
 pub const MANIFEST: &str = "manifest.json";
+
+/// The logs of a run: of its result directory, or itself.
+fn logs_at(path: &Path) -> Result<Vec<PathBuf>, RunError> {
+    if path.is_dir() { logs_in(path) } else { Ok(vec![path.to_owned()]) }
+}
 
 /// The logs in a result directory, in the order of their names.
 ///

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use polygraph_engine::signals::StopWatch;
 use polygraph_report::figures::find;
-use polygraph_report::{Log, RunFacts, fold, text};
+use polygraph_report::{RunFacts, fold_files, text};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::SeriesError;
@@ -184,9 +184,7 @@ fn newest(place: &Path, label: &str) -> Option<PathBuf> {
 
 /// Folds the logs of a result directory.
 pub fn read(directory: &Path) -> Result<RunFacts, String> {
-    let logs = ["client.log", "server.log"].map(|name| Log::open(&directory.join(name)));
-    let logs = logs.into_iter().collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-    fold(&logs).map_err(|e| e.to_string())
+    fold_files(&["client.log", "server.log"].map(|name| directory.join(name))).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

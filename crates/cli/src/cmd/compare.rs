@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_report::compare::{self, Comparison, Group, Options};
-use polygraph_report::run_dir::Run;
+use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
 
 use crate::expect::condition;
@@ -136,9 +136,10 @@ fn group(text: &str) -> Result<Group, Failure> {
     let paths: Vec<&str> = if exists(paths) { vec![paths] } else { paths.split(',').collect() };
     let runs = paths
         .iter()
-        .map(|path| Run::open(Path::new(path)).map_err(Failure::data))
+        .map(|path| WholeRun::open(Path::new(path)).map_err(Failure::data))
         .collect::<Result<Vec<_>, _>>()?;
-    let name = name.map_or_else(|| runs.iter().map(Run::name).collect::<Vec<_>>().join("+"), str::to_owned);
+    let name =
+        name.map_or_else(|| runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("+"), str::to_owned);
     Ok(Group { name, runs })
 }
 

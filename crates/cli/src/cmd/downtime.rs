@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Phase, Schedule, Test, values};
-use polygraph_report::Log;
-use polygraph_report::downtime::{Cut, Downtime, downtime};
+use polygraph_report::downtime::{Cut, DOWNTIME, Downtime, downtime};
+use polygraph_report::{Extras, Log, write_html};
 use polygraph_traffic::Distr;
 use serde_json::Value;
 
@@ -109,10 +109,12 @@ pub fn run(args: Args) -> Done {
     bench.device = Some(device.off_in(DARK));
     let result = bench.run()?;
     console::print(&result.summary);
-    let directory = result.report.parent().unwrap_or(Path::new("."));
+    let directory = result.directory.as_path();
     let found = analyse(directory)?;
     let table = found.text();
     keep(directory, &found, &table)?;
+    // Only now there is something to show of the cut.
+    write_html(&result.facts, &result.report, &Extras::of_run(directory)).map_err(Failure::data)?;
     console::print(&format!("\n{table}"));
     // A test that was stopped, or whose bench was at fault, says nothing of the device.
     let is_back = found.first_reply_s.is_some();
@@ -175,7 +177,7 @@ fn analyse(directory: &Path) -> Result<Downtime, Failure> {
 /// Writes the table to the result directory, for people and for programs.
 fn keep(directory: &Path, found: &Downtime, table: &str) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(found).map_err(Failure::setup)? + "\n";
-    for (name, text) in [("downtime.txt", table), ("downtime.json", json.as_str())] {
+    for (name, text) in [("downtime.txt", table), (DOWNTIME, json.as_str())] {
         let path = directory.join(name);
         std::fs::write(&path, text)
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;

@@ -270,7 +270,10 @@ pub fn report(args: ReportArgs) -> Done {
         logs => (logs.to_vec(), PathBuf::from("report.html")),
     };
     let out = args.out.unwrap_or(default);
-    let mut extras = Extras::default();
+    let mut extras = match &args.logs[..] {
+        [one] if one.is_dir() => Extras::of_run(one),
+        _ => Extras::default(),
+    };
     if let Some(trace) = &args.trace {
         let curve = Curve::of_trace(trace)
             .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", trace.display())))?

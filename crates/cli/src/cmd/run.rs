@@ -9,8 +9,9 @@ use polygraph_engine::{Job, Outcome, Reserved, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule, Test};
+use polygraph_report::prediction::Prediction;
 use polygraph_report::run_dir::Run;
-use polygraph_report::{Log, RunFacts, Scope, summary_text, write_report};
+use polygraph_report::{Extras, RunFacts, fold_files, summary_text, write_html};
 use polygraph_sim::device::{Cache, Model};
 use polygraph_stats::{Class, EndReason, Side};
 use polygraph_traffic::{Distr, Popularity};
@@ -18,7 +19,7 @@ use polygraph_traffic::{Distr, Popularity};
 use crate::console::{self, Classic, Progress};
 use crate::device::{self, DeviceOptions, UnderTest};
 use crate::expect::Expectations;
-use crate::forecast::{Forecast, Prediction, forecast};
+use crate::forecast::{Forecast, Predicting, forecast};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{
@@ -397,9 +398,9 @@ impl<'a> Bench<'a> {
             manifest["dns"] = names.manifest();
             write_manifest(&directory, &manifest)?;
         }
-        let mut result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
-        if let Some((as_run, device)) = predicted {
-            let prediction = Prediction {
+        let predict = |facts: &RunFacts| {
+            let (as_run, device) = predicted?;
+            let predicting = Predicting {
                 test: as_run,
                 places: origins,
                 common: self.common,
@@ -410,11 +411,10 @@ impl<'a> Bench<'a> {
                 server_tolerance: self.tolerance,
                 working_set: &self.working_set,
             };
-            let (text, facts) = prediction.beside(&directory, &outcome.reason)?;
-            result.summary += &text;
-            manifest["prediction"] = facts;
-            write_manifest(&directory, &manifest)?;
-        }
+            Some(predicting.beside(facts, &outcome.reason))
+        };
+        let expectations = &self.expectations;
+        let result = conclude(&directory, &outcome, summary.as_ref(), expectations, &mut manifest, predict)?;
         let stored = self.working_set.store(&test, self.common, outcome.shares.take());
         // What was measured is worth something without the working set.
         stored.inspect_err(|_| console::print(&result.summary))?;
@@ -422,7 +422,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Writes the report of a result directory, remembers the run and says what came out.
+/// Writes the report of a result directory, with what `predict` makes of the run, remembers the run and says what
+/// came out.
 ///
 /// # Errors
 /// If its logs cannot be read, or the report cannot be written.
@@ -432,40 +433,46 @@ pub fn conclude(
     device: Option<&device::Report>,
     expectations: &Expectations,
     manifest: &mut serde_json::Value,
+    predict: impl FnOnce(&RunFacts) -> Option<Prediction>,
 ) -> std::result::Result<Result, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
-    let run = Run::open(directory).map_err(Failure::data)?;
-    let facts = &run.facts;
-    write_report(&paths, &report).map_err(Failure::data)?;
-    let met = expectations.check(facts);
-    if let Some(json) = met.json() {
-        manifest["expected"] = json;
+    let facts = fold_files(&paths).map_err(Failure::data)?;
+    let met = expectations.check(&facts);
+    let prediction = predict(&facts);
+    let added = [
+        ("expected", met.json()),
+        ("prediction", prediction.as_ref().and_then(|prediction| serde_json::to_value(prediction).ok())),
+    ];
+    for (name, json) in added.into_iter().filter_map(|(name, json)| Some((name, json?))) {
+        manifest[name] = json;
         write_manifest(directory, manifest)?;
     }
+    write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::data)?;
+    let run = Run::of(directory, facts);
     if let Err(error) = polygraph_history::record(&run) {
         console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
     }
+    let facts = run.facts;
     let places = [("report", report.as_path()), ("logs", directory)];
-    let counts = client_counts(&run.logs);
-    let device = device.map_or_else(String::new, |device| device.line(&counts));
-    let summary = format!("\n{}{}{device}", summary_text(facts, &places), met.text());
+    let device = device.map_or_else(String::new, |device| device.line(&client_counts(&facts)));
+    let predicted = prediction.map_or_else(String::new, |prediction| prediction.text());
+    let summary = format!("\n{}{}{device}{predicted}", summary_text(&facts, &places), met.text());
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
         (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
     let interrupted = outcome.reason == EndReason::Interrupted;
-    Ok(Result { summary, report, code, directory: directory.to_owned(), facts: run.facts, interrupted })
+    Ok(Result { summary, report, code, directory: directory.to_owned(), facts, interrupted })
 }
 
 /// Transactions and hits as the robots count them, over all phases.
-fn client_counts(logs: &[Log]) -> device::Seen {
-    let clients = logs.iter().filter(|log| log.log.header.side == Side::Client);
-    let scope = Scope::of_intervals(clients.flat_map(|log| log.log.intervals()));
-    let count = |class| scope.block.class(class).rptm_us.count();
+fn client_counts(facts: &RunFacts) -> device::Seen {
+    let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
+    let count = |class| total.map_or(0, |total| total.block.class(class).rptm_us.count());
     device::Seen {
-        requests: scope.block.xacts.entered,
+        requests: total.map_or(0, |total| total.block.xacts.entered),
         hits: count(Class::Hit),
         basic: Class::ALL.into_iter().filter(|class| class.is_basic()).map(count).sum(),
     }

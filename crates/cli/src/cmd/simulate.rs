@@ -176,9 +176,9 @@ pub fn run(args: Args) -> Done {
     }
     write_manifest(&directory, &manifest)?;
     let stored = working_set.store(&test, &common, outcome.shares.take());
-    let result = conclude(&directory, &outcome, None, &args.expectations, &mut manifest)?;
+    let result = conclude(&directory, &outcome, None, &args.expectations, &mut manifest, |_| None)?;
     console::print(&result.summary);
-    console::print(&forecast::table(&directory, device.as_ref())?);
+    console::print(&forecast::table(&result.facts, &directory.join("client.log"), device.as_ref())?);
     stored?;
     Ok(result.code)
 }

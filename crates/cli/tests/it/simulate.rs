@@ -91,6 +91,7 @@ fn agrees(memory: &str, words: &str, phases: &[(&str, Allowed)]) {
     }
     let manifest = std::fs::read_to_string(sandbox.result().join("manifest.json")).unwrap();
     assert!(manifest.contains("\"prediction\""), "{manifest}");
+    assert!(sandbox.read(sandbox.result().join("report.html")).contains("predicted by a simulation"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod text;
 
 use crate::figures::Figure;
 use crate::names::UnknownFigure;
-use crate::run_dir::Run;
+use crate::run_dir::{Run, WholeRun};
 use crate::verdict::Outcome;
 use blocks::Cut;
 use chance::{Between, Draws, Value, difference, mean, values};
@@ -43,7 +43,7 @@ pub struct Group {
     /// Its name.
     pub name: String,
     /// Its runs; never empty.
-    pub runs: Vec<Run>,
+    pub runs: Vec<WholeRun>,
 }
 
 /// How to compare.
@@ -248,7 +248,10 @@ type Names = Vec<Vec<Vec<String>>>;
 
 fn phases(groups: &[Group], wanted: &[String]) -> Result<Vec<Names>, CompareError> {
     let everywhere = |pick: &dyn Fn(&Run) -> Result<Vec<String>, CompareError>| {
-        groups.iter().map(|group| group.runs.iter().map(pick).collect()).collect::<Result<Names, _>>()
+        groups
+            .iter()
+            .map(|group| group.runs.iter().map(|run| pick(run)).collect())
+            .collect::<Result<Names, _>>()
     };
     if wanted.is_empty() {
         let headline = |run: &Run| match &run.facts.headline {

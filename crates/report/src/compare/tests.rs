@@ -3,10 +3,10 @@ use crate::fold::fold;
 use crate::testlog::Run as Plan;
 use crate::threshold::{Condition, check_comparison};
 
-fn run(plan: &Plan) -> Run {
+fn run(plan: &Plan) -> WholeRun {
     let logs = plan.logs();
     let facts = fold(&logs).unwrap();
-    Run { path: "somewhere".into(), logs, facts, manifest: None }
+    WholeRun { run: Run { path: "somewhere".into(), facts, manifest: None }, logs }
 }
 
 fn group(name: &str, plans: &[Plan]) -> Group {
@@ -135,12 +135,11 @@ fn repeats_widen_intervals() {
 
 #[test]
 fn other_workloads_seeds_and_hosts_are_told() {
-    let weights = |change: &dyn Fn(&mut Run)| {
+    let weights = |change: &dyn Fn(&mut WholeRun)| {
         let mut other = run(&plan(1, 1.0));
         change(&mut other);
-        let facts = fold(&other.logs).unwrap();
-        let groups =
-            [group("a", &[plan(1, 1.0)]), Group { name: "b".into(), runs: vec![Run { facts, ..other }] }];
+        other.run.facts = fold(&other.logs).unwrap();
+        let groups = [group("a", &[plan(1, 1.0)]), Group { name: "b".into(), runs: vec![other] }];
         let comparison = compare(&groups, Options::default()).unwrap();
         comparison
             .differs
@@ -149,7 +148,7 @@ fn other_workloads_seeds_and_hosts_are_told() {
             .collect::<Vec<_>>()
     };
     let header = |change: fn(&mut polygraph_stats::Header)| {
-        weights(&move |run: &mut Run| run.logs.iter_mut().for_each(|log| change(&mut log.log.header)))
+        weights(&move |run: &mut WholeRun| run.logs.iter_mut().for_each(|log| change(&mut log.log.header)))
     };
     let set = |pairs: &mut Vec<(String, String)>, name: &str, value: &str| {
         pairs.retain(|(known, _)| known != name);

@@ -1,12 +1,10 @@
-//! Figures of how values are distributed: response times, loads, popularity, kinds of content.
+//! Figures of how values are distributed: response times, loads, kinds of content.
 
 use polygraph_stats::{Class, Hist};
 
-use super::Extras;
 use super::chart::{Across, Bars, Drawn, HeatMap, Series, share_of_nines};
 use super::charts::{chart, marks};
 use crate::fold::RunFacts;
-use crate::popularity::Curve;
 use crate::series::{Point, bin_edges_ms};
 
 /// No more columns of a heat map: more cannot be told apart.
@@ -119,31 +117,6 @@ pub fn knee(facts: &RunFacts) -> Option<Drawn> {
     .with(Series::points("other phases", points(false)))
     .log_if_wide()
     .draw()
-}
-
-/// How popular objects were, beside two laws and a trace.
-pub fn popularity(facts: &RunFacts, extras: &Extras) -> Option<Drawn> {
-    let total = facts.client.as_ref()?.total.as_ref()?;
-    let curve = Curve::of_ordinals(&total.block.ordinals)?;
-    let line = |name: &str, curve: &Curve| {
-        Series::line(name, curve.points.iter().map(|&(rank, requests)| (rank, Some(requests))).collect())
-    };
-    let mut figure = chart(
-        "fig-popularity",
-        "Popularity of objects by rank",
-        "requests",
-        "Objects in the order of how often they were asked for in the whole run: rank 1 is the most popular one. The two laws \
-         have as many requests for as many objects.",
-    )
-    .across(Across::Log("rank of the object".into()))
-    .log()
-    .with(line("this run", &curve))
-    .with(line("uniform choice among known objects", &curve.uniform()))
-    .with(line("Zipf's law", &curve.zipf()));
-    if let Some((name, trace)) = &extras.trace {
-        figure = figure.with(line(&format!("trace {name}"), trace));
-    }
-    figure.draw()
 }
 
 /// Hit ratios of kinds of content.

@@ -12,10 +12,12 @@
 pub mod chart;
 mod charts;
 mod distributions;
+mod extras;
 mod first;
 mod glossary;
 pub mod knee;
 pub mod page;
+pub mod popularity;
 mod sections;
 pub mod table;
 mod tables;
@@ -26,8 +28,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::fold::{FileError, RunFacts, fold_files};
-use crate::popularity::Curve;
 use page::Page;
+
+pub use extras::Extras;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +48,6 @@ pub enum ReportError {
     },
 }
 
-/// What a report shows beside what logs say.
-#[derive(Clone, Debug, Default)]
-pub struct Extras {
-    /// Name and popularity curve of a trace, to be shown beside that of the run.
-    pub trace: Option<(String, Curve)>,
-}
-
 /// Reads the logs of one run, writes its report to `out` and returns the facts it was made from.
 ///
 /// # Errors
@@ -67,9 +63,17 @@ pub fn write_report(logs: &[PathBuf], out: &Path) -> Result<RunFacts, ReportErro
 /// As of [`write_report`].
 pub fn write_report_with(logs: &[PathBuf], out: &Path, extras: &Extras) -> Result<RunFacts, ReportError> {
     let facts = fold_files(logs)?;
-    fs::write(out, html_with(&facts, extras))
-        .map_err(|source| ReportError::Write { path: out.display().to_string(), source })?;
+    write_html(&facts, out, extras)?;
     Ok(facts)
+}
+
+/// Writes the report of a run whose logs have been folded.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_html(facts: &RunFacts, out: &Path, extras: &Extras) -> Result<(), ReportError> {
+    fs::write(out, html_with(facts, extras))
+        .map_err(|source| ReportError::Write { path: out.display().to_string(), source })
 }
 
 /// The report of a run.

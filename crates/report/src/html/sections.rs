@@ -1,10 +1,10 @@
 //! The parts of the report of a run; those without anything to show are left out.
 
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{ErrorKind, Header};
 
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
-use super::{Extras, charts, distributions, glossary, tables, wire};
+use super::{Extras, charts, distributions, glossary, popularity, tables, wire};
 use crate::fold::{ProcessFacts, RunFacts, Sample, SideFacts};
 use crate::{correctness, misses, text};
 
@@ -18,10 +18,11 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
         hits(facts, view),
         correct(facts),
         traffic(facts, view),
-        popularity(facts, extras),
+        popular(facts, extras),
         connections(facts, view),
         errors(facts),
-        phases(facts),
+        phases(facts, extras),
+        downtime(extras),
         scopes(facts),
         health(facts),
         configuration(facts),
@@ -113,14 +114,14 @@ fn traffic(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     .with(view.and_then(wire::unseen).map(Part::Text))
 }
 
-fn popularity(facts: &RunFacts, extras: &Extras) -> Section {
+fn popular(facts: &RunFacts, extras: &Extras) -> Section {
     Section::new(
         "popularity",
         "Popularity of objects",
         "Which share of the requests goes to how few objects decides how much a small cache, or the memory of a large one, can do.",
     )
-    .with(tables::popularity(facts, extras))
-    .with(distributions::popularity(facts, extras))
+    .with(popularity::table(facts, extras))
+    .with(popularity::of_run(facts, extras))
 }
 
 fn connections(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
@@ -157,11 +158,22 @@ fn errors(facts: &RunFacts) -> Section {
         .with(explained(meanings(kinds), facts.sides().flat_map(examples).collect()))
 }
 
-fn phases(facts: &RunFacts) -> Section {
+fn phases(facts: &RunFacts, extras: &Extras) -> Section {
     Section::new("phases", "Phases", "Each phase with its own figures.")
         .with(differing_plans(facts).map(|note| Part::Notes(vec![note])))
         .with(facts.sides().map(tables::phases))
+        .with(extras.prediction.as_ref().and_then(tables::prediction))
         .with(distributions::phases(facts))
+}
+
+fn downtime(extras: &Extras) -> Section {
+    let section = Section::new(
+        "downtime",
+        "Downtime",
+        "The device was killed in the middle of the test and started again: when it was back for robots.",
+    );
+    let Some(found) = &extras.downtime else { return section };
+    section.with([tables::downtime(found)]).with([Part::Notes(vec![found.outage(), found.before()])])
 }
 
 /// Says so if processes of a side had different plans.
@@ -221,6 +233,24 @@ fn health(facts: &RunFacts) -> Section {
 fn configuration(facts: &RunFacts) -> Section {
     Section::new("configuration", "Configuration and environment", "What was run, and where.")
         .with(facts.sides().flat_map(|side| &side.processes).flat_map(process))
+        .with(workloads(facts))
+}
+
+/// The texts of the workloads, each once.
+fn workloads(facts: &RunFacts) -> Vec<Part> {
+    let mut headers: Vec<&Header> = Vec::new();
+    for header in facts.sides().flat_map(|side| &side.processes).map(|process| &process.header) {
+        let known = headers.iter().any(|known| known.workload_text == header.workload_text);
+        if !known && !header.workload_text.is_empty() {
+            headers.push(header);
+        }
+    }
+    let fold = |header: &&Header| {
+        let text = header.workload_text.trim_end().to_owned();
+        let summary = format!("Workload {} ({} lines)", header.workload, text.lines().count());
+        Part::Fold { id: String::new(), summary, parts: vec![Part::Code(text)] }
+    };
+    headers.iter().map(fold).collect()
 }
 
 fn process(facts: &ProcessFacts) -> Vec<Part> {

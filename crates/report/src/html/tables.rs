@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::Extras;
 use super::table::{Table, columns, row};
 use super::view::View;
+use crate::downtime::Downtime;
 use crate::figures::value;
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
-use crate::popularity::Curve;
+use crate::prediction::Prediction;
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
 
@@ -147,39 +147,28 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
     })
 }
 
-/// How concentrated requests were.
-pub fn popularity(facts: &RunFacts, extras: &Extras) -> Option<Table> {
-    let total = facts.client.as_ref()?.total.as_ref()?;
-    let curve = Curve::of_ordinals(&total.block.ordinals)?;
-    let cells = |curve: &Curve| {
-        let top = curve.points.first().map(|(_, requests)| *requests);
-        let often = |least: f64| {
-            let found = curve.points.iter().rfind(|(_, requests)| *requests >= least);
-            number(Some(found.map_or(0.0, |(rank, _)| *rank)), 0)
-        };
-        [
-            number(Some(curve.requests), 0),
-            number(Some(curve.objects), 0),
-            number(Some(curve.requests / curve.objects), 2),
-            number(top, 0),
-            often(10.0),
-            often(100.0),
-            often(1000.0),
-        ]
-    };
-    let trace = extras.trace.as_ref().map(|(name, curve)| row(&format!("trace {name}"), cells(curve)));
-    let head = columns(&[
-        "",
-        "requests",
-        "objects",
-        "requests each",
-        "for the most popular",
-        "objects with 10 or more",
-        "100 or more",
-        "1,000 or more",
-    ]);
-    let rows = std::iter::once(row("this run", cells(&curve))).chain(trace).collect();
-    Some(Table::new("Requests and objects, whole run", head, rows))
+/// What was measured beside what was predicted; `None` if nothing was.
+pub fn prediction(prediction: &Prediction) -> Option<Table> {
+    let Prediction::Made { device, .. } = prediction else { return None };
+    let head = columns(&["phase", "replies per second", "predicted", "document hit ratio, %", "predicted"]);
+    let caption = format!("Measured, and predicted by a simulation (device: {device})");
+    Some(Table::new(caption, head, prediction.rows()))
+}
+
+/// When the device was back.
+pub fn downtime(found: &Downtime) -> Table {
+    let rows = found.moments().map(|moment| {
+        row(
+            moment.name,
+            [
+                moment.at_s.map_or(UNDEFINED.into(), |at| format!("{at:.2}")),
+                moment.after_kill_s.map_or(UNDEFINED.into(), |after| format!("{after:+.2}")),
+                moment.after_restart_s.map_or(UNDEFINED.into(), |after| format!("{after:+.2}")),
+            ],
+        )
+    });
+    let head = columns(&["", "s from the start of the run", "s from the kill", "s from the restart"]);
+    Table::new("When the device was back", head, rows.collect())
 }
 
 pub fn phases(side: &SideFacts) -> Table {

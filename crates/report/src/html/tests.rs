@@ -5,6 +5,7 @@ use polygraph_stats::{EndReason, ErrorKind};
 use super::*;
 use crate::figures::value;
 use crate::fold::{Log, fold};
+use crate::popularity::Curve;
 use crate::testlog::Run;
 use crate::text;
 
@@ -308,10 +309,33 @@ fn two_sided_hit_ratios_come_from_counts_of_both_sides() {
 fn a_trace_is_shown_beside_the_run() {
     let facts = fold(&Run::default().logs()).unwrap();
     let trace = Curve::of_counts((1..=1000).map(|rank| 5_000 / rank).collect()).unwrap();
-    let page = html_with(&facts, &Extras { trace: Some(("urls.txt".to_owned(), trace)) });
+    let page =
+        html_with(&facts, &Extras { trace: Some(("urls.txt".to_owned(), trace)), ..Extras::default() });
     assert_eq!(cells(&page, "Requests and objects, whole run", "trace urls.txt")[1], "1,000");
     assert!(page.contains("</svg>trace urls.txt</span>") && page.contains("Zipf"));
     assert!(!html(&facts).contains("urls.txt"));
+}
+
+/// A result directory holds more than logs.
+#[test]
+fn predictions_and_cuts_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let facts = fold(&Run { workload_text: "use(R < S);".into(), ..Run::default() }.logs()).unwrap();
+    let plain = html_with(&facts, &Extras::of_run(dir.path()));
+    assert_eq!(plain, html(&facts));
+    assert_eq!(plain.matches("use(R &#60; S);").count(), 1, "both sides have the same text");
+    let cut = crate::downtime::Cut { killed_s: 10.0, restarted_s: Some(15.0), listening_s: None };
+    let downtime = crate::downtime::downtime(&Run::default().client().log, cut);
+    fs::write(dir.path().join(crate::downtime::DOWNTIME), serde_json::to_string(&downtime).unwrap()).unwrap();
+    let prediction = r#"{ "prediction": { "device": "lru:1GB", "phases": [{ "phase": "meas",
+        "rep_rate": { "measured": 99.5, "predicted": 100.25 }, "dhr": { "measured": 55.0, "predicted": null } }] } }"#;
+    fs::write(dir.path().join(crate::run_dir::MANIFEST), prediction).unwrap();
+    let page = html_with(&facts, &Extras::of_run(dir.path()));
+    let caption = "Measured, and predicted by a simulation (device: lru:1GB)";
+    assert_eq!(cells(&page, caption, "meas"), ["99.50", "100.25", "55.00", text::UNDEFINED]);
+    let restart = cells(&page, "When the device was back", "device started again");
+    assert_eq!(restart, ["15.00", "+5.00", "+0.00"]);
+    assert!(page.contains("<section id=\"downtime\">") && page.contains("<li>outage as robots saw it: "));
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! Popularity of objects by rank, as figure 3.1 of the bake-off report of 1999 shows it, and in numbers.
+
+use super::Extras;
+use super::chart::{Across, Chart, Drawn, Series};
+use super::table::{Table, columns, row};
+use crate::fold::RunFacts;
+use crate::popularity::Curve;
+use crate::text::number;
+
+/// A chart of a curve over rank, beside what two laws give for as many requests and objects, and further curves.
+pub fn figure(chart: Chart, name: &str, curve: &Curve, others: &[(String, &Curve)]) -> Option<Drawn> {
+    let line = |name: &str, curve: &Curve| {
+        Series::line(name, curve.points.iter().map(|&(rank, requests)| (rank, Some(requests))).collect())
+    };
+    let chart = chart
+        .across(Across::Log("rank of the object".into()))
+        .log()
+        .with(line(name, curve))
+        .with(line("uniform choice among known objects", &curve.uniform()))
+        .with(line("Zipf's law", &curve.zipf()));
+    others.iter().fold(chart, |chart, (name, curve)| chart.with(line(name, curve))).draw()
+}
+
+/// The trace that is shown beside the run.
+fn trace(extras: &Extras) -> Option<(String, &Curve)> {
+    extras.trace.as_ref().map(|(name, curve)| (format!("trace {name}"), curve))
+}
+
+/// How popular objects of a run were, beside two laws and a trace.
+pub(super) fn of_run(facts: &RunFacts, extras: &Extras) -> Option<Drawn> {
+    let chart = Chart::new("fig-popularity", "Popularity of objects by rank", "requests").about(
+        "Objects in the order of how often they were asked for in the whole run: rank 1 is the most popular one. The two laws \
+         have as many requests for as many objects.",
+    );
+    figure(chart, "this run", &Curve::of_run(facts)?, trace(extras).as_slice())
+}
+
+/// How concentrated requests were.
+pub(super) fn table(facts: &RunFacts, extras: &Extras) -> Option<Table> {
+    let cells = |curve: &Curve| {
+        let top = curve.points.first().map(|(_, requests)| *requests);
+        let often = |least: f64| {
+            let found = curve.points.iter().rfind(|(_, requests)| *requests >= least);
+            number(Some(found.map_or(0.0, |(rank, _)| *rank)), 0)
+        };
+        [
+            number(Some(curve.requests), 0),
+            number(Some(curve.objects), 0),
+            number(Some(curve.requests / curve.objects), 2),
+            number(top, 0),
+            often(10.0),
+            often(100.0),
+            often(1000.0),
+        ]
+    };
+    let head = columns(&[
+        "",
+        "requests",
+        "objects",
+        "requests each",
+        "for the most popular",
+        "objects with 10 or more",
+        "100 or more",
+        "1,000 or more",
+    ]);
+    let run = row("this run", cells(&Curve::of_run(facts)?));
+    let trace = trace(extras).map(|(name, curve)| row(&name, cells(curve)));
+    let rows = std::iter::once(run).chain(trace).collect();
+    Some(Table::new("Requests and objects, whole run", head, rows))
+}

@@ -1,0 +1,101 @@
+//! What a simulation said of a run beside what was measured. The manifest of the run keeps it.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// A figure twice; `None` where it is undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// In the run.
+    pub measured: Option<f64>,
+    /// In the simulation.
+    pub predicted: Option<f64>,
+}
+
+/// A phase that was measured and predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub phase: String,
+    /// Replies per second.
+    pub rep_rate: Pair,
+    /// Document hit ratio in percent.
+    pub dhr: Pair,
+}
+
+/// The prediction of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Prediction {
+    /// It was made.
+    Made {
+        /// The model of the device.
+        device: String,
+        /// The phases of the run.
+        phases: Vec<Phase>,
+    },
+    /// It was not.
+    LeftOut {
+        /// Why.
+        left_out: String,
+    },
+}
+
+impl Prediction {
+    /// A table for the console, or why there is none.
+    pub fn text(&self) -> String {
+        let (device, phases) = match self {
+            Prediction::Made { device, phases } => (device, phases),
+            Prediction::LeftOut { left_out } => return format!("no prediction: {left_out}\n"),
+        };
+        let mut out = format!(
+            "\n{:<10} {:>10} {:>10}   {:>10} {:>10}   ({device})\n",
+            "phase", "rep/s", "predicted", "DHR %", "predicted"
+        );
+        for Phase { phase, rep_rate, dhr } in phases {
+            let cell = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
+            let [rate, rate_predicted] = [rep_rate.measured, rep_rate.predicted].map(cell);
+            let [dhr, dhr_predicted] = [dhr.measured, dhr.predicted].map(cell);
+            let _ =
+                writeln!(out, "{phase:<10} {rate:>10} {rate_predicted:>10}   {dhr:>10} {dhr_predicted:>10}");
+        }
+        out
+    }
+
+    /// The same as cells of a page: the phase, then replies per second and hit ratio, each measured and predicted.
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
+        let Prediction::Made { phases, .. } = self else { return Vec::new() };
+        let cells = |it: &Phase| {
+            [it.rep_rate.measured, it.rep_rate.predicted, it.dhr.measured, it.dhr.predicted]
+                .map(|value| text::number(value, 2))
+        };
+        phases.iter().map(|it| std::iter::once(it.phase.clone()).chain(cells(it)).collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Manifests of earlier runs have this form.
+    #[test]
+    fn the_form_in_the_manifest() {
+        let made = json!({ "device": "ideal", "phases": [
+            { "phase": "top1", "rep_rate": { "measured": 59.5, "predicted": 59.25 }, "dhr": { "measured": null, "predicted": 55.0 } },
+        ]});
+        let prediction: Prediction = serde_json::from_value(made.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&prediction).unwrap(), made);
+        assert_eq!(
+            prediction.text().lines().last().unwrap(),
+            "top1            59.50      59.25            -      55.00"
+        );
+        assert_eq!(prediction.rows(), [["top1", "59.50", "59.25", text::UNDEFINED, "55.00"]]);
+        let left_out: Prediction = serde_json::from_value(json!({ "left_out": "no time" })).unwrap();
+        assert_eq!(left_out.text(), "no prediction: no time\n");
+        assert!(left_out.rows().is_empty());
+    }
+}
