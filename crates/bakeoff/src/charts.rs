@@ -1,8 +1,10 @@
 //! The figures of a bake-off report. Their numbers are those of 1999.
 
+use polygraph_report::html;
 use polygraph_report::html::chart::{Across, Bars, Chart, Drawn, Series};
 
 use crate::entry::{Entry, Point};
+use crate::page::Popularity;
 
 /// Rates of the curves of an appendix at most: more cannot be told apart.
 const CURVES: usize = 6;
@@ -117,6 +119,15 @@ pub fn costs(entries: &[Entry]) -> Vec<Drawn> {
         chart.with(series(entry, points, style))
     });
     [over_load.draw(), over_use.log_if_wide().draw()].into_iter().flatten().collect()
+}
+
+/// Popularity of the workload's objects.
+pub fn popularity(popularity: &Popularity) -> Option<Drawn> {
+    let chart = Chart::new("fig-popularity", "Figure 3.1. Popularity of objects by rank", "requests").about(
+        "Objects in the order of how often they were asked for: rank 1 is the most popular one. The two laws have as many requests \
+         for as many objects. What robots ask for does not depend on the device, so one run stands for all of that rate.",
+    );
+    html::popularity::figure(chart, &popularity.run, &popularity.curve, &[])
 }
 
 /// Claimed and achieved peaks side by side.

@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use polygraph_report::popularity::Curve;
 use polygraph_report::text;
 
 use crate::entry::{Attempt, Comment, Entry, Num, Point, Price, Status};
 use crate::figures::Figures;
 use crate::journal::{self, Ended, Fill, Fullness, JournalError, Progress, Standing};
 use crate::order::{self, Step};
-use crate::page::{self, Event, Report};
+use crate::page::{self, Event, Popularity, Report};
 use crate::plan::{Contestant, Pick, Plan, PlanError};
 use crate::published::{self, ImportError};
 use crate::series::{JOURNAL, PLAN, child, fill};
@@ -148,6 +149,9 @@ fn report(sources: &[Source], title: Option<&str>) -> Result<Report, GatherError
                 report.events.push(event(&plan, &progress, &log));
                 let entries = plan.devices.iter().map(|device| entry(&plan, device, &progress, directory));
                 report.entries.extend(entries);
+                if report.popularity.is_none() {
+                    report.popularity = popularity(&plan, &progress, directory);
+                }
             }
         }
     }
@@ -157,6 +161,15 @@ fn report(sources: &[Source], title: Option<&str>) -> Result<Report, GatherError
         str::to_owned,
     );
     Ok(report)
+}
+
+/// Of the first run whose logs can be read.
+fn popularity(plan: &Plan, progress: &Progress, directory: &Path) -> Option<Popularity> {
+    let devices = plan.devices.iter().filter_map(|device| progress.devices.get(&device.name));
+    devices.flat_map(|standing| &standing.ended).find_map(|ended| {
+        let facts = child::read(&directory.join(&ended.run)).ok()?;
+        Some(Popularity { run: ended.run.clone(), curve: Curve::of_run(&facts)? })
+    })
 }
 
 fn read(path: &Path) -> Result<String, GatherError> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use polygraph_report::html::page::{Page, Part, Section, Term, Tile};
 use polygraph_report::html::table::Table;
+use polygraph_report::popularity::Curve;
 use polygraph_report::text::{self, number};
 
 use crate::entry::{Comment, Entry};
@@ -18,6 +19,17 @@ pub struct Report {
     pub events: Vec<Event>,
     /// Who took part.
     pub entries: Vec<Entry>,
+    /// How popular objects of the workload were, in one of the runs.
+    pub popularity: Option<Popularity>,
+}
+
+/// Popularity of objects in a run.
+#[derive(Clone, Debug)]
+pub struct Popularity {
+    /// The run.
+    pub run: String,
+    /// Requests by rank.
+    pub curve: Curve,
 }
 
 /// A series of runs, or a publication.
@@ -43,6 +55,12 @@ pub fn html(report: &Report) -> String {
     let mut sections = vec![
         advice(),
         rules(report, &entries),
+        Section::new(
+            "workload",
+            "Workload",
+            "Which share of the requests goes to how few objects decides what a small cache, or the memory of a large one, can do.",
+        )
+        .with(report.popularity.as_ref().and_then(charts::popularity)),
         Section::new(
             "response-time",
             "Response time",

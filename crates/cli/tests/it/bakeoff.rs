@@ -104,6 +104,7 @@ fn a_miniature_that_is_killed_goes_on() {
             assert!(report.contains(&cell), "no {cell} in the report");
         }
     }
+    assert!(report.contains("Figure 3.1. Popularity of objects by rank"), "popularity");
     assert!(report.contains("<p>And proud of it.</p>") && report.contains("$120"), "comments and prices");
 
     let again = sandbox.polygraph("bakeoff mini.toml");
