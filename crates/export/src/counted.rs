@@ -111,9 +111,8 @@ fn cell(figure: &Figure, value: Option<f64>) -> Value {
 pub fn intervals(logs: &[Log]) -> Table {
     let figures: Vec<&Figure> = COLUMNS.iter().filter_map(|name| figures::find(name)).collect();
     let names: Vec<String> = figures.iter().map(|figure| column_name(&figure.name)).collect();
-    let (name, unit, text) = LOG;
     let first = [
-        (name, unit, text, INT),
+        LOG,
         ("side", "", "client or server", TEXT),
         ("phase", "", "name of the phase", TEXT),
         ("begin_s", "s", "begin, since the start of the process", FLOAT),
@@ -176,19 +175,17 @@ fn folded(logs: &[Log]) -> Vec<Folded> {
     all
 }
 
-const OF: [(&str, &str, &str); 2] = [
-    ("side", "", "client or server: all logs of the side are merged"),
-    ("phase", "", "name of the phase; null for all phases whose statistics count"),
-];
+const SIDE: Declared<'static> = ("side", "", "client or server: all logs of the side are merged", TEXT);
+const PHASE: Declared<'static> =
+    ("phase", "", "name of the phase; null for all phases whose statistics count", TEXT);
 
 pub fn figures(logs: &[Log]) -> Table {
-    let [side, phase] = OF.map(|(name, unit, text)| (name, unit, text, TEXT));
     let mut table = Table::new(
         "figures",
         "a figure of one side in a phase: what `lx --side SIDE --phases PHASE` prints",
         [
-            side,
-            phase,
+            SIDE,
+            PHASE,
             ("name", "", "name of the figure", TEXT),
             ("unit", "", "unit of the value", TEXT),
             ("value", "", "value; null if it is undefined", FLOAT),
@@ -213,13 +210,12 @@ pub fn figures(logs: &[Log]) -> Table {
 }
 
 pub fn histograms(logs: &[Log]) -> Table {
-    let [side, phase] = OF.map(|(name, unit, text)| (name, unit, text, TEXT));
     let mut table = Table::new(
         "histograms",
         "a bin with values of one side in a phase",
         [
-            side,
-            phase,
+            SIDE,
+            PHASE,
             ("name", "", "what is distributed; its aggregates are the figures that begin so", TEXT),
             ("unit", "", "unit of the values", TEXT),
             ("first", "", "smallest value of the bin", FLOAT),

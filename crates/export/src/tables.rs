@@ -2,13 +2,12 @@
 
 use polygraph_report::Log;
 use polygraph_report::lr::end_reason;
-use polygraph_stats::error::Nature;
-use polygraph_stats::sample::fact;
 use polygraph_stats::{ErrorKind, Record};
+use polygraph_stats::sample::fact;
 use serde_json::{Map, json};
 
 use crate::counted;
-use crate::table::{BOOL, FLOAT, INT, TEXT, TIME, Table, Value};
+use crate::table::{BOOL, Declared, FLOAT, INT, TEXT, TIME, Table, Value};
 
 /// All tables of the logs of one run.
 pub fn tables(logs: &[Log]) -> Vec<Table> {
@@ -27,7 +26,7 @@ pub fn tables(logs: &[Log]) -> Vec<Table> {
 }
 
 /// A log's number among those exported; rows of all tables name it.
-pub(crate) const LOG: (&str, &str, &str) = ("log", "", "number of the log, from 0 on: see runs");
+pub(crate) const LOG: Declared<'static> = ("log", "", "number of the log, from 0 on: see runs", INT);
 
 /// Seconds since the start of the log's process.
 pub(crate) fn seconds(ns: u64) -> f64 {
@@ -45,12 +44,11 @@ pub(crate) fn numbered(logs: &[Log]) -> impl Iterator<Item = (u64, &Log)> {
 }
 
 fn runs(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "runs",
         "a log: a process of one side",
         [
-            (name, unit, text, INT),
+            LOG,
             ("file", "", "file of the log", TEXT),
             ("side", "", "client or server", TEXT),
             ("version", "", "version of the program", TEXT),
@@ -91,12 +89,11 @@ fn runs(logs: &[Log]) -> Table {
 }
 
 fn settings(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "settings",
         "a setting in force, or a fact about the machine",
         [
-            (name, unit, text, INT),
+            LOG,
             ("kind", "", "setting or environment", TEXT),
             ("name", "", "its name", TEXT),
             ("value", "", "its value", TEXT),
@@ -114,12 +111,11 @@ fn settings(logs: &[Log]) -> Table {
 }
 
 fn phases(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "phases",
         "a phase of a log, planned or not",
         [
-            (name, unit, text, INT),
+            LOG,
             ("phase", "", "name of the phase", TEXT),
             ("number", "", "its place in the plan, from 0 on", INT),
             ("is_primary", "", "the workload measures it", BOOL),
@@ -164,24 +160,12 @@ fn phases(logs: &[Log]) -> Table {
     table
 }
 
-fn nature(kind: ErrorKind) -> &'static str {
-    match kind.nature() {
-        Nature::Content => "content",
-        Nature::Caching => "caching",
-        Nature::Message => "message",
-        Nature::Access => "access",
-        Nature::Slow => "slow",
-        Nature::Bench => "bench",
-    }
-}
-
 fn errors(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "errors",
         "a class of errors in an interval",
         [
-            (name, unit, text, INT),
+            LOG,
             ("phase", "", "name of the phase", TEXT),
             ("begin_s", "s", "begin of the interval, since the start of the process", FLOAT),
             ("end_s", "s", "end of the interval", FLOAT),
@@ -202,7 +186,7 @@ fn errors(logs: &[Log]) -> Table {
                     seconds(interval.end_ns).into(),
                     kind.number().into(),
                     kind.name().into(),
-                    nature(kind).into(),
+                    kind.nature().word().into(),
                     kind.fails().into(),
                     interval.block.errors[kind].into(),
                 ]);
@@ -226,9 +210,8 @@ const FACTS: [(&str, &str, &str); 9] = [
 ];
 
 fn error_samples(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let first = [
-        (name, unit, text, INT),
+        LOG,
         ("at_s", "s", "when, since the start of the process", FLOAT),
         ("at", "", "when", TIME),
         ("number", "", "number of the class in the catalogue (docs/errors.md)", TEXT),
@@ -269,12 +252,11 @@ fn error_samples(logs: &[Log]) -> Table {
 }
 
 fn xacts(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "xacts",
         "a transaction of a sample (`StatsSample` of the workload)",
         [
-            (name, unit, text, INT),
+            LOG,
             ("sample", "", "name of the sample", TEXT),
             ("xact", "", "id of the transaction; null if the request had none", TEXT),
             ("started", "", "when it began", TIME),
@@ -317,12 +299,11 @@ fn xacts(logs: &[Log]) -> Table {
 }
 
 fn messages(logs: &[Log]) -> Table {
-    let (name, unit, text) = LOG;
     let mut table = Table::new(
         "messages",
         "a message of the console, shown or not",
         [
-            (name, unit, text, INT),
+            LOG,
             ("at_s", "s", "when, since the start of the process", FLOAT),
             ("at", "", "when", TIME),
             ("level", "", "verbosity level from which it is shown", INT),

@@ -7,7 +7,7 @@
 
 mod page;
 mod print;
-mod select;
+pub(crate) mod select;
 
 use std::str::FromStr;
 

@@ -6,6 +6,7 @@ use polygraph_stats::{EndReason, ErrorKind};
 
 use crate::fold::{PhaseEnd, fold};
 use crate::lr::LrOptions;
+use crate::lx::select::PAPER;
 use crate::lx::{LxError, LxOptions, LxSide, list_figures, lx_json};
 use crate::testlog::Run;
 use crate::{lr, lx, summary_text};
@@ -72,18 +73,7 @@ fn long_runs_are_aggregated_not_dropped() {
 
 #[test]
 fn the_table_of_the_paper() {
-    let objects = [
-        "log_cnt",
-        "req_rate",
-        "rep_rate",
-        "resp_tm_mean",
-        "conn_ttl_mean",
-        "req_dhr",
-        "rep_dhr",
-        "err_cnt",
-        "err_pct",
-    ];
-    insta::assert_snapshot!(extract(&Run::default(), &["meas"], &objects));
+    insta::assert_snapshot!(extract(&Run::default(), &["meas"], &PAPER));
 }
 
 #[test]

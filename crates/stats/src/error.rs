@@ -50,6 +50,20 @@ pub enum Nature {
     Bench,
 }
 
+impl Nature {
+    /// A word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Nature::Content => "content",
+            Nature::Caching => "caching",
+            Nature::Message => "message",
+            Nature::Access => "access",
+            Nature::Slow => "slow",
+            Nature::Bench => "bench",
+        }
+    }
+}
+
 /// Everything that is fixed about a class.
 struct Facts {
     kind: ErrorKind,

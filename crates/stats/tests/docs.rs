@@ -4,18 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use polygraph_stats::ErrorKind;
-use polygraph_stats::error::Nature;
-
-fn nature(kind: ErrorKind) -> &'static str {
-    match kind.nature() {
-        Nature::Content => "content",
-        Nature::Caching => "caching",
-        Nature::Message => "message",
-        Nature::Access => "access",
-        Nature::Slow => "slow",
-        Nature::Bench => "bench",
-    }
-}
 
 fn page() -> String {
     let mut page = String::from(
@@ -37,7 +25,7 @@ fn page() -> String {
             kind.number(),
             kind.name(),
             kind.sides().name(),
-            nature(kind),
+            kind.nature().word(),
             kind.text(),
             kind.hint()
         );

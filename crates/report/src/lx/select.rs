@@ -5,7 +5,7 @@ use crate::figures::{self, Entry, OfRun, absent};
 
 /// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
 /// time show the end of the output.
-const PAPER: [&str; 9] = [
+pub(crate) const PAPER: [&str; 9] = [
     "log_cnt",
     "req_rate",
     "rep_rate",
