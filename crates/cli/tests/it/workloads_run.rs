@@ -70,9 +70,11 @@ impl Run {
         assert!(out.contains("No correctness error in"), "{out}");
         let started = device.robots_requests;
         assert!(started > 250.0 && client["ok_xact.count"] > 250.0, "{out}");
+        // Some are under way when the robots leave; the device is stopped before it has written all of them down.
+        let allowed = (0.01 * started).max(10.0);
         for (device, robots) in [(device.requests, device.robots_requests), (device.hits, device.robots_hits)]
         {
-            assert!((device - robots).abs() <= 0.01 * started, "{out}");
+            assert!((device - robots).abs() <= allowed, "{out}");
         }
     }
 

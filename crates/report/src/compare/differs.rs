@@ -53,8 +53,9 @@ impl Differs {
     }
 }
 
-/// Settings that tell where something is: devices and hosts may be elsewhere.
-const WHERE: [&str; 9] = [
+/// Settings that tell who and where somebody is: devices and hosts may be elsewhere, processes are others each time.
+const WHERE: [&str; 10] = [
+    "process group",
     "origins",
     "addresses",
     "proxy",
