@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::{Done, PATIENCE, Running, Sandbox, free_port, quiet, valid};
 
-/// Five servers and ten robots; 200 requests a second. The load falls to nothing at the end, so that a request that is late
-/// on a busy machine still comes to its end within the test.
+/// Five servers and ten robots; 200 requests a second. The load falls to nothing at the end, so that a request that is
+/// late on a busy machine still comes to its end within the test.
 fn workload(sandbox: &Sandbox) -> String {
     let text = "
         Content C = { size = exp(4KB); cachable = 80%; };
