@@ -35,7 +35,8 @@ pub struct DeviceOptions {
     device_opt: Vec<(String, String)>,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+/// The two sides of `KEY=VALUE`.
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for example mem=256MB")?;
     Ok((key.to_owned(), value.to_owned()))
 }

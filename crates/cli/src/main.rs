@@ -1,6 +1,7 @@
 //! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
 
 mod addr_cmds;
+mod bench;
 mod cmd;
 mod console;
 mod content_files;
@@ -18,6 +19,7 @@ mod pgl_cmds;
 mod power;
 mod processes;
 mod repair;
+mod result;
 mod service;
 mod simulation;
 mod source;

@@ -12,6 +12,7 @@
 //! * [`thermostat`]: load that follows the response time.
 //! * [`script`]: scripts of phases.
 //! * [`freeze`]: when the working set stops growing.
+//! * `progress`: how far a phase is, and what is in force then.
 
 pub mod adjust;
 pub mod agree;
@@ -20,6 +21,7 @@ pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
+mod progress;
 pub mod script;
 pub mod thermostat;
 
@@ -28,7 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
-use polygraph_plan::{Along, Factors, Phase, Schedule};
+use polygraph_plan::{Phase, Schedule};
 use polygraph_stats::{EndReason, Side, Window};
 use polygraph_traffic::groups::Word;
 
@@ -42,15 +44,12 @@ use self::locks::{FirstVisits, Lock, Locks};
 use self::script::ScriptGovernor;
 use self::thermostat::Thermostat;
 use crate::gauge::Counts;
-use crate::pacing::least_progress;
 use crate::timeline::Timeline;
 
 /// Decisions are made this much ahead of their time, so that all loops see them before.
 pub const NOTICE: Nanos = SECOND / 10;
 /// How often goals should be looked at.
 pub const TICK: Nanos = SECOND / 50;
-/// How often is told how far a phase is.
-const REPORT: Nanos = 300 * SECOND;
 
 /// What the driver has seen when it calls.
 #[derive(Clone, Debug, Default)]
@@ -231,43 +230,6 @@ impl Conductor {
         }
     }
 
-    /// The phase that is going on.
-    pub fn phase(&self) -> Option<&Phase> {
-        match &self.stage {
-            Stage::In(current) => Some(&self.score.schedule.phases[current.phase]),
-            Stage::Before(..) | Stage::Over(_) => None,
-        }
-    }
-
-    /// The factors that are in force in the current phase.
-    pub fn factors(&self) -> Option<Factors> {
-        match &self.stage {
-            Stage::In(current) => Some(self.score.timeline.factors(current.phase)),
-            Stage::Before(..) | Stage::Over(_) => None,
-        }
-    }
-
-    /// Share of its goal that the current phase has reached (0 to 1): what its factors follow. 0 without a goal.
-    pub fn progress(&self, seen: &Seen) -> f64 {
-        match &self.stage {
-            Stage::In(current) => self.progress_of(current, seen).unwrap_or(0.0),
-            Stage::Before(..) | Stage::Over(_) => 0.0,
-        }
-    }
-
-    /// Changes factors of the current phase from now on.
-    pub fn adjust(&mut self, adjustment: Adjustment, seen: &Seen) {
-        let Stage::In(current) = &self.stage else { return };
-        let progress = self.progress_of(current, seen).unwrap_or(0.0);
-        let factors = adjustment.apply(self.score.timeline.factors(current.phase), progress);
-        self.score.timeline.set_factors(current.phase, factors);
-    }
-
-    /// Ends the current phase as if its goal were met: as soon as no lock holds it.
-    pub fn satisfy(&mut self) {
-        self.satisfied = true;
-    }
-
     fn plan(&self, current: &Current) -> &Phase {
         &self.score.schedule.phases[current.phase]
     }
@@ -276,8 +238,7 @@ impl Conductor {
         let before = if phase == 0 { Counts::default() } else { seen.counts };
         if phase == 0 {
             self.last_traffic = (seen.activity, self.start);
-        }
-        if phase > 0 {
+        } else {
             // Whatever happened since the end was decided.
             let length = begin.saturating_sub(self.begun);
             self.hand_on(phase - 1, self.progress_at(phase - 1, length));
@@ -292,9 +253,9 @@ impl Conductor {
         events.push(Event::PhaseBegins { phase, at: begin });
         self.so_far = seen.news.carry();
         let engaged = std::mem::take(&mut self.engaged);
-        let (of_this, others) = engaged.into_iter().partition(|(of, _)| *of == phase);
+        let (of_this, others): (Vec<_>, _) = engaged.into_iter().partition(|(of, _)| *of == phase);
         self.engaged = others;
-        self.governors = Vec::from_iter(of_this).into_iter().map(|(_, governor)| governor).collect();
+        self.governors = of_this.into_iter().map(|(_, governor)| governor).collect();
         // Samples begin with the phase, whenever that is seen.
         self.govern(&current, seen, events, |governor, helm| {
             helm.now = begin;
@@ -431,62 +392,6 @@ impl Conductor {
         let may_be_held = phase.wait_wss_freeze || self.score.others.is_some();
         let sure = goal.xactions.is_none() && goal.fill_size.is_none() && !may_be_held;
         planned.filter(|&planned| sure || planned <= now + 2 * NOTICE)
-    }
-
-    /// Share of its goal that `phase` has reached after `length`.
-    fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
-        match self.score.schedule.phases[phase].goal.along() {
-            Some(Along::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
-            Some(Along::Xactions(_) | Along::Fill(_)) => least_progress(self.score.timeline.progress(phase)),
-            None => 0.0,
-        }
-    }
-
-    /// The phase after `phase` begins with what is in force when this one ends, where it gives nothing else.
-    fn hand_on(&self, phase: usize, progress: f64) {
-        if let Some(next) = self.score.schedule.phases.get(phase + 1) {
-            let levels = self.score.timeline.factors(phase).at(progress);
-            self.score.timeline.set_factors(phase + 1, next.factors.after(&levels, &next.inherited));
-        }
-    }
-
-    /// Publishes how far the current phase is, if its factors follow that.
-    fn publish_progress(&self, current: &Current, seen: &Seen) {
-        let along = self.plan(current).goal.along();
-        if !matches!(along, Some(Along::Time(_)) | None)
-            && let Some(share) = self.progress_of(current, seen)
-        {
-            self.score.timeline.set_progress(current.phase, share);
-        }
-    }
-
-    fn progress_of(&self, current: &Current, seen: &Seen) -> Option<f64> {
-        let done = seen.counts - current.before;
-        let share = match self.plan(current).goal.along()? {
-            Along::Time(seconds) => seen.now.saturating_sub(current.begin) as f64 / nanos(seconds) as f64,
-            Along::Xactions(goal) => done.ended() as f64 / goal as f64,
-            Along::Fill(goal) => done.fill_bytes as f64 / goal as f64,
-        };
-        Some(share.clamp(0.0, 1.0))
-    }
-
-    /// Tells now and then how far the current phase is.
-    fn report(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) {
-        if seen.now < self.reported + REPORT {
-            return;
-        }
-        self.reported = seen.now;
-        let done = seen.counts - current.before;
-        let share = self.progress_of(current, seen);
-        let goal = share.map_or("no goal".to_owned(), |share| format!("{:.0} % of its goal", share * 100.0));
-        let set = if self.score.timeline.is_frozen() { "frozen" } else { "growing" };
-        let text = format!(
-            "phase {}: {goal}, {} transactions, {} bytes filled; working set {set}",
-            self.plan(current).name,
-            done.ended(),
-            done.fill_bytes
-        );
-        events.push(Event::said(seen.now, 7, text));
     }
 
     /// Tells when all servers have been visited.

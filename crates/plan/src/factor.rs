@@ -62,11 +62,6 @@ impl Factors {
     pub const ONE: Factors =
         Factors { populus: Factor::ONE, load: Factor::ONE, recur: Factor::ONE, special_msg: Factor::ONE };
 
-    /// True if none of them changes.
-    pub fn are_flat(&self) -> bool {
-        [self.populus, self.load, self.recur, self.special_msg].iter().all(Factor::is_flat)
-    }
-
     /// Share of the full request rate that the phase launches on average: the mean of the product of two lines.
     pub fn mean_load(&self) -> f64 {
         let (a, b) = (self.populus, self.load);

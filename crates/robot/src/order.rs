@@ -10,8 +10,8 @@ use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::{RangeSet, RangeSpec};
 use polygraph_traffic::store::{Galaxies, Legacy};
 use polygraph_traffic::{
-    Behavior, Catalog, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream,
-    UniqId, World, WorldFacts,
+    Behavior, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream, UniqId,
+    World, WorldFacts,
 };
 
 use rustc_hash::FxHashMap;
@@ -110,11 +110,6 @@ impl Order {
     /// A GET for the object as it is. Only these take part in hit ratios (reference: models.md, section 2.2).
     pub fn is_basic(&self) -> bool {
         self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected
-    }
-
-    /// A perfect cache would have a hit.
-    pub fn offers_hit(&self, catalog: &Catalog) -> bool {
-        self.repeat && self.is_basic() && catalog.cachable(&self.oid)
     }
 
     /// Whether embedded object number `index` of this container is wanted, if a share `embed_recur` of them is.

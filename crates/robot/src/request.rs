@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use polygraph_traffic::headers::draw_headers;
-use polygraph_traffic::ranges::RangeSpec as Spec;
 use polygraph_traffic::{AbortCoords, Draw, RequestKind, UniqId};
 use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
-use polygraph_wire::range::{RangeSpec, write_range};
+use polygraph_wire::range::write_range;
 use polygraph_wire::worlds::{
     WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT, X_REM_WORLD,
 };
@@ -97,7 +96,7 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
         RequestKind::Range => {
             let specs = order.range_specs();
             if !specs.is_empty() {
-                head.add("Range", |out| write_range(specs.iter().map(|spec| spec_of(*spec)), out));
+                head.add("Range", |out| write_range(specs.iter().copied(), out));
             }
         }
         RequestKind::Basic | RequestKind::Upload => {}
@@ -199,14 +198,6 @@ fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
-}
-
-fn spec_of(spec: Spec) -> RangeSpec {
-    match spec {
-        Spec::From(first, None) => RangeSpec::From(first),
-        Spec::From(first, Some(last)) => RangeSpec::FromTo(first, last),
-        Spec::Suffix(length) => RangeSpec::Suffix(length),
-    }
 }
 
 /// The mark of a world that is told of.

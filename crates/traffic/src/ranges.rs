@@ -69,12 +69,14 @@ pub enum RangeRule {
     },
 }
 
-/// One range of a request.
+/// One range of a request (RFC 9110, section 14.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeSpec {
-    /// `first-last`, or `first-` without `last`.
-    From(u64, Option<u64>),
-    /// `-length`.
+    /// `a-b`: from byte `a` to byte `b`, both included, `a <= b`.
+    FromTo(u64, u64),
+    /// `a-`: from byte `a` to the end.
+    From(u64),
+    /// `-n`: the last `n` bytes.
     Suffix(u64),
 }
 
@@ -82,9 +84,8 @@ impl RangeSpec {
     /// First byte of an entity of `size` bytes that is asked for, and the first one behind: none if they are equal.
     pub fn within(self, size: u64) -> (u64, u64) {
         match self {
-            RangeSpec::From(first, last) => {
-                (first.min(size), last.map_or(size, |last| last.saturating_add(1)).min(size))
-            }
+            RangeSpec::FromTo(first, last) => (first.min(size), last.saturating_add(1).min(size)),
+            RangeSpec::From(first) => (first.min(size), size),
             RangeSpec::Suffix(length) => (size.saturating_sub(length), size),
         }
     }
@@ -92,7 +93,8 @@ impl RangeSpec {
     /// Whether bytes beyond the end of an entity of `size` bytes are asked for.
     pub fn overflows(self, size: u64) -> bool {
         match self {
-            RangeSpec::From(first, last) => first >= size || last.is_some_and(|last| last >= size),
+            RangeSpec::FromTo(_, last) => last >= size,
+            RangeSpec::From(first) => first >= size,
             RangeSpec::Suffix(length) => length > size,
         }
     }
@@ -122,7 +124,10 @@ impl RangeRule {
             RangeRule::From { first, last } => {
                 let first = first.of(size);
                 let last = last.map(|last| last.of(size));
-                let spec = RangeSpec::From(first, last.map(|last| last.max(first)));
+                let spec = match last {
+                    Some(last) => RangeSpec::FromTo(first, last.max(first)),
+                    None => RangeSpec::From(first),
+                };
                 RangeSet { swapped: last.is_some_and(|last| last < first), ..of(vec![spec]) }
             }
             RangeRule::Suffix(length) => of(vec![RangeSpec::Suffix(length.of(size).max(1))]),
@@ -139,7 +144,7 @@ impl RangeRule {
                         break;
                     }
                     let last = at + length.draw(size, rng);
-                    specs.push(RangeSpec::From(at as u64, Some(last as u64)));
+                    specs.push(RangeSpec::FromTo(at as u64, last as u64));
                     // Neighbours that touch would be one range to a server.
                     at = last + 2.0 + gaps.sample(rng);
                 }
@@ -159,16 +164,10 @@ mod tests {
         use Extent::{Absolute, Relative};
         let mut rng = Seed(1).stream("ranges", 0);
         let cases = [
-            (RangeRule::From { first: Absolute(10), last: None }, RangeSpec::From(10, None)),
-            (
-                RangeRule::From { first: Absolute(10), last: Some(Relative(0.5)) },
-                RangeSpec::From(10, Some(500)),
-            ),
+            (RangeRule::From { first: Absolute(10), last: None }, RangeSpec::From(10)),
+            (RangeRule::From { first: Absolute(10), last: Some(Relative(0.5)) }, RangeSpec::FromTo(10, 500)),
             // The last byte is not before the first.
-            (
-                RangeRule::From { first: Relative(0.9), last: Some(Absolute(5)) },
-                RangeSpec::From(900, Some(900)),
-            ),
+            (RangeRule::From { first: Relative(0.9), last: Some(Absolute(5)) }, RangeSpec::FromTo(900, 900)),
             (RangeRule::Suffix(Relative(0.25)), RangeSpec::Suffix(250)),
             (RangeRule::Suffix(Absolute(0)), RangeSpec::Suffix(1)),
         ];
@@ -182,10 +181,10 @@ mod tests {
     #[test]
     fn ranges_end_with_the_entity() {
         for (spec, within, overflows) in [
-            (RangeSpec::From(10, None), (10, 100), false),
-            (RangeSpec::From(10, Some(99)), (10, 100), false),
-            (RangeSpec::From(10, Some(100)), (10, 100), true),
-            (RangeSpec::From(100, None), (100, 100), true),
+            (RangeSpec::From(10), (10, 100), false),
+            (RangeSpec::FromTo(10, 99), (10, 100), false),
+            (RangeSpec::FromTo(10, 100), (10, 100), true),
+            (RangeSpec::From(100), (100, 100), true),
             (RangeSpec::Suffix(100), (0, 100), false),
             (RangeSpec::Suffix(101), (0, 100), true),
         ] {
@@ -207,11 +206,9 @@ mod tests {
         for _ in 0..n {
             let RangeSet { specs, cut, .. } = rule.draw(1_000_000, &mut rng);
             assert!(!cut);
-            assert_eq!((specs.len(), specs[0]), (3, RangeSpec::From(500_000, Some(500_100))));
+            assert_eq!((specs.len(), specs[0]), (3, RangeSpec::FromTo(500_000, 500_100)));
             for pair in specs.windows(2) {
-                let [RangeSpec::From(_, Some(last)), RangeSpec::From(next, Some(end))] = *pair else {
-                    panic!()
-                };
+                let [RangeSpec::FromTo(_, last), RangeSpec::FromTo(next, end)] = *pair else { panic!() };
                 assert!(next > last + 1 && end - next <= 101);
                 gaps += (next - last) as f64 - 2.0;
             }

@@ -3,8 +3,6 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
 use md5::{Digest, Md5};
 
-/// Name of the field.
-pub const CONTENT_MD5: &str = "Content-MD5";
 /// Length of its value in bytes.
 pub const TEXT_LEN: usize = 24;
 

@@ -1,63 +1,46 @@
 //! Byte ranges (RFC 9110, section 14): what a request asks for, what of it an entity has, what a reply carries.
 
+use polygraph_traffic::ranges::RangeSpec;
+
 use crate::body::parse_decimal;
 use crate::decimal;
 
 /// Sets with more ranges than this are no sets to us: who answers them sends more framing than content.
 pub const MAX_SPECS: usize = 1000;
 
-/// One item of a `Range` field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeSpec {
-    /// `a-b`: from byte `a` to byte `b`, both included, `a <= b`.
-    FromTo(u64, u64),
-    /// `a-`: from byte `a` to the end.
-    From(u64),
-    /// `-n`: the last `n` bytes.
-    Suffix(u64),
+/// The bytes of an entity of `size` bytes that an item means; `None` if it has none of them, that is the item cannot
+/// be satisfied (RFC 9110, section 14.1.2).
+fn resolve(spec: RangeSpec, size: u64) -> Option<ByteRange> {
+    let (first, end) = spec.within(size);
+    ByteRange::new(first, end.checked_sub(1)?)
 }
 
-impl RangeSpec {
-    /// The bytes of an entity of `size` bytes that are meant; `None` if it has none of them, that is the item
-    /// cannot be satisfied (RFC 9110, section 14.1.2).
-    pub fn resolve(self, size: u64) -> Option<ByteRange> {
-        let end = size.checked_sub(1)?;
-        let (first, last) = match self {
-            RangeSpec::FromTo(first, last) => (first, last.min(end)),
-            RangeSpec::From(first) => (first, end),
-            RangeSpec::Suffix(0) => return None,
-            RangeSpec::Suffix(n) => (size.saturating_sub(n), end),
-        };
-        ByteRange::new(first, last)
+fn write_spec(spec: RangeSpec, out: &mut Vec<u8>) {
+    match spec {
+        RangeSpec::FromTo(first, last) => ByteRange { first, last }.write(out),
+        RangeSpec::From(first) => {
+            decimal::write(out, first);
+            out.push(b'-');
+        }
+        RangeSpec::Suffix(n) => {
+            out.push(b'-');
+            decimal::write(out, n);
+        }
     }
+}
 
-    fn write(self, out: &mut Vec<u8>) {
-        match self {
-            RangeSpec::FromTo(first, last) => ByteRange { first, last }.write(out),
-            RangeSpec::From(first) => {
-                decimal::write(out, first);
-                out.push(b'-');
-            }
-            RangeSpec::Suffix(n) => {
-                out.push(b'-');
-                decimal::write(out, n);
-            }
-        }
+fn parse_spec(item: &[u8]) -> Option<RangeSpec> {
+    let dash = item.iter().position(|&b| b == b'-')?;
+    let (first, last) = (&item[..dash], &item[dash + 1..]);
+    if first.is_empty() {
+        return decimal::parse_saturating(last).map(RangeSpec::Suffix);
     }
-
-    fn parse(item: &[u8]) -> Option<RangeSpec> {
-        let dash = item.iter().position(|&b| b == b'-')?;
-        let (first, last) = (&item[..dash], &item[dash + 1..]);
-        if first.is_empty() {
-            return decimal::parse_saturating(last).map(RangeSpec::Suffix);
-        }
-        let first = decimal::parse_saturating(first)?;
-        if last.is_empty() {
-            return Some(RangeSpec::From(first));
-        }
-        let last = decimal::parse_saturating(last)?;
-        (first <= last).then_some(RangeSpec::FromTo(first, last))
+    let first = decimal::parse_saturating(first)?;
+    if last.is_empty() {
+        return Some(RangeSpec::From(first));
     }
+    let last = decimal::parse_saturating(last)?;
+    (first <= last).then_some(RangeSpec::FromTo(first, last))
 }
 
 /// The valid set of a `Range` field: at least one item, in the order asked for.
@@ -77,7 +60,7 @@ impl<'a> RangeSet<'a> {
         }
         let mut count = 0;
         for item in list(items) {
-            RangeSpec::parse(item)?;
+            parse_spec(item)?;
             count += 1;
         }
         (1..=MAX_SPECS).contains(&count).then_some(RangeSet { items })
@@ -85,13 +68,13 @@ impl<'a> RangeSet<'a> {
 
     /// The items.
     pub fn specs(self) -> impl Iterator<Item = RangeSpec> + 'a {
-        list(self.items).filter_map(RangeSpec::parse)
+        list(self.items).filter_map(parse_spec)
     }
 
     /// The bytes meant of an entity of `size` bytes, item by item, without those that cannot be satisfied. If
     /// nothing comes, the set cannot be satisfied: status 416.
     pub fn resolve(self, size: u64) -> impl Iterator<Item = ByteRange> + 'a {
-        self.specs().filter_map(move |spec| spec.resolve(size))
+        self.specs().filter_map(move |spec| resolve(spec, size))
     }
 }
 
@@ -107,7 +90,7 @@ pub fn write_range(specs: impl IntoIterator<Item = RangeSpec>, out: &mut Vec<u8>
         if index > 0 {
             out.push(b',');
         }
-        spec.write(out);
+        write_spec(spec, out);
     }
 }
 
@@ -239,7 +222,7 @@ mod tests {
     fn resolution_by_example() {
         #[track_caller]
         fn check(spec: RangeSpec, size: u64, expected: Option<(u64, u64)>) {
-            assert_eq!(spec.resolve(size).map(|r| (r.first(), r.last())), expected, "{spec:?} of {size}");
+            assert_eq!(resolve(spec, size).map(|r| (r.first(), r.last())), expected, "{spec:?} of {size}");
         }
         check(FromTo(0, 499), 10_000, Some((0, 499)));
         check(FromTo(9500, 20_000), 10_000, Some((9500, 9999)));
@@ -294,7 +277,7 @@ mod tests {
 
         #[test]
         fn resolved_ranges_lie_inside(spec in spec(), size: u64) {
-            if let Some(range) = spec.resolve(size) {
+            if let Some(range) = resolve(spec, size) {
                 prop_assert!(range.first() <= range.last() && range.last() < size);
                 prop_assert!((1..=size).contains(&range.len()));
             }

@@ -173,7 +173,7 @@ fn a_service_rate_limits_throughput() {
     }
     // 40 transactions leave a queue of 100 per second after 0.4 s, however many connections there are.
     let elapsed = start.elapsed().as_secs_f64();
-    assert!((0.4..0.8).contains(&elapsed), "{elapsed}");
+    assert!((0.4..4.0).contains(&elapsed), "{elapsed}");
 }
 
 #[test]
@@ -188,8 +188,9 @@ fn a_service_time_delays_each_transaction_but_not_in_a_row() {
     for client in &mut clients {
         assert_eq!(client.read().status, 200);
     }
+    // In a row they would take 6 s.
     let elapsed = start.elapsed().as_secs_f64();
-    assert!((0.3..0.6).contains(&elapsed), "{elapsed}");
+    assert!((0.3..3.0).contains(&elapsed), "{elapsed}");
 }
 
 #[test]
@@ -202,8 +203,10 @@ fn misses_are_more_work_than_hits() {
         assert_eq!(client.ask(origin.get(path, &[])).status, 200);
         start.elapsed().as_secs_f64()
     };
-    let (miss, hit, other) = (seconds("/a"), seconds("/a"), seconds("/b"));
-    assert!(miss >= 0.2 && other >= 0.2 && hit < 0.15, "{miss} {hit} {other}");
+    let (miss, other) = (seconds("/a"), seconds("/b"));
+    // The fastest of several, for the machine may be busy.
+    let hit = (0..10).map(|_| seconds("/a")).fold(f64::MAX, f64::min);
+    assert!(miss >= 0.2 && other >= 0.2 && hit < 0.15, "{miss} {other} {hit}");
 }
 
 #[test]

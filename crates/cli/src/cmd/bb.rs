@@ -8,6 +8,7 @@ use polygraph_bakeoff::plan::Plan;
 use polygraph_plan::values;
 
 use crate::cmd::bakeoff::{BAKEOFFS, carry_out, make};
+use crate::device::key_value;
 use crate::options::host_port;
 use crate::{Done, Failure, console};
 
@@ -29,8 +30,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME|DIR")]
     device: Option<String>,
     /// What the device is told, repeatable
-    #[arg(long, value_name = "KEY=VALUE", requires = "device")]
-    device_opt: Vec<String>,
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "device")]
+    device_opt: Vec<(String, String)>,
     /// How much the cache holds
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
@@ -107,9 +108,8 @@ fn plan(args: &Args) -> String {
     if let Some(claimed) = args.claimed {
         let _ = writeln!(text, "claimed = {claimed:?}");
     }
-    let options = args.device_opt.iter().filter_map(|option| option.split_once('='));
-    let options: Vec<String> =
-        options.map(|(key, value)| format!("{} = {}", quoted(key), quoted(value))).collect();
+    let option = |(key, value): &(String, String)| format!("{} = {}", quoted(key), quoted(value));
+    let options: Vec<String> = args.device_opt.iter().map(option).collect();
     if !options.is_empty() {
         let _ = writeln!(text, "options = {{ {} }}", options.join(", "));
     }
@@ -132,9 +132,13 @@ mod tests {
         let classic = Args::try_parse_from(["bb", "--proxy", "h:1", "--size", "20GB"]).unwrap();
         let plan = Plan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
         assert_eq!((plan.run_s(), plan.rules.idle_gap_s, plan.devices[0].rates.len()), (3660.0, 600.0, 10));
-        for wrong in
-            ["bb", "bb --proxy h:1", "bb --device a --goal long", "bb --proxy h:1 --size 1GB --device a"]
-        {
+        for wrong in [
+            "bb",
+            "bb --proxy h:1",
+            "bb --device a --goal long",
+            "bb --device a --device_opt mem",
+            "bb --proxy h:1 --size 1GB --device a",
+        ] {
             assert!(Args::try_parse_from(wrong.split_whitespace()).is_err(), "{wrong}");
         }
     }

@@ -1,24 +1,16 @@
 //! `polygraph downtime`: kills the device in the middle of a test, starts it again, and says when robots had it back.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_plan::test::settle_time;
-use polygraph_plan::{Goal, Phase, Schedule, Test, values};
+use polygraph_plan::{Goal, Phase, Schedule, values};
 use polygraph_report::Log;
 use polygraph_report::downtime::{Cut, Downtime, downtime};
-use polygraph_traffic::Distr;
 use serde_json::Value;
 
-use crate::cmd::run::{Bench, PolyMix1};
+use crate::bench::BenchOptions;
 use crate::device::{self, DeviceOptions};
-use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotToleranceOptions, ToleranceOptions, think,
-    whole,
-};
-use crate::source::{self, Rest};
 use crate::{Done, Failure, console, exit};
 
 /// The phase in which the device is off.
@@ -55,57 +47,27 @@ pub struct Args {
     /// The device is back
     #[arg(long, value_name = "TIME", default_value = "2min", value_parser = values::time, help_heading = "Phases")]
     meas: f64,
-    /// Address of the origin servers, as the device reaches them
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    origin_address: IpAddr,
-    /// Port of the origin servers; 0: a free one
-    #[arg(long, value_name = "PORT", default_value = "0", value_parser = whole(0..=u16::MAX))]
-    origin_port: u16,
-    /// Delay before the first byte of a reply
-    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
-    xact_think: Optional<Distr>,
-    /// Where result directories are made
-    #[arg(long, value_name = "DIR", default_value = "runs")]
-    runs: PathBuf,
     #[command(flatten)]
-    workload: ConfigOptions,
-    #[command(flatten)]
-    replies: ReplyOptions,
-    #[command(flatten)]
-    robots: PolyMix1,
-    #[command(flatten)]
-    tolerance: ToleranceOptions,
-    #[command(flatten)]
-    robot_tolerance: RobotToleranceOptions,
-    #[command(flatten)]
-    common: CommonOptions,
+    bench: BenchOptions,
 }
 
 /// Runs the test and shows the table.
 pub fn run(args: Args) -> Done {
-    if args.common.goal.is_some() {
+    if args.bench.common.goal.is_some() {
         return Err(Failure::usage(
             "--goal has no meaning here: --warm, --load, --dark and --meas say how long",
         ));
     }
     let device = device::under_test(&args.device)?
         .ok_or_else(|| Failure::usage("a device that can be killed: name it with --device"))?;
-    let mut test = match source::workload(&args.workload, &args.common, false)? {
-        Some(test) => test,
-        None => classic(&args)?,
-    };
+    let mut test = args.bench.test("after Downtime-2", || schedule(&args))?;
     let Some(dark) = test.schedule.phases.iter_mut().find(|phase| phase.name == DARK) else {
         return Err(Failure::usage(format!(
             "the workload has no phase called `{DARK}`, in which the device is off"
         )));
     };
     dark.goal.duration = args.dark.or(dark.goal.duration);
-    let mut bench = Bench::new(test, &args.common, &args.runs)?;
-    bench.label = if args.common.label.is_empty() { "downtime" } else { &args.common.label };
-    bench.limits.ports = args.robots.robots.ports.0;
-    bench.limits.open_connections = args.robots.robots.open_conn_lmt;
-    bench.tolerance = args.tolerance.into();
-    bench.robot_tolerance = args.robot_tolerance.tolerance(args.tolerance.accept_foreign_msgs);
+    let mut bench = args.bench.bench(test, "downtime")?;
     bench.device = Some(device.off_in(DARK));
     let result = bench.run()?;
     console::print(&result.summary);
@@ -120,7 +82,7 @@ pub fn run(args: Args) -> Done {
 }
 
 /// The phases of Downtime-2. Results are those of the phase before the cut.
-fn classic(args: &Args) -> Result<Test, Failure> {
+fn schedule(args: &Args) -> Schedule {
     let phase = |name: &str, seconds| Phase {
         name: name.into(),
         primary: name == "load",
@@ -135,21 +97,7 @@ fn classic(args: &Args) -> Result<Test, Failure> {
         phase(DARK, args.dark.unwrap_or(5.0)),
         phase("meas", args.meas),
     ];
-    source::classic(
-        &args.robots.robots,
-        &args.common,
-        Rest {
-            name: "after Downtime-2",
-            proxy: None,
-            origin: None,
-            listen: vec![SocketAddr::new(args.origin_address, args.origin_port)],
-            robot_think: None,
-            server_think: args.xact_think.0.clone(),
-            sizes: Some(args.replies.rep_sz.clone()),
-            settle: settle_time(args.xact_think.0.as_ref(), false),
-            schedule: Schedule { phases, working_set: None },
-        },
-    )
+    Schedule { phases, working_set: None }
 }
 
 /// What a result directory says of the cut.

@@ -18,6 +18,7 @@ use self::criteria::CriteriaOptions;
 use self::state::{State, Step};
 use crate::cmd::run;
 use crate::options::whole;
+use crate::result::result_directory;
 use crate::{Done, Failure, console, exit, repair};
 
 /// What stands for the rate in values of `--set`.
@@ -135,7 +136,7 @@ fn begin(args: PeakArgs) -> Result<(PeakArgs, PathBuf, State), Failure> {
         return Err(Failure::usage("--most is below the first rate"));
     }
     let label = if args.run.label().is_empty() { "peak" } else { args.run.label() };
-    let directory = run::result_directory(args.run.runs(), label)?;
+    let directory = result_directory(args.run.runs(), label)?;
     let state = State {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),

@@ -8,7 +8,6 @@ use polygraph_sim::device::Model;
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
-use crate::cmd::run::{conclude, manifest, result_directory, write_manifest};
 use crate::console::{self, Classic};
 use crate::expect::Expectations;
 use crate::forecast;
@@ -16,6 +15,7 @@ use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotToleranceOptions, ToleranceOptions, WorkingSetOptions,
     cycle, optional_time, scale, whole, yes_no,
 };
+use crate::result::{conclude, manifest, result_directory, write_manifest};
 use crate::simulation::{Setup, Simulation, device};
 use crate::working_set::Files;
 use crate::{Done, Failure, source};

@@ -10,7 +10,8 @@ use polygraph_plan::test::settle_time;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
-use crate::cmd::run::{Bench, LOOPBACK};
+use crate::bench::Bench;
+use crate::cmd::run::LOOPBACK;
 use crate::expect::Expectations;
 use crate::options::{CommonOptions, RobotOptions};
 use crate::source::{self, Rest};

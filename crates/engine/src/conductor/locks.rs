@@ -72,11 +72,6 @@ impl FirstVisits {
         before > 0 && left == 0
     }
 
-    /// Servers that are left.
-    pub fn left(&self) -> usize {
-        self.left
-    }
-
     fn are_awaited(&self, now: Nanos) -> bool {
         self.left > 0 && now < self.last + PATIENCE
     }

@@ -1,7 +1,7 @@
 //! Schedules conducted by hand.
 
 use super::*;
-use polygraph_plan::{Factor, Goal, Rptmstat, WorkingSetLimit};
+use polygraph_plan::{Factor, Factors, Goal, Rptmstat, WorkingSetLimit};
 
 const START: Nanos = 100 * SECOND;
 
@@ -34,6 +34,18 @@ fn seen(seconds: f64, ok: u64, failed: u64, fills: u64) -> Seen {
 
 fn at(seconds: f64) -> Nanos {
     START + nanos(seconds)
+}
+
+/// Does this at every look.
+#[derive(Debug)]
+struct Hand(fn(&mut Helm<'_>));
+
+impl Governor for Hand {
+    fn begin(&mut self, _: &mut Helm<'_>) {}
+
+    fn look(&mut self, helm: &mut Helm<'_>) {
+        (self.0)(helm);
+    }
 }
 
 #[test]
@@ -115,14 +127,15 @@ fn progress_follows_the_goal_and_factors_can_be_adjusted() {
     let factors = Factors { load: Factor { beg: 0.0, end: 1.0 }, ..Factors::ONE };
     let count = Phase { factors, ..phase("count", Goal { xactions: Some(10), ..Goal::default() }) };
     let (mut conductor, timeline) = conductor(schedule(vec![count]), None);
+    let hand = Hand(|helm| match helm.now >= at(1.5) {
+        true => helm.satisfy(),
+        false => helm.adjust(Adjustment::LoadTo(0.2)),
+    });
+    conductor.engage(0, Box::new(hand));
     conductor.step(&seen(0.0, 0, 0, 0));
-    let look = seen(1.0, 4, 1, 0);
-    conductor.step(&look);
-    assert_eq!((conductor.progress(&look), timeline.progress(0)), (0.5, 0.5));
-    conductor.adjust(Adjustment::LoadTo(0.2), &look);
-    assert_eq!(timeline.factors(0).load.at(0.5), 0.2);
-    assert_eq!(conductor.factors(), Some(timeline.factors(0)));
-    conductor.satisfy();
+    conductor.step(&seen(1.0, 4, 1, 0));
+    assert_eq!((timeline.progress(0), timeline.factors(0).load.at(0.5)), (0.5, 0.2));
+    assert_eq!(timeline.end(0), None);
     conductor.step(&seen(1.5, 4, 1, 0));
     assert_eq!(timeline.end(0), Some(at(1.5) + NOTICE));
 }
@@ -140,6 +153,12 @@ fn a_phase_begins_where_the_one_before_it_really_ended() {
     let fall =
         Phase { inherited, factors: fall, ..phase("fall", Goal { duration: Some(5.0), ..Goal::default() }) };
     let (mut conductor, timeline) = conductor(schedule(vec![ramp, flat, fall]), None);
+    let hand = Hand(|helm| {
+        if helm.now == at(8.0) {
+            helm.adjust(Adjustment::LoadTo(0.25));
+        }
+    });
+    conductor.engage(1, Box::new(hand));
     conductor.step(&seen(0.0, 0, 0, 0));
     // The count is met early, at 3.9 s; the phase ends a tenth of a second later.
     conductor.step(&seen(3.9, 100, 0, 0));
@@ -151,7 +170,7 @@ fn a_phase_begins_where_the_one_before_it_really_ended() {
     conductor.step(&seen(4.01, 101, 0, 0));
     near(timeline.factors(1).load, 0.4, 0.4);
     // Adjusted after the end was published, a moment before the next phase.
-    conductor.adjust(Adjustment::LoadTo(0.25), &seen(8.0, 200, 0, 0));
+    conductor.step(&seen(8.0, 200, 0, 0));
     conductor.step(&seen(9.01, 210, 0, 0));
     conductor.step(&seen(9.02, 210, 0, 0));
     near(timeline.factors(2).load, 0.25, 0.1);
@@ -301,9 +320,9 @@ fn who_gives_no_sign_ends_the_test() {
 fn who_has_enough_does_not_wait_for_the_time() {
     let timed = phase("timed", Goal { duration: Some(60.0), ..Goal::default() });
     let (mut conductor, timeline) = conductor(schedule(vec![timed]), None);
+    conductor.engage(0, Box::new(Hand(|helm| helm.satisfy())));
     conductor.step(&seen(0.0, 0, 0, 0));
     assert_eq!(timeline.end(0), Some(at(60.0)));
-    conductor.satisfy();
     conductor.step(&seen(1.0, 1, 0, 0));
     conductor.step(&seen(1.05, 1, 0, 0));
     assert_eq!(timeline.end(0), Some(at(1.0) + NOTICE));

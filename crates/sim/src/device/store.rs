@@ -107,15 +107,15 @@ impl Store {
         let hash = object.hash;
         let key = match object.selecting == Default::default() {
             true => hash,
-            false => {
-                let key = xxh3_64_with_seed(format!("{:?}", object.selecting).as_bytes(), hash);
-                let keys = self.variants.entry(hash).or_default();
-                if !keys.contains(&key) {
-                    keys.push(key);
-                }
-                key
-            }
+            false => xxh3_64_with_seed(format!("{:?}", object.selecting).as_bytes(), hash),
         };
+        if key != hash || self.variants.contains_key(&hash) {
+            // One that does not vary may be there from before.
+            let keys = self.variants.entry(hash).or_insert_with(|| vec![hash]);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
         if self.objects.remove(&key).is_some() {
             self.policy.drop_key(key);
         }

@@ -143,6 +143,19 @@ fn what_is_kept_and_for_how_long_is_as_rfc_9111_says() {
 }
 
 #[test]
+fn a_url_whose_replies_begin_to_vary_is_forgotten_as_a_whole() {
+    let bench = Bench::new(Model::instant(Cache::Ideal), |request, now| {
+        let vary = if request.contains("no-cache") { "Vary: Accept\r\n" } else { "" };
+        page(10, "Cache-Control: max-age=60\r\n")(request, now).replacen("Cache", &format!("{vary}Cache"), 1)
+    });
+    bench.ask(&get("/a", ""));
+    bench.ask(&get("/a", "Cache-Control: no-cache\n"));
+    assert_eq!(bench.device.figures().objects, 2);
+    bench.ask(&get("/a", "").replace("GET", "DELETE"));
+    assert_eq!(bench.device.figures().objects, 0);
+}
+
+#[test]
 fn connections_go_on_and_are_used_again() {
     let bench = Bench::new(Model::instant(Cache::Ideal), page(10, "Cache-Control: no-store\r\n"));
     let mut conn = bench.connect();

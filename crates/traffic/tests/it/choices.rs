@@ -1,7 +1,7 @@
 //! Which objects robots ask for, how and when.
 
 use polygraph_traffic::{
-    Arrivals, Distr, LoadCurve, PopModel, Popularity, Random, RequestKind, Seed, Selector, World,
+    Arrivals, LoadCurve, PopModel, Popularity, Random, RequestKind, Seed, Selector, World,
 };
 
 use crate::stat::{assert_counts, assert_follows, assert_mean, assert_share, slope};
@@ -110,16 +110,4 @@ fn recurrence_and_hot_set_of_a_world() {
     // Those outside the hot choice fall into the hot set as into any 1 % of the window, unless it is at the end.
     assert_share(hot, repeats, 0.10 + 0.90 * 0.01, "hot set");
     assert_follows(&mut ages, |age| age / 5_000.0, "age of repeated objects");
-}
-
-#[test]
-fn gaps_may_have_any_distribution() {
-    // Lognormal gaps, 20,000 of them: mean within five standard errors.
-    let gaps = Distr::Logn { mean: 2.0, sd: 4.0 };
-    let mut stream = Arrivals::renewal(gaps).unwrap();
-    let mut rng = Seed(56).stream("arrivals", 0);
-    let curve = LoadCurve { launch_window: 0.0 };
-    let times: Vec<f64> = (0..20_001).map(|_| stream.next(&curve, &mut rng)).collect();
-    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert_mean(&gaps, 2.0, "lognormal gap");
 }

@@ -74,6 +74,19 @@ fn by_example() {
 }
 
 #[test]
+fn a_newcomer_that_is_not_admitted_pushes_nobody_out() {
+    // The main cache has 198 bytes. 2 was asked for three times, 1 once; 3 would need the room of both.
+    let mut cache = Cache::new(TinyLfu::new(200));
+    [1, 2, 2, 2].into_iter().for_each(|key| _ = cache.request(key, 99));
+    for kept in [[1, 2], [1, 2], [1, 2]] {
+        cache.request(3, 150);
+        assert_eq!(cache.keys(), kept);
+    }
+    cache.request(3, 150);
+    assert_eq!(cache.keys(), [3]);
+}
+
+#[test]
 fn objects_larger_than_the_cache_are_not_kept() {
     let policies: [Box<dyn Policy>; 4] = [
         Box::new(Ages::lru(100)),

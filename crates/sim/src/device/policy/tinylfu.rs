@@ -47,6 +47,10 @@ impl Segment {
         Some(oldest)
     }
 
+    fn oldest_first(&self) -> impl Iterator<Item = (&Key, &u64)> {
+        self.sizes.iter().rev()
+    }
+
     fn remove(&mut self, key: Key) -> Option<u64> {
         let bytes = self.sizes.pop(&key)?;
         self.bytes -= bytes;
@@ -77,20 +81,21 @@ impl TinyLfu {
             return;
         }
         let wanted = self.sketch.count(key);
-        while self.probation.bytes + self.protected.bytes + bytes > self.main_capacity() {
-            let oldest = |segment: &Segment| segment.sizes.peek_lru().map(|(key, _)| *key);
-            let victim = oldest(&self.probation).or_else(|| oldest(&self.protected));
-            match victim {
-                Some(victim) if self.sketch.count(victim) < wanted => {
-                    self.drop_key(victim);
-                    gone.push(victim);
-                }
-                _ => {
-                    gone.push(key);
-                    return;
-                }
+        let mut room = self.main_capacity().saturating_sub(self.probation.bytes + self.protected.bytes);
+        let mut victims = Vec::new();
+        for (&victim, &size) in self.probation.oldest_first().chain(self.protected.oldest_first()) {
+            if room >= bytes {
+                break;
             }
+            if self.sketch.count(victim) >= wanted {
+                gone.push(key);
+                return;
+            }
+            room += size;
+            victims.push(victim);
         }
+        victims.iter().for_each(|victim| self.drop_key(*victim));
+        gone.append(&mut victims);
         self.probation.put(key, bytes);
     }
 }

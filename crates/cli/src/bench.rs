@@ -1,0 +1,276 @@
+//! Tests with both sides on this machine: their options, and how they run.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use polygraph_engine::{Job, Reserved, StartRule};
+use polygraph_link::nanos;
+use polygraph_plan::test::settle_time;
+use polygraph_plan::{Schedule, Test};
+use polygraph_sim::device::{Cache, Model};
+use polygraph_stats::Side;
+use polygraph_traffic::Distr;
+
+use crate::Failure;
+use crate::console::{self, Classic, Progress};
+use crate::device::UnderTest;
+use crate::expect::Expectations;
+use crate::forecast::{Forecast, Prediction};
+use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
+use crate::names::Names;
+use crate::options::{
+    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
+    ToleranceOptions, think, whole,
+};
+use crate::processes;
+use crate::result::{RunResult, conclude, manifest, result_directory, write_manifest};
+use crate::simulation::Identities;
+use crate::source::{self, Rest};
+use crate::working_set::Files;
+
+/// What a test with both sides on this machine is told, whatever runs it. Without a workload file it is after PolyMix-1.
+#[derive(Args, Clone, Debug)]
+#[command(
+    rename_all = "snake_case",
+    next_help_heading = "Bench",
+    mut_arg("dhr", |arg| arg.default_value("55p")),
+    mut_arg("pop_model", |arg| arg.default_value("unif")),
+    mut_arg("req_rate", |arg| arg.default_value("50/sec")),
+)]
+pub struct BenchOptions {
+    /// Address of the origin servers, as the device reaches them
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub origin_address: IpAddr,
+    /// Port of the origin servers; 0: a free one
+    #[arg(long, value_name = "PORT", default_value = "0", value_parser = whole(0..=u16::MAX))]
+    pub origin_port: u16,
+    /// Delay before the first byte of a reply
+    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
+    pub xact_think: Optional<Distr>,
+    /// Where result directories are made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub runs: PathBuf,
+    /// A workload file.
+    #[command(flatten)]
+    pub workload: ConfigOptions,
+    /// Replies.
+    #[command(flatten)]
+    pub replies: ReplyOptions,
+    /// Robots.
+    #[command(flatten)]
+    pub robots: RobotOptions,
+    /// What servers put up with.
+    #[command(flatten)]
+    pub tolerance: ToleranceOptions,
+    /// What robots put up with.
+    #[command(flatten)]
+    pub robot_tolerance: RobotToleranceOptions,
+    /// Options of both sides.
+    #[command(flatten)]
+    pub common: CommonOptions,
+}
+
+impl BenchOptions {
+    /// The test of the workload file, or else one called `name` with this schedule.
+    ///
+    /// # Errors
+    /// If there is something wrong with it.
+    pub fn test(&self, name: &str, schedule: impl FnOnce() -> Schedule) -> Result<Test, Failure> {
+        if let Some(test) = source::workload(&self.workload, &self.common, false)? {
+            return Ok(test);
+        }
+        source::classic(
+            &self.robots,
+            &self.common,
+            Rest {
+                name,
+                proxy: None,
+                origin: None,
+                listen: vec![SocketAddr::new(self.origin_address, self.origin_port)],
+                robot_think: None,
+                server_think: self.xact_think.0.clone(),
+                sizes: Some(self.replies.rep_sz.clone()),
+                settle: settle_time(self.xact_think.0.as_ref(), false),
+                schedule: schedule(),
+            },
+        )
+    }
+
+    /// A bench for `test`; result directories are named after `command` if the user gives no name.
+    ///
+    /// # Errors
+    /// As [`Bench::new`].
+    pub fn bench<'a>(&'a self, test: Test, command: &'a str) -> Result<Bench<'a>, Failure> {
+        let limits = ClientLimits { ports: self.robots.ports.0, open_connections: self.robots.open_conn_lmt };
+        let label = if self.common.label.is_empty() { command } else { &self.common.label };
+        Ok(Bench {
+            label,
+            limits,
+            tolerance: self.tolerance.into(),
+            robot_tolerance: self.robot_tolerance.tolerance(self.tolerance.accept_foreign_msgs),
+            ..Bench::new(test, &self.common, &self.runs)?
+        })
+    }
+}
+
+/// A test with both sides on this machine.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The test.
+    pub test: Test,
+    /// Where its servers will listen.
+    pub places: Vec<Reserved>,
+    /// Begin of the result directory's name.
+    pub label: &'a str,
+    /// Options of both sides.
+    pub common: &'a CommonOptions,
+    /// Limits of the client side.
+    pub limits: ClientLimits,
+    /// What the server side puts up with.
+    pub tolerance: Tolerance,
+    /// What robots put up with.
+    pub robot_tolerance: polygraph_robot::Tolerance,
+    /// Where result directories are made.
+    pub runs: &'a Path,
+    /// A device to start in front of the servers and to stop afterwards.
+    pub device: Option<UnderTest>,
+    /// The name server of the robots.
+    pub names: Option<Names>,
+    /// Working sets to go on with and to store.
+    pub working_set: Files,
+    /// What the run has to reach.
+    pub expectations: Expectations,
+    /// How figures are predicted.
+    pub predict: Forecast,
+}
+
+impl<'a> Bench<'a> {
+    /// Reserves the servers' addresses. Options of 1.x leave their ports to the system: robots ask whatever servers
+    /// there are; those of a workload name their servers themselves.
+    ///
+    /// # Errors
+    /// If an address cannot be used.
+    pub fn new(mut test: Test, common: &'a CommonOptions, runs: &'a Path) -> Result<Bench<'a>, Failure> {
+        let places = jobs::reserve_all(&test)?;
+        test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
+        let limits = ClientLimits { ports: None, open_connections: None };
+        Ok(Bench {
+            test,
+            places,
+            label: "run",
+            common,
+            limits,
+            tolerance: Tolerance::default(),
+            robot_tolerance: polygraph_robot::Tolerance::default(),
+            runs,
+            device: None,
+            names: None,
+            working_set: Files::default(),
+            expectations: Expectations::default(),
+            predict: Forecast::Auto,
+        })
+    }
+
+    /// Runs the test and writes its result directory.
+    ///
+    /// # Errors
+    /// If it cannot be run. A test that fails is no error.
+    pub fn run(self) -> Result<RunResult, Failure> {
+        let Bench { mut test, places, .. } = self;
+        self.working_set.check(&test)?;
+        let predicted = match self.predict {
+            Forecast::No => None,
+            Forecast::With(model) => Some((test.clone(), model)),
+            Forecast::Auto => {
+                let unknown = Some(Model::instant(Cache::Ideal));
+                Some((test.clone(), self.device.as_ref().map_or(unknown, UnderTest::model)))
+            }
+        };
+        let epoch = jiff::Timestamp::now().as_second() as u64;
+        let directory = result_directory(self.runs, self.label)?;
+        let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+        let mut device = match self.device {
+            Some(device) => Some(device.start(&mut test, &origins, &directory)?),
+            None => None,
+        };
+        let log = |name: &str| Some(directory.join(name));
+        let [on_client, on_server] = processes::layouts(
+            &test,
+            self.common,
+            self.limits.open_connections,
+            [Side::Client, Side::Server],
+        );
+        let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
+        let log = log("client.log");
+        let (limits, tolerance) = (self.limits, self.robot_tolerance);
+        let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
+        if let Some(device) = &device {
+            manifest["device"] = device.manifest();
+        }
+        write_manifest(&directory, &manifest)?;
+        let identities = Identities {
+            robots: client.ids.clone(),
+            client: client.settings.group,
+            server: server.house.group,
+        };
+        let mut progress = Progress::new(test.schedule.duration());
+        let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);
+        let job = Job {
+            schedule: test.schedule.clone(),
+            start: StartRule::Now,
+            client: Some(client),
+            server: Some(server),
+            interval: nanos(self.common.stats_cycle),
+            quantum: nanos(self.common.timer_quantum),
+            idle_timeout: self.common.idle_tout.0,
+            sync_timeout: None,
+        };
+        let verbose = self.common.verb_lvl > 0;
+        let mut outcome = polygraph_engine::run(job, |header, record| {
+            device.iter_mut().for_each(|device| device.watch(header, record));
+            match verbose {
+                true if header.side == Side::Client => classic.show(header, record),
+                true => {}
+                false => progress.show(header, record),
+            }
+        })
+        .map_err(Failure::setup)?;
+        let summary = match device {
+            Some(device) => {
+                let report = device.stop(&directory)?;
+                manifest["device"]["result"] = report.manifest();
+                write_manifest(&directory, &manifest)?;
+                Some(report)
+            }
+            None => None,
+        };
+        if let Some(names) = self.names {
+            manifest["dns"] = names.manifest();
+            write_manifest(&directory, &manifest)?;
+        }
+        let mut result = conclude(&directory, &outcome, summary.as_ref(), &self.expectations, &mut manifest)?;
+        if let Some((as_run, device)) = predicted {
+            let prediction = Prediction {
+                test: as_run,
+                places: origins,
+                common: self.common,
+                identities,
+                device,
+                epoch,
+                tolerance: self.robot_tolerance,
+                server_tolerance: self.tolerance,
+                working_set: &self.working_set,
+            };
+            let (text, facts) = prediction.beside(&directory, &outcome.reason)?;
+            result.summary += &text;
+            manifest["prediction"] = facts;
+            write_manifest(&directory, &manifest)?;
+        }
+        let stored = self.working_set.store(&test, self.common, outcome.shares.take());
+        // What was measured is worth something without the working set.
+        stored.inspect_err(|_| console::print(&result.summary))?;
+        Ok(result)
+    }
+}

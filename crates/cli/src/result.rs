@@ -1,0 +1,148 @@
+//! Result directories: what is in them, and what came out of a test.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use polygraph_engine::Outcome;
+use polygraph_report::run_dir::Run;
+use polygraph_report::{Log, RunFacts, Scope, summary_text, write_report};
+use polygraph_stats::{Class, EndReason, Side};
+
+use crate::expect::Expectations;
+use crate::{Failure, console, device, exit};
+
+/// What came out of a test.
+#[derive(Debug)]
+pub struct RunResult {
+    /// The verdict and the main figures.
+    pub summary: String,
+    /// The report.
+    pub report: PathBuf,
+    /// The exit code.
+    pub code: ExitCode,
+    /// The result directory.
+    pub directory: PathBuf,
+    /// What was measured.
+    pub facts: RunFacts,
+    /// The user stopped it.
+    pub interrupted: bool,
+}
+
+/// Makes a directory `<label>-<time>` that does not exist yet.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn result_directory(runs: &Path, label: &str) -> Result<PathBuf, Failure> {
+    let label: String =
+        label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
+    let wrong = |path: &Path, e: std::io::Error| {
+        Failure::setup(anyhow::anyhow!("cannot make the result directory {}: {e}", path.display()))
+    };
+    std::fs::create_dir_all(runs).map_err(|e| wrong(runs, e))?;
+    for attempt in 0..100 {
+        let suffix = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+        let path = runs.join(format!("{label}-{time}{suffix}"));
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(wrong(&path, e)),
+        }
+    }
+    Err(Failure::setup(anyhow::anyhow!(
+        "cannot find a free name for a result directory in {}",
+        runs.display()
+    )))
+}
+
+/// What one needs to know to repeat a run that began at `time`.
+pub fn manifest(
+    client: &polygraph_stats::Header,
+    server: &polygraph_stats::Header,
+    time: &jiff::Zoned,
+) -> serde_json::Value {
+    let object = |pairs: &[(String, String)]| {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone().into()))
+            .collect::<serde_json::Map<String, serde_json::Value>>()
+    };
+    serde_json::json!({
+        "program": "polygraph",
+        "version": client.version,
+        "workload": client.workload,
+        "label": client.label,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        "command": client.command,
+        "environment": object(&client.environment),
+        "client": object(&client.settings),
+        "server": object(&server.settings),
+        "phases": client.phases.iter().map(|phase| serde_json::json!({
+            "name": phase.name,
+            "primary": phase.primary,
+            "duration_s": phase.duration_s,
+            "transactions": phase.xactions,
+            "fill_bytes": phase.fill_bytes,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+/// Writes the manifest of a result directory.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<(), Failure> {
+    let path = directory.join("manifest.json");
+    let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
+    std::fs::write(&path, text + "\n")
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+}
+
+/// Writes the report of a result directory, remembers the run and says what came out.
+///
+/// # Errors
+/// If its logs cannot be read, or the report cannot be written.
+pub fn conclude(
+    directory: &Path,
+    outcome: &Outcome,
+    device: Option<&device::Report>,
+    expectations: &Expectations,
+    manifest: &mut serde_json::Value,
+) -> Result<RunResult, Failure> {
+    let paths = ["client.log", "server.log"].map(|name| directory.join(name));
+    let report = directory.join("report.html");
+    let run = Run::open(directory).map_err(Failure::data)?;
+    let facts = &run.facts;
+    write_report(&paths, &report).map_err(Failure::data)?;
+    let met = expectations.check(facts);
+    if let Some(json) = met.json() {
+        manifest["expected"] = json;
+        write_manifest(directory, manifest)?;
+    }
+    if let Err(error) = polygraph_history::record(&run) {
+        console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
+    }
+    let places = [("report", report.as_path()), ("logs", directory)];
+    let counts = client_counts(&run.logs);
+    let device = device.map_or_else(String::new, |device| device.line(&counts));
+    let summary = format!("\n{}{}{device}", summary_text(facts, &places), met.text());
+    let code = match (&outcome.reason, facts.verdict.outcome) {
+        (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
+        (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
+        _ => ExitCode::from(exit::FAILED),
+    };
+    let interrupted = outcome.reason == EndReason::Interrupted;
+    Ok(RunResult { summary, report, code, directory: directory.to_owned(), facts: run.facts, interrupted })
+}
+
+/// Transactions and hits as the robots count them, over all phases.
+fn client_counts(logs: &[Log]) -> device::Seen {
+    let clients = logs.iter().filter(|log| log.log.header.side == Side::Client);
+    let scope = Scope::of_intervals(clients.flat_map(|log| log.log.intervals()));
+    let count = |class| scope.block.class(class).rptm_us.count();
+    device::Seen {
+        requests: scope.block.xacts.entered,
+        hits: count(Class::Hit),
+        basic: Class::ALL.into_iter().filter(|class| class.is_basic()).map(count).sum(),
+    }
+}
