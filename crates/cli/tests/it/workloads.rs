@@ -1,6 +1,6 @@
 //! Workloads with several kinds of servers, contents and names, run as a whole.
 
-use crate::sandbox::{Sandbox, free_port, quiet, valid};
+use crate::sandbox::{Sandbox, free_port};
 
 /// Two kinds of servers with pages and images, known by names that nobody can look up.
 fn write_workload(sandbox: &Sandbox, port: u16) {
@@ -31,13 +31,10 @@ fn write_workload(sandbox: &Sandbox, port: u16) {
 
 #[test]
 fn pages_images_and_names_of_several_servers() {
-    let _quiet = quiet();
-    let (sandbox, done) = valid(|| {
-        let sandbox = Sandbox::new();
-        write_workload(&sandbox, free_port());
-        let done = sandbox.polygraph("run --no-proxy --config mapped.pg --scale 1/100");
-        (sandbox, done)
-    });
+    let sandbox = Sandbox::new();
+    write_workload(&sandbox, free_port());
+    // Whether the machine is too busy for a verdict does not matter here.
+    let done = sandbox.polygraph("run --no-proxy --config mapped.pg --scale 1/100");
     let (figures, _) = sandbox.lx("", sandbox.result().join("client.log"));
     // 100/s for 6 s, embedded objects included.
     let ok = figures["ok_xact.count"];

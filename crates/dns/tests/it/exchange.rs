@@ -183,17 +183,18 @@ fn replies_to_other_queries_are_passed_over() {
         fn class(result: Result<polygraph_dns::Found, LookupError>) -> DnsError {
             result.unwrap_err().error
         }
-        let ask = async |address: SocketAddr| {
-            let (resolver, _) = resolver(&net, &[address], 300, Cache::new(0));
+        let ask_for = async |address: SocketAddr, patience_ms| {
+            let (resolver, _) = resolver(&net, &[address], patience_ms, Cache::new(0));
             resolver.lookup(None, &name("w1.bench.tst")).await
         };
+        let ask = async |address| ask_for(address, 300).await;
         assert_eq!(ask(late.address).await.unwrap().answer.addresses(), [IpAddr::from([10, 0, 0, 1])]);
         assert_eq!(class(ask(never_id.address).await), DnsError::Id);
         assert_eq!(class(ask(never_name.address).await), DnsError::Mismatch);
         // Garbage under the right id is the reply; there is nothing to wait for.
         let begin = Instant::now();
-        assert_eq!(class(ask(garbage.address).await), DnsError::Format);
-        assert!(begin.elapsed() < Duration::from_millis(250));
+        assert_eq!(class(ask_for(garbage.address, 20_000).await), DnsError::Format);
+        assert!(begin.elapsed() < Duration::from_secs(10));
     });
 }
 
