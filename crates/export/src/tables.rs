@@ -2,8 +2,8 @@
 
 use polygraph_report::Log;
 use polygraph_report::lr::end_reason;
-use polygraph_stats::{ErrorKind, Record};
 use polygraph_stats::sample::fact;
+use polygraph_stats::{ErrorKind, Record};
 use serde_json::{Map, json};
 
 use crate::counted;
