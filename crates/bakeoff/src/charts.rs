@@ -127,7 +127,7 @@ pub fn popularity(popularity: &Popularity) -> Option<Drawn> {
         "Objects in the order of how often they were asked for: rank 1 is the most popular one. The two laws have as many requests \
          for as many objects. What robots ask for does not depend on the device, so one run stands for all of that rate.",
     );
-    html::popularity::figure(chart, &popularity.run, &popularity.curve, &[])
+    html::popularity::figure(chart, &popularity.name, &popularity.curve, &[])
 }
 
 /// Claimed and achieved peaks side by side.

@@ -168,7 +168,8 @@ fn popularity(plan: &Plan, progress: &Progress, directory: &Path) -> Option<Popu
     let devices = plan.devices.iter().filter_map(|device| progress.devices.get(&device.name));
     devices.flat_map(|standing| &standing.ended).find_map(|ended| {
         let facts = child::read(&directory.join(&ended.run)).ok()?;
-        Some(Popularity { run: ended.run.clone(), curve: Curve::of_run(&facts)? })
+        let name = format!("this workload at {}/s", ended.rate);
+        Some(Popularity { name, curve: Curve::of_run(&facts)? })
     })
 }
 

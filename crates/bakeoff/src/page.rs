@@ -26,8 +26,8 @@ pub struct Report {
 /// Popularity of objects in a run.
 #[derive(Clone, Debug)]
 pub struct Popularity {
-    /// The run.
-    pub run: String,
+    /// Which run.
+    pub name: String,
     /// Requests by rank.
     pub curve: Curve,
 }

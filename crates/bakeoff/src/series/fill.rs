@@ -33,7 +33,8 @@ const LEAST_SPEED: f64 = 100e3;
 /// Why a cache is taken for full, by its growth over the last part in percent of what was added.
 pub fn grown(share: f64) -> String {
     if share < 100.0 * STILL {
-        format!("the last part made it grow by {share:.1} % of what was added")
+        // Some shrink a little when they tidy up.
+        format!("the last part made it grow by {:.1} % of what was added", share.max(0.0))
     } else {
         "it has grown by its size".to_owned()
     }

@@ -49,7 +49,15 @@ impl Table {
     /// The class of a cell; empty for ordinary ones.
     pub(super) fn class(&self, row: &usize, column: &usize) -> &'static str {
         let found = self.marks.iter().find(|(r, c, _)| (r, c) == (row, column));
-        found.map_or("", |(_, _, mark)| mark.class())
+        found.map_or_else(|| self.column_class(column), |(_, _, mark)| mark.class())
+    }
+
+    /// The class of a column: words stand at its left, figures at its right.
+    pub(super) fn column_class(&self, column: &usize) -> &'static str {
+        let is_word = |cell: &String| cell.chars().next().is_some_and(char::is_alphabetic);
+        let cells = || self.rows.iter().filter_map(|row| row.get(*column));
+        // An exception in a column of figures does not move them.
+        if 2 * cells().filter(|cell| is_word(cell)).count() > cells().count() { "words" } else { "" }
     }
 
     /// Leaves out columns by name. Only of tables without marks.
@@ -72,4 +80,18 @@ pub fn columns(names: &[&'static str]) -> Vec<Cow<'static, str>> {
 /// A row: its heading, then its cells.
 pub fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(cells).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stand_at_the_left_and_figures_at_the_right() {
+        let rows = ["1", "–", "none"].map(|figure| row("a", [figure.to_owned(), "by hand".to_owned()]));
+        let mut table = Table::new("", columns(&["name", "count", "how"]), rows.to_vec());
+        assert_eq!([1, 2].map(|column| table.column_class(&column)), ["", "words"]);
+        table.marks.push((2, 2, Mark::Best));
+        assert_eq!([1, 2].map(|row| table.class(&row, &2)), ["words", "best"]);
+    }
 }
