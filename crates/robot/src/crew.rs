@@ -4,6 +4,7 @@
 //! * `launch`: when requests are launched, and which.
 //! * `transact`: a transaction from its start to its end.
 //! * `follow`: embedded objects and redirects.
+//! * `workers`: the tasks that carry out transactions.
 //! * `step`: keeping in step with other processes.
 
 mod follow;
@@ -11,10 +12,10 @@ mod launch;
 mod member;
 mod step;
 mod transact;
+mod workers;
 
 use std::cell::{Cell, RefCell, RefMut};
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use rustc_hash::FxHashMap;
 pub use member::Robot;
 
 use self::member::{Private, new_robot};
+use self::workers::Workers;
 use crate::entity::Entity;
 use crate::exchange::Fault;
 use crate::gate::Gate;
@@ -86,9 +88,7 @@ pub struct Crew<L: Link> {
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
     quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
-    /// Transactions that follow from others and have not begun yet.
-    followers: RefCell<VecDeque<(usize, Order)>>,
-    launcher: Gate,
+    workers: Workers,
     /// What is told of phases.
     standing: Cell<Standing>,
     /// The server processes.
@@ -124,8 +124,7 @@ impl<L: Link> Crew<L> {
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
-            followers: RefCell::default(),
-            launcher: Gate::default(),
+            workers: Workers::default(),
             standing: Cell::default(),
             peers: RefCell::default(),
             visits: RefCell::new(step::first_visits(&settings)),

@@ -38,14 +38,14 @@ impl Gate {
         self.0.borrow().is_empty()
     }
 
-    /// Calls the first task that waits.
-    pub fn call(&self) {
-        if let Some(ticket) = self.0.borrow_mut().pop_front() {
-            ticket.called.set(true);
-            if let Some(waker) = ticket.waker.take() {
-                waker.wake();
-            }
+    /// Calls the first task that waits. Returns false if nobody does.
+    pub fn call(&self) -> bool {
+        let Some(ticket) = self.0.borrow_mut().pop_front() else { return false };
+        ticket.called.set(true);
+        if let Some(waker) = ticket.waker.take() {
+            waker.wake();
         }
+        true
     }
 
     /// Waits to be called, or until `timeout` completes.
