@@ -37,7 +37,7 @@ use crate::entity::Entity;
 use crate::exchange::Fault;
 use crate::gate::Gate;
 use crate::history::History;
-use crate::links::Links;
+use crate::links::Wanted;
 use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
@@ -51,8 +51,7 @@ use crate::settings::{Expect, Profile, Settings};
 /// What is prepared once for each kind of robots.
 #[derive(Debug)]
 struct Kit {
-    tags: Rc<Tags>,
-    raw: Option<Rc<str>>,
+    links: Option<Rc<Wanted>>,
     accepts_gzip: bool,
 }
 
@@ -104,8 +103,10 @@ impl<L: Link> Crew<L> {
     pub fn new(link: L, settings: Settings, recorder: Recorder, ids: IdSource) -> Rc<Crew<L>> {
         let robots = (0..settings.robots).map(|i| new_robot(&settings, settings.first_robot + i)).collect();
         let kit = |profile: &Arc<Profile>| Kit {
-            tags: Rc::new(Tags::parse(&profile.container_tags).unwrap_or_default()),
-            raw: profile.raw_uri_thrower.as_deref().map(Rc::from),
+            links: (profile.embed_recur > 0.0).then(|| {
+                let tags = Tags::parse(&profile.container_tags).unwrap_or_default();
+                Rc::new(Wanted { tags, raw: profile.raw_uri_thrower.clone() })
+            }),
             accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
         };
         Rc::new(Crew {
@@ -340,11 +341,12 @@ impl<L: Link> Crew<L> {
                 Host::Address(address) => return Ok(address),
                 Host::Name(authority) => authority,
             };
-            return self.resolve(robot, authority).await;
+            return Box::pin(self.resolve(robot, authority)).await;
         }
         let server = &self.settings.field.servers[order.server];
         match server.addresses[..] {
-            [] => self.resolve(robot, &server.authority).await,
+            // Look-ups are rare and large.
+            [] => Box::pin(self.resolve(robot, &server.authority)).await,
             [only] => Ok(only),
             _ => {
                 let at = self.connection_rng().below(server.addresses.len() as u64) as usize;
@@ -389,12 +391,9 @@ impl<L: Link> Crew<L> {
     /// What is to be done with the content of the reply to `order`.
     pub fn entity<'a>(&'a self, robot: usize, order: &'a Order, url: &'a dyn Fn() -> String) -> Entity<'a> {
         let field = &*self.settings.field;
-        let profile = self.profile(robot);
         let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
-        let links = (profile.embed_recur > 0.0)
-            .then(|| Links::new(Rc::clone(&kit.tags), kit.raw.as_ref().map(Rc::clone)));
         let trusts_unmarked = self.settings.tolerance.foreign_replies;
-        Entity::new(&field.catalog, order, url, field.verify, trusts_unmarked, kit.accepts_gzip, links)
+        Entity::new(&field.catalog, order, url, field.verify, trusts_unmarked, kit.accepts_gzip, kit.links.as_ref())
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.

@@ -49,7 +49,6 @@ impl Fault {
     /// A fault of the reply with these facts.
     pub fn of(finding: Finding, facts: &Facts) -> Fault {
         let Finding { kind, detail, contrast } = finding;
-        let contrast = contrast.map(Box::new);
         Fault { facts: Some(Box::new(facts.clone())), contrast, ..Fault::new(kind, detail) }
     }
 
