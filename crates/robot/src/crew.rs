@@ -393,7 +393,15 @@ impl<L: Link> Crew<L> {
         let field = &*self.settings.field;
         let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
         let trusts_unmarked = self.settings.tolerance.foreign_replies;
-        Entity::new(&field.catalog, order, url, field.verify, trusts_unmarked, kit.accepts_gzip, kit.links.as_ref())
+        Entity::new(
+            &field.catalog,
+            order,
+            url,
+            field.verify,
+            trusts_unmarked,
+            kit.accepts_gzip,
+            kit.links.as_ref(),
+        )
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.

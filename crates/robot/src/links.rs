@@ -21,7 +21,12 @@ pub struct Wanted {
 impl Wanted {
     /// A search of the reply to `order`, if it may contain links: it is markup or style by its type, or without a type
     /// by its URL, or its content type is a container.
-    pub fn search(self: &Rc<Self>, catalog: &Catalog, order: &Order, rare: Option<&Rare>) -> Option<Box<Links>> {
+    pub fn search(
+        self: &Rc<Self>,
+        catalog: &Catalog,
+        order: &Order,
+        rare: Option<&Rare>,
+    ) -> Option<Box<Links>> {
         let content_type = rare.and_then(|rare| rare.content_type.as_deref());
         let server = rare.and_then(|rare| rare.server.as_deref());
         let container = catalog.content(order.oid.kind).is_some_and(|content| content.embeds.is_some());
