@@ -23,14 +23,14 @@ const SLOW: u64 = 30 * polygraph_link::SECOND;
 /// HTTP dates are whole seconds, and it takes time to pass a reply on.
 const EXPIRY_TOLERANCE_S: i64 = 2;
 
-/// Counts a transaction that has ended now. Returns true if it failed.
+/// Counts a transaction that has ended. Returns true if it failed.
 pub fn settle<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
     outcome: Result<Done, Fault>,
 ) -> bool {
-    let now = crew.now();
+    let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
     crew.count_request(order);
     let fault = match outcome {

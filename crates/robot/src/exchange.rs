@@ -78,6 +78,8 @@ pub struct Done {
     pub facts: Box<Facts>,
     /// Start: when a connection was taken.
     pub started: Nanos,
+    /// When the reply was complete.
+    pub ended: Nanos,
     /// Where the request went.
     pub hop: SocketAddr,
     /// Number of the connection among those of the loop.
@@ -148,11 +150,12 @@ pub async fn exchange<L: Link>(
         }
         match result {
             Ok(facts) => {
+                let ended = crew.now();
                 match talk.aborted {
                     true => crew.close(robot, leased, false),
-                    false => crew.give_back(robot, leased, facts.keep_alive),
+                    false => crew.give_back(robot, leased, facts.keep_alive, ended),
                 }
-                return Ok(talk.done(facts));
+                return Ok(talk.done(facts, ended));
             }
             // The peer closed an idle connection just as we used it: nobody's fault (RFC 9112, section 9.5).
             Err(fault) if reused && silent && fault.kind != ErrorKind::Timeout => {
@@ -214,10 +217,11 @@ impl Talk {
         crew.note_established(stands, now);
     }
 
-    pub(crate) fn done(self, facts: Box<Facts>) -> Done {
+    pub(crate) fn done(self, facts: Box<Facts>, ended: Nanos) -> Done {
         Done {
             facts,
             started: self.started,
+            ended,
             hop: self.hop,
             connection: self.connection,
             sent: self.sent,
@@ -376,7 +380,7 @@ pub(crate) async fn send_head<L: Link>(
             Ok(n) => {
                 crew.count_written(n);
                 let of_body = n.saturating_sub(request.len()) as u64;
-                if let Some(body) = along.as_deref_mut() {
+                if let Some(body) = along {
                     body.advance(of_body);
                     talk.sent += of_body;
                 }
@@ -530,18 +534,16 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
 
 fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     let facts = reader.facts();
-    let state = if reader.is_silent() {
-        "nothing received".into()
-    } else if facts.status == 0 {
-        "an incomplete head received".into()
-    } else {
-        format!("status {}, {} body bytes received", facts.status, facts.body_bytes)
+    let state = match facts {
+        _ if reader.is_silent() => "nothing received".into(),
+        None => "an incomplete head received".into(),
+        Some(facts) => format!("status {}, {} body bytes received", facts.status, facts.body_bytes),
     };
-    let expected = match facts.length {
-        Some(length) => format!("status {}, {length} body bytes", facts.status),
+    let expected = match facts.and_then(|facts| Some((facts.status, facts.length?))) {
+        Some((status, length)) => format!("status {status}, {length} body bytes"),
         None => "a complete reply".into(),
     };
     let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
-    let facts = (facts.status != 0).then(|| Box::new(facts.clone()));
+    let facts = facts.map(|facts| Box::new(facts.clone()));
     Fault { facts, contrast, ..Fault::new(kind, format!("{what}{state}")) }
 }

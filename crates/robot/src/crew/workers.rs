@@ -42,7 +42,7 @@ pub(super) struct Workers {
 impl Workers {
     fn assign(&self, job: Job) {
         self.jobs.borrow_mut().push_back(job);
-        if !self.resting.call() {
+        if !self.resting.call_last() {
             self.missing.set(self.missing.get() + 1);
             self.maker.call();
         }
