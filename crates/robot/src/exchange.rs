@@ -357,7 +357,7 @@ pub(crate) async fn send_head<L: Link>(
     lines: &[u8],
     talk: &mut Talk,
 ) -> Result<(), Fault> {
-    let (mut along, body) = match &mut upload {
+    let (along, body) = match &mut upload {
         None => (None, None),
         Some(Upload { body, length, digest, coords, .. }) => {
             ((!expects).then_some(body), Some((*length, digest.as_deref(), *coords)))
