@@ -51,7 +51,8 @@ def cases(scale):
     return [
         Case("persistent 1 KB", 1 * KB, True, persistent, 3),
         Case("persistent 13 KB", 13 * KB, True, persistent, 3),
-        Case("persistent PolyMix-4", 0, True, persistent, 3, HERE / "mix.pg"),
+        Case(table.CONTROL, 0, True, persistent, 3, HERE / "plain.pg"),
+        Case(table.CONTENT, 0, True, persistent, 3, HERE / "mix.pg"),
         Case("one-request 13 KB", 13 * KB, False, single, 2),
     ]
 
@@ -100,7 +101,7 @@ def machine(tools):
 
 def measure(tools, case, server_name, client_name, port):
     """One measurement as a record for the results."""
-    record = {"case": case.name, "server": server_name, "client": client_name}
+    record = {"case": case.name, "server": server_name, "client": client_name, "workload": bool(case.workload)}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         folder = Path(folder)
         server = SERVERS[server_name](tools, case, port, folder)

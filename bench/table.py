@@ -66,7 +66,9 @@ def rows(head, body):
 
 
 def names(results):
-    return (unique(r[key] for r in results["records"]) for key in ("case", "client", "server"))
+    """Cases, clients and servers of what is compared with peers; workloads only this project's programs understand."""
+    records = [r for r in results["records"] if not r.get("workload")]
+    return (unique(r[key] for r in records) for key in ("case", "client", "server"))
 
 
 def client_table(results):
@@ -94,15 +96,35 @@ def server_table(results):
     return rows(["case", "client", *servers, "target"], body)
 
 
+# What content costs: a workload with all of it, one without, and the case that the first milestone was judged by.
+CONTENT, CONTROL, FIRST = "persistent PolyMix-4", "persistent 9 KB, as a workload", "persistent 13 KB"
+CONTENT_LIMIT = 1.15
+
+
+def content_verdict(cell, other):
+    """A case against another one of the same run: round by round, for neighbours in time have the same machine."""
+    both = sorted(cell.rounds.keys() & other.rounds.keys())
+    if not both:
+        return "not measured"
+    shares = [cell.rounds[i] / other.rounds[i] for i in both]
+    word = "met" if median(shares) <= CONTENT_LIMIT else "**missed**"
+    return f"{word}: {median(shares):.2f} ({min(shares):.2f}-{max(shares):.2f})"
+
+
+def content_table(results):
+    cells = {case: Cell(results, case, OURS, OUR_SERVER, "client_us") for case in (CONTENT, CONTROL, FIRST)}
+    machine = Cell(results, FIRST, JUDGE, OUR_SERVER, "client_us")
+    body = [[case, cell, "" if case == CONTENT else content_verdict(cells[CONTENT], cell)] for case, cell in cells.items()]
+    body.append([f"{FIRST}, {JUDGE}: how noisy the machine was", machine, ""])
+    return rows(["case", OURS, f"PolyMix-4 to this, limit {CONTENT_LIMIT}"], body)
+
+
 def failures(results):
     """What could not be measured, and why."""
-    cases, clients, servers = names(results)
     found = []
-    for case in cases:
-        for client in clients:
-            for server in servers:
-                for failure in Cell(results, case, client, server, "client_us").failures:
-                    found.append(f"- {case}, {client} against {server}: {failure}")
+    for case, client, server in unique((r["case"], r["client"], r["server"]) for r in results["records"]):
+        for failure in Cell(results, case, client, server, "client_us").failures:
+            found.append(f"- {case}, {client} against {server}: {failure}")
     return "\n".join(found) or "None: every measurement completed without an error and the counts agree."
 
 
@@ -135,7 +157,7 @@ def compiler_intro():
 
 
 def tables(results):
-    return "\n\n".join([client_table(results), server_table(results), failures(results), compiler_table(results)])
+    return "\n\n".join([client_table(results), server_table(results), content_table(results), failures(results), compiler_table(results)])
 
 
 def page(results, template):
@@ -145,5 +167,5 @@ def page(results, template):
              *(f"- {tool}: Debian package {package}" for tool, package in machine["peers"].items())]
     return Template(template).substitute(
         machine="\n".join(facts), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
-        clients=client_table(results), servers=server_table(results), failures=failures(results),
+        clients=client_table(results), servers=server_table(results), content=content_table(results), failures=failures(results),
         compiler=f"{COMPILER}\n\n{compiler_intro()}\n\n{compiler_table(results)}")

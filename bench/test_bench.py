@@ -72,6 +72,21 @@ class Tests(unittest.TestCase):
         check([5, 7, 9], [6, 6, 6], [8, 8, 8], "| **missed**: 1.17 of ab, lower in 1 of 3 |")
         check([5, 7, 9], [], [], "| not measured |")
 
+    def test_content_is_judged_within_rounds(self):
+        def content(costs):
+            return [record(i, "polyclt", "polysrv", us) | {"case": case, "workload": case != table.FIRST}
+                    for case, all_us in costs.items() for i, us in enumerate(all_us)]
+
+        # Of the second round everything is slow.
+        records = content({table.CONTENT: [11, 22, 11], table.CONTROL: [10, 20, 10], table.FIRST: [8, 18, 8]})
+        rows = table.content_table({"records": records}).splitlines()
+        self.assertTrue(rows[3].endswith("| met: 1.10 (1.10-1.10) |"), rows[3])
+        self.assertTrue(rows[4].endswith("| **missed**: 1.38 (1.22-1.38) |"), rows[4])
+        # No other client understands workloads, so they are not compared with any.
+        self.assertNotIn("PolyMix", table.client_table({"records": records}))
+        alone = content({table.CONTENT: [11]})
+        self.assertIn("| not measured |", table.content_table({"records": alone}))
+
     def test_a_failed_measurement_is_reported_and_not_counted(self):
         failed = {"case": "c", "repeat": 0, "client": "ab", "server": "nginx", "failure": "failed: 3 instead of 0"}
         results = json.loads(json.dumps({"records": [record(0, "polyclt", "nginx", 5.0), failed]}))

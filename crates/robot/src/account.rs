@@ -23,37 +23,35 @@ const SLOW: u64 = 30 * polygraph_link::SECOND;
 /// HTTP dates are whole seconds, and it takes time to pass a reply on.
 const EXPIRY_TOLERANCE_S: i64 = 2;
 
-/// Counts a transaction that has ended now. Returns true if it failed.
+/// Counts a transaction that has ended. Returns true if it failed.
 pub fn settle<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
     outcome: Result<Done, Fault>,
 ) -> bool {
-    let now = crew.now();
+    let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
     crew.count_request(order);
-    let outcome = outcome.and_then(|mut done| {
-        let verdict = match &done {
-            done if done.aborted => Ok(Class::Abort),
-            done if done.denied => Ok(Class::Authenticating),
-            done => judge(crew, robot, order, done),
-        };
-        match verdict {
-            Ok(class) => Ok((done, class)),
-            Err(fault) => Err(Fault { tape: done.tape.take(), ..fault.since(done.started) }),
+    let fault = match outcome {
+        Ok(mut done) => {
+            let verdict = match &done {
+                done if done.aborted => Ok(Class::Abort),
+                done if done.denied => Ok(Class::Authenticating),
+                done => judge(crew, robot, order, done),
+            };
+            match verdict {
+                Ok(class) => {
+                    finish(crew, robot, order, &done, class, now);
+                    return false;
+                }
+                Err(fault) => Fault { tape: done.tape.take(), ..fault.since(done.started) },
+            }
         }
-    });
-    match outcome {
-        Ok((done, class)) => {
-            finish(crew, robot, order, &done, class, now);
-            false
-        }
-        Err(fault) => {
-            fail(crew, robot, order, &fault, now);
-            true
-        }
-    }
+        Err(fault) => fault,
+    };
+    fail(crew, robot, order, &fault, now);
+    true
 }
 
 /// Shows the messages of a transaction, as far as that is wanted.
@@ -376,7 +374,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     let facts = &done.facts;
     let report = |finding: &Finding| {
         crew.recorder().error_with(finding.kind, now, || {
-            let contrast = finding.contrast.as_ref();
+            let contrast = finding.contrast.as_deref();
             evidence(crew, robot, order, Some(facts), &finding.detail, contrast)
         });
     };
@@ -422,12 +420,16 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         Some(_) => {}
     }
     let asked = unix - ((now - done.started) / polygraph_link::SECOND) as i64;
-    let Some(times) = field.catalog.times(&order.oid, asked) else { return };
+    let times = || field.catalog.times(&order.oid, asked);
     let finding = match facts.status {
-        304 if order.kind == RequestKind::Ims200 => not_modified(&field.catalog, order, facts, times, asked),
+        304 if order.kind == RequestKind::Ims200 => {
+            times().and_then(|times| not_modified(&field.catalog, order, facts, times, asked))
+        }
         304 => None,
         // Of a copy given in spite of no-cache enough has been said.
-        _ if second_hand && order.kind != RequestKind::Reload => freshness(facts, times, asked),
+        _ if second_hand && order.kind != RequestKind::Reload => {
+            times().and_then(|times| freshness(facts, times, asked))
+        }
         _ => None,
     };
     finding.iter().for_each(report);

@@ -22,13 +22,15 @@ pub(crate) struct Comparison {
     /// The first bytes that were not equal.
     differs: Option<Vec<u8>>,
     /// Position of the first byte in the object, and the object, if this is but a part of it.
-    part: Option<(u64, Body)>,
+    part: Option<Box<(u64, Body)>>,
+    /// Bytes of the object, or of the part.
+    pub size: u64,
 }
 
 impl Comparison {
     /// A comparison with a whole body.
     pub fn new(expected: Body) -> Comparison {
-        Comparison { expected, equal: 0, differs: None, part: None }
+        Comparison { size: expected.len(), expected, equal: 0, differs: None, part: None }
     }
 
     /// A comparison with `length` bytes of `whole`, from `first` on.
@@ -36,7 +38,7 @@ impl Comparison {
         let mut body = whole.clone();
         body.advance(first.min(body.len()));
         body.truncate(length);
-        Comparison { part: Some((first, whole.clone())), ..Comparison::new(body) }
+        Comparison { part: Some(Box::new((first, whole.clone()))), ..Comparison::new(body) }
     }
 
     /// Takes the next bytes. Returns how many of them are as they have to be.
@@ -62,7 +64,7 @@ impl Comparison {
         let mut expected = self.expected.clone();
         expected.truncate(seen.len() as u64);
         let expected = expected.to_vec();
-        let at = self.equal + self.part.as_ref().map_or(0, |(first, _)| *first);
+        let at = self.equal + self.part.as_deref().map_or(0, |(first, _)| *first);
         let finding = match self.origin_of(seen, &expected, real) {
             Origin::Altered => {
                 Finding::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} on"))
@@ -91,7 +93,7 @@ impl Comparison {
             return Origin::Altered;
         }
         let text = &seen[seen.len().saturating_sub(SHOWN)..];
-        if let Some((_, whole)) = &self.part
+        if let Some((_, whole)) = self.part.as_deref()
             && let Some(place) = place_in(whole, text)
         {
             return Origin::Elsewhere(place.saturating_sub(seen.len().saturating_sub(SHOWN)));

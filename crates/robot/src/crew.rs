@@ -4,6 +4,7 @@
 //! * `launch`: when requests are launched, and which.
 //! * `transact`: a transaction from its start to its end.
 //! * `follow`: embedded objects and redirects.
+//! * `workers`: the tasks that carry out transactions.
 //! * `step`: keeping in step with other processes.
 
 mod follow;
@@ -11,10 +12,10 @@ mod launch;
 mod member;
 mod step;
 mod transact;
+mod workers;
 
 use std::cell::{Cell, RefCell, RefMut};
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,11 +32,12 @@ use rustc_hash::FxHashMap;
 pub use member::Robot;
 
 use self::member::{Private, new_robot};
+use self::workers::Workers;
 use crate::entity::Entity;
 use crate::exchange::Fault;
 use crate::gate::Gate;
 use crate::history::History;
-use crate::links::Links;
+use crate::links::Wanted;
 use crate::names::Names;
 use crate::order::{Chooser, Order};
 use crate::pace::Pace;
@@ -49,8 +51,7 @@ use crate::settings::{Expect, Profile, Settings};
 /// What is prepared once for each kind of robots.
 #[derive(Debug)]
 struct Kit {
-    tags: Rc<Tags>,
-    raw: Option<Rc<str>>,
+    links: Option<Rc<Wanted>>,
     accepts_gzip: bool,
 }
 
@@ -86,9 +87,7 @@ pub struct Crew<L: Link> {
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
     quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
-    /// Transactions that follow from others and have not begun yet.
-    followers: RefCell<VecDeque<(usize, Order)>>,
-    launcher: Gate,
+    workers: Workers,
     /// What is told of phases.
     standing: Cell<Standing>,
     /// The server processes.
@@ -104,8 +103,10 @@ impl<L: Link> Crew<L> {
     pub fn new(link: L, settings: Settings, recorder: Recorder, ids: IdSource) -> Rc<Crew<L>> {
         let robots = (0..settings.robots).map(|i| new_robot(&settings, settings.first_robot + i)).collect();
         let kit = |profile: &Arc<Profile>| Kit {
-            tags: Rc::new(Tags::parse(&profile.container_tags).unwrap_or_default()),
-            raw: profile.raw_uri_thrower.as_deref().map(Rc::from),
+            links: (profile.embed_recur > 0.0).then(|| {
+                let tags = Tags::parse(&profile.container_tags).unwrap_or_default();
+                Rc::new(Wanted { tags, raw: profile.raw_uri_thrower.clone() })
+            }),
             accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
         };
         Rc::new(Crew {
@@ -124,8 +125,7 @@ impl<L: Link> Crew<L> {
             frozen: Cell::new(false),
             gates: RefCell::default(),
             quiet: RefCell::default(),
-            followers: RefCell::default(),
-            launcher: Gate::default(),
+            workers: Workers::default(),
             standing: Cell::default(),
             peers: RefCell::default(),
             visits: RefCell::new(step::first_visits(&settings)),
@@ -341,11 +341,12 @@ impl<L: Link> Crew<L> {
                 Host::Address(address) => return Ok(address),
                 Host::Name(authority) => authority,
             };
-            return self.resolve(robot, authority).await;
+            return Box::pin(self.resolve(robot, authority)).await;
         }
         let server = &self.settings.field.servers[order.server];
         match server.addresses[..] {
-            [] => self.resolve(robot, &server.authority).await,
+            // Look-ups are rare and large.
+            [] => Box::pin(self.resolve(robot, &server.authority)).await,
             [only] => Ok(only),
             _ => {
                 let at = self.connection_rng().below(server.addresses.len() as u64) as usize;
@@ -390,12 +391,17 @@ impl<L: Link> Crew<L> {
     /// What is to be done with the content of the reply to `order`.
     pub fn entity<'a>(&'a self, robot: usize, order: &'a Order, url: &'a dyn Fn() -> String) -> Entity<'a> {
         let field = &*self.settings.field;
-        let profile = self.profile(robot);
         let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
-        let links = (profile.embed_recur > 0.0)
-            .then(|| Links::new(Rc::clone(&kit.tags), kit.raw.as_ref().map(Rc::clone)));
         let trusts_unmarked = self.settings.tolerance.foreign_replies;
-        Entity::new(&field.catalog, order, url, field.verify, trusts_unmarked, kit.accepts_gzip, links)
+        Entity::new(
+            &field.catalog,
+            order,
+            url,
+            field.verify,
+            trusts_unmarked,
+            kit.accepts_gzip,
+            kit.links.as_ref(),
+        )
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.

@@ -9,7 +9,7 @@ use polygraph_stats::{Block, ErrorKind, Recorder};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
-use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Seed, Selector};
+use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Seed, Selector};
 
 use crate::Crew;
 use crate::pace::Pace;
@@ -98,6 +98,26 @@ fn pipelined_requests_go_where_they_belong() {
     }
     assert_eq!(errors(&block), []);
     assert!(block.pipeline_depth.max() == Some(3) && block.ok_count() > 800);
+}
+
+#[test]
+fn the_body_of_a_request_goes_along_with_its_head() {
+    let mut catalog = pages();
+    catalog.contents.push(Content::plain("form", Distr::Unif { min: 1.0, max: 8000.0 }, 0.0));
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| Answer::Reply(object(&catalog, ask, ""), 0)
+    });
+    let posts = |robot: &mut Profile| {
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.behavior.recurrence = 0.5;
+        robot.post = Selector::only(Kind::of_index(2));
+    };
+    let block = run(&link, settings(catalog, posts), 20);
+    assert_eq!(errors(&block), []);
+    let posted = link.asked().iter().filter(|ask| ask.head.starts_with("POST")).count() as u64;
+    // Small bodies that come behind their heads would wait for the acknowledgement of these.
+    assert!(posted > 20 && block.writes.count() == link.asked().len() as u64, "{posted}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The content of a reply as it arrives: is it what the server must have sent, and what does it lead to?
 
 use std::io::Write;
+use std::rc::Rc;
 
 use flate2::write::GzDecoder;
 use polygraph_stats::ErrorKind;
@@ -12,6 +13,7 @@ use polygraph_wire::range::{ByteRange, ContentRange};
 
 use crate::comparison::Comparison;
 use crate::finding::Finding;
+use crate::links::{Links, Wanted};
 use crate::order::Order;
 use crate::reply::{Coding, Content, Facts};
 use crate::settings::Verify;
@@ -78,10 +80,12 @@ pub struct Entity<'a> {
     way: Way,
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
-    digest: Option<(ContentMd5, Vec<u8>)>,
+    digest: Option<Box<(ContentMd5, Vec<u8>)>>,
     problem: Option<Finding>,
-    /// Looks for links, if the robot follows any.
-    pub links: Option<crate::links::Links>,
+    /// The links that the robot follows, if it follows any.
+    wanted: Option<&'a Rc<Wanted>>,
+    /// Looks for them, if there may be any.
+    pub links: Option<Box<Links>>,
 }
 
 /// What came of verification.
@@ -102,7 +106,7 @@ impl<'a> Entity<'a> {
         verify: Verify,
         trusts_unmarked: bool,
         accepts_gzip: bool,
-        links: Option<crate::links::Links>,
+        wanted: Option<&'a Rc<Wanted>>,
     ) -> Entity<'a> {
         let way = Way::Ignored;
         Entity {
@@ -115,7 +119,8 @@ impl<'a> Entity<'a> {
             accepts_gzip,
             digest: None,
             problem: None,
-            links,
+            wanted,
+            links: None,
         }
     }
 
@@ -184,7 +189,7 @@ impl<'a> Entity<'a> {
     /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
     /// sizes, and those more than digests, so the first finding in that order counts.
     pub fn finish(self, facts: &Facts) -> (Option<Finding>, Verified) {
-        let (size, real) = (self.size(), self.is_real());
+        let real = self.is_real();
         let full = self.verify == Verify::Full;
         let mut verified = Verified::default();
         let wrong_size = |seen: u64, size: u64| {
@@ -196,8 +201,8 @@ impl<'a> Entity<'a> {
             Way::Ignored | Way::Unknown => self.problem,
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
-                let size =
-                    || if full && facts.status == 200 { wrong_size(facts.body_bytes, size) } else { None };
+                let checked = full && facts.status == 200;
+                let size = || if checked { wrong_size(facts.body_bytes, comparison.size) } else { None };
                 self.problem.or_else(|| comparison.verdict(real)).or_else(size)
             }
             Way::Gzip(mut decoder) => {
@@ -205,7 +210,7 @@ impl<'a> Entity<'a> {
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
                 let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
-                let size = || if full { wrong_size(comparison.equal, size) } else { None };
+                let size = || if full { wrong_size(comparison.equal, comparison.size) } else { None };
                 match (comparison.verdict(real), coding) {
                     // One wrong bit can turn all that is decompressed after it into other text.
                     (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
@@ -216,6 +221,7 @@ impl<'a> Entity<'a> {
             }
             Way::Parts(parts) => {
                 let Parts { reader, mut seen } = *parts;
+                let size = seen.whole.len();
                 seen.end_part();
                 verified.bytes = seen.equal;
                 let open = || {
@@ -231,7 +237,8 @@ impl<'a> Entity<'a> {
                 self.problem.or(seen.problem).or_else(open).or_else(much)
             }
         };
-        let of_digest = self.digest.and_then(|(mut digest, announced)| {
+        let of_digest = self.digest.and_then(|digest| {
+            let (mut digest, announced) = *digest;
             verified.digest = true;
             let found = checksum::text(digest.finish());
             let found = String::from_utf8_lossy(&found).into_owned();
@@ -341,10 +348,6 @@ impl Content for Entity<'_> {
         if !partial && facts.status != 416 && rare.is_some_and(|rare| rare.range.is_some()) {
             return Err(ErrorKind::UnexpectedRange);
         }
-        if facts.status != 200 {
-            // A part of a page may begin and end within a tag.
-            self.links = None;
-        }
         if !matches!(facts.status, 200 | 206) {
             return Ok(());
         }
@@ -360,35 +363,25 @@ impl Content for Entity<'_> {
             self.problem = Some(finding.expected(accepted, format!("{:?}", facts.coding)));
             return Ok(());
         }
-        if let Some(links) = &mut self.links
-            && !links.concern(
-                self.catalog,
-                self.order,
-                rare.and_then(|rare| rare.content_type.as_deref()),
-                rare.and_then(|rare| rare.server.as_deref()),
-            )
-        {
-            self.links = None;
-        }
         if self.order.method == Method::Head {
             return Ok(());
         }
         let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-        if self.trusts_unmarked && !marked {
-            self.links = None;
+        let may_be_anything = self.trusts_unmarked && !marked;
+        // A part of a page may begin and end within a tag.
+        if !partial && !may_be_anything {
+            self.links = self.wanted.and_then(|wanted| wanted.search(self.catalog, self.order, rare));
         }
-        if self.order.foreign.is_some() || self.trusts_unmarked && !marked {
+        if self.order.foreign.is_some() || may_be_anything {
             self.way = Way::Unknown;
             return Ok(());
         }
         if partial {
-            // Half a tag is no fault of a part.
-            self.links = None;
             self.problem = self.begin_ranges(facts).err();
             return Ok(());
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
-            self.digest = Some((ContentMd5::default(), announced));
+            self.digest = Some(Box::new((ContentMd5::default(), announced)));
         }
         let url = match self.catalog.content(self.order.oid.kind) {
             Some(content) if content.injection.is_some() => (self.url)(),
@@ -403,8 +396,8 @@ impl Content for Entity<'_> {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        if let Some((digest, _)) = &mut self.digest {
-            digest.update(bytes);
+        if let Some(digest) = &mut self.digest {
+            digest.0.update(bytes);
         }
         match &mut self.way {
             Way::Ignored => {}

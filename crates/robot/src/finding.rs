@@ -19,7 +19,7 @@ pub struct Finding {
     /// What was found, in one line.
     pub detail: String,
     /// What had to come and what came.
-    pub contrast: Option<Contrast>,
+    pub contrast: Option<Box<Contrast>>,
 }
 
 impl Finding {
@@ -31,7 +31,7 @@ impl Finding {
     /// Adds what had to come and what came.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>, seen: impl Into<String>) -> Finding {
-        self.contrast = Some(Contrast { expected: expected.into(), seen: seen.into() });
+        self.contrast = Some(Box::new(Contrast { expected: expected.into(), seen: seen.into() }));
         self
     }
 }

@@ -14,6 +14,15 @@ struct Ticket {
     waker: RefCell<Option<Waker>>,
 }
 
+impl Ticket {
+    fn call(&self) {
+        self.called.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
 /// A queue of tasks that wait to be called, first come, first served.
 #[derive(Debug, Default)]
 pub struct Gate(RefCell<VecDeque<Rc<Ticket>>>);
@@ -38,14 +47,16 @@ impl Gate {
         self.0.borrow().is_empty()
     }
 
-    /// Calls the first task that waits.
-    pub fn call(&self) {
-        if let Some(ticket) = self.0.borrow_mut().pop_front() {
-            ticket.called.set(true);
-            if let Some(waker) = ticket.waker.take() {
-                waker.wake();
-            }
-        }
+    /// Calls the first task that waits. Returns false if nobody does.
+    pub fn call(&self) -> bool {
+        let first = self.0.borrow_mut().pop_front();
+        first.inspect(|ticket| ticket.call()).is_some()
+    }
+
+    /// Calls the task that began to wait last, if any does: its memory is still warm.
+    pub fn call_last(&self) -> bool {
+        let last = self.0.borrow_mut().pop_back();
+        last.inspect(|ticket| ticket.call()).is_some()
     }
 
     /// Waits to be called, or until `timeout` completes.

@@ -7,36 +7,28 @@ use polygraph_wire::markup::{Found, MarkupError, Scanner, Tags};
 use polygraph_wire::raw_uris::UriScanner;
 
 use crate::order::Order;
+use crate::reply::Rare;
 
-/// Links found in one reply.
+/// The links that robots of a kind follow.
 #[derive(Debug)]
-pub struct Links {
-    tags: Rc<Tags>,
-    /// Replies of servers whose name begins so are searched for any URI.
-    raw: Option<Rc<str>>,
-    scanner: Scanner,
-    uris: Option<UriScanner>,
-    /// References that nobody has taken yet.
-    pub found: Vec<Vec<u8>>,
-    /// What is wrong with the markup.
-    pub faults: Vec<MarkupError>,
+pub struct Wanted {
+    /// In these tags.
+    pub tags: Tags,
+    /// Replies of servers whose name begins so are searched for any URI; `*`: all replies.
+    pub raw: Option<String>,
 }
 
-impl Links {
-    /// Looks for the values of `tags`, and for any URI in replies of servers whose name begins with `raw`.
-    pub fn new(tags: Rc<Tags>, raw: Option<Rc<str>>) -> Links {
-        Links { tags, raw, scanner: Scanner::default(), uris: None, found: Vec::new(), faults: Vec::new() }
-    }
-
-    /// True if the reply may contain links: it is markup or style by its type, or without a type by its URL,
-    /// or its content type is a container.
-    pub fn concern(
-        &mut self,
+impl Wanted {
+    /// A search of the reply to `order`, if it may contain links: it is markup or style by its type, or without a type
+    /// by its URL, or its content type is a container.
+    pub fn search(
+        self: &Rc<Self>,
         catalog: &Catalog,
         order: &Order,
-        content_type: Option<&[u8]>,
-        server: Option<&[u8]>,
-    ) -> bool {
+        rare: Option<&Rare>,
+    ) -> Option<Box<Links>> {
+        let content_type = rare.and_then(|rare| rare.content_type.as_deref());
+        let server = rare.and_then(|rare| rare.server.as_deref());
         let container = catalog.content(order.oid.kind).is_some_and(|content| content.embeds.is_some());
         let markup = match content_type {
             Some(value) => is_markup(value),
@@ -46,18 +38,37 @@ impl Links {
             .raw
             .as_deref()
             .is_some_and(|raw| raw == "*" || server.is_some_and(|server| server.starts_with(raw.as_bytes())));
-        if thrower && markup {
-            self.uris = Some(UriScanner::default());
-        }
-        container || markup
+        (container || markup).then(|| {
+            Box::new(Links {
+                wanted: Rc::clone(self),
+                scanner: Scanner::default(),
+                uris: (thrower && markup).then(UriScanner::default),
+                found: Vec::new(),
+                faults: Vec::new(),
+            })
+        })
     }
+}
 
+/// Links found in one reply.
+#[derive(Debug)]
+pub struct Links {
+    wanted: Rc<Wanted>,
+    scanner: Scanner,
+    uris: Option<UriScanner>,
+    /// References that nobody has taken yet.
+    pub found: Vec<Vec<u8>>,
+    /// What is wrong with the markup.
+    pub faults: Vec<MarkupError>,
+}
+
+impl Links {
     /// Takes the next bytes of the content.
     pub fn take(&mut self, bytes: &[u8]) {
-        let Links { tags, scanner, found, faults, uris, .. } = self;
+        let Links { wanted, scanner, found, faults, uris } = self;
         match uris {
             Some(uris) => uris.feed(bytes, |uri| found.push(uri.to_vec())),
-            None => scanner.feed(tags, bytes, |item| sort(item, found, faults)),
+            None => scanner.feed(&wanted.tags, bytes, |item| sort(item, found, faults)),
         }
     }
 

@@ -141,10 +141,10 @@ pub async fn exchange_together<L: Link>(
             }
         };
         keep = result.as_ref().is_ok_and(|facts| facts.keep_alive) && !talk.aborted;
-        outcomes.push((order, Some(result.map(|facts| talk.done(facts)))));
+        outcomes.push((order, Some(result.map(|facts| talk.done(facts, crew.now())))));
     }
     match keep {
-        true => crew.give_back(robot, leased, true),
+        true => crew.give_back(robot, leased, true, crew.now()),
         false => crew.close(robot, leased, outcomes.iter().all(|(_, done)| matches!(done, Some(Ok(_))))),
     }
     for (order, outcome) in outcomes.iter().skip(usize::from(raced)) {

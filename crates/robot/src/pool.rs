@@ -148,10 +148,10 @@ impl<L: Link> Crew<L> {
         (!addresses.is_empty()).then(|| addresses[number % addresses.len()])
     }
 
-    /// Keeps the connection for the robot's next request, or closes it if that is not possible.
-    pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool) {
+    /// Keeps the connection from `now` on for the robot's next request, or closes it if that is not possible.
+    pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool, now: Nanos) {
         if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
-            leased.idle_since = self.now();
+            leased.idle_since = now;
             self.recorder().with(|block| block.idle.enter(leased.idle_since));
             self.robots()[robot].idle.push(leased);
             self.call_waiting(robot);

@@ -107,7 +107,8 @@ pub struct ReplyReader {
     /// The head so far, if it came in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
-    facts: Box<Facts>,
+    /// What the head says, once it is complete.
+    facts: Option<Box<Facts>>,
     received: u64,
     /// The request was a HEAD.
     to_head: bool,
@@ -141,7 +142,7 @@ impl ReplyReader {
         ReplyReader {
             stash: Vec::new(),
             body: None,
-            facts: Box::default(),
+            facts: None,
             received: 0,
             to_head,
             awaits_continue,
@@ -174,15 +175,16 @@ impl ReplyReader {
         self.received == 0
     }
 
-    /// The facts so far.
-    pub fn facts(&self) -> &Facts {
-        &self.facts
+    /// The facts so far, if there is a head.
+    pub fn facts(&self) -> Option<&Facts> {
+        self.facts.as_deref()
     }
 
     /// The facts of a complete reply.
-    pub fn into_facts(mut self) -> Box<Facts> {
-        self.facts.overhead_bytes = self.received - self.facts.body_bytes;
-        self.facts
+    pub fn into_facts(self) -> Box<Facts> {
+        let mut facts = self.facts.unwrap_or_default();
+        facts.overhead_bytes = self.received - facts.body_bytes;
+        facts
     }
 
     /// The body of the request is on its way; whatever is read from now on is the reply.
@@ -214,14 +216,13 @@ impl ReplyReader {
                         return Err(ErrorKind::UnexpectedContinue);
                     }
                 }
-                Ok(Some((facts, Ok(framing), len))) => {
-                    self.facts = facts;
-                    self.facts.length = match framing {
+                Ok(Some((mut facts, Ok(framing), len))) => {
+                    facts.length = match framing {
                         Framing::Length(length) => Some(length),
                         Framing::Chunked | Framing::UntilClose => None,
                     };
                     self.body = Some(BodyReader::new(framing));
-                    content.begin(&self.facts)?;
+                    content.begin(self.facts.insert(facts))?;
                     return self.feed_body(&rest[len..], content);
                 }
             }
@@ -229,13 +230,15 @@ impl ReplyReader {
     }
 
     fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
-        let Some(body) = &mut self.body else { return Ok(Progress::Partial) };
+        let (Some(body), Some(facts)) = (&mut self.body, &mut self.facts) else {
+            return Ok(Progress::Partial);
+        };
         let mut bytes = 0;
         let fed = body.feed(data, |piece| {
             bytes += piece.len() as u64;
             content.take(piece);
         });
-        self.facts.body_bytes += bytes;
+        facts.body_bytes += bytes;
         let fed = fed.map_err(|_| ErrorKind::BadCoding)?;
         if fed.done {
             // What belongs to the next reply is not this one's.
@@ -250,7 +253,9 @@ impl ReplyReader {
     fn closed(&mut self) -> Result<Progress, ErrorKind> {
         match &self.body {
             Some(body) if body.ends_at_close() => {
-                self.facts.keep_alive = false;
+                if let Some(facts) = &mut self.facts {
+                    facts.keep_alive = false;
+                }
                 Ok(Progress::Complete { rest: 0 })
             }
             Some(_) => Err(ErrorKind::BodyShort),
@@ -344,7 +349,7 @@ mod tests {
         let mut content = Count::default();
         for piece in text.as_bytes().chunks(step) {
             if let Progress::Complete { rest } = reader.feed(piece, &mut content)? {
-                assert_eq!(content.0, reader.facts().body_bytes);
+                assert_eq!(Some(content.0), reader.facts().map(|facts| facts.body_bytes));
                 return Ok(Some((reader.into_facts(), rest)));
             }
         }

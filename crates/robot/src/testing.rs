@@ -107,7 +107,7 @@ impl Deref for TestLink {
     }
 }
 
-/// Answers the requests of a connection, which have no bodies.
+/// Answers the requests of a connection, whatever is in their bodies.
 async fn serve(
     link: VirtualLink,
     mut conn: VirtualConn,
@@ -125,6 +125,14 @@ async fn serve(
             let head: Vec<u8> = received.drain(..end + 4).collect();
             let head = String::from_utf8(head).unwrap();
             let ask = Ask { at: link.now(), hop, head, before };
+            let body = ask.field("Content-Length").map_or(0, |length| length.parse().unwrap());
+            while received.len() < body {
+                match conn.take().await {
+                    Ok(piece) if !piece.is_empty() => received.extend(piece),
+                    _ => return,
+                }
+            }
+            received.drain(..body);
             before += 1;
             let answer = (server.borrow_mut())(&ask);
             asked.borrow_mut().push(ask);

@@ -17,42 +17,12 @@ use crate::settings::Profile;
 const MAX_REDIRECTS: u32 = 20;
 
 impl<L: Link> Crew<L> {
-    /// Starts a transaction that follows from another one. It counts as running from now on, not only from its
-    /// first turn.
+    /// Begins a transaction that follows from another one.
     pub(super) fn follow(&self, robot: usize, order: Order) {
         if let Some(page) = &order.page {
             page.enter();
         }
-        self.robots()[robot].active += 1;
-        self.followers.borrow_mut().push_back((robot, order));
-        self.launcher.call();
-    }
-
-    /// Starts what follows from other transactions. They cannot start each other: a task would contain itself.
-    pub(super) async fn launch_followers(self: Rc<Self>) {
-        loop {
-            while let Some((robot, order)) = self.next_follower() {
-                let crew = Rc::clone(&self);
-                match order.hop {
-                    Some(hop) if self.profile(robot).pipeline.is_some() => {
-                        self.backlog(robot).push(order);
-                        self.link.spawn(async move {
-                            crew.transact_together(robot, hop).await;
-                            crew.end_one(robot);
-                        });
-                    }
-                    _ => self.link.spawn(async move {
-                        crew.transact(robot, order).await;
-                        crew.end_one(robot);
-                    }),
-                }
-            }
-            self.launcher.wait(std::future::pending()).await;
-        }
-    }
-
-    pub(super) fn next_follower(&self) -> Option<(usize, Order)> {
-        self.followers.borrow_mut().pop_front()
+        self.begin(robot, order);
     }
 
     /// Asks for an embedded object that `link` in the reply to `container` refers to.

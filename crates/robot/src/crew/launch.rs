@@ -41,7 +41,7 @@ impl<L: Link> Crew<L> {
     /// Runs the robots from `start` until the pace stops them. Transactions that are running then go on as tasks
     /// of the link.
     pub async fn run(self: Rc<Self>, start: Nanos) {
-        self.link.spawn(Rc::clone(&self).launch_followers());
+        self.link.spawn(Rc::clone(&self).make_workers());
         if self.settings.share_phases {
             self.link.spawn(Rc::clone(&self).keep_in_touch());
         }
@@ -98,10 +98,7 @@ impl<L: Link> Crew<L> {
             agenda.push(Reverse((next(&mut clocks[robot], robot, due), robot)));
             if is_due && self.launches(robot, due) {
                 let order = self.order(robot, due);
-                let crew = Rc::clone(&self);
-                self.link.spawn(async move {
-                    crew.transact(robot, order).await;
-                });
+                self.begin(robot, order);
             }
         }
     }

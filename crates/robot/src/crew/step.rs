@@ -82,10 +82,7 @@ impl<L: Link> Crew<L> {
             for Way { robot, server, .. } in quiet {
                 let now = self.now();
                 let order = self.chooser.borrow_mut().question(&self.settings.field, server, now);
-                let crew = Rc::clone(&self);
-                self.link.spawn(async move {
-                    crew.transact(robot, order).await;
-                });
+                self.begin(robot, order);
             }
         }
     }

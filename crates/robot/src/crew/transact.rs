@@ -74,7 +74,7 @@ impl<L: Link> Crew<L> {
         for (order, outcome) in outcomes {
             let outcome = match outcome {
                 // Answers to challenges go one by one.
-                Some(Ok(done)) => self.converse(robot, &order, Some(done)).await,
+                Some(Ok(done)) => self.converse(robot, &order, Some(Box::new(done))).await,
                 Some(failed) => failed,
                 None => {
                     self.count_retry();
@@ -92,13 +92,13 @@ impl<L: Link> Crew<L> {
         self: &Rc<Self>,
         robot: usize,
         order: &Order,
-        mut made: Option<Done>,
+        mut made: Option<Box<Done>>,
     ) -> Result<Done, Fault> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
         let mut steps = None;
         loop {
             let mut done = match made.take() {
-                Some(done) => done,
+                Some(done) => *done,
                 None => {
                     lines.clear();
                     let answers = self.write_private_lines(robot, order, &mut lines);
