@@ -116,16 +116,19 @@ pub fn conclude(
     let report = directory.join("report.html");
     let facts = fold_files(&paths).map_err(Failure::data)?;
     let met = expectations.check(&facts);
+    let mut write = |name: &str, json: Option<serde_json::Value>| {
+        if let Some(json) = json {
+            manifest[name] = json;
+            write_manifest(directory, manifest)?;
+        }
+        write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::data)
+    };
+    // A prediction takes its time: who does not wait for it has a report all the same.
+    write("expected", met.json())?;
     let prediction = predict(&facts);
-    let added = [
-        ("expected", met.json()),
-        ("prediction", prediction.as_ref().and_then(|prediction| serde_json::to_value(prediction).ok())),
-    ];
-    for (name, json) in added.into_iter().filter_map(|(name, json)| Some((name, json?))) {
-        manifest[name] = json;
-        write_manifest(directory, manifest)?;
+    if let Some(prediction) = &prediction {
+        write("prediction", serde_json::to_value(prediction).ok())?;
     }
-    write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::data)?;
     let run = Run::of(directory, facts);
     if let Err(error) = polygraph_history::record(&run) {
         console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
