@@ -56,29 +56,14 @@ impl Index {
         Ok(Index { directory: directory.to_owned(), database, running: Vec::new() })
     }
 
-    /// Reads all runs anew into an index that then takes the place of the old one.
+    /// Reads all runs anew, whatever the index says of them. It stays the same file, for others may have it open.
     ///
     /// # Errors
-    /// If the directory cannot be read, or the new file cannot be written.
+    /// If the directory cannot be read, or the index cannot be written.
     pub fn rebuild(directory: &Path) -> Result<Index, IndexError> {
-        let path = directory.join(FILE);
-        let new = directory.join(format!("{FILE}.{}", std::process::id()));
-        remove(&new)?;
-        let built = Connection::open(&new).and_then(prepare).map_err(IndexError::from).and_then(|database| {
-            let mut index = Index { directory: directory.to_owned(), database, running: Vec::new() };
-            index.refresh()
-        });
-        let replaced = built.and_then(|()| {
-            // What an older process left unfinished belongs to the old file.
-            remove(&directory.join(format!("{FILE}-journal")))?;
-            std::fs::rename(&new, &path)
-                .map_err(|source| IndexError::Replace { path: path.display().to_string(), source })
-        });
-        if replaced.is_err() {
-            remove(&new)?;
-        }
-        replaced?;
-        Index::open(directory)
+        let mut index = Index::open(directory)?;
+        index.read(|_, _| true)?;
+        Ok(index)
     }
 
     /// Remembers a run. What was remembered of it before is forgotten.
@@ -94,8 +79,19 @@ impl Index {
     /// # Errors
     /// If the directory cannot be read, or the index cannot be written.
     pub fn refresh(&mut self) -> Result<(), IndexError> {
+        self.read(|remembered, stamp| remembered != Some(stamp))
+    }
+
+    /// Reads runs that are stale, given the stamp that is remembered of them and that of their files, and forgets those
+    /// that are gone.
+    fn read(&mut self, is_stale: impl Fn(Option<&Stamp>, &Stamp) -> bool) -> Result<(), IndexError> {
         let directory = self.directory.clone();
         let wrong = |source| IndexError::Directory { path: directory.display().to_string(), source };
+        // First what is known, then what is there: a run that others add in between is not taken for gone.
+        let mut known: HashMap<String, Stamp> = HashMap::new();
+        for entry in self.entries()? {
+            known.insert(entry.name, entry.stamp);
+        }
         let mut there: HashMap<String, Stamp> = HashMap::new();
         for entry in std::fs::read_dir(&directory).map_err(wrong)? {
             let path = entry.map_err(wrong)?.path();
@@ -105,14 +101,10 @@ impl Index {
                 there.insert(name.to_owned(), stamp);
             }
         }
-        let mut known: HashMap<String, Stamp> = HashMap::new();
-        for entry in self.entries()? {
-            known.insert(entry.name, entry.stamp);
-        }
         // Reading takes long; nobody else should wait meanwhile.
         let (running, new): (Vec<Entry>, Vec<Entry>) = there
             .iter()
-            .filter(|(name, stamp)| known.get(*name) != Some(*stamp))
+            .filter(|(name, stamp)| is_stale(known.get(*name), stamp))
             .map(|(name, stamp)| Entry::read(&directory.join(name), *stamp))
             .partition(|entry| entry.standing == Standing::Running);
         let going_on = |name: &String| running.iter().any(|entry| entry.name == *name);

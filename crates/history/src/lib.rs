@@ -45,19 +45,6 @@ pub enum IndexError {
     },
 }
 
-impl IndexError {
-    /// Another file has taken the place of the index since it was opened.
-    fn is_replaced(&self) -> bool {
-        let IndexError::Database(error) = self else { return false };
-        // The file itself, or the journal that belonged to it.
-        let gone = [rusqlite::ffi::SQLITE_READONLY_DBMOVED, rusqlite::ffi::SQLITE_IOERR_DELETE_NOENT];
-        error.sqlite_error().is_some_and(|error| gone.contains(&error.extended_code))
-    }
-}
-
-/// Replacements of the index that a run to be remembered outlasts.
-const REPLACEMENTS: usize = 20;
-
 /// Adds a run that has just ended to the index beside its result directory.
 ///
 /// # Errors
@@ -66,15 +53,7 @@ pub fn record(run: &Run) -> Result<(), IndexError> {
     let directory =
         run.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entry = Entry::of(run);
-    let add = || Index::open(directory)?.add(&entry);
-    // Somebody may put another index in its place while it is open; then that one takes the run.
-    for _ in 0..REPLACEMENTS {
-        match add() {
-            Err(error) if error.is_replaced() => {}
-            done => return done,
-        }
-    }
-    add()
+    Index::open(directory)?.add(&entry)
 }
 
 #[cfg(test)]

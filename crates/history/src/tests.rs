@@ -214,7 +214,7 @@ fn many_add_list_and_rebuild_at_once() {
     });
     let index = Index::open(path).unwrap();
     assert!(names.iter().all(|name| listed(&index).contains(name)), "{:?}", listed(&index));
-    // Even if the index is replaced under their hands nobody fails, and nothing is lost for long.
+    // Not even while all is read anew does anybody fail.
     std::thread::scope(|scope| {
         for name in &names {
             scope.spawn(move || record(&Run::open(&path.join(name)).unwrap()).unwrap());
