@@ -32,8 +32,8 @@ pub struct Robot<C> {
     pub(super) active: u32,
     /// Launches to be left out because embedded objects and redirects took their place.
     pub(super) extra: u32,
-    /// Idle connections, the most recently used one last.
-    pub idle: Vec<Leased<C>>,
+    /// Idle connections, the most recently used one last. They go through many hands, so they are passed on by pointer.
+    pub idle: Vec<Box<Leased<C>>>,
     /// What only some robots have.
     pub(super) private: Option<Box<Private>>,
 }
