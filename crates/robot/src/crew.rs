@@ -317,11 +317,11 @@ impl<L: Link> Crew<L> {
         String::from_utf8_lossy(&path).into_owned()
     }
 
-    /// Until when a transaction that begins now must have ended.
-    pub fn deadline(&self, robot: usize) -> Option<Nanos> {
+    /// Until when a transaction that begins at `now` must have ended.
+    pub fn deadline(&self, robot: usize, now: Nanos) -> Option<Nanos> {
         let profile = self.profile(robot);
         let lifetime = profile.lifetime.as_ref()?.sample(&mut *self.connection_rng());
-        Some(self.now() + nanos(lifetime))
+        Some(now + nanos(lifetime))
     }
 
     /// Where the request goes: the robot's proxy, where its container came from, or one of the addresses behind
