@@ -203,9 +203,8 @@ impl<L: Link> Crew<L> {
         let factors = Factors { recur: pace.recur.at(due), special: pace.special.at(due) };
         let mut robots = self.robots.borrow_mut();
         let member = &mut robots[robot];
-        let profile = member.profile as usize;
         let mut order =
-            self.chooser.borrow_mut().order(&self.settings, profile, factors, due, &mut member.rng);
+            self.chooser.borrow_mut().order(&self.settings, self.kind(robot), factors, due, &mut member.rng);
         member.extra = member.extra.saturating_add(order.planned);
         drop(robots);
         if order.method.has_body() {

@@ -116,7 +116,7 @@ impl<L: Link> Crew<L> {
                 407 => Asker::Proxy,
                 401 if order.foreign.is_none() => Asker::Origin(order.server),
                 _ => {
-                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    done.denied = done.facts.status == 403 && self.was_spoiled(robot);
                     if done.facts.status < 400 && self.was_spoiled(robot) {
                         // Proxies that ask do so for everything, origins perhaps for this alone.
                         let proxy = done.answers.proxy.map(|_| Asker::Proxy);
