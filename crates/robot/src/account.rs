@@ -28,21 +28,22 @@ pub fn settle<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
-    outcome: Result<Done, Fault>,
+    mut outcome: Result<Done, Fault>,
 ) -> bool {
     let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
     crew.count_request(order);
     let fault = match outcome {
-        Ok(mut done) => {
-            let verdict = match &done {
+        // It stays where it is: copies of it were a good part of what a transaction cost.
+        Ok(ref mut done) => {
+            let verdict = match &*done {
                 done if done.aborted => Ok(Class::Abort),
                 done if done.denied => Ok(Class::Authenticating),
                 done => judge(crew, robot, order, done),
             };
             match verdict {
                 Ok(class) => {
-                    finish(crew, robot, order, &done, class, now);
+                    finish(crew, robot, order, done, class, now);
                     return false;
                 }
                 Err(fault) => Fault { tape: done.tape.take(), ..fault.since(done.started) },

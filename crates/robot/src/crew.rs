@@ -64,6 +64,8 @@ pub struct Crew<L: Link> {
     kits: Vec<Kit>,
     chooser: RefCell<Chooser>,
     robots: RefCell<Vec<Robot<L::Conn>>>,
+    /// The kind of each robot; it never changes and is asked for at every step, so it is not kept among what does.
+    kinds: Vec<u32>,
     /// Look-up of names.
     names: Names<L>,
     /// What was learned about objects.
@@ -102,6 +104,8 @@ impl<L: Link> Crew<L> {
     /// Robots that are ready to start.
     pub fn new(link: L, settings: Settings, recorder: Recorder, ids: IdSource) -> Rc<Crew<L>> {
         let robots = (0..settings.robots).map(|i| new_robot(&settings, settings.first_robot + i)).collect();
+        let kinds =
+            (0..settings.robots).map(|i| settings.member(settings.first_robot + i).0 as u32).collect();
         let kit = |profile: &Arc<Profile>| Kit {
             links: (profile.embed_recur > 0.0).then(|| {
                 let tags = Tags::parse(&profile.container_tags).unwrap_or_default();
@@ -114,6 +118,7 @@ impl<L: Link> Crew<L> {
             chooser: RefCell::new(Chooser::new(&settings, ids)),
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
+            kinds,
             history: RefCell::default(),
             ranks: RefCell::default(),
             repeats: settings.profiles.iter().any(|profile| repeats(profile, &settings.field.catalog)),
@@ -204,8 +209,12 @@ impl<L: Link> Crew<L> {
 
     /// The kind of a robot.
     pub fn profile(&self, robot: usize) -> &Arc<Profile> {
-        let index = self.robots.borrow()[robot].profile as usize;
-        &self.settings.profiles[index]
+        &self.settings.profiles[self.kind(robot)]
+    }
+
+    /// The number of the kind of a robot.
+    fn kind(&self, robot: usize) -> usize {
+        self.kinds[robot] as usize
     }
 
     /// The robots.
@@ -317,11 +326,11 @@ impl<L: Link> Crew<L> {
         String::from_utf8_lossy(&path).into_owned()
     }
 
-    /// Until when a transaction that begins now must have ended.
-    pub fn deadline(&self, robot: usize) -> Option<Nanos> {
+    /// Until when a transaction that begins at `now` must have ended.
+    pub fn deadline(&self, robot: usize, now: Nanos) -> Option<Nanos> {
         let profile = self.profile(robot);
         let lifetime = profile.lifetime.as_ref()?.sample(&mut *self.connection_rng());
-        Some(self.now() + nanos(lifetime))
+        Some(now + nanos(lifetime))
     }
 
     /// Where the request goes: the robot's proxy, where its container came from, or one of the addresses behind
@@ -361,9 +370,8 @@ impl<L: Link> Crew<L> {
             let detail = format!("{authority} has no address, and the robots have no dns_resolver");
             return Err(Fault::new(ErrorKind::UnknownHost, detail));
         };
-        let kind = self.robots()[robot].profile as usize;
         let from = self.address(robot);
-        self.names.resolve(dns, kind, robot, from, authority).await
+        self.names.resolve(dns, self.kind(robot), robot, from, authority).await
     }
 
     fn proxy(&self, robot: usize) -> Option<SocketAddr> {
@@ -391,7 +399,7 @@ impl<L: Link> Crew<L> {
     /// What is to be done with the content of the reply to `order`.
     pub fn entity<'a>(&'a self, robot: usize, order: &'a Order, url: &'a dyn Fn() -> String) -> Entity<'a> {
         let field = &*self.settings.field;
-        let kit = &self.kits[self.robots.borrow()[robot].profile as usize];
+        let kit = &self.kits[self.kind(robot)];
         let trusts_unmarked = self.settings.tolerance.foreign_replies;
         Entity::new(
             &field.catalog,

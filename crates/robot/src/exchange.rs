@@ -116,7 +116,8 @@ pub struct Done {
     pub tape: Option<Box<Tape>>,
 }
 
-/// Carries out `order` for `robot`. `lines` are further header lines: credentials and cookies.
+/// Carries out `order` for `robot` from `now` on. `lines` are further header lines, credentials and cookies, by which it
+/// gives `answers`.
 ///
 /// # Errors
 /// What made the transaction fail.
@@ -125,14 +126,16 @@ pub async fn exchange<L: Link>(
     robot: usize,
     order: &Order,
     lines: &[u8],
+    answers: Answers,
+    now: Nanos,
 ) -> Result<Done, Fault> {
-    let deadline = crew.deadline(robot);
+    let deadline = crew.deadline(robot, now);
     let hop = crew.hop(robot, order).await?;
     for attempt in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
         let begun = crew.now();
-        let mut talk = Talk::new(begun, hop, leased.number, attempt > 0);
+        let mut talk = Talk { answers, ..Talk::new(begun, hop, leased.number, attempt > 0) };
         if reused {
             crew.count_reuse(begun);
         } else {

@@ -54,7 +54,7 @@ pub async fn exchange_together<L: Link>(
     first: Order,
     hop: SocketAddr,
 ) -> Vec<Outcome> {
-    let deadline = crew.deadline(robot);
+    let deadline = crew.deadline(robot, crew.now());
     let mut orders = vec![first];
     let mut leased = match crew.lease(robot, hop, deadline).await {
         Ok(leased) => leased,

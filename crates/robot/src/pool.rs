@@ -42,7 +42,7 @@ impl<L: Link> Crew<L> {
         robot: usize,
         hop: SocketAddr,
         deadline: Option<Nanos>,
-    ) -> Result<Leased<L::Conn>, Fault> {
+    ) -> Result<Box<Leased<L::Conn>>, Fault> {
         loop {
             if let Some(leased) = self.take_idle(robot, hop) {
                 return Ok(leased);
@@ -66,7 +66,7 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Leased<L::Conn>> {
+    fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Box<Leased<L::Conn>>> {
         while let Some(mut leased) = self.pop_idle(robot, |other| other == hop) {
             if !leased.conn.is_disturbed() {
                 return Some(leased);
@@ -119,7 +119,7 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    fn open_new(&self, robot: usize, hop: SocketAddr) -> Result<Leased<L::Conn>, Fault> {
+    fn open_new(&self, robot: usize, hop: SocketAddr) -> Result<Box<Leased<L::Conn>>, Fault> {
         if self.open_connections() >= self.settings().open_limit {
             let detail = format!("{} connections are open", self.open_connections());
             return Err(Fault::new(ErrorKind::TooManyOpen, detail));
@@ -132,10 +132,12 @@ impl<L: Link> Crew<L> {
         self.recorder().with(|block| block.conns.enter(opened));
         let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
         let number = self.number_connection();
-        Ok(Leased { conn, uses: 0, use_limit, number, stands: false, opened, idle_since: opened, hop })
+        let leased =
+            Leased { conn, uses: 0, use_limit, number, stands: false, opened, idle_since: opened, hop };
+        Ok(Box::new(leased))
     }
 
-    fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Leased<L::Conn>> {
+    fn pop_idle(&self, robot: usize, fits: impl Fn(SocketAddr) -> bool) -> Option<Box<Leased<L::Conn>>> {
         let idle = &mut self.robots()[robot].idle;
         let at = idle.iter().rposition(|leased| fits(leased.hop))?;
         Some(idle.remove(at))
@@ -149,7 +151,7 @@ impl<L: Link> Crew<L> {
     }
 
     /// Keeps the connection from `now` on for the robot's next request, or closes it if that is not possible.
-    pub fn give_back(&self, robot: usize, mut leased: Leased<L::Conn>, keep_alive: bool, now: Nanos) {
+    pub fn give_back(&self, robot: usize, mut leased: Box<Leased<L::Conn>>, keep_alive: bool, now: Nanos) {
         if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
             leased.idle_since = now;
             self.recorder().with(|block| block.idle.enter(leased.idle_since));
@@ -162,11 +164,11 @@ impl<L: Link> Crew<L> {
 
     /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
     /// uses.
-    pub fn close(&self, robot: usize, leased: Leased<L::Conn>, good: bool) {
+    pub fn close(&self, robot: usize, leased: Box<Leased<L::Conn>>, good: bool) {
         self.forget(robot, &leased, good.then_some(CloseKind::Busy), self.now());
     }
 
-    fn close_idle(&self, robot: usize, leased: Leased<L::Conn>, kind: CloseKind) {
+    fn close_idle(&self, robot: usize, leased: Box<Leased<L::Conn>>, kind: CloseKind) {
         let now = self.now();
         self.recorder().with(|block| block.idle.leave(now));
         self.forget(robot, &leased, Some(kind), now);

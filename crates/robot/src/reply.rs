@@ -304,7 +304,7 @@ fn read_field(facts: &mut Facts, header: &Header<'_>) {
         12 if is("Content-Type") => facts.rare().content_type = Some(value.to_vec()),
         13 if is("Last-Modified") => facts.last_modified = time(),
         13 if is("Cache-Control") => {
-            facts.cachable &= !(has("no-cache") || has("private") || has("no-store"));
+            facts.cachable &= !head::items(value).any(forbids_copies);
         }
         13 if is("Content-Range") => {
             let range = ContentRange::parse(value);
@@ -324,6 +324,12 @@ fn read_field(facts: &mut Facts, header: &Header<'_>) {
         18 if is("Proxy-Authenticate") => facts.rare().challenges.push(value.to_vec()),
         _ => {}
     }
+}
+
+/// A directive of `Cache-Control` that keeps a reply out of shared stores.
+fn forbids_copies(directive: &[u8]) -> bool {
+    let words: [&[u8]; 3] = [b"no-cache", b"private", b"no-store"];
+    words.iter().any(|word| directive.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

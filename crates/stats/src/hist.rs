@@ -20,6 +20,8 @@ pub struct Hist<const DIGITS: u8 = 3> {
     moments: Aggr,
     /// Extremes of the values before.
     earlier: (u64, u64),
+    /// Where in the list of bins the value before was, perhaps: often the next one is there as well.
+    recent: usize,
 }
 
 /// No values: any value is smaller, and larger.
@@ -39,7 +41,7 @@ enum Bins {
 
 impl<const DIGITS: u8> Default for Hist<DIGITS> {
     fn default() -> Self {
-        Hist { bins: Bins::Used(Vec::new()), moments: Aggr::default(), earlier: NONE }
+        Hist::of(Vec::new(), Aggr::default())
     }
 }
 
@@ -53,6 +55,11 @@ impl Hist {
 impl<const DIGITS: u8> Hist<DIGITS> {
     /// Values below this have bins of their own; from there on a bin is as wide as the digits allow.
     const EXACT: u64 = (2 * 10u64.pow(DIGITS as u32)).next_power_of_two();
+
+    /// A list of bins, and the moments of all their values.
+    fn of(used: Vec<(u64, u32)>, moments: Aggr) -> Hist<DIGITS> {
+        Hist { bins: Bins::Used(used), moments, earlier: NONE, recent: 0 }
+    }
 
     /// The largest value of the bin that `value` belongs to.
     fn bin_of(value: u64) -> u64 {
@@ -82,8 +89,13 @@ impl<const DIGITS: u8> Hist<DIGITS> {
     fn count_in_bin(&mut self, value: u64, n: u32) {
         if let Bins::Used(used) = &mut self.bins {
             let bin = Self::bin_of(value);
+            if let Some((_, count)) = used.get_mut(self.recent).filter(|(recent, _)| *recent == bin) {
+                *count = count.saturating_add(n);
+                return;
+            }
             match used.binary_search_by_key(&bin, |&(bin, _)| bin) {
                 Ok(at) => {
+                    self.recent = at;
                     used[at].1 = used[at].1.saturating_add(n);
                     return;
                 }
@@ -155,7 +167,7 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             Some(((first + 1).saturating_sub(Self::width_at(first)), last))
         };
         let moments = self.moments().without(&part.moments(), bounds(&used));
-        Hist { bins: Bins::Used(used), moments, earlier: NONE }
+        Hist::of(used, moments)
     }
 
     /// Forgets everything, but keeps the memory.
@@ -292,7 +304,7 @@ impl<'de, const DIGITS: u8> Deserialize<'de> for Hist<DIGITS> {
         if total > moments.count || total == 0 && moments.count > 0 {
             return Err(de::Error::custom("bins hold another number of values than the moments"));
         }
-        Ok(Hist { bins: Bins::Used(bins), moments, earlier: NONE })
+        Ok(Hist::of(bins, moments))
     }
 }
 

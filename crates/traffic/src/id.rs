@@ -44,9 +44,9 @@ impl UniqId {
     /// The text form as bytes, without allocation.
     pub fn text(self) -> [u8; ID_TEXT_LEN] {
         let mut out = *b"00000000.00000000:00000000";
-        write_hex(&mut out[0..8], u64::from(self.time));
-        write_hex(&mut out[9..17], u64::from(self.mix));
-        write_hex(&mut out[18..26], u64::from(self.counter));
+        out[0..8].copy_from_slice(&hex(self.time));
+        out[9..17].copy_from_slice(&hex(self.mix));
+        out[18..26].copy_from_slice(&hex(self.counter));
         out
     }
 
@@ -69,6 +69,17 @@ impl fmt::Display for UniqId {
     }
 }
 
+/// The digits of `value` as lower-case hex, all of them at once: every transaction writes about ten numbers.
+fn hex(value: u32) -> [u8; 8] {
+    // One digit per byte, the highest first once they are bytes.
+    let mut digits = u64::from(value);
+    digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
+    digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits << 4 | digits) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
+}
+
 /// Writes `value` as lower-case hex, zero padded to the whole of `out`.
 pub fn write_hex(out: &mut [u8], mut value: u64) {
     for byte in out.iter_mut().rev() {
@@ -78,12 +89,31 @@ pub fn write_hex(out: &mut [u8], mut value: u64) {
 }
 
 /// Reads up to 16 hex digits, either case; `None` for anything else.
+#[inline]
 pub fn parse_hex(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
         return None;
     }
-    text.iter().try_fold(0u64, |value, &byte| Some(value << 4 | u64::from((byte as char).to_digit(16)?)))
+    // All are read before any is judged, so nothing waits for a branch.
+    let (value, seen) = text.iter().fold((0u64, 0u8), |(value, seen), &byte| {
+        let digit = DIGIT[usize::from(byte)];
+        (value << 4 | u64::from(digit & 15), seen | digit)
+    });
+    (seen < 16).then_some(value)
 }
+
+/// The value of a byte as a hex digit; 255 if it is none.
+const DIGIT: [u8; 256] = {
+    let mut digits = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value];
+        digits[digit as usize] = value as u8;
+        digits[digit.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
 
 /// Sets the ids of a branch apart: bits that no number of a loop or process reaches.
 const BRANCH: u32 = 0x6000_0000;
@@ -151,6 +181,25 @@ mod tests {
         {
             assert_eq!(UniqId::parse(bad.as_bytes()), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn hex_is_that_of_the_standard_library() {
+        let numbers =
+            (0..32).flat_map(|bit| [1u32 << bit, (1 << bit) - 1, 0x9abc_def0 >> bit, 0x90a1_f8e7 << bit]);
+        for number in numbers.chain([u32::MAX]) {
+            let text = format!("{number:08x}");
+            assert_eq!(hex(number), text.as_bytes(), "{text}");
+            assert_eq!(parse_hex(text.as_bytes()), Some(u64::from(number)));
+            assert_eq!(parse_hex(text.to_uppercase().as_bytes()), Some(u64::from(number)));
+        }
+        for byte in 0..=u8::MAX {
+            let digit = char::from(byte).to_digit(16).map(u64::from);
+            assert_eq!(parse_hex(&[byte]), digit, "{byte}");
+            assert_eq!(parse_hex(&[b'1', byte, b'2']), digit.map(|digit| 0x102 | digit << 4), "{byte}");
+        }
+        assert_eq!(parse_hex(b"fedcba9876543210"), Some(0xfedc_ba98_7654_3210));
+        assert_eq!((parse_hex(b""), parse_hex(b"00000000000000001")), (None, None));
     }
 
     #[test]

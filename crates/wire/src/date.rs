@@ -1,8 +1,8 @@
 //! HTTP dates (RFC 9110, section 5.6.7): written in the IMF-fixdate form, read in that and the obsolete ones.
 
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&[u8; 3]; 12] =
+    [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
 /// Length of an IMF-fixdate.
 pub const DATE_LEN: usize = 29;
@@ -29,22 +29,21 @@ pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
     number(20, second / 60 % 60);
     number(23, second % 60);
     out[..3].copy_from_slice(DAYS[(days % 7) as usize].as_bytes());
-    out[8..11].copy_from_slice(MONTHS[month as usize - 1].as_bytes());
+    out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
     out
 }
 
 /// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
 pub fn parse(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    if text.len() != DATE_LEN || !text.is_ascii() || !text.ends_with(" GMT") {
+    // Nearly every reply has two of them, so everything has a known length.
+    let text: &[u8; DATE_LEN] = text.trim_ascii().try_into().ok()?;
+    if !text.is_ascii() || !text.ends_with(b" GMT") {
         return None;
     }
-    let number = |from: usize, to: usize| {
-        let digits = &text.as_bytes()[from..to];
-        crate::body::parse_decimal(digits)
-    };
+    let number = |from: usize, to: usize| crate::body::parse_decimal(&text[from..to]);
     let day = number(5, 7)?;
-    let month = MONTHS.iter().position(|m| *m == &text[8..11])? as u64 + 1;
+    let month: &[u8; 3] = text[8..11].try_into().ok()?;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
     let (year, hour, minute, second) = (number(12, 16)?, number(17, 19)?, number(20, 22)?, number(23, 25)?);
     if !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
         return None;
@@ -88,7 +87,7 @@ fn parse_asctime(text: &[u8]) -> Option<u64> {
 
 /// From a year, the name of a month, a day of the month and `hh:mm:ss`.
 fn from_parts(year: i64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
-    let month = MONTHS.iter().position(|m| m.as_bytes() == month)? as u64 + 1;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
     let day = crate::body::parse_decimal(day)?;
     let number = |from: usize| crate::body::parse_decimal(time.get(from..from + 2)?);
     let (hour, minute, second) = (number(0)?, number(3)?, number(6)?);
@@ -149,7 +148,7 @@ fn leading_number(word: &[u8], digits: std::ops::RangeInclusive<usize>) -> Optio
 /// 1 to 12 if a word begins with the name of a month.
 fn month_of(word: &[u8]) -> Option<u64> {
     let name = word.get(..3)?;
-    MONTHS.iter().position(|month| month.as_bytes().eq_ignore_ascii_case(name)).map(|index| index as u64 + 1)
+    MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name)).map(|index| index as u64 + 1)
 }
 
 /// Year, month and day of a day number counted from 1970-01-01, and back: the usual shift of the year's start

@@ -103,9 +103,15 @@ pub fn parse_reply<R>(
     }
 }
 
+/// The items of a comma-separated `list`.
+pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|&b| b == b',').map(<[u8]>::trim_ascii)
+}
+
 /// True if the comma-separated `list` has the token `wanted` (parameters are not part of a token).
 pub fn has_token(list: &[u8], wanted: &str) -> bool {
-    list.split(|&b| b == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
+    // Most values are shorter than what is looked for.
+    list.len() >= wanted.len() && items(list).any(|item| item.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
 /// Whether the connection stays open after this message: HTTP/1.1 unless `close`, HTTP/1.0 only with

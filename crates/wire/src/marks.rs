@@ -48,14 +48,10 @@ impl Xact {
 
     /// Reads the text form; `None` if it is anything else.
     pub fn parse(value: &[u8]) -> Option<Xact> {
-        let mut parts = value.trim_ascii().split(|&b| b == b' ');
-        let group = UniqId::parse(parts.next()?)?;
-        let id = UniqId::parse(parts.next()?)?;
-        let flags = polygraph_traffic::id::parse_hex(parts.next()?)? as u32;
-        if parts.next().is_some() {
-            return None;
-        }
-        Some(Xact { group, id, flags })
+        let (group, rest) = value.trim_ascii().split_at_checked(ID_TEXT_LEN)?;
+        let (id, rest) = rest.strip_prefix(b" ")?.split_at_checked(ID_TEXT_LEN)?;
+        let flags = polygraph_traffic::id::parse_hex(rest.strip_prefix(b" ")?)? as u32;
+        Some(Xact { group: UniqId::parse(group)?, id: UniqId::parse(id)?, flags })
     }
 }
 

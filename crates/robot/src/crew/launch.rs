@@ -122,8 +122,8 @@ impl<L: Link> Crew<L> {
                 self.link.sleep_until(now + rest).await;
                 continue;
             }
-            let order = self.order(robot, now);
-            let failed = self.transact(robot, order).await;
+            let mut order = self.order(robot, now);
+            let failed = self.transact(robot, &mut order, now).await;
             while self.robots()[robot].active > 0 {
                 let gate = Rc::clone(self.quiet.borrow_mut().entry(robot).or_default());
                 gate.wait(std::future::pending()).await;
@@ -201,15 +201,12 @@ impl<L: Link> Crew<L> {
     pub(super) fn order(&self, robot: usize, due: Nanos) -> Order {
         let pace = self.pace.get();
         let factors = Factors { recur: pace.recur.at(due), special: pace.special.at(due) };
-        let mut order = {
-            let mut robots = self.robots.borrow_mut();
-            let robot = &mut robots[robot];
-            let profile = robot.profile as usize;
-            let order =
-                self.chooser.borrow_mut().order(&self.settings, profile, factors, due, &mut robot.rng);
-            robot.extra = robot.extra.saturating_add(order.planned);
-            order
-        };
+        let mut robots = self.robots.borrow_mut();
+        let member = &mut robots[robot];
+        let mut order =
+            self.chooser.borrow_mut().order(&self.settings, self.kind(robot), factors, due, &mut member.rng);
+        member.extra = member.extra.saturating_add(order.planned);
+        drop(robots);
         if order.method.has_body() {
             order.sends = self.request_body(robot, &order);
         }

@@ -18,8 +18,6 @@ pub struct Robot<C> {
     pub rng: Stream,
     /// Decides these, so that what came of earlier launches moves no later one.
     pub(super) arrivals: Stream,
-    /// Its kind.
-    pub profile: u32,
     /// Its number among its kind.
     pub number: u32,
     /// It is active while the populus factor is above this (0 to 1).
@@ -32,8 +30,8 @@ pub struct Robot<C> {
     pub(super) active: u32,
     /// Launches to be left out because embedded objects and redirects took their place.
     pub(super) extra: u32,
-    /// Idle connections, the most recently used one last.
-    pub idle: Vec<Leased<C>>,
+    /// Idle connections, the most recently used one last. They go through many hands, so they are passed on by pointer.
+    pub idle: Vec<Box<Leased<C>>>,
     /// What only some robots have.
     pub(super) private: Option<Box<Private>>,
 }
@@ -59,7 +57,6 @@ pub(super) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
     Robot {
         rng: settings.seed.stream("robot", number as u64),
         arrivals: settings.seed.stream("arrivals", number as u64),
-        profile: profile as u32,
         number: own as u32,
         rank: rank(number),
         http_minor: settings.profiles[profile].http_minor.draw(&mut choices).copied().unwrap_or(1),

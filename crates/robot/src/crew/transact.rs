@@ -4,7 +4,7 @@ use std::cell::RefMut;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::Link;
+use polygraph_link::{Link, Nanos};
 use polygraph_stats::Block;
 use polygraph_traffic::ranges::RangeSet;
 use polygraph_traffic::rng::mix;
@@ -24,9 +24,8 @@ use crate::pipeline::exchange_together;
 const MAX_CHALLENGES: usize = 3;
 
 impl<L: Link> Crew<L> {
-    /// One transaction from its start, now, to its end. Returns true if it failed.
-    pub(super) async fn transact(self: &Rc<Self>, robot: usize, mut order: Order) -> bool {
-        let entered = self.link.now();
+    /// One transaction from its start, now at `entered`, to its end. Returns true if it failed.
+    pub(super) async fn transact(self: &Rc<Self>, robot: usize, order: &mut Order, entered: Nanos) -> bool {
         self.robots()[robot].active += 1;
         if order.cause == Cause::Direct && order.planned > 0 {
             order.page = Some(Rc::new(Page::new(entered)));
@@ -35,11 +34,11 @@ impl<L: Link> Crew<L> {
         if order.cause == Cause::Direct {
             self.recorder.with(|block| {
                 block.late_us.record(entered.saturating_sub(order.due) / 1000);
-                count_choice(block, &order);
+                count_choice(block, order);
             });
         }
-        let outcome = self.converse(robot, &order, None).await;
-        let failed = account::settle(self, robot, &order, outcome);
+        let outcome = self.converse(robot, order, entered, None).await;
+        let failed = account::settle(self, robot, order, outcome);
         let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());
         if left_out_for_nothing > 0 {
             let extra = &mut self.robots()[robot].extra;
@@ -74,11 +73,11 @@ impl<L: Link> Crew<L> {
         for (order, outcome) in outcomes {
             let outcome = match outcome {
                 // Answers to challenges go one by one.
-                Some(Ok(done)) => self.converse(robot, &order, Some(Box::new(done))).await,
+                Some(Ok(done)) => self.converse(robot, &order, self.now(), Some(Box::new(done))).await,
                 Some(failed) => failed,
                 None => {
                     self.count_retry();
-                    self.converse(robot, &order, None).await
+                    self.converse(robot, &order, self.now(), None).await
                 }
             };
             account::settle(self, robot, &order, outcome);
@@ -86,12 +85,13 @@ impl<L: Link> Crew<L> {
         self.end_one(robot);
     }
 
-    /// Exchanges request and reply, and once more with credentials for each side that asks for them: all of
+    /// Exchanges request and reply, from `now` on, and once more with credentials for each side that asks for them: all of
     /// that is one transaction (reference: models.md, section 21). The first exchange may have been made already.
     pub(super) async fn converse(
         self: &Rc<Self>,
         robot: usize,
         order: &Order,
+        mut now: Nanos,
         mut made: Option<Box<Done>>,
     ) -> Result<Done, Fault> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
@@ -102,7 +102,7 @@ impl<L: Link> Crew<L> {
                 None => {
                     lines.clear();
                     let answers = self.write_private_lines(robot, order, &mut lines);
-                    Done { answers, ..exchange(self, robot, order, &lines).await? }
+                    exchange(self, robot, order, &lines, answers, now).await?
                 }
             };
             let began = done.started;
@@ -116,7 +116,7 @@ impl<L: Link> Crew<L> {
                 407 => Asker::Proxy,
                 401 if order.foreign.is_none() => Asker::Origin(order.server),
                 _ => {
-                    done.denied = self.was_spoiled(robot) && done.facts.status == 403;
+                    done.denied = done.facts.status == 403 && self.was_spoiled(robot);
                     if done.facts.status < 400 && self.was_spoiled(robot) {
                         // Proxies that ask do so for everything, origins perhaps for this alone.
                         let proxy = done.answers.proxy.map(|_| Asker::Proxy);
@@ -137,7 +137,8 @@ impl<L: Link> Crew<L> {
             };
             asked.push(asker);
             steps = Some(scheme);
-            let (now, size, status) = (self.now(), done.facts.size(), done.facts.status);
+            now = self.now();
+            let (size, status) = (done.facts.size(), done.facts.status);
             let custom = self.profile(robot).custom_scope.contains(status);
             self.recorder.with(|block| block.challenge(scheme, status, (now - began) / 1000, size, custom));
         }

@@ -77,8 +77,9 @@ impl<L: Link> Crew<L> {
         loop {
             let Some(job) = self.workers.jobs.borrow_mut().pop_front() else { return };
             let robot = match job {
-                Job::One(robot, order) => {
-                    self.transact(robot, order).await;
+                Job::One(robot, mut order) => {
+                    let now = self.now();
+                    self.transact(robot, &mut order, now).await;
                     robot
                 }
                 Job::Together(robot, hop) => {
