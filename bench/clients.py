@@ -58,7 +58,9 @@ def polyclt(tools, case, port, folder):
     command = [tools.polygraph, "client", "--loops", "1", "--log", log, *(
         workload_options(case, port, case.count) if case.workload else
         ["--origin", f"127.0.0.1:{port}", "--robots", str(CONNECTIONS), "--dhr", "0",
-         "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count)])]
+         "--pconn_use_lmt", f"const:{case.use_limit}", "--goal", str(case.count),
+         # nginx marks nothing.
+         "--accept_foreign_msgs", "yes"])]
     cpu, text = execute(command, folder)
     done, errors = logged(tools, log)
     expect("errors", errors, 0)
