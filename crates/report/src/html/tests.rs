@@ -371,6 +371,7 @@ fn browse(page: &str) -> (Vec<String>, String) {
         // Figures are drawn when they are seen: here all of them are.
         "--window-size=1200,30000",
         "--virtual-time-budget=10000",
+        "--run-all-compositor-stages-before-draw",
         "--enable-logging=stderr",
         "--dump-dom",
         &profile,
@@ -388,14 +389,14 @@ fn browse(page: &str) -> (Vec<String>, String) {
 fn a_browser_shows_all_figures_without_complaint() {
     let page = html(&fold(&rich_run().logs()).unwrap());
     let interactive = page.matches("<script type=\"application/json\">").count();
-    let (console, document) = browse(&page);
+    let figures = |document: &str| document.matches("<figure id=\"fig-").count();
+    let drawn = |document: &str| document.matches("class=\"live\"").count();
+    // On a busy machine the browser's time may be over before it has looked which figures are in sight.
+    let (console, document) =
+        (0..5).map(|_| browse(&page)).find(|(_, document)| drawn(document) > 0).expect("figures are drawn");
     assert_eq!(console, Vec::<String>::new());
     assert!(document.contains(&format!("data-interactive=\"{interactive}\"")), "the script ran");
-    assert_eq!(
-        document.matches("<figure id=\"fig-").count() - document.matches("class=\"live\"").count(),
-        2,
-        "bars alone are static"
-    );
+    assert_eq!(figures(&document) - drawn(&document), 2, "bars alone are static");
     assert_eq!(document.matches("<canvas").count(), interactive);
     // A page whose script was altered must be found out, or this test would find nothing.
     let (console, document) = browse(&page.replace("(() => {", "(() => { nothing();"));
