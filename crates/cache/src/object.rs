@@ -13,7 +13,7 @@ use crate::policy::{Freshness, ReplyFacts, RequestFacts, may_store, not_modified
 pub struct Object {
     /// The canonical URL it answers.
     pub key: Box<[u8]>,
-    /// Hash of `key`, as given by [`Store::hash`](crate::store::Store::hash).
+    /// Hash of `key`, as given by the store it is in.
     pub hash: u64,
     /// Request fields that select it among the replies of the same URL.
     pub selecting: Selecting,
