@@ -39,9 +39,7 @@ fn run(workload: &str, scale: u32, device: &str, settings: &[&str]) -> Run {
     let done = sandbox.polygraph(&words);
     // A machine that is busy with other tests starts requests late: that spoils times and no counts.
     assert!(matches!(done.code(), Some(0 | 1)), "{done:?}");
-    // In phases of seconds a few pages that begin at the end look as if the device could not follow.
-    let held = done.verdict() != "FAILED" || done.out.contains("the device cannot follow");
-    assert!(held, "{}", done.out);
+    assert_ne!(done.verdict(), "FAILED", "{}", done.out);
     let (client, _) = sandbox.lx("", sandbox.result().join("client.log"));
     let device = counts(&done.out);
     Run { out: done.out, client, device }

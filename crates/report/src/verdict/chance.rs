@@ -2,8 +2,18 @@
 
 use crate::scope::Scope;
 
-/// Random variation is allowed up to this many standard deviations.
-pub(super) const SIGMAS: f64 = 3.0;
+/// Random variation is allowed as far as a normal variable stays within this many standard deviations.
+const SIGMAS: f64 = 3.0;
+
+/// How far a number of starts may be from its mean by chance, if it has this variance and starts come in such batches.
+/// It is where Bernstein's inequality, with the batch as the largest step, bounds the probability by
+/// `exp(-SIGMAS^2 / 2)`. For many batches that is `SIGMAS` standard deviations; a sum of few large ones strays further
+/// (S. Boucheron, G. Lugosi, P. Massart, *Concentration Inequalities*, 2013, section 2.8).
+pub(super) fn allowance(variance: f64, batch: f64) -> f64 {
+    let squared = SIGMAS * SIGMAS;
+    let step = squared * batch / 6.0;
+    step + (step * step + squared * variance).sqrt()
+}
 
 /// The variance of the number of starts in a given time, as a multiple of that of a Poisson count: 1, unless pages
 /// make transactions come in batches. If batches of random size B come at random it is E(B^2) / E(B). Robots leave

@@ -2,7 +2,7 @@
 
 use polygraph_stats::{Block, Class, ErrorKind};
 
-use super::chance::{SIGMAS, batches};
+use super::chance::{allowance, batches};
 use super::{Findings, Weight};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
@@ -14,8 +14,7 @@ const SETTLING_S: f64 = 5.0;
 /// Parts that a phase is cut into to see whether a level grows in each.
 const GROWTH_PARTS: usize = 5;
 
-/// A planned rate that was not offered. Starts come at random, so the allowance is at least three standard
-/// deviations of their number. What robots could not start because connections were at their limit, or because the
+/// A planned rate that was not offered, by more than chance makes of starts that come at random. What robots could not start because connections were at their limit, or because the
 /// page that names it was not answered, is not the bench's doing: only launches by the clock are.
 pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
@@ -27,7 +26,8 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     }
     let started = scope.block.xacts.entered as f64;
     let gap = expected - started;
-    let allowed = expected * GAP_MAX.max(SIGMAS * (batches(scope) / expected).sqrt());
+    let batch = batches(scope);
+    let allowed = (expected * GAP_MAX).max(allowance(expected * batch, batch));
     if gap <= allowed {
         return;
     }
@@ -69,8 +69,8 @@ fn withheld(block: &Block) -> f64 {
 
 /// Transactions that began and those that ended differ by the growth of the level. Only the second half of
 /// the phase counts, or a phase without warm-up would fail while its level rises to where it belongs. A
-/// steady level of mean L varies like the number of starts, hence the allowance of three times sqrt(2 L), and
-/// more where they come in batches.
+/// steady level of mean L varies like the number of starts, so a difference of two has a variance of 2 L, and more
+/// where starts come in batches.
 pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let middle = (headline.begin_s + headline.end_s) / 2.0;
@@ -84,7 +84,8 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
         |figure: &str| half.iter().filter_map(|point| Some(point.get(figure)? * point.seconds)).sum::<f64>();
     let (begun, ended) = (total("baseline.req.rate"), total("baseline.rep.rate"));
     let level = total("xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
-    let random = SIGMAS * (2.0 * level * batches(&headline.scope)).sqrt();
+    let batch = batches(&headline.scope);
+    let random = allowance(2.0 * level * batch, batch);
     if begun - ended > (begun * GAP_MAX).max(random) && begun > 0.0 {
         let text = format!(
             "the device cannot follow: in the second half of phase {} {begun:.0} transactions began and {ended:.0} \
@@ -118,7 +119,8 @@ pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
     // A level that merely settles grows less and less: its last step is then a small part of the whole.
     let settling = last - parts[GROWTH_PARTS - 2] < 0.1 * grown;
     let in_each = parts.windows(2).all(|pair| pair[1] > pair[0]);
-    let random = SIGMAS * (2.0 * last * batches(&headline.scope)).sqrt();
+    let batch = batches(&headline.scope);
+    let random = allowance(2.0 * last * batch, batch);
     if in_each && !settling && grown > 0.5 * first && grown > random {
         let text = format!(
             "concurrent transactions grew all through phase {}, from {first:.0} to {last:.0}",

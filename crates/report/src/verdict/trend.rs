@@ -6,7 +6,7 @@
 //! about in long runs, the first alone would take noise of short runs for a trend. Parts, not intervals, are used,
 //! because neighbouring intervals resemble each other.
 
-use super::chance::SIGMAS;
+use super::chance::{allowance, batches};
 use super::{Findings, Weight};
 use crate::fold::RunFacts;
 use crate::series::Point;
@@ -43,7 +43,9 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     let Some(rates) = parts("baseline.req.rate", "") else { return };
     let rate = rates.iter().sum::<f64>() / PARTS as f64;
     // Starts come at random: of so many in a third, the number is known only up to this.
-    let random = SIGMAS * (2.0 / (rate * headline.scope.seconds / 3.0).max(1.0)).sqrt();
+    let starts = rate * headline.scope.seconds / PARTS as f64;
+    let batch = batches(&headline.scope);
+    let random = allowance(2.0 * starts * batch, batch) / starts.max(1.0);
     if rate <= 0.0 || drift(&rates).abs() > rate * STEADY.max(random) {
         return;
     }
