@@ -104,10 +104,10 @@ fn a_run_is_what_was_predicted() {
 
 #[test]
 fn a_whole_schedule_is_what_was_predicted() {
-    // Behind the first phases pages are no longer the same ones, for the fill ends when enough is counted: of the
-    // 1,800 requests of a top phase, 250 are pages with their parts. Three standard deviations of a difference are
-    // 10 % of replies and 5 points.
+    // The fill has the same pages as its prediction but ends when enough is counted, a second earlier or later: that is a
+    // few pages of its 1,500 requests. Behind it pages are no longer the same ones: of the 1,800 requests of a top phase,
+    // 250 are pages with their parts. Four standard deviations of a difference are 14 % of replies and 7 points.
     let workload = polymix_4("1/480", "norm(0.25sec,0.1sec)", free_port());
-    let top = (0.1, 5.0);
-    agrees("1GB", &format!("--config {workload}"), &[("fill", (0.02, 2.0)), ("top1", top), ("top2", top)]);
+    let top = (0.14, 7.0);
+    agrees("1GB", &format!("--config {workload}"), &[("fill", (0.06, 3.0)), ("top1", top), ("top2", top)]);
 }
