@@ -6,6 +6,7 @@ use super::chance::{allowance, batches};
 use super::{Findings, Weight};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
+use crate::series::Point;
 
 /// Share by which the measured rate may stay below the offered rate.
 pub(super) const GAP_MAX: f64 = 0.03;
@@ -67,7 +68,8 @@ fn withheld(block: &Block) -> f64 {
     (launched - answered as f64).max(0.0) * followers / answered as f64
 }
 
-/// Transactions that began and those that ended differ by the growth of the level. Only the second half of
+/// Transactions that began and those that ended differ by the growth of the level, which must have risen all the time: a
+/// burst at the very end, like a large page or two, says nothing. Only the second half of
 /// the phase counts, or a phase without warm-up would fail while its level rises to where it belongs. A
 /// steady level of mean L varies like the number of starts, so a difference of two has a variance of 2 L, and more
 /// where starts come in batches.
@@ -86,15 +88,28 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let level = total("xact.level.mean") / half.iter().map(|point| point.seconds).sum::<f64>().max(1.0);
     let batch = batches(&headline.scope);
     let random = allowance(2.0 * level * batch, batch);
-    if begun - ended > (begun * GAP_MAX).max(random) && begun > 0.0 {
+    let gap = begun - ended;
+    if gap > (begun * GAP_MAX).max(random) && has_risen(&half, gap) {
         let text = format!(
             "the device cannot follow: in the second half of phase {} {begun:.0} transactions began and {ended:.0} \
              ended, {:.1} % fewer",
             headline.phase,
-            100.0 * (begun - ended) / begun
+            100.0 * gap / begun
         );
         found.add_slow_device("following", text);
     }
+}
+
+/// Whether the level of transactions rose by a good part of `gap` on the average over time: a steady rise by that much
+/// makes a difference of half of it between the first and the second half of the time.
+fn has_risen(points: &[&Point], gap: f64) -> bool {
+    let levels: Vec<f64> = points.iter().filter_map(|point| point.get("xact.level.mean")).collect();
+    let part = levels.len() / 2;
+    part == 0 || mean(&levels[levels.len() - part..]) - mean(&levels[..part]) > gap / 3.0
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Growth is judged on transactions, not on open connections: pools of idle persistent connections may well
@@ -111,7 +126,6 @@ pub(super) fn growing(facts: &RunFacts, found: &mut Findings) {
     if levels.len() < 2 * GROWTH_PARTS {
         return;
     }
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let edge = |i| levels.len() * i / GROWTH_PARTS;
     let parts: Vec<f64> = (0..GROWTH_PARTS).map(|i| mean(&levels[edge(i)..edge(i + 1)])).collect();
     let (first, last) = (parts[0], parts[GROWTH_PARTS - 1]);
