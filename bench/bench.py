@@ -51,6 +51,7 @@ def cases(scale):
     return [
         Case("persistent 1 KB", 1 * KB, True, persistent, 3),
         Case("persistent 13 KB", 13 * KB, True, persistent, 3),
+        Case(table.SIZES, 0, True, persistent, 3, HERE / "sizes.pg"),
         Case(table.CONTROL, 0, True, persistent, 3, HERE / "plain.pg"),
         Case(table.CONTENT, 0, True, persistent, 3, HERE / "mix.pg"),
         Case("one-request 13 KB", 13 * KB, False, single, 2),
