@@ -167,8 +167,8 @@ fn of_cause(cause: MissCause, share: &str) -> String {
             format!("{share} of the missed hits followed a reload, whose reply the device did not store.")
         }
         MissCause::Elsewhere => format!(
-            "{share} of the missed hits were objects that only other robots had asked for; what became of those \
-             transfers is unknown."
+            "{share} of the missed hits were objects that others had asked for before (another loop, process or test), or \
+             too long ago: what became of those transfers is unknown."
         ),
         MissCause::Evicted | MissCause::NeverStored => String::new(),
     }

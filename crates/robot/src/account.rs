@@ -215,7 +215,8 @@ fn remember<L: Link>(
         } else if !facts.cachable {
             MissCause::Forbidden
         } else {
-            history.miss_cause(&order.oid, modified)
+            let own = !crew.settings().others_fill && crew.chooser().is_own(order);
+            history.miss_cause(&order.oid, modified, own)
         };
         crew.recorder().with(|block| block.miss(known, size));
         cause = Some(known);

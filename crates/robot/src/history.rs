@@ -5,8 +5,9 @@ use polygraph_stats::MissCause;
 use polygraph_traffic::{Oid, RequestKind, UniqId};
 use rustc_hash::FxHashMap;
 
-/// Objects whose past is kept; beyond that new ones have none.
-const MAX_OBJECTS: usize = 1 << 20;
+/// So many objects are known before those are forgotten that nothing was heard of while as many others came: the hash
+/// tables are as full as they get before they take more than 18 MB each.
+const GENERATION: usize = (1 << 20) / 8 * 7;
 /// Transactions for uncachable objects whose robot is kept.
 const XACTS: usize = 1 << 14;
 
@@ -26,18 +27,37 @@ impl Past {
 }
 
 /// The past of objects and transactions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
-    objects: FxHashMap<u64, Past>,
+    /// Objects of which something was heard lately.
+    recent: FxHashMap<u64, Past>,
+    /// The others that are still known.
+    older: FxHashMap<u64, Past>,
+    /// Objects in each of these, at most.
+    generation: usize,
+    /// Some are not known any more.
+    forgot: bool,
     /// Counter of the transaction's id and the robot, by a part of the counter.
     xacts: Vec<(u32, u32)>,
 }
 
+impl Default for History {
+    fn default() -> History {
+        History::with_generation(GENERATION)
+    }
+}
+
 impl History {
+    /// A history that remembers the latest `generation` objects, and up to as many before them.
+    fn with_generation(generation: usize) -> History {
+        let (recent, older) = (FxHashMap::default(), FxHashMap::default());
+        History { recent, older, generation, forgot: false, xacts: Vec::new() }
+    }
+
     /// A request for a cachable object brought the whole of it at `now_ms`, in milliseconds since any fixed moment.
     /// Returns the time since it was delivered before, if it was.
     pub fn delivered(&mut self, oid: &Oid, kind: RequestKind, hit: bool, now_ms: u64) -> Option<u64> {
-        let past = self.past_mut(oid)?;
+        let past = self.past_mut(oid);
         // Wraps after 49 days.
         let age = past.has(Past::DELIVERED).then(|| u64::from((now_ms as u32).wrapping_sub(past.1)));
         past.1 = now_ms as u32;
@@ -49,23 +69,28 @@ impl History {
 
     /// A request for a cachable object did not bring the whole of it.
     pub fn cut(&mut self, oid: &Oid) {
-        if let Some(past) = self.past_mut(oid) {
-            past.0 |= Past::CUT;
-        }
+        self.past_mut(oid).0 |= Past::CUT;
     }
 
-    fn past_mut(&mut self, oid: &Oid) -> Option<&mut Past> {
+    fn past_mut(&mut self, oid: &Oid) -> &mut Past {
         let key = key(oid);
-        if self.objects.len() >= MAX_OBJECTS && !self.objects.contains_key(&key) {
-            return None;
+        if self.recent.len() >= self.generation && !self.recent.contains_key(&key) {
+            self.forgot |= !self.older.is_empty();
+            std::mem::swap(&mut self.recent, &mut self.older);
+            self.recent.clear();
         }
-        Some(self.objects.entry(key).or_default())
+        let older = &mut self.older;
+        self.recent.entry(key).or_insert_with(|| older.remove(&key).unwrap_or_default())
     }
 
     /// Why a repeated request for a cachable object was no hit. `modified` tells that the object has changed
-    /// since the start of the test.
-    pub fn miss_cause(&self, oid: &Oid, modified: bool) -> MissCause {
-        let Some(past) = self.objects.get(&key(oid)).copied() else { return MissCause::InFlight };
+    /// since the start of the test, `own` that only this loop asks for it.
+    pub fn miss_cause(&self, oid: &Oid, modified: bool, own: bool) -> MissCause {
+        let key = key(oid);
+        let Some(past) = self.recent.get(&key).or_else(|| self.older.get(&key)).copied() else {
+            // The first reply has not come yet, or it was too long ago, or somebody else's.
+            return if own && !self.forgot { MissCause::InFlight } else { MissCause::Elsewhere };
+        };
         match past {
             past if past.has(Past::CUT) => MissCause::AfterAbort,
             _ if modified => MissCause::Expired,
@@ -104,24 +129,46 @@ mod tests {
     use super::*;
     use polygraph_traffic::Kind;
 
+    fn oid(name: u64) -> Oid {
+        Oid { world: UniqId::default(), kind: Kind::FIRST, name }
+    }
+
     #[test]
     fn causes_by_example() {
-        let oid = |name| Oid { world: UniqId::default(), kind: Kind::FIRST, name };
         let mut history = History::default();
-        assert_eq!(history.miss_cause(&oid(1), false), MissCause::InFlight);
+        assert_eq!(history.miss_cause(&oid(1), false, false), MissCause::Elsewhere);
+        let cause = |history: &History, modified| history.miss_cause(&oid(1), modified, true);
+        assert_eq!(cause(&history, false), MissCause::InFlight);
         assert_eq!(history.delivered(&oid(1), RequestKind::Basic, false, 1000), None);
-        assert_eq!(history.miss_cause(&oid(1), false), MissCause::NeverStored);
+        assert_eq!(cause(&history, false), MissCause::NeverStored);
         assert_eq!(history.delivered(&oid(1), RequestKind::Basic, true, 1700), Some(700));
-        assert_eq!(history.miss_cause(&oid(1), false), MissCause::Evicted);
-        assert_eq!(history.miss_cause(&oid(1), true), MissCause::Expired);
+        assert_eq!(cause(&history, false), MissCause::Evicted);
+        assert_eq!(cause(&history, true), MissCause::Expired);
         history.delivered(&oid(1), RequestKind::Reload, false, 2000);
-        assert_eq!(history.miss_cause(&oid(1), false), MissCause::AfterReload);
+        assert_eq!(cause(&history, false), MissCause::AfterReload);
         history.cut(&oid(1));
-        assert_eq!(history.miss_cause(&oid(1), false), MissCause::AfterAbort);
+        assert_eq!(cause(&history, false), MissCause::AfterAbort);
         let xact = UniqId { counter: 42, ..UniqId::default() };
         assert_eq!(history.asker(xact), None);
         history.asks(xact, 7);
         assert_eq!(history.asker(xact), Some(7));
         assert_eq!(history.asker(UniqId { counter: 42 + 2 * XACTS as u32, ..xact }), None);
+    }
+    #[test]
+    fn what_was_heard_of_last_is_known() {
+        let mut history = History::with_generation(100);
+        let hear =
+            |history: &mut History, name| history.delivered(&oid(name), RequestKind::Basic, true, name);
+        let cause = |history: &History, name| history.miss_cause(&oid(name), false, true);
+        (0..90).for_each(|name| assert_eq!(hear(&mut history, name), None));
+        assert_eq!(cause(&history, 0), MissCause::Evicted);
+        assert_eq!(cause(&history, 1_000), MissCause::InFlight, "nothing was forgotten yet");
+        // The working set is heard of now and then, the others are new each time.
+        for name in (0..1_000).map(|i| if i % 5 == 0 { i / 5 % 10 } else { 90 + i }) {
+            assert_eq!(hear(&mut history, name).is_some(), name < 10, "{name}");
+        }
+        assert!(history.recent.len() <= 100 && history.older.len() <= 100);
+        assert_eq!([cause(&history, 3), cause(&history, 1_089)], [MissCause::Evicted; 2]);
+        assert_eq!(cause(&history, 121), MissCause::Elsewhere, "that was long ago");
     }
 }

@@ -199,6 +199,13 @@ impl Chooser {
         }
     }
 
+    /// Whether this loop has made up the object of an order, so that other loops do not ask for it. Files of a document root
+    /// count as its own.
+    pub fn is_own(&self, order: &Order) -> bool {
+        let local = self.universes[order.server].as_deref().map(|universe| universe.local.id);
+        order.oid.world == UniqId::default() || local == Some(order.oid.world)
+    }
+
     /// Freezes the working sets.
     pub fn freeze(&mut self) {
         self.frozen = true;
