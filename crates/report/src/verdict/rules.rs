@@ -146,7 +146,7 @@ fn table() -> Vec<Rule> {
         "following",
         format!(
             "in the second half of the primary phase fewer transactions ended than began, by more than {} and more than \
-             chance allows",
+             chance allows, and their number rose all the while, not only at the end",
             percent(overload::GAP_MAX)
         ),
         Failed,
