@@ -3,7 +3,7 @@
 use polygraph_stats::ErrorKind;
 use polygraph_wire::body::{self, BodyError, BodyReader, Framing};
 use polygraph_wire::date;
-use polygraph_wire::head::{self, HeadError, Header, ReplyHead, has_token};
+use polygraph_wire::head::{self, HeadError, Header, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
 
@@ -288,7 +288,7 @@ fn read_facts(reply: &ReplyHead<'_, '_>) -> Box<Facts> {
 
 fn read_field(facts: &mut Facts, header: &Header<'_>) {
     let (name, value) = (header.name, header.value);
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let is = |wanted| is_named(name, wanted);
     let has = |token| has_token(value, token);
     let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
     // The length tells most names apart.

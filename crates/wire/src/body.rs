@@ -1,6 +1,6 @@
 //! How long a message body is and where it ends (RFC 9112, section 6).
 
-use crate::head::{Header, ReplyHead, RequestHead, has_token};
+use crate::head::{Header, ReplyHead, RequestHead, has_token, is_named};
 
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,13 @@ fn declared(headers: &[Header<'_>]) -> Result<Option<Framing>, BodyError> {
     let mut length = None;
     let mut chunked = false;
     for header in headers {
-        if header.name.eq_ignore_ascii_case("content-length") {
+        if is_named(header.name, "Content-Length") {
             let value = parse_decimal(header.value.trim_ascii()).ok_or(BodyError::Length)?;
             if length.is_some_and(|seen| seen != value) {
                 return Err(BodyError::Length);
             }
             length = Some(value);
-        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+        } else if is_named(header.name, "Transfer-Encoding") {
             if chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
                 // `identity` was dropped by RFC 7230 but still exists in the wild.
                 if has_token(header.value, "identity") {

@@ -7,6 +7,19 @@ pub use httparse::Header;
 /// Heads with more header fields than this are refused.
 pub const MAX_HEADERS: usize = 100;
 
+/// True if the name of a field is `wanted`, in whatever case.
+#[inline]
+pub fn is_named(name: &str, wanted: &str) -> bool {
+    // Lengths tell most names apart, and nearly everybody writes names in the same way: mostly a comparison with a
+    // constant of known length will do.
+    name.len() == wanted.len() && (name == wanted || is_the_same_in_another_case(name, wanted))
+}
+
+#[inline(never)]
+fn is_the_same_in_another_case(name: &str, wanted: &str) -> bool {
+    name.eq_ignore_ascii_case(wanted)
+}
+
 /// Why bytes cannot be the head of an HTTP/1 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
@@ -120,8 +133,8 @@ pub fn has_token(list: &[u8], wanted: &str) -> bool {
 pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
     let mut verdict = None;
     for header in headers {
-        let hop = header.name.eq_ignore_ascii_case("connection");
-        let fallback = verdict.is_none() && header.name.eq_ignore_ascii_case("proxy-connection");
+        let hop = is_named(header.name, "Connection");
+        let fallback = verdict.is_none() && is_named(header.name, "Proxy-Connection");
         if !hop && !fallback {
             continue;
         }
