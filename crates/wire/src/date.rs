@@ -37,36 +37,30 @@ pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
 pub fn parse(text: &[u8]) -> Option<u64> {
     let text: &[u8; DATE_LEN] = text.trim_ascii().try_into().ok()?;
     // Nearly every reply has two or three of them. As everything has its place, it is read by eight bytes.
-    let eight = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| text[at + index]));
-    let all = eight(0) | eight(8) | eight(16) | eight(DATE_LEN - 8);
-    if all & HIGH_BITS != 0 || !text.ends_with(b" GMT") {
+    let eight = |at: usize| text[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    if !text.is_ascii() || !text.ends_with(b" GMT") {
         return None;
     }
-    // `06......` and `Nov 1994` have no digit in the same place.
-    let date = pairs(eight(5) & 0xffff | eight(8) & 0xffff_ffff << 32, 0xffff_ffff_0000_ffff)?;
-    let time = pairs(eight(17), 0xffff_00ff_ff00_ffff)?;
+    // `06` and, in the other half, `1994`; then `08:49:37`.
+    let date = pairs(eight(5)? & 0xffff | eight(8)? & 0xffff_ffff << 32, 0xffff_ffff_0000_ffff)?;
+    let time = pairs(eight(17)?, 0xffff_00ff_ff00_ffff)?;
     let number = |pairs: u64, place: u32| pairs >> (8 * place) & 0xff;
     let year = number(date, 4) * 100 + number(date, 6);
-    let month = month_number(&[text[8], text[9], text[10]])?;
+    let month = month_number(text[8..].first_chunk()?)?;
     moment(year, month, number(date, 0), (number(time, 0), number(time, 3), number(time, 6)))
 }
 
-const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-
-/// The numbers of two digits among eight bytes, each in the place of its first digit; other places mean nothing.
+/// The numbers of two digits in eight bytes of ASCII, each in the place of its first digit; other places mean nothing.
 /// `None` if there is anything but a digit where `digits` has a byte of ones.
 #[inline]
 fn pairs(text: u64, digits: u64) -> Option<u64> {
     let values = (text ^ 0x3030_3030_3030_3030) & digits;
     // This sets the highest bit of everything from 10 on.
-    if (values + 0x7676_7676_7676_7676 | values) & HIGH_BITS != 0 {
-        return None;
-    }
-    Some(values * 10 + (values >> 8))
+    ((values + 0x7676_7676_7676_7676) & 0x8080_8080_8080_8080 == 0).then(|| values * 10 + (values >> 8))
 }
 
 /// 1 to 12 for the name of a month as it is written in dates.
-#[inline]
+#[inline(always)]
 fn month_number(name: &[u8; 3]) -> Option<u64> {
     Some(match name {
         b"Jan" => 1,
@@ -86,6 +80,7 @@ fn month_number(name: &[u8; 3]) -> Option<u64> {
 }
 
 /// Seconds since 1970, if every number is in its range. A day that its month lacks is one of the next month.
+#[inline(always)]
 fn moment(year: u64, month: u64, day: u64, (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
     if !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
         return None;
@@ -242,11 +237,12 @@ mod tests {
         if text.len() != DATE_LEN || !text.is_ascii() || !text.ends_with(" GMT") {
             return None;
         }
-        let month = MONTHS.iter().position(|month| text[8..11].as_bytes() == *month)?;
+        let month = MONTHS.iter().position(|month| text.as_bytes()[8..11] == **month)?;
         let (day, year) = (number(5..7)?, number(12..16)?);
         let (hour, minute, second) = (number(17..19)?, number(20..22)?, number(23..25)?);
-        let february =
-            |year: u64| if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) { 29 } else { 28 };
+        let is_leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let february = |year| 28 + u64::from(is_leap(year));
         let months = [31, february(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
         let years: u64 = (1970..year).map(|year| 337 + february(year)).sum();
         let days = years + months[..month].iter().sum::<u64>() + day;

@@ -244,7 +244,7 @@ impl Scanner {
     fn open(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
         let byte = data[0];
         match byte {
-            b'/' | b'?' => (State::Skip, 1),
+            b'/' | b'?' => until(b'>', data, State::Text, State::Skip),
             b'!' => (State::Bang(false), 1),
             b'>' => fault(MarkupError::EmptyTag, sink),
             b'=' | b'"' | b'\'' => fault(MarkupError::NoTagName, sink),
@@ -260,7 +260,10 @@ impl Scanner {
 
     fn tag_name(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
         let end = data.iter().position(|&b| ends_name(b));
-        take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
+        match take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink) {
+            (State::InTag, end) if data[end] == b'>' => (self.end_of_tag(), end + 1),
+            taken => taken,
+        }
     }
 
     /// Takes the next part of the name of an attribute, of which `first` bytes belong to it whatever they are.
@@ -272,7 +275,10 @@ impl Scanner {
     ) -> (State, usize) {
         let end = data[first..].iter().position(|&b| b == b'=' || ends_name(b)).map(|end| first + end);
         let (here, next) = (State::AttributeName, State::AfterAttributeName);
-        take_name(&mut self.attribute, data, end, here, next, sink)
+        match take_name(&mut self.attribute, data, end, here, next, sink) {
+            (State::AfterAttributeName, end) if data[end] == b'=' => (State::BeforeValue, end + 1),
+            taken => taken,
+        }
     }
 
     fn end_of_tag(&self) -> State {
