@@ -1,9 +1,9 @@
 //! What a reply says.
 
 use polygraph_stats::ErrorKind;
-use polygraph_wire::body::{self, BodyError, BodyReader, Framing};
+use polygraph_wire::body::{self, BodyError, BodyReader, Declared, Framing};
 use polygraph_wire::date;
-use polygraph_wire::head::{self, HeadError, Header, ReplyHead, has_token};
+use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
 
@@ -269,26 +269,37 @@ impl ReplyReader {
 type Head = (Box<Facts>, Result<Framing, BodyError>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
-    head::parse_reply(data, |reply| (read_facts(reply), body::reply_framing(reply, to_head), reply.len))
+    head::parse_reply(data, |reply| {
+        let (facts, framing) = read_facts(reply, to_head);
+        (facts, framing, reply.len)
+    })
 }
 
-fn read_facts(reply: &ReplyHead<'_, '_>) -> Box<Facts> {
+/// What header fields say about the connection.
+#[derive(Default)]
+struct Hop {
+    declared: Declared,
+    persistence: Persistence,
+}
+
+fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<Facts>, Result<Framing, BodyError>) {
     // They go through many hands.
     let mut facts = Box::<Facts>::default();
+    let mut hop = Hop::default();
     facts.status = reply.status;
     facts.cachable = true;
-    facts.keep_alive = head::keeps_alive(reply.minor_version, reply.headers);
     for header in reply.headers {
         if !facts.marks.see(header) {
-            read_field(&mut facts, header);
+            read_field(&mut facts, &mut hop, header);
         }
     }
-    facts
+    facts.keep_alive = hop.persistence.keeps_alive(reply.minor_version);
+    (facts, hop.declared.reply_framing(reply.status, to_head))
 }
 
-fn read_field(facts: &mut Facts, header: &Header<'_>) {
+fn read_field(facts: &mut Facts, hop: &mut Hop, header: &Header<'_>) {
     let (name, value) = (header.name, header.value);
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let is = |wanted| is_named(name, wanted);
     let has = |token| has_token(value, token);
     let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
     // The length tells most names apart.
@@ -299,6 +310,7 @@ fn read_field(facts: &mut Facts, header: &Header<'_>) {
         6 if is("Server") => facts.rare().server = Some(value.to_vec()),
         7 if is("Expires") => facts.expires = time(),
         8 if is("Location") => facts.rare().location = Some(value.to_vec()),
+        10 if is("Connection") => hop.persistence.see(value),
         10 if is("Set-Cookie") => facts.rare().cookies.push(value.to_vec()),
         11 if is("Content-MD5") => facts.rare().md5 = Some(value.trim_ascii().to_vec()),
         12 if is("Content-Type") => facts.rare().content_type = Some(value.to_vec()),
@@ -311,6 +323,7 @@ fn read_field(facts: &mut Facts, header: &Header<'_>) {
             facts.rare().bad_range = range.is_none();
             facts.rare().range = range;
         }
+        14 if is("Content-Length") => hop.declared.see_length(value),
         16 if is("Content-Encoding") => {
             facts.coding = match value.trim_ascii() {
                 coding if coding.eq_ignore_ascii_case(b"identity") => Coding::Identity,
@@ -321,6 +334,8 @@ fn read_field(facts: &mut Facts, header: &Header<'_>) {
             };
         }
         16 if is("WWW-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        16 if is("Proxy-Connection") => hop.persistence.see_fallback(value),
+        17 if is("Transfer-Encoding") => hop.declared.see_coding(value),
         18 if is("Proxy-Authenticate") => facts.rare().challenges.push(value.to_vec()),
         _ => {}
     }

@@ -52,14 +52,12 @@ impl UniqId {
 
     /// Reads the text form; `None` if it is anything else.
     pub fn parse(text: &[u8]) -> Option<UniqId> {
-        if text.len() != ID_TEXT_LEN || text[8] != b'.' || text[17] != b':' {
+        let text: &[u8; ID_TEXT_LEN] = text.try_into().ok()?;
+        if text[8] != b'.' || text[17] != b':' {
             return None;
         }
-        Some(UniqId {
-            time: parse_hex(&text[0..8])? as u32,
-            mix: parse_hex(&text[9..17])? as u32,
-            counter: parse_hex(&text[18..26])? as u32,
-        })
+        let number = |at: usize| parse_eight(text[at..at + 8].try_into().ok()?);
+        Some(UniqId { time: number(0)?, mix: number(9)?, counter: number(18)? })
     }
 }
 
@@ -75,9 +73,34 @@ fn hex(value: u32) -> [u8; 8] {
     let mut digits = u64::from(value);
     digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
     digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
-    digits = (digits << 4 | digits) & 0x0f0f_0f0f_0f0f_0f0f;
-    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    (digits + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
+    digits = (digits << 4 | digits) & LOW_HALVES;
+    text_of(digits).to_be_bytes()
+}
+
+const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Eight digits as text: what each byte, 0 to 15, is in lower-case hex.
+fn text_of(digits: u64) -> u64 {
+    let letters = (digits + 6 * ONES) >> 4 & ONES;
+    digits + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'9' - 1)
+}
+
+/// Reads eight hex digits, either case, all of them at once; `None` for anything else.
+#[inline]
+fn parse_eight(text: &[u8; 8]) -> Option<u32> {
+    let text = u64::from_be_bytes(*text);
+    // Letters have a bit that figures lack, and count from 1.
+    let letters = text >> 6 & ONES;
+    let digits = (text & LOW_HALVES) + 9 * letters;
+    // What is no digit was taken for one that is written otherwise, or is too large.
+    let lower_case = text | letters << 5;
+    if (text_of(digits) ^ lower_case) | (digits & !LOW_HALVES) != 0 {
+        return None;
+    }
+    let pairs = (digits | digits >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) as u32)
 }
 
 /// Writes `value` as lower-case hex, zero padded to the whole of `out`.
@@ -94,12 +117,14 @@ pub fn parse_hex(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
         return None;
     }
+    let (first, eights) = text.as_rchunks();
     // All are read before any is judged, so nothing waits for a branch.
-    let (value, seen) = text.iter().fold((0u64, 0u8), |(value, seen), &byte| {
+    let (value, seen) = first.iter().fold((0u64, 0u8), |(value, seen), &byte| {
         let digit = DIGIT[usize::from(byte)];
         (value << 4 | u64::from(digit & 15), seen | digit)
     });
-    (seen < 16).then_some(value)
+    let value = (seen < 16).then_some(value)?;
+    eights.iter().try_fold(value, |value, eight| Some(value << 32 | u64::from(parse_eight(eight)?)))
 }
 
 /// The value of a byte as a hex digit; 255 if it is none.
@@ -197,6 +222,15 @@ mod tests {
             let digit = char::from(byte).to_digit(16).map(u64::from);
             assert_eq!(parse_hex(&[byte]), digit, "{byte}");
             assert_eq!(parse_hex(&[b'1', byte, b'2']), digit.map(|digit| 0x102 | digit << 4), "{byte}");
+        }
+        for (at, byte) in (0..16).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+            let mut text = *b"0a9F1c3E5b7d2A4f";
+            text[at] = byte;
+            for text in [&text[..8], &text[..9], &text] {
+                let digits = text.iter().map(|&byte| char::from(byte).to_digit(16).map(u64::from));
+                let expected = digits.reduce(|value, digit| Some(value? << 4 | digit?)).flatten();
+                assert_eq!(parse_hex(text), expected, "{byte} at {at}");
+            }
         }
         assert_eq!(parse_hex(b"fedcba9876543210"), Some(0xfedc_ba98_7654_3210));
         assert_eq!((parse_hex(b""), parse_hex(b"00000000000000001")), (None, None));

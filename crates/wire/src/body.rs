@@ -1,6 +1,6 @@
 //! How long a message body is and where it ends (RFC 9112, section 6).
 
-use crate::head::{Header, ReplyHead, RequestHead, has_token};
+use crate::head::{Header, ReplyHead, RequestHead, has_token, is_named};
 
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum BodyError {
 /// # Errors
 /// If the framing headers contradict themselves.
 pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
-    Ok(declared(head.headers)?.unwrap_or(Framing::Length(0)))
+    Ok(Declared::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
 }
 
 /// How the body of a reply is framed. `to_head`: the request's method was HEAD.
@@ -40,35 +40,72 @@ pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError>
 /// # Errors
 /// If the framing headers contradict themselves.
 pub fn reply_framing(head: &ReplyHead<'_, '_>, to_head: bool) -> Result<Framing, BodyError> {
-    if to_head || matches!(head.status, 100..=199 | 204 | 304) {
-        return Ok(Framing::Length(0));
-    }
-    Ok(declared(head.headers)?.unwrap_or(Framing::UntilClose))
+    Declared::of(head.headers).reply_framing(head.status, to_head)
 }
 
-/// What the framing headers say; a transfer coding overrides a length.
-fn declared(headers: &[Header<'_>]) -> Result<Option<Framing>, BodyError> {
-    let mut length = None;
-    let mut chunked = false;
-    for header in headers {
-        if header.name.eq_ignore_ascii_case("content-length") {
-            let value = parse_decimal(header.value.trim_ascii()).ok_or(BodyError::Length)?;
-            if length.is_some_and(|seen| seen != value) {
-                return Err(BodyError::Length);
+/// What the framing headers say, for those who see header fields one by one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Declared {
+    length: Option<u64>,
+    chunked: bool,
+    /// The first thing that is wrong.
+    fault: Option<BodyError>,
+}
+
+impl Declared {
+    fn of(headers: &[Header<'_>]) -> Declared {
+        let mut declared = Declared::default();
+        for header in headers {
+            if is_named(header.name, "Content-Length") {
+                declared.see_length(header.value);
+            } else if is_named(header.name, "Transfer-Encoding") {
+                declared.see_coding(header.value);
             }
-            length = Some(value);
-        } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            if chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                // `identity` was dropped by RFC 7230 but still exists in the wild.
-                if has_token(header.value, "identity") {
-                    continue;
-                }
-                return Err(BodyError::Coding);
-            }
-            chunked = true;
+        }
+        declared
+    }
+
+    /// Takes the value of a `Content-Length`.
+    pub fn see_length(&mut self, value: &[u8]) {
+        match parse_decimal(value.trim_ascii()) {
+            Some(length) if self.length.is_none_or(|seen| seen == length) => self.length = Some(length),
+            _ => self.refuse(BodyError::Length),
         }
     }
-    Ok(if chunked { Some(Framing::Chunked) } else { length.map(Framing::Length) })
+
+    /// Takes the value of a `Transfer-Encoding`.
+    pub fn see_coding(&mut self, value: &[u8]) {
+        if !self.chunked && value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+            self.chunked = true;
+        } else if !has_token(value, "identity") {
+            // `identity` was dropped by RFC 7230 but still exists in the wild.
+            self.refuse(BodyError::Coding);
+        }
+    }
+
+    fn refuse(&mut self, fault: BodyError) {
+        self.fault.get_or_insert(fault);
+    }
+
+    /// How the body of a reply with these headers is framed. `to_head`: the request's method was HEAD.
+    ///
+    /// # Errors
+    /// If the framing headers contradict themselves.
+    pub fn reply_framing(&self, status: u16, to_head: bool) -> Result<Framing, BodyError> {
+        if to_head || matches!(status, 100..=199 | 204 | 304) {
+            return Ok(Framing::Length(0));
+        }
+        Ok(self.framing()?.unwrap_or(Framing::UntilClose))
+    }
+
+    /// A transfer coding overrides a length.
+    fn framing(&self) -> Result<Option<Framing>, BodyError> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None if self.chunked => Ok(Some(Framing::Chunked)),
+            None => Ok(self.length.map(Framing::Length)),
+        }
+    }
 }
 
 /// A decimal number of at most 18 digits, nothing else.
@@ -276,6 +313,27 @@ mod tests {
             Ok(Framing::Chunked),
         );
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: br\r\n\r\n", false, Err(BodyError::Coding));
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTRANSFER-ENCODING: chunked\r\n\r\n",
+            false,
+            Err(BodyError::Coding),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: identity\r\nContent-length: 7\r\nContent-Length: 7\r\n\r\n",
+            false,
+            Ok(Framing::Length(7)),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nContent-Length: x\r\nTransfer-Encoding: br\r\n\r\n",
+            false,
+            Err(BodyError::Length),
+        );
+        check(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: br\r\nContent-Length: x\r\n\r\n",
+            false,
+            Err(BodyError::Coding),
+        );
+        check("HTTP/1.1 204 OK\r\nContent-Length: x\r\n\r\n", false, Ok(Framing::Length(0)));
         check("HTTP/1.1 200 OK\r\nContent-Length: 7x\r\n\r\n", false, Err(BodyError::Length));
         check(
             "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nContent-Length: 8\r\n\r\n",

@@ -35,21 +35,57 @@ pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
 
 /// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
 pub fn parse(text: &[u8]) -> Option<u64> {
-    // Nearly every reply has two of them, so everything has a known length.
     let text: &[u8; DATE_LEN] = text.trim_ascii().try_into().ok()?;
+    // Nearly every reply has two or three of them. As everything has its place, it is read by eight bytes.
+    let eight = |at: usize| text[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
     if !text.is_ascii() || !text.ends_with(b" GMT") {
         return None;
     }
-    let number = |from: usize, to: usize| crate::body::parse_decimal(&text[from..to]);
-    let day = number(5, 7)?;
-    let month: &[u8; 3] = text[8..11].try_into().ok()?;
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    let (year, hour, minute, second) = (number(12, 16)?, number(17, 19)?, number(20, 22)?, number(23, 25)?);
+    // `06` and, in the other half, `1994`; then `08:49:37`.
+    let date = pairs(eight(5)? & 0xffff | eight(8)? & 0xffff_ffff << 32, 0xffff_ffff_0000_ffff)?;
+    let time = pairs(eight(17)?, 0xffff_00ff_ff00_ffff)?;
+    let number = |pairs: u64, place: u32| pairs >> (8 * place) & 0xff;
+    let year = number(date, 4) * 100 + number(date, 6);
+    let month = month_number(text[8..].first_chunk()?)?;
+    moment(year, month, number(date, 0), (number(time, 0), number(time, 3), number(time, 6)))
+}
+
+/// The numbers of two digits in eight bytes of ASCII, each in the place of its first digit; other places mean nothing.
+/// `None` if there is anything but a digit where `digits` has a byte of ones.
+#[inline]
+fn pairs(text: u64, digits: u64) -> Option<u64> {
+    let values = (text ^ 0x3030_3030_3030_3030) & digits;
+    // This sets the highest bit of everything from 10 on.
+    ((values + 0x7676_7676_7676_7676) & 0x8080_8080_8080_8080 == 0).then(|| values * 10 + (values >> 8))
+}
+
+/// 1 to 12 for the name of a month as it is written in dates.
+#[inline(always)]
+fn month_number(name: &[u8; 3]) -> Option<u64> {
+    Some(match name {
+        b"Jan" => 1,
+        b"Feb" => 2,
+        b"Mar" => 3,
+        b"Apr" => 4,
+        b"May" => 5,
+        b"Jun" => 6,
+        b"Jul" => 7,
+        b"Aug" => 8,
+        b"Sep" => 9,
+        b"Oct" => 10,
+        b"Nov" => 11,
+        b"Dec" => 12,
+        _ => return None,
+    })
+}
+
+/// Seconds since 1970, if every number is in its range. A day that its month lacks is one of the next month.
+#[inline(always)]
+fn moment(year: u64, month: u64, day: u64, (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
     if !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let days = days_from_civil(year as i64, month, day);
-    Some(days as u64 * 86_400 + hour * 3600 + minute * 60 + second)
+    Some(days_from_civil(year, month, day) as u64 * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
 /// Seconds since 1970 of a date in any of the three forms that recipients must understand (RFC 9110, section
@@ -68,9 +104,9 @@ fn parse_rfc850(text: &[u8], now: u64) -> Option<u64> {
     if rest.len() != 18 || rest[2] != b'-' || rest[6] != b'-' || rest[9] != b' ' {
         return None;
     }
-    let this_year = civil_from_days((now / 86_400) as i64).0;
-    let century = this_year - this_year.rem_euclid(100);
-    let short = crate::body::parse_decimal(&rest[7..9])? as i64;
+    let this_year = civil_from_days((now / 86_400) as i64).0 as u64;
+    let century = this_year - this_year % 100;
+    let short = crate::body::parse_decimal(&rest[7..9])?;
     let year = if century + short > this_year + 50 { century - 100 + short } else { century + short };
     from_parts(year, &rest[3..6], &rest[0..2], &rest[10..18])
 }
@@ -81,21 +117,18 @@ fn parse_asctime(text: &[u8]) -> Option<u64> {
     if text.len() != 24 || text[3] != b' ' || text[7] != b' ' || text[10] != b' ' || text[19] != b' ' {
         return None;
     }
-    let year = crate::body::parse_decimal(&text[20..24])? as i64;
+    let year = crate::body::parse_decimal(&text[20..24])?;
     from_parts(year, &text[4..7], text[8..10].trim_ascii(), &text[11..19])
 }
 
 /// From a year, the name of a month, a day of the month and `hh:mm:ss`.
-fn from_parts(year: i64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
+fn from_parts(year: u64, month: &[u8], day: &[u8], time: &[u8]) -> Option<u64> {
+    let month = month_number(month.try_into().ok()?)?;
     let day = crate::body::parse_decimal(day)?;
     let number = |from: usize| crate::body::parse_decimal(time.get(from..from + 2)?);
-    let (hour, minute, second) = (number(0)?, number(3)?, number(6)?);
+    let time_of_day = (number(0)?, number(3)?, number(6)?);
     let separated = time[2] == b':' && time[5] == b':';
-    if !separated || !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    Some(days_from_civil(year, month, day) as u64 * 86_400 + hour * 3600 + minute * 60 + second)
+    separated.then(|| moment(year, month, day, time_of_day)).flatten()
 }
 
 /// Seconds since 1970 of the date of a cookie, in any of the many forms in use: the algorithm of RFC 6265,
@@ -124,7 +157,7 @@ pub fn parse_cookie(text: &[u8]) -> Option<u64> {
     if !(1..=31).contains(&day) || year < 1601 {
         return None;
     }
-    let days = days_from_civil(year as i64, month, day);
+    let days = days_from_civil(year, month, day);
     Some(u64::try_from(days).map_or(0, |days| days * 86_400 + time))
 }
 
@@ -151,8 +184,8 @@ fn month_of(word: &[u8]) -> Option<u64> {
     MONTHS.iter().position(|month| month.eq_ignore_ascii_case(name)).map(|index| index as u64 + 1)
 }
 
-/// Year, month and day of a day number counted from 1970-01-01, and back: the usual shift of the year's start
-/// to March, so that the leap day comes last in a 400-year era of 146,097 days.
+/// Year, month and day of a day number counted from 1970-01-01: the usual shift of the year's start to March, so
+/// that the leap day comes last in a 400-year era of 146,097 days.
 fn civil_from_days(days: i64) -> (i64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -165,14 +198,15 @@ fn civil_from_days(days: i64) -> (i64, u64, u64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month as u64, day as u64)
 }
 
-fn days_from_civil(year: i64, month: u64, day: u64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let shifted_month = (month as i64 + 9) % 12;
-    let day_of_year = (153 * shifted_month + 2) / 5 + day as i64 - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+/// The day number, counted from 1970-01-01, of a day of a month (1 to 12) of a year from 1 on.
+fn days_from_civil(year: u64, month: u64, day: u64) -> i64 {
+    /// Days of a year that is no leap year before each of its months.
+    const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+    // Years whose leap day is over, if they have one.
+    let past = if month <= 2 { year - 1 } else { year };
+    let leap_days = past / 4 - past / 100 + past / 400;
+    let before = BEFORE[month as usize - 1];
+    (year * 365 + leap_days + before + day) as i64 - 719_528
 }
 
 #[cfg(test)]
@@ -193,6 +227,35 @@ mod tests {
             "Sun, 06 Nov 1994 24:49:37 GMT",
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    /// What [`parse`] does, number by number.
+    fn parse_simply(text: &[u8]) -> Option<u64> {
+        let text = std::str::from_utf8(text).ok()?.trim_ascii();
+        let number = |places: std::ops::Range<usize>| crate::body::parse_decimal(text[places].as_bytes());
+        if text.len() != DATE_LEN || !text.is_ascii() || !text.ends_with(" GMT") {
+            return None;
+        }
+        let month = MONTHS.iter().position(|month| text.as_bytes()[8..11] == **month)?;
+        let (day, year) = (number(5..7)?, number(12..16)?);
+        let (hour, minute, second) = (number(17..19)?, number(20..22)?, number(23..25)?);
+        let is_leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let february = |year| 28 + u64::from(is_leap(year));
+        let months = [31, february(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let years: u64 = (1970..year).map(|year| 337 + february(year)).sum();
+        let days = years + months[..month].iter().sum::<u64>() + day;
+        let valid = day > 0 && day < 32 && year >= 1970 && hour < 24 && minute < 60 && second <= 60;
+        valid.then(|| (days - 1) * 86_400 + hour * 3600 + minute * 60 + second)
+    }
+
+    #[test]
+    fn every_day_of_the_calendar() {
+        // More than an era of 400 years, beginning before 1970.
+        for days in -140_000..20_000 {
+            let (year, month, day) = civil_from_days(days);
+            assert_eq!(days_from_civil(year as u64, month, day), days, "{year}-{month}-{day}");
         }
     }
 
@@ -250,6 +313,22 @@ mod tests {
         fn round_trips(seconds in 0u64..253_402_300_800) {
             prop_assert_eq!(parse(format(seconds).as_bytes()), Some(seconds));
             prop_assert_eq!(parse_cookie(format(seconds).as_bytes()), Some(seconds));
+        }
+
+        #[test]
+        fn dates_with_wrong_bytes_are_what_they_are_to_a_simple_parser(
+            seconds in 0u64..253_402_300_800,
+            wrong in prop::collection::vec((0..DATE_LEN, prop_oneof![Just(b' '), b'0'..=b':', any::<u8>()]), 0..3),
+            day_of_month in 0u8..40,
+            year in 1960u16..2500,
+        ) {
+            let mut date = text(seconds);
+            for (at, byte) in wrong {
+                date[at] = byte;
+            }
+            prop_assert_eq!(parse(&date), parse_simply(&date), "{}", String::from_utf8_lossy(&date));
+            let date = format!("Sun, {day_of_month:02} Feb {year:04} 23:59:60 GMT");
+            prop_assert_eq!(parse(date.as_bytes()), parse_simply(date.as_bytes()), "{}", date);
         }
 
         #[test]

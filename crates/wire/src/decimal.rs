@@ -1,4 +1,4 @@
-//! Decimal numbers in heads, written without formatting machinery.
+//! Decimal numbers in heads, written without the formatting machinery of the standard library.
 
 /// Bytes that [`write()`] appends for `value`, 1 to 20.
 pub fn len(value: u64) -> usize {
@@ -6,18 +6,8 @@ pub fn len(value: u64) -> usize {
 }
 
 /// Appends `value` without sign or leading zeros.
-pub fn write(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub fn write(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Reads digits and nothing else; numbers too large for 64 bits become the largest one, since a position

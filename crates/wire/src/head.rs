@@ -7,6 +7,19 @@ pub use httparse::Header;
 /// Heads with more header fields than this are refused.
 pub const MAX_HEADERS: usize = 100;
 
+/// True if the name of a field is `wanted`, in whatever case.
+#[inline]
+pub fn is_named(name: &str, wanted: &str) -> bool {
+    // Lengths tell most names apart, and nearly everybody writes names in the same way: mostly a comparison with a
+    // constant of known length will do.
+    name.len() == wanted.len() && (name == wanted || is_the_same_in_another_case(name, wanted))
+}
+
+#[inline(never)]
+fn is_the_same_in_another_case(name: &str, wanted: &str) -> bool {
+    name.eq_ignore_ascii_case(wanted)
+}
+
 /// Why bytes cannot be the head of an HTTP/1 message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
@@ -118,21 +131,44 @@ pub fn has_token(list: &[u8], wanted: &str) -> bool {
 /// `keep-alive` (RFC 9112, section 9.3). A `Proxy-Connection` before any `Connection` counts like one, since
 /// some old peers send nothing else.
 pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
-    let mut verdict = None;
+    let mut persistence = Persistence::default();
     for header in headers {
-        let hop = header.name.eq_ignore_ascii_case("connection");
-        let fallback = verdict.is_none() && header.name.eq_ignore_ascii_case("proxy-connection");
-        if !hop && !fallback {
-            continue;
-        }
-        if has_token(header.value, "close") {
-            return false;
-        }
-        if has_token(header.value, "keep-alive") {
-            verdict = Some(true);
+        if is_named(header.name, "Connection") {
+            persistence.see(header.value);
+        } else if is_named(header.name, "Proxy-Connection") {
+            persistence.see_fallback(header.value);
         }
     }
-    verdict.unwrap_or(minor_version >= 1)
+    persistence.keeps_alive(minor_version)
+}
+
+/// What [`keeps_alive()`] follows from, for those who see header fields one by one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Persistence {
+    verdict: Option<bool>,
+}
+
+impl Persistence {
+    /// Takes the value of a `Connection`.
+    pub fn see(&mut self, value: &[u8]) {
+        if has_token(value, "close") {
+            self.verdict = Some(false);
+        } else if self.verdict.is_none() && has_token(value, "keep-alive") {
+            self.verdict = Some(true);
+        }
+    }
+
+    /// Takes the value of a `Proxy-Connection`.
+    pub fn see_fallback(&mut self, value: &[u8]) {
+        if self.verdict.is_none() {
+            self.see(value);
+        }
+    }
+
+    /// Whether the connection stays open.
+    pub fn keeps_alive(&self, minor_version: u8) -> bool {
+        self.verdict.unwrap_or(minor_version >= 1)
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +197,10 @@ mod tests {
         check("HTTP/1.0 200 OK\r\n\r\n", false);
         check("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n\r\n", true);
         check("HTTP/1.0 200 OK\r\nProxy-Connection: Keep-Alive\r\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nProxy-Connection: close\r\n\r\n", true);
+        check("HTTP/1.1 200 OK\r\nConnection: te\r\nproxy-connection: close\r\n\r\n", false);
+        check("HTTP/1.1 200 OK\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n", false);
+        check("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nCONNECTION: close\r\n\r\n", false);
         check("HTTP/1.1 200\r\n\r\n", true);
     }
 

@@ -10,7 +10,7 @@
 use polygraph_traffic::UniqId;
 use polygraph_traffic::id::ID_TEXT_LEN;
 
-use crate::head::Header;
+use crate::head::{Header, is_named};
 use crate::target::Target;
 use crate::worlds::{
     AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_GONE, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT,
@@ -86,21 +86,21 @@ impl Marks {
 
     fn keep(&mut self, header: &Header<'_>) -> bool {
         let (name, value) = (header.name, header.value);
-        if name.eq_ignore_ascii_case(X_XACT) {
+        if is_named(name, X_XACT) {
             self.xact = Xact::parse(value);
-        } else if name.eq_ignore_ascii_case(X_TARGET) {
+        } else if is_named(name, X_TARGET) {
             self.target = Target::parse(value);
-        } else if name.eq_ignore_ascii_case(X_ABORT) {
+        } else if is_named(name, X_ABORT) {
             self.abort = AbortMark::parse(value);
-        } else if name.eq_ignore_ascii_case(X_LOC_WORLD) {
+        } else if is_named(name, X_LOC_WORLD) {
             self.local_world = WorldMark::parse(value);
-        } else if name.eq_ignore_ascii_case(X_REM_WORLD) {
+        } else if is_named(name, X_REM_WORLD) {
             self.remote_world = WorldMark::parse(value);
-        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_POS) {
+        } else if is_named(name, X_PHASE_SYNC_POS) {
             self.sync_position = parse_sync_position(value);
-        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_WAIT) {
+        } else if is_named(name, X_PHASE_SYNC_WAIT) {
             self.sync_waits = value.trim_ascii() == b"1";
-        } else if name.eq_ignore_ascii_case(X_PHASE_SYNC_GONE) {
+        } else if is_named(name, X_PHASE_SYNC_GONE) {
             self.gone = UniqId::parse(value.trim_ascii());
         } else {
             return false;

@@ -175,7 +175,7 @@ impl Scanner {
         let (state, taken) = match self.state {
             State::Text => until(b'<', data, State::Open, State::Text),
             State::Skip => until(b'>', data, State::Text, State::Skip),
-            State::Open => self.open(byte, sink),
+            State::Open => self.open(data, sink),
             State::Nameless(in_word) => match byte {
                 b'>' if !in_word => fault(MarkupError::EmptyTag, sink),
                 b'=' if in_word => fault(MarkupError::NoTagName, sink),
@@ -184,24 +184,17 @@ impl Scanner {
                 _ if byte.is_ascii_whitespace() && !in_word => (State::Nameless(false), 1),
                 _ => (State::Text, 1),
             },
-            State::TagName => {
-                let end = data.iter().position(|&b| ends_name(b));
-                take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
-            }
+            State::TagName => self.tag_name(data, sink),
             State::InTag => match byte {
                 b'>' => (self.end_of_tag(), 1),
                 _ if ends_name(byte) => (State::InTag, 1),
                 _ => {
                     self.attribute.clear();
-                    self.attribute.push(&data[..1]);
-                    (State::AttributeName, 1)
+                    // Whatever the first byte is, it belongs to the name.
+                    self.attribute_name(data, 1, sink)
                 }
             },
-            State::AttributeName => {
-                let end = data.iter().position(|&b| b == b'=' || ends_name(b));
-                let (here, next) = (State::AttributeName, State::AfterAttributeName);
-                take_name(&mut self.attribute, data, end, here, next, sink)
-            }
+            State::AttributeName => self.attribute_name(data, 0, sink),
             State::AfterAttributeName => match byte {
                 b'=' => (State::BeforeValue, 1),
                 _ if byte.is_ascii_whitespace() => (State::AfterAttributeName, 1),
@@ -248,19 +241,43 @@ impl Scanner {
         taken
     }
 
-    fn open(&mut self, byte: u8, sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+    fn open(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+        let byte = data[0];
         match byte {
-            b'/' | b'?' => (State::Skip, 1),
+            b'/' | b'?' => until(b'>', data, State::Text, State::Skip),
             b'!' => (State::Bang(false), 1),
             b'>' => fault(MarkupError::EmptyTag, sink),
             b'=' | b'"' | b'\'' => fault(MarkupError::NoTagName, sink),
             b'<' => (State::Open, 1),
             _ if byte.is_ascii_alphabetic() => {
                 self.tag.clear();
-                (State::TagName, 0)
+                self.tag_name(data, sink)
             }
             _ if byte.is_ascii_whitespace() => (State::Nameless(false), 1),
             _ => (State::Text, 1),
+        }
+    }
+
+    fn tag_name(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+        let end = data.iter().position(|&b| ends_name(b));
+        match take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink) {
+            (State::InTag, end) if data[end] == b'>' => (self.end_of_tag(), end + 1),
+            taken => taken,
+        }
+    }
+
+    /// Takes the next part of the name of an attribute, of which `first` bytes belong to it whatever they are.
+    fn attribute_name(
+        &mut self,
+        data: &[u8],
+        first: usize,
+        sink: &mut impl FnMut(Found<'_>),
+    ) -> (State, usize) {
+        let end = data[first..].iter().position(|&b| b == b'=' || ends_name(b)).map(|end| first + end);
+        let (here, next) = (State::AttributeName, State::AfterAttributeName);
+        match take_name(&mut self.attribute, data, end, here, next, sink) {
+            (State::AfterAttributeName, end) if data[end] == b'=' => (State::BeforeValue, end + 1),
+            taken => taken,
         }
     }
 
@@ -300,24 +317,44 @@ impl Scanner {
             sink(Found::Fault(MarkupError::Long));
             self.wanted = false;
         }
-        if self.wanted {
+        let Some(end) = end else {
+            if self.wanted {
+                self.value.extend_from_slice(part);
+            }
+            return (self.state, data.len());
+        };
+        if self.wanted && self.value.is_empty() && is_plain(part) {
+            // Nearly all links: nothing to put together, nothing to decode.
+            sink(Found::Link(part));
+        } else if self.wanted {
             self.value.extend_from_slice(part);
-        }
-        let Some(end) = end else { return (self.state, data.len()) };
-        if self.wanted {
             entities::decode(&mut self.value);
             // Values may be broken over lines.
             self.value.retain(|b| !matches!(b, b'\n' | b'\r' | b'\t'));
             let url = self.value.trim_ascii();
-            let good = !url.is_empty() && url.iter().all(|&b| b > b' ' && b != 0x7f);
-            sink(if good { Found::Link(url) } else { Found::Fault(MarkupError::BadUrl) });
+            sink(if is_url(url) { Found::Link(url) } else { Found::Fault(MarkupError::BadUrl) });
         }
         (State::InTag, end + closing)
     }
 }
 
+/// True if `value` may be a URL: not empty, no blanks or control characters inside.
+fn is_url(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(|&b| b > b' ' && b != 0x7f)
+}
+
+/// True if `value` may be a URL and is meant as it is written.
+fn is_plain(value: &[u8]) -> bool {
+    // Without a way out of the loop several bytes are looked at at once.
+    !value.is_empty() && value.iter().fold(true, |plain, &b| plain & (b > b' ') & (b != 0x7f) & (b != b'&'))
+}
+
 /// Up to and with `byte` there is nothing to see: `found` behind it, `here` if it does not come.
 fn until(byte: u8, data: &[u8], found: State, here: State) -> (State, usize) {
+    if data[0] == byte {
+        // Tag behind tag.
+        return (found, 1);
+    }
     memchr::memchr(byte, data).map_or((here, data.len()), |at| (found, at + 1))
 }
 
@@ -377,7 +414,8 @@ impl Name {
     }
 
     fn push(&mut self, part: &[u8]) {
-        for (to, from) in self.text.iter_mut().skip(usize::from(self.len)).zip(part) {
+        let room = self.text.get_mut(usize::from(self.len)..).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(part) {
             *to = from.to_ascii_lowercase();
         }
         // Names are refused long before this saturates.
@@ -484,6 +522,22 @@ mod tests {
             let text: String = links.iter().map(|link| format!("{filler}<embed src=\"{link}\">")).collect();
             let expected: Vec<_> = links.iter().cloned().map(Ok).collect();
             prop_assert_eq!(scan(&Tags::default(), text.as_bytes(), 1000), expected);
+        }
+
+        #[test]
+        fn values_are_decoded_and_judged_however_they_come(
+            value in "([!-~&&[^\"]]{0,3}|[ \t\r\n]|&amp;|&#[0-9]{1,3};|[\x00-\x7f\u{e9}&&[^\"]]){0,6}",
+            step in 1usize..40,
+        ) {
+            let mut url = value.clone().into_bytes();
+            entities::decode(&mut url);
+            let url = String::from_utf8_lossy(&url).replace(['\t', '\r', '\n'], "");
+            // The blanks of HTML, of which one is a form feed.
+            let url = url.trim_matches([' ', '\x0c']);
+            let bad = url.is_empty() || url.contains(|c: char| c == ' ' || c.is_ascii_control());
+            let expected = if bad { Err(MarkupError::BadUrl) } else { Ok(url.to_owned()) };
+            let text = format!("<p><embed src=\"{value}\">");
+            prop_assert_eq!(scan(&Tags::default(), text.as_bytes(), step), vec![expected]);
         }
 
         #[test]

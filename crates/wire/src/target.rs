@@ -21,7 +21,8 @@ impl Target {
     /// value is anything else.
     pub fn parse(value: &[u8]) -> Option<Target> {
         let value = value.trim_ascii();
-        let colon = memchr::memrchr(b':', value)?;
+        // At most five digits are behind it.
+        let colon = value.iter().rposition(|&b| b == b':')?;
         let (host, port) = (&value[..colon], &value[colon + 1..]);
         if host.is_empty() || !host.iter().all(u8::is_ascii_graphic) {
             return None;

@@ -123,29 +123,29 @@ struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     fn new(text: &'a [u8]) -> Reference<'a> {
-        let text = &text[..memchr::memchr(b'#', text).unwrap_or(text.len())];
-        let (scheme, rest) = match memchr::memchr(b':', text) {
-            Some(colon) if is_scheme(&text[..colon]) => (Some(&text[..colon]), &text[colon + 1..]),
-            _ => (None, text),
+        let (scheme, rest) = match scheme_len(text) {
+            Some(colon) => (Some(&text[..colon]), &text[colon + 1..]),
+            None => (None, text),
         };
         let (authority, rest) = match rest.strip_prefix(b"//") {
             Some(rest) => {
-                let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
+                let end = memchr::memchr3(b'/', b'?', b'#', rest).unwrap_or(rest.len());
                 (Some(&rest[..end]), &rest[end..])
             }
             None => (None, rest),
         };
-        let (path, query) = match memchr::memchr(b'?', rest) {
-            Some(at) => (&rest[..at], Some(&rest[at + 1..])),
-            None => (rest, None),
-        };
+        let end = memchr::memchr2(b'?', b'#', rest).unwrap_or(rest.len());
+        let (path, rest) = rest.split_at(end);
+        let query =
+            rest.strip_prefix(b"?").map(|rest| &rest[..memchr::memchr(b'#', rest).unwrap_or(rest.len())]);
         Reference { scheme, authority, path, query }
     }
 }
 
-fn is_scheme(text: &[u8]) -> bool {
-    text.first().is_some_and(u8::is_ascii_alphabetic)
-        && text.iter().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b))
+/// Length of the scheme that `text` begins with, if a colon follows it.
+fn scheme_len(text: &[u8]) -> Option<usize> {
+    let len = text.iter().position(|b| !b.is_ascii_alphanumeric() && !b"+-.".contains(b))?;
+    (text[0].is_ascii_alphabetic() && text[len] == b':').then_some(len)
 }
 
 /// The path of a relative reference, seen from the base (RFC 3986, section 5.2.3).
