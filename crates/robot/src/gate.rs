@@ -11,17 +11,29 @@ use std::task::{Poll, Waker};
 #[derive(Debug, Default)]
 struct Ticket {
     called: Cell<bool>,
+    /// Kept for the next time.
     waker: RefCell<Option<Waker>>,
 }
 
 impl Ticket {
     fn call(&self) {
         self.called.set(true);
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn remember(&self, waker: &Waker) {
+        let mut known = self.waker.borrow_mut();
+        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *known = Some(waker.clone());
         }
     }
 }
+
+/// What a task waits with that waits again and again, so that it costs no memory each time.
+#[derive(Debug, Default)]
+pub struct Place(Rc<Ticket>);
 
 /// A queue of tasks that wait to be called, first come, first served.
 #[derive(Debug, Default)]
@@ -61,19 +73,24 @@ impl Gate {
 
     /// Waits to be called, or until `timeout` completes.
     pub async fn wait(&self, timeout: impl Future<Output = ()>) -> Waited {
-        let ticket = Rc::new(Ticket::default());
-        self.0.borrow_mut().push_back(Rc::clone(&ticket));
+        self.wait_with(&Place::default(), timeout).await
+    }
+
+    /// The same, with a place that nobody else waits with.
+    pub async fn wait_with(&self, Place(ticket): &Place, timeout: impl Future<Output = ()>) -> Waited {
+        ticket.called.set(false);
+        self.0.borrow_mut().push_back(Rc::clone(ticket));
         let mut timeout = pin!(timeout);
         let waited = poll_fn(|cx| {
             if ticket.called.get() {
                 return Poll::Ready(Waited::Called);
             }
-            ticket.waker.replace(Some(cx.waker().clone()));
+            ticket.remember(cx.waker());
             timeout.as_mut().poll(cx).map(|()| Waited::TimedOut)
         })
         .await;
         if waited == Waited::TimedOut {
-            self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, &ticket));
+            self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, ticket));
         }
         waited
     }

@@ -11,6 +11,7 @@ use polygraph_traffic::{Arrivals, Distr, LoadCurve, Oid, Random};
 use super::Crew;
 use super::member::Robot;
 use crate::gaps::Gaps;
+use crate::gate::Place;
 use crate::order::{Factors, Order};
 use crate::session::{Change, Period};
 use crate::settings::{Load, Profile};
@@ -109,6 +110,7 @@ impl<L: Link> Crew<L> {
         let rest = PAUSE.max(self.settings.robots as u64 * LOOK);
         let wait = self.settings.launch_window * number / self.settings.all_robots() as f64;
         self.link.sleep_until(start + nanos(wait)).await;
+        let place = Place::default();
         loop {
             if let Some(think) = &think {
                 let pause = think.sample(&mut self.robots()[robot].rng);
@@ -126,7 +128,7 @@ impl<L: Link> Crew<L> {
             let failed = self.transact(robot, &mut order, now).await;
             while self.robots()[robot].active > 0 {
                 let gate = Rc::clone(self.quiet.borrow_mut().entry(robot).or_default());
-                gate.wait(std::future::pending()).await;
+                gate.wait_with(&place, std::future::pending()).await;
             }
             if failed {
                 // A device that refuses at once must not turn a robot into a busy loop.

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use polygraph_link::Link;
 
 use super::Crew;
-use crate::gate::Gate;
+use crate::gate::{Gate, Place};
 use crate::order::Order;
 
 /// Tasks that rest, at most: those of a burst beyond that end with it.
@@ -74,6 +74,7 @@ impl<L: Link> Crew<L> {
     }
 
     async fn work(self: Rc<Self>) {
+        let place = Place::default();
         loop {
             let Some(job) = self.workers.jobs.borrow_mut().pop_front() else { return };
             let robot = match job {
@@ -91,7 +92,7 @@ impl<L: Link> Crew<L> {
             if self.workers.resting.len() >= MAX_RESTING {
                 return;
             }
-            self.workers.resting.wait(pending()).await;
+            self.workers.resting.wait_with(&place, pending()).await;
         }
     }
 }
