@@ -67,3 +67,30 @@ impl Logn {
         if self.mean() <= 0.0 { 0.0 } else { (self.location + self.scale * deviations).exp() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_moments_are_stored() {
+        for (mean, sd) in [(25_600.0, 10_240.0), (1.0, 0.0), (0.0, 1.0), (-3.0, 2.0)] {
+            let logn = Logn::new(mean, sd);
+            let stored = postcard::to_allocvec(&logn).unwrap();
+            assert_eq!(stored, postcard::to_allocvec(&(mean, sd)).unwrap());
+            assert_eq!(postcard::from_bytes::<Logn>(&stored).unwrap(), logn);
+        }
+    }
+
+    #[test]
+    fn the_logarithm_has_the_parameters_that_follow() {
+        // Half of the values are below mean / sqrt(1 + (sd / mean)^2).
+        let logn = Logn::new(3.0, 4.0);
+        let median = 3.0 / (1.0f64 + 16.0 / 9.0).sqrt();
+        assert!((logn.at(0.0) / median - 1.0).abs() < 1e-12);
+        // A standard deviation above it the logarithm is greater by the square root of ln(1 + (sd / mean)^2).
+        let scale = (1.0f64 + 16.0 / 9.0).ln().sqrt();
+        assert!(((logn.at(1.0) / median).ln() / scale - 1.0).abs() < 1e-12);
+        assert_eq!((Logn::new(0.0, 1.0).at(1.0), Logn::new(-1.0, 1.0).at(1.0)), (0.0, 0.0));
+    }
+}
