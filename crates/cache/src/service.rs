@@ -207,7 +207,7 @@ mod tests {
         let distrs = [
             (Distr::Const(WORK), 0.0),
             (Distr::Exp { mean: WORK }, 1.0),
-            (Distr::Logn { mean: WORK, sd: 2.0 * WORK }, 4.0),
+            (Distr::logn(WORK, 2.0 * WORK), 4.0),
         ];
         for (work, c2) in distrs {
             for load in [0.3, 0.7] {

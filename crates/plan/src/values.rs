@@ -161,7 +161,7 @@ pub fn distr(text: &str, unit: Unit) -> Result<Distr, String> {
             Ok(Distr::Unif { min, max })
         }
         "norm" => want(2).and_then(|()| Ok(Distr::Norm { mean: value(0)?, sd: value(1)? })),
-        "logn" => want(2).and_then(|()| Ok(Distr::Logn { mean: value(0)?, sd: value(1)? })),
+        "logn" => want(2).and_then(|()| Ok(Distr::logn(value(0)?, value(1)?))),
         "zipf" => want(1).and_then(|()| Ok(Distr::Zipf { n: whole(0)? })),
         "seq" => want(1).and_then(|()| Ok(Distr::Seq { period: whole(0)? })),
         "table" | "tab" => Err(wrong("user tables are not supported here yet".into())),

@@ -2,12 +2,13 @@
 
 use std::io::IoSlice;
 use std::sync::OnceLock;
+use std::vec;
 
 use crate::content::{Catalog, Injected, Source};
 use crate::files::Reading;
 use crate::id::ID_TEXT_LEN;
 use crate::inject::Insertions;
-use crate::object::Oid;
+use crate::object::{Oid, PATH_LEN};
 use crate::rng::{Random, Seed};
 
 /// The filler repeats after so many bytes; bodies start anywhere in it.
@@ -61,18 +62,18 @@ fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
 pub(crate) enum Piece {
     /// A stretch of filler from an offset on.
     Filler(Filler, usize),
-    /// Bytes made for this body, and how many of them are used.
-    Bytes(Vec<u8>, usize),
+    /// The bytes that were made for the body, from an offset on.
+    Made(usize),
     /// Real content.
     Content(Reading),
 }
 
 impl Piece {
-    /// The next bytes, as many as lie together, at least one.
-    fn chunk(&self) -> &[u8] {
+    /// The next bytes, as many as lie together, at least one. `made` is what was made for the body.
+    fn chunk<'a>(&'a self, made: &'a [u8]) -> &'a [u8] {
         match self {
             Piece::Filler(filler, offset) => &filler.bytes()[*offset..],
-            Piece::Bytes(bytes, used) => &bytes[*used..],
+            Piece::Made(offset) => &made[*offset..],
             Piece::Content(reading) => reading.chunk(),
         }
     }
@@ -81,7 +82,7 @@ impl Piece {
     fn skip(&mut self, n: u64) {
         match self {
             Piece::Filler(_, offset) => *offset = filler_place(*offset, n),
-            Piece::Bytes(_, used) => *used += n as usize,
+            Piece::Made(offset) => *offset += n as usize,
             Piece::Content(reading) => reading.skip(n),
         }
     }
@@ -97,8 +98,10 @@ fn filler_place(offset: usize, n: u64) -> usize {
 pub struct Body {
     /// The piece that comes next, and what is left of it.
     current: (Piece, u64),
-    /// Pieces after it with their lengths, the next one last.
-    rest: Vec<(Piece, u64)>,
+    /// Pieces after it with their lengths.
+    rest: vec::IntoIter<(Piece, u64)>,
+    /// Bytes that were made for it: all that is neither filler nor real content, such as the tags of a page.
+    made: Vec<u8>,
     left: u64,
 }
 
@@ -127,6 +130,7 @@ impl Material {
 /// Builds a body of a given size from front to back; what does not fit is cut.
 struct Builder<'a> {
     pieces: Vec<(Piece, u64)>,
+    made: Vec<u8>,
     /// Bytes so far.
     at: u64,
     /// Where the body ends.
@@ -144,9 +148,9 @@ impl Builder<'_> {
         }
     }
 
-    fn text(&mut self, bytes: Vec<u8>) {
-        let len = bytes.len() as u64;
-        self.add(Piece::Bytes(bytes, 0), len);
+    fn text(&mut self, bytes: &[u8]) {
+        self.add(Piece::Made(self.made.len()), bytes.len() as u64);
+        self.made.extend_from_slice(bytes);
     }
 
     /// Adds material up to `until`.
@@ -198,15 +202,15 @@ impl Builder<'_> {
     }
 
     fn build(self) -> Body {
-        from_pieces(self.pieces)
+        from_pieces(self.pieces, self.made)
     }
 }
 
-fn from_pieces(mut pieces: Vec<(Piece, u64)>) -> Body {
-    pieces.reverse();
+fn from_pieces(pieces: Vec<(Piece, u64)>, made: Vec<u8>) -> Body {
     let left = pieces.iter().map(|(_, len)| len).sum();
-    let current = pieces.pop().unwrap_or((Piece::Bytes(Vec::new(), 0), 0));
-    Body { current, rest: pieces, left }
+    let mut rest = pieces.into_iter();
+    let current = rest.next().unwrap_or((Piece::Made(0), 0));
+    Body { current, rest, made, left }
 }
 
 /// Begin and end of containers, so that browsers take them for pages.
@@ -232,13 +236,18 @@ impl Body {
                 Material::Filler(filler, offset) => Piece::Filler(filler, offset),
                 Material::Content(reading) => Piece::Content(reading),
             };
-            return Body { current: (piece, size), rest: Vec::new(), left: size };
+            return Body {
+                current: (piece, size),
+                rest: vec::IntoIter::default(),
+                made: Vec::new(),
+                left: size,
+            };
         }
         let quote = &quote[quote.len() - quote.len().min(usize::try_from(size).unwrap_or(usize::MAX))..];
         let end = size - quote.len() as u64;
-        let mut builder = Builder { pieces: Vec::new(), at: 0, end, material, insertions };
+        let mut builder = Builder { pieces: Vec::new(), made: Vec::new(), at: 0, end, material, insertions };
         if content.unique.is_some() {
-            builder.text(mark(catalog.is_marked(oid, content), oid));
+            builder.text(mark(catalog.is_marked(oid, content), oid).as_bytes());
         }
         if content.embeds.is_some() {
             container(&mut builder, catalog, oid);
@@ -249,7 +258,7 @@ impl Body {
             builder.stretch_between_tags(end);
             builder.add(Piece::Filler(Filler::Text, 0), u64::MAX);
             builder.end = size;
-            builder.text(quote.to_vec());
+            builder.text(quote);
         }
         builder.build()
     }
@@ -257,18 +266,22 @@ impl Body {
     /// A body of ready bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
-        Body { current: (Piece::Bytes(bytes, 0), left), rest: Vec::new(), left }
+        Body { current: (Piece::Made(0), left), rest: vec::IntoIter::default(), made: bytes, left }
     }
 
     /// What is left of several bodies, one after the other.
     pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
-        let mut pieces: Vec<(Piece, u64)> = Vec::new();
+        let (mut pieces, mut made) = (Vec::new(), Vec::new());
         for body in bodies {
-            let Body { current, rest, .. } = body;
-            let of_body = std::iter::once(current).chain(rest.into_iter().rev());
-            pieces.extend(of_body.filter(|(_, len)| *len > 0));
+            let before = made.len();
+            let of_body = std::iter::once(body.current).chain(body.rest).filter(|(_, len)| *len > 0);
+            pieces.extend(of_body.map(|(piece, len)| match piece {
+                Piece::Made(offset) => (Piece::Made(before + offset), len),
+                piece => (piece, len),
+            }));
+            made.extend_from_slice(&body.made);
         }
-        from_pieces(pieces)
+        from_pieces(pieces, made)
     }
 
     /// A message without a body.
@@ -288,15 +301,15 @@ impl Body {
 
     /// The next bytes, as many as lie together.
     pub fn chunk(&self) -> &[u8] {
-        beginning(&self.current)
+        self.beginning(&self.current)
     }
 
     /// Fills `slices` with the next bytes and returns how many of them are used.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let pieces = std::iter::once(&self.current).chain(self.rest.iter().rev());
+        let pieces = std::iter::once(&self.current).chain(self.rest.as_slice());
         let mut used = 0;
         for (slice, piece) in slices.iter_mut().zip(pieces) {
-            let bytes = beginning(piece);
+            let bytes = self.beginning(piece);
             if bytes.is_empty() {
                 break;
             }
@@ -323,7 +336,7 @@ impl Body {
             if *left > 0 {
                 return;
             }
-            match self.rest.pop() {
+            match self.rest.next() {
                 Some(next) => self.current = next,
                 None => return,
             }
@@ -335,17 +348,17 @@ impl Body {
         if n >= self.left {
             return;
         }
-        let mut room = n;
+        let mut excess = self.left - n;
         self.left = n;
-        self.current.1 = self.current.1.min(room);
-        room -= self.current.1;
-        let mut kept = self.rest.len();
-        while kept > 0 && room > 0 {
-            kept -= 1;
-            self.rest[kept].1 = self.rest[kept].1.min(room);
-            room -= self.rest[kept].1;
+        while let Some((_, len)) = self.rest.as_mut_slice().last_mut() {
+            if *len > excess {
+                *len -= excess;
+                return;
+            }
+            excess -= *len;
+            self.rest.next_back();
         }
-        self.rest.drain(..kept);
+        self.current.1 -= excess;
     }
 
     /// Compares the next bytes with `data` and goes ahead of what is equal. Returns the number of equal bytes:
@@ -370,6 +383,15 @@ impl Body {
         same
     }
 
+    /// The next bytes of a piece of which so much is left, as many as lie together.
+    fn beginning<'a>(&'a self, (piece, left): &'a (Piece, u64)) -> &'a [u8] {
+        if *left == 0 {
+            return &[];
+        }
+        let bytes = piece.chunk(&self.made);
+        &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
+    }
+
     /// All that is left, for bodies that are known to be small.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut body = self.clone();
@@ -383,15 +405,6 @@ impl Body {
     }
 }
 
-/// The next bytes of a piece of which so much is left, as many as lie together.
-fn beginning((piece, left): &(Piece, u64)) -> &[u8] {
-    if *left == 0 {
-        return &[];
-    }
-    let bytes = piece.chunk();
-    &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
-}
-
 /// Lengths of the marks of unique and of common bodies.
 const UNIQUE_MARK: u64 = 7 + ID_TEXT_LEN as u64 + 1 + 2 + 1 + 16 + 1;
 const COMMON_MARK: u64 = 26;
@@ -402,37 +415,46 @@ pub(crate) fn mark_len(unique: bool) -> u64 {
 }
 
 /// The beginning of bodies of content with `unique`: a unique one names its object, a common one its type.
-fn mark(unique: bool, oid: &Oid) -> Vec<u8> {
+fn mark(unique: bool, oid: &Oid) -> String {
     match unique {
-        true => format!("http:1:{}:{:02x}:{:016x}\n", oid.world, oid.kind.0, oid.name).into_bytes(),
-        false => format!("common content of kind {:02x}\n", oid.kind.0).into_bytes(),
+        true => format!("http:1:{}:{:02x}:{:016x}\n", oid.world, oid.kind.0, oid.name),
+        false => format!("common content of kind {:02x}\n", oid.kind.0),
     }
 }
+
+/// Bytes that most tags need no more than: what stands around the URL, its path and an extension.
+const TAG_ROOM: usize = 24 + PATH_LEN;
 
 /// A page with its tags at even distances. A tag that no longer fits is left out.
 fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
     let (start, size) = (builder.at, builder.end - builder.at);
-    let step = size / (catalog.embedded_count(oid) + 1);
+    let count = catalog.embedded_count(oid);
+    let step = size / (count + 1);
     // Real content is a page already, or none.
     let framed = matches!(builder.material, Material::Filler(..))
         && size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
     let end = builder.end - if framed { PAGE_TAIL.len() as u64 } else { 0 };
+    // Everything in one go: the frame, and each tag with the filler before it.
+    builder.made.reserve(PAGE_HEAD.len() + PAGE_TAIL.len() + count as usize * TAG_ROOM);
+    builder.pieces.reserve(3 + 2 * count as usize);
     if framed {
-        builder.text(PAGE_HEAD.to_vec());
+        builder.text(PAGE_HEAD);
     }
-    for (index, embedded) in catalog.embedded(oid).enumerate() {
+    for (index, embedded) in catalog.first_embedded(oid, count).enumerate() {
         builder.stretch_between_tags((start + step * (index as u64 + 1)).min(end));
-        let mut tag = b"<embed src=\"".to_vec();
-        catalog.write_path(&embedded, &mut tag);
-        tag.extend_from_slice(b"\">");
-        if builder.at + tag.len() as u64 > end {
+        let tag = builder.made.len();
+        builder.made.extend_from_slice(b"<embed src=\"");
+        catalog.write_path(&embedded, &mut builder.made);
+        builder.made.extend_from_slice(b"\">");
+        let len = (builder.made.len() - tag) as u64;
+        if builder.at + len > end {
             break;
         }
-        builder.text(tag);
+        builder.add(Piece::Made(tag), len);
     }
     if framed {
         builder.stretch(end);
-        builder.text(PAGE_TAIL.to_vec());
+        builder.text(PAGE_TAIL);
     }
 }
 

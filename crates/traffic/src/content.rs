@@ -330,12 +330,20 @@ impl Catalog {
 
     /// The objects embedded in a container, in their order.
     pub fn embedded<'a>(&'a self, container: &Oid) -> impl Iterator<Item = Oid> + use<'a> {
-        let world = container.world.mutant();
-        let (name, container) = (container.name << 8, *container);
-        (1..=self.embedded_count(&container)).filter_map(move |index| {
-            let embeds = self.content(container.kind)?.embeds.as_ref()?;
-            let mut rng = self.draw(container.hash() ^ mix(index), property::EMBED_KIND);
-            let kind = *embeds.kinds.draw(&mut rng)?;
+        self.first_embedded(container, self.embedded_count(container))
+    }
+
+    /// The first `count` objects embedded in a container.
+    pub(crate) fn first_embedded<'a>(
+        &'a self,
+        container: &Oid,
+        count: u64,
+    ) -> impl Iterator<Item = Oid> + use<'a> {
+        let embeds = self.content(container.kind).and_then(|content| content.embeds.as_ref());
+        let (world, name, hash) = (container.world.mutant(), container.name << 8, container.hash());
+        (1..=count).filter_map(move |index| {
+            let mut rng = self.draw(hash ^ mix(index), property::EMBED_KIND);
+            let kind = *embeds?.kinds.draw(&mut rng)?;
             Some(Oid { world, kind, name: name | index })
         })
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::logn::Logn;
 use crate::rng::Random;
 use crate::table::Table;
 
@@ -34,12 +35,7 @@ pub enum Distr {
         sd: f64,
     },
     /// Lognormal, given by mean and standard deviation of the *result* (not of its logarithm).
-    Logn {
-        /// Mean value.
-        mean: f64,
-        /// Standard deviation.
-        sd: f64,
-    },
+    Logn(Logn),
     /// `floor((n + 1)^u)` with `u` uniform, over `1..=n`: value `k` has the probability `ln(1 + 1/k) / ln(n + 1)`,
     /// close to Zipf's `1/k` (reference: the language's `zipf(n)`).
     Zipf {
@@ -64,6 +60,11 @@ pub enum Distr {
 }
 
 impl Distr {
+    /// Lognormal with this mean and standard deviation of the result.
+    pub fn logn(mean: f64, sd: f64) -> Distr {
+        Distr::Logn(Logn::new(mean, sd))
+    }
+
     /// Draws a value, never a negative one and always a number.
     ///
     /// All quantities in workloads (times, sizes, counts) are non-negative, so a negative draw of `Norm`
@@ -75,11 +76,7 @@ impl Distr {
             Distr::Unif { min, max } => min + (max - min) * rng.unit(),
             Distr::Exp { mean } => -mean * positive_unit(rng).ln(),
             Distr::Norm { mean, sd } => mean + sd * standard_normal(rng),
-            Distr::Logn { mean, .. } if mean <= 0.0 => 0.0,
-            Distr::Logn { mean, sd } => {
-                let (location, scale) = logn_parameters(mean, sd);
-                (location + scale * standard_normal(rng)).exp()
-            }
+            Distr::Logn(ref logn) => logn.sample(rng),
             Distr::Zipf { n } => (n as f64 + 1.0).powf(rng.unit()).floor().clamp(1.0, n.max(1) as f64),
             Distr::Seq { period } => (1 + rng.below(period)) as f64,
             Distr::Ascending { first } => first,
@@ -104,7 +101,8 @@ impl Distr {
         non_negative(match *self {
             Distr::Const(value) => value,
             Distr::Unif { min, max } => mean_within(min, max),
-            Distr::Exp { mean } | Distr::Logn { mean, .. } => mean,
+            Distr::Exp { mean } => mean,
+            Distr::Logn(ref logn) => logn.mean(),
             Distr::Norm { mean, sd } if sd != 0.0 => {
                 // Mean of max(0, N(mean, sd)): mean * cdf(z) + sd * pdf(z) with z = mean / sd.
                 let z = mean / sd.abs();
@@ -131,11 +129,7 @@ impl Distr {
             Distr::Unif { min, max } => min.max(max),
             Distr::Exp { mean } => mean * 1000f64.ln(),
             Distr::Norm { mean, sd } => mean + 3.0 * sd.abs(),
-            Distr::Logn { mean, .. } if mean <= 0.0 => 0.0,
-            Distr::Logn { mean, sd } => {
-                let (location, scale) = logn_parameters(mean, sd);
-                (location + 3.0 * scale).exp()
-            }
+            Distr::Logn(ref logn) => logn.at(3.0),
             Distr::Zipf { n } => n.max(1) as f64,
             Distr::Seq { period } => period.max(1) as f64,
             Distr::Ascending { first } => first,
@@ -151,7 +145,7 @@ impl fmt::Display for Distr {
             Distr::Unif { min, max } => write!(f, "unif:{min},{max}"),
             Distr::Exp { mean } => write!(f, "exp:{mean}"),
             Distr::Norm { mean, sd } => write!(f, "norm:{mean},{sd}"),
-            Distr::Logn { mean, sd } => write!(f, "logn:{mean},{sd}"),
+            Distr::Logn(logn) => write!(f, "logn:{},{}", logn.mean(), logn.sd()),
             Distr::Zipf { n } => write!(f, "zipf:{n}"),
             Distr::Seq { period } => write!(f, "seq:{period}"),
             Distr::Ascending { first } => write!(f, "ascending:{first}"),
@@ -175,12 +169,6 @@ pub(crate) fn mean_within(min: f64, max: f64) -> f64 {
     }
 }
 
-/// Mean and deviation of the logarithm of a lognormal distribution with a positive `mean`.
-fn logn_parameters(mean: f64, sd: f64) -> (f64, f64) {
-    let variance = (1.0 + (sd / mean).powi(2)).ln();
-    (mean.ln() - variance / 2.0, variance.sqrt())
-}
-
 /// A uniform real in `(0, 1]`, safe to take the logarithm of.
 fn positive_unit(rng: &mut impl Random) -> f64 {
     1.0 - rng.unit()
@@ -188,7 +176,7 @@ fn positive_unit(rng: &mut impl Random) -> f64 {
 
 /// A standard normal draw (Box and Muller 1958; the second value is dropped so that every draw costs two
 /// uniforms and streams stay aligned).
-fn standard_normal(rng: &mut impl Random) -> f64 {
+pub(crate) fn standard_normal(rng: &mut impl Random) -> f64 {
     let radius = (-2.0 * positive_unit(rng).ln()).sqrt();
     radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
 }
@@ -244,7 +232,7 @@ mod tests {
         check(Distr::Unif { min: 1.0, max: 4.0 }, 2.5);
         check(Distr::Exp { mean: 13_312.0 }, 13_312.0);
         check(Distr::Norm { mean: 3.0, sd: 1.5 }, 3.0127);
-        check(Distr::Logn { mean: 25_600.0, sd: 10_240.0 }, 25_600.0);
+        check(Distr::logn(25_600.0, 10_240.0), 25_600.0);
         for n in [1u64, 16, 64, 1000] {
             let share = |k: u64| (1.0 + 1.0 / k as f64).ln() / (n as f64 + 1.0).ln();
             check(Distr::Zipf { n }, (1..=n).map(|k| k as f64 * share(k)).sum());
@@ -280,7 +268,7 @@ mod tests {
                     Distr::Unif { min: a, max: b },
                     Distr::Exp { mean: a },
                     Distr::Norm { mean: a, sd: b },
-                    Distr::Logn { mean: a, sd: b },
+                    Distr::logn(a, b),
                     Distr::Ascending { first: a },
                 ];
                 for distr in distrs.into_iter().chain(table) {

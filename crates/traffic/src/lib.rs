@@ -4,7 +4,7 @@
 //! real sockets, the simulation and the tests.
 //!
 //! * [`rng`]: seeded streams, one per purpose, and one-shot draws per object.
-//! * [`distr`], [`table`], [`selector`]: the distributions and choices a workload may name.
+//! * [`distr`], [`logn`], [`table`], [`selector`]: the distributions and choices a workload may name.
 //! * [`id`]: unique ids of worlds and transactions and their *mutants*, the proof of a first-hand reply.
 //! * [`object`]: object ids, what URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
@@ -25,6 +25,7 @@ pub mod headers;
 pub mod id;
 pub mod inject;
 pub mod life;
+pub mod logn;
 pub mod object;
 pub mod popularity;
 pub mod ranges;
@@ -41,6 +42,7 @@ pub use body::Body;
 pub use content::{Catalog, Content};
 pub use distr::Distr;
 pub use id::{IdSource, UniqId};
+pub use logn::Logn;
 pub use object::{Kind, Oid};
 pub use popularity::{PopModel, Popularity};
 pub use request::{Behavior, Method, RequestKind};

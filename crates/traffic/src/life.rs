@@ -76,10 +76,11 @@ impl LifeCycle {
             }
         };
         let mut n = (now - birth - cycle / 2).div_euclid(cycle).max(-1);
-        while modified(n + 1) <= now {
+        let (mut lmt, mut nmt) = (modified(n), modified(n + 1));
+        while nmt <= now {
             n += 1;
+            (lmt, nmt) = (nmt, modified(n + 1));
         }
-        let (lmt, nmt) = (modified(n), modified(n + 1));
         let expires = rule.map(|rule| {
             let base = match rule.base {
                 ExpiryBase::Lmt => lmt,

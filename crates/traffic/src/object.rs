@@ -65,11 +65,28 @@ impl Oid {
     pub fn path(&self) -> [u8; PATH_LEN] {
         const WORLD_AT: usize = 2;
         const KIND_AT: usize = WORLD_AT + ID_TEXT_LEN + 2;
-        const NAME_AT: usize = KIND_AT + 2 + 2;
         let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
         out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&self.world.text());
         write_hex(&mut out[KIND_AT..KIND_AT + 2], u64::from(self.kind.0));
-        write_hex(&mut out[NAME_AT..], self.name);
+        // Names are small numbers: most of their digits are zeros and stand there already.
+        let digits = (u64::BITS - self.name.leading_zeros()).div_ceil(4) as usize;
+        write_hex(&mut out[PATH_LEN - digits..], self.name);
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_standard_library() {
+        let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
+        for name in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([0xf00d, u64::MAX]) {
+            for kind in [0, 3, 0x7f, 0xff].map(Kind) {
+                let path = Oid { world, kind, name }.path();
+                assert_eq!(path.as_slice(), format!("/w{world}/t{:02x}/_{name:016x}", kind.0).as_bytes());
+            }
+        }
     }
 }

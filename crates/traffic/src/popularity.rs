@@ -96,9 +96,10 @@ impl PopModel {
         };
         let chosen = last - window + self.law.choose(window, rng);
         let discriminates = self.bhr_discrimination > 0.0 && rng.event(self.bhr_discrimination);
-        if !discriminates || size_if_cachable(chosen).is_none() {
+        let Some(size) = discriminates.then(|| size_if_cachable(chosen)).flatten() else {
             return Chosen { name: chosen, hot };
-        }
+        };
+        let size_if_cachable = |name| if name == chosen { Some(size) } else { size_if_cachable(name) };
         // Neighbours outside the window are no working set any more: asking for them would bring back what a
         // cache of the planned size has rightly forgotten.
         let first = (last - window + 1).max(chosen.saturating_sub(NEIGHBOURS));

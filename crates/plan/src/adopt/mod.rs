@@ -256,7 +256,7 @@ fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Find
         &Shape::Unif { lo, hi } => Distr::Unif { min: lo, max: hi },
         &Shape::Exp { mean } => Distr::Exp { mean },
         &Shape::Norm { mean, sd } => Distr::Norm { mean, sd },
-        &Shape::Logn { mean, sd } => Distr::Logn { mean, sd },
+        &Shape::Logn { mean, sd } => Distr::logn(mean, sd),
         &Shape::Zipf { n } => Distr::Zipf { n: n as u64 },
         &Shape::Seq { first } => {
             found.unless(COUNTED.contains(&field), format!("the distribution seq() of `{field}`"));

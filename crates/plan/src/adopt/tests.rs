@@ -293,7 +293,7 @@ fn settings_of_contents() {
     type Change = fn(&mut Content);
     let cases: &[(&str, Change)] = &[
         ("C = { size = logn(9KB, 2KB); cachable = 5%; checksum = 10%; unique = 20%; };", |c| {
-            c.size = Some(Distr::Logn { mean: 9216.0, sd: 2048.0 });
+            c.size = Some(Distr::logn(9216.0, 2048.0));
             c.cachable = 0.05;
             c.checksum = 0.1;
             c.unique = Some(0.2);
@@ -620,7 +620,7 @@ fn distributions() {
         ("unif(1KB, 2KB)", Distr::Unif { min: 1024.0, max: 2048.0 }),
         ("exp(1KB)", Distr::Exp { mean: 1024.0 }),
         ("norm(2KB, 1KB)", Distr::Norm { mean: 2048.0, sd: 1024.0 }),
-        ("logn(2KB, 1KB)", Distr::Logn { mean: 2048.0, sd: 1024.0 }),
+        ("logn(2KB, 1KB)", Distr::logn(2048.0, 1024.0)),
         ("seq(1KB)", Distr::Ascending { first: 1024.0 }),
         ("table(\"sizes\")", Distr::Table(table)),
     ] {

@@ -13,8 +13,8 @@ fn cycles_have_the_length_of_their_distribution() {
     // 20,000 objects whose modifications are on time: the distance of two is the cycle. Deviations within 5 %, five
     // times their relative standard error for shapes with a kurtosis up to 9.
     for (length, mean, sd) in [
-        (Distr::Logn { mean: 7.0 * DAY, sd: DAY }, 7.0 * DAY, DAY),
-        (Distr::Logn { mean: YEAR / 2.0, sd: 30.0 * DAY }, YEAR / 2.0, 30.0 * DAY),
+        (Distr::logn(7.0 * DAY, DAY), 7.0 * DAY, DAY),
+        (Distr::logn(YEAR / 2.0, 30.0 * DAY), YEAR / 2.0, 30.0 * DAY),
         (Distr::Unif { min: DAY, max: YEAR }, (DAY + YEAR) / 2.0, (YEAR - DAY) / 12f64.sqrt()),
     ] {
         let life = life(length, 0.0);

@@ -28,7 +28,7 @@ pub fn any_distr() -> BoxedStrategy<Distr> {
         (number(), number()).prop_map(|(min, max)| Distr::Unif { min, max }),
         number().prop_map(|mean| Distr::Exp { mean }),
         (number(), number()).prop_map(|(mean, sd)| Distr::Norm { mean, sd }),
-        (number(), number()).prop_map(|(mean, sd)| Distr::Logn { mean, sd }),
+        (number(), number()).prop_map(|(mean, sd)| Distr::logn(mean, sd)),
         any::<u64>().prop_map(|n| Distr::Zipf { n }),
         any::<u64>().prop_map(|period| Distr::Seq { period }),
         number().prop_map(|first| Distr::Ascending { first }),

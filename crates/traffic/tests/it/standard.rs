@@ -34,26 +34,26 @@ pub fn catalog() -> Catalog {
     let image = Content {
         checksum: 0.01,
         extensions: words(&[(".gif", 1.0), (".jpeg", 1.0), (".png", 1.0)]),
-        life: Some(life(Distr::Logn { mean: 30.0 * DAY, sd: 7.0 * DAY }, 0.5)),
+        life: Some(life(Distr::logn(30.0 * DAY, 7.0 * DAY), 0.5)),
         ..Content::plain("image", Distr::Exp { mean: 4.5 * KB }, 0.8)
     };
     let page = Content {
         checksum: 0.01,
         extensions: words(&[(".html", 0.6), (".htm", 0.4)]),
-        life: Some(life(Distr::Logn { mean: 7.0 * DAY, sd: DAY }, 0.33)),
+        life: Some(life(Distr::logn(7.0 * DAY, DAY), 0.33)),
         embeds: Some(Embeds { kinds: Selector::only(IMAGE), count: Distr::Zipf { n: 13 } }),
         ..Content::plain("HTML", Distr::Exp { mean: 8.5 * KB }, 0.9)
     };
     let download = Content {
         checksum: 0.0001,
         extensions: words(&[(".exe", 0.4), (".zip", 0.3), (".gz", 0.3)]),
-        life: Some(life(Distr::Logn { mean: YEAR / 2.0, sd: 30.0 * DAY }, 0.33)),
-        ..Content::plain("download", Distr::Logn { mean: 300.0 * KB, sd: 300.0 * KB }, 0.95)
+        life: Some(life(Distr::logn(YEAR / 2.0, 30.0 * DAY), 0.33)),
+        ..Content::plain("download", Distr::logn(300.0 * KB, 300.0 * KB), 0.95)
     };
     let other = Content {
         checksum: 0.001,
         life: Some(life(Distr::Unif { min: DAY, max: YEAR }, 0.5)),
-        ..Content::plain("other", Distr::Logn { mean: 25.0 * KB, sd: 10.0 * KB }, 0.72)
+        ..Content::plain("other", Distr::logn(25.0 * KB, 10.0 * KB), 0.72)
     };
     let request = Content::plain("simple request", Distr::Unif { min: 0.0, max: 8.0 * KB }, 0.0);
     Catalog { seed: Seed(1), contents: vec![image, page, download, other, request] }
