@@ -66,13 +66,14 @@ fn a_miniature_that_is_killed_goes_on() {
     );
 
     let mut series = sandbox.start("bakeoff mini.toml");
-    series.wait_for("small at 80/s, 1 to go");
+    // The last of the rates: the second one, or the first if a busy machine has spoiled its first run.
+    series.wait_for("/s, 1 to go");
     let busy = sandbox.polygraph("bakeoff mini.toml");
     assert!(busy.code() == Some(3) && busy.err.contains("another polygraph is at work"), "{busy:?}");
     series.signal(Signal::KILL);
     assert_eq!(series.finish().killed_by(), Some(Signal::KILL));
     let before = events(&sandbox, "end");
-    assert!(before.iter().all(|end| end["rate"] == 40.0 || end["status"] != "passed"), "{before:?}");
+    assert_eq!(passed(&before).len(), 1, "{before:?}");
     assert!(events(&sandbox, "begin").len() == before.len() + 1, "the run that was killed has no end");
 
     let done = sandbox.polygraph("bakeoff mini.toml");
