@@ -50,8 +50,8 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     moment(year, month, number(date, 0), (number(time, 0), number(time, 3), number(time, 6)))
 }
 
-/// The numbers of two digits in eight bytes of ASCII, each in the place of its first digit; other places mean nothing.
-/// `None` if there is anything but a digit where `digits` has a byte of ones.
+/// The numbers of two digits in eight bytes of ASCII, each in the place of its first digit; other places mean
+/// nothing. `None` if there is anything but a digit where `digits` has a byte of ones.
 #[inline]
 fn pairs(text: u64, digits: u64) -> Option<u64> {
     let values = (text ^ 0x3030_3030_3030_3030) & digits;

@@ -260,10 +260,7 @@ impl Scanner {
 
     fn tag_name(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
         let end = data.iter().position(|&b| ends_name(b));
-        match take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink) {
-            (State::InTag, end) if data[end] == b'>' => (self.end_of_tag(), end + 1),
-            taken => taken,
-        }
+        take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
     }
 
     /// Takes the next part of the name of an attribute, of which `first` bytes belong to it whatever they are.
@@ -275,10 +272,7 @@ impl Scanner {
     ) -> (State, usize) {
         let end = data[first..].iter().position(|&b| b == b'=' || ends_name(b)).map(|end| first + end);
         let (here, next) = (State::AttributeName, State::AfterAttributeName);
-        match take_name(&mut self.attribute, data, end, here, next, sink) {
-            (State::AfterAttributeName, end) if data[end] == b'=' => (State::BeforeValue, end + 1),
-            taken => taken,
-        }
+        take_name(&mut self.attribute, data, end, here, next, sink)
     }
 
     fn end_of_tag(&self) -> State {
