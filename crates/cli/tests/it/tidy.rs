@@ -1,4 +1,4 @@
-//! What the tree must keep to: licences of dependencies, one version of each.
+//! What the tree must keep to: licences of dependencies, one version of each, fuzz targets that can be built.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -87,4 +87,21 @@ fn no_dependency_comes_in_two_versions() {
         .filter(|(name, versions)| versions.len() > 1 && !DOUBLED.iter().any(|(known, _)| known == name))
         .collect();
     assert!(doubled.is_empty(), "{doubled:#?}");
+}
+
+/// They are a workspace of their own, which nothing else here reads.
+#[test]
+fn every_fuzz_target_is_named_in_its_manifest() {
+    let manifest = "../../fuzz/Cargo.toml";
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let targets = metadata["packages"][0]["targets"].as_array().unwrap();
+    let mut named: Vec<&str> = targets.iter().map(|target| target["name"].as_str().unwrap()).collect();
+    named.sort_unstable();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/fuzz_targets");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<String> =
+        files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
+    files.sort_unstable();
+    assert_eq!(named, files);
 }
