@@ -32,7 +32,6 @@ pub fn settle<L: Link>(
 ) -> bool {
     let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
-    crew.count_request(order);
     let fault = match outcome {
         // It stays where it is: copies of it were a good part of what a transaction cost.
         Ok(ref mut done) => {
@@ -75,6 +74,7 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
         let custom = crew.profile(robot).custom_scope.contains(facts.status);
         crew.recorder().fail(facts.status, (now - started) / 1000, facts.size(), custom);
     }
+    crew.count_request(order);
     crew.history().cut(&order.oid);
     crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
@@ -199,6 +199,9 @@ fn remember<L: Link>(
     let field = &crew.settings().field;
     let (facts, size) = (&done.facts, done.facts.size());
     crew.count_session(robot, if class == Class::Miss { size } else { 0 });
+    // What is known of an object is seldom in the processor's caches: everything is looked up together, so that it is
+    // waited for once.
+    crew.count_request(order);
     if order.foreign.is_some() {
         if missed {
             crew.recorder().with(|block| block.miss(MissCause::Unmarked, size));
@@ -208,8 +211,10 @@ fn remember<L: Link>(
     let mut history = crew.history();
     let mut cause = None;
     if missed {
-        let lmt = field.catalog.times(&order.oid, crew.link().unix_seconds()).map(|times| times.lmt);
-        let modified = lmt.is_some_and(|lmt| lmt >= crew.started_unix());
+        let modified = || {
+            let times = field.catalog.times(&order.oid, crew.link().unix_seconds());
+            times.is_some_and(|times| times.lmt >= crew.started_unix())
+        };
         let known = if facts.marks.xact.is_none() {
             MissCause::Unmarked
         } else if !facts.cachable {

@@ -93,7 +93,7 @@ impl History {
 
     /// Why a repeated request for a cachable object was no hit. `modified` tells that the object has changed
     /// since the start of the test, `own` that only this loop asks for it.
-    pub fn miss_cause(&self, oid: &Oid, modified: bool, own: bool) -> MissCause {
+    pub fn miss_cause(&self, oid: &Oid, modified: impl FnOnce() -> bool, own: bool) -> MissCause {
         let key = key(oid);
         let Some(past) = self.recent.get(&key).or_else(|| self.older.get(&key)).copied() else {
             // The first reply has not come yet, or it was too long ago, or somebody else's.
@@ -101,7 +101,7 @@ impl History {
         };
         match past {
             past if past.has(Past::CUT) => MissCause::AfterAbort,
-            _ if modified => MissCause::Expired,
+            _ if modified() => MissCause::Expired,
             past if past.has(Past::RELOADED) => MissCause::AfterReload,
             past if past.has(Past::HIT) => MissCause::Evicted,
             past if past.has(Past::DELIVERED) => MissCause::NeverStored,
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn causes_by_example() {
         let mut history = History::default();
-        assert_eq!(history.miss_cause(&oid(1), false, false), MissCause::Elsewhere);
-        let cause = |history: &History, modified| history.miss_cause(&oid(1), modified, true);
+        assert_eq!(history.miss_cause(&oid(1), || false, false), MissCause::Elsewhere);
+        let cause = |history: &History, modified| history.miss_cause(&oid(1), || modified, true);
         assert_eq!(cause(&history, false), MissCause::InFlight);
         assert_eq!(history.delivered(&oid(1), RequestKind::Basic, false, 1000), None);
         assert_eq!(cause(&history, false), MissCause::NeverStored);
@@ -171,7 +171,7 @@ mod tests {
         let mut history = History::with_generation(100);
         let hear =
             |history: &mut History, name| history.delivered(&oid(name), RequestKind::Basic, true, name);
-        let cause = |history: &History, name| history.miss_cause(&oid(name), false, true);
+        let cause = |history: &History, name| history.miss_cause(&oid(name), || false, true);
         (0..90).for_each(|name| assert_eq!(hear(&mut history, name), None));
         assert_eq!(cause(&history, 0), MissCause::Evicted);
         assert_eq!(cause(&history, 1_000), MissCause::InFlight, "nothing was forgotten yet");
