@@ -274,7 +274,7 @@ impl<L: Link> Crew<L> {
             return;
         }
         if let Some((n, weight)) = self.ranks.borrow_mut().count(&order.oid) {
-            self.recorder().with(|block| (0..weight).for_each(|_| block.ordinals.record(u64::from(n))));
+            self.recorder().with(|block| block.ordinals.record_n(u64::from(n), u64::from(weight)));
         }
     }
 
