@@ -9,9 +9,12 @@ use polygraph_stats::{Block, ErrorKind, Recorder};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
-use polygraph_traffic::{Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Seed, Selector};
+use polygraph_traffic::{
+    Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Oid, Seed, Selector, UniqId,
+};
 
 use crate::Crew;
+use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
 use crate::settings::{Field, Load, Profile, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
@@ -463,4 +466,20 @@ fn connections_are_used_as_often_as_the_distribution_says() {
     let (count, mean) = (block.conn_uses.count() as f64, block.conn_uses.mean().unwrap());
     assert!(count > 5_000.0 && (mean - uses.mean()).abs() < 5.0 * 4.6 / count.sqrt(), "{mean} of {count}");
     assert_eq!((block.conn_uses.min(), block.conn_uses.max()), (Some(1), Some(16)));
+}
+
+#[test]
+fn parts_of_a_loops_pages_are_its_own() {
+    let settings = settings(pages(), |_| {});
+    let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+    let factors = Factors { recur: 0.0, special: 0.0 };
+    let page = chooser.order(&settings, 0, factors, 0, &mut settings.seed.stream("test", 0));
+    let parts: Vec<Oid> = settings.field.catalog.embedded(&page.oid).collect();
+    assert_eq!(parts.len(), 4);
+    let part = chooser.follow_up(&page, Cause::Embedded, parts[0], 0);
+    assert!(chooser.is_own(&page) && chooser.is_own(&part));
+    for order in [page, part] {
+        let world = UniqId { mix: order.oid.world.mix ^ 1, ..order.oid.world };
+        assert!(!chooser.is_own(&Order { oid: Oid { world, ..order.oid }, ..order }));
+    }
 }

@@ -199,11 +199,12 @@ impl Chooser {
         }
     }
 
-    /// Whether this loop has made up the object of an order, so that other loops do not ask for it. Files of a document root
-    /// count as its own.
+    /// Whether this loop has made up the object of an order, or the page that it is part of, so that other loops do not ask for
+    /// it. Files of a document root count as its own.
     pub fn is_own(&self, order: &Order) -> bool {
-        let local = self.universes[order.server].as_deref().map(|universe| universe.local.id);
-        order.oid.world == UniqId::default() || local == Some(order.oid.world)
+        let (world, universe) = (order.oid.world, self.universes[order.server].as_deref());
+        let is_local = |local: UniqId| world == local || world == local.mutant();
+        world == UniqId::default() || universe.is_some_and(|universe| is_local(universe.local.id))
     }
 
     /// Freezes the working sets.

@@ -15,8 +15,9 @@ const SETTLING_S: f64 = 5.0;
 /// Parts that a phase is cut into to see whether a level grows in each.
 const GROWTH_PARTS: usize = 5;
 
-/// A planned rate that was not offered, by more than chance makes of starts that come at random. What robots could not start because connections were at their limit, or because the
-/// page that names it was not answered, is not the bench's doing: only launches by the clock are.
+/// A planned rate that was not offered, by more than chance makes of starts that come at random. What robots could not
+/// start because connections were at their limit, or because the page that names it was not answered, is not the
+/// bench's doing: only launches by the clock are.
 pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let Some(planned) = facts.main_side().offered_rate() else { return };
@@ -69,10 +70,9 @@ fn withheld(block: &Block) -> f64 {
 }
 
 /// Transactions that began and those that ended differ by the growth of the level, which must have risen all the time: a
-/// burst at the very end, like a large page or two, says nothing. Only the second half of
-/// the phase counts, or a phase without warm-up would fail while its level rises to where it belongs. A
-/// steady level of mean L varies like the number of starts, so a difference of two has a variance of 2 L, and more
-/// where starts come in batches.
+/// burst at the very end, like a large page or two, says nothing. Only the second half of the phase counts, or a phase
+/// without warm-up would fail while its level rises to where it belongs. A steady level of mean L varies like the number
+/// of starts, so a difference of two has a variance of 2 L, and more where starts come in batches.
 pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
     let middle = (headline.begin_s + headline.end_s) / 2.0;
