@@ -7,7 +7,7 @@
 //! missed repeats that came much later than those that were hits, or hits on some objects of every content type,
 //! since rules of admission would let some types through and others not.
 
-use polygraph_stats::{MissCause, Tally};
+use polygraph_stats::{Class, MissCause, Tally};
 
 use crate::fold::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
@@ -112,7 +112,13 @@ fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
     let forgets = evicted >= FORGETS
         || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit)
         || evicted > 0.0 && stores_some_of_everything(scope);
-    let text = if !forgets {
+    let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 {
+        format!(
+            "No reply came out of a store: if there is a cache in the path at all, it does not keep what it may. {} of the \
+             missed hits were objects that had been delivered whole.",
+            percent(both)
+        )
+    } else if !forgets {
         format!(
             "The device does not keep what it may: {} of the missed hits were objects that it had delivered whole, \
              but never from its store. Look at its limits of object size and its rules of admission.",
@@ -289,6 +295,14 @@ mod tests {
         };
         assert!(kinds([60, 40]).contains("The cache is too small: 100 %"), "{}", kinds([60, 40]));
         assert!(kinds([95, 0]).contains("does not keep what it may"), "{}", kinds([95, 0]));
+    }
+
+    #[test]
+    fn without_any_hit_there_may_be_no_cache() {
+        let mut scope = scope(&[(MissCause::NeverStored, 500)]);
+        assert!(told(&scope).contains("if there is a cache in the path at all"), "{}", told(&scope));
+        scope.block.finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
+        assert!(told(&scope).contains("The device does not keep what it may: 100 %"), "{}", told(&scope));
     }
 
     #[test]
