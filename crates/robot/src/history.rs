@@ -81,7 +81,7 @@ impl History {
     }
 
     fn past_mut(&mut self, oid: &Oid) -> &mut Past {
-        let key = key(oid);
+        let key = digest(oid);
         if self.recent.len() >= self.generation && !self.recent.contains_key(&key) {
             self.forgot |= !self.older.is_empty();
             std::mem::swap(&mut self.recent, &mut self.older);
@@ -94,7 +94,7 @@ impl History {
     /// Why a repeated request for a cachable object was no hit. `modified` tells that the object has changed
     /// since the start of the test, `own` that only this loop asks for it.
     pub fn miss_cause(&self, oid: &Oid, modified: impl FnOnce() -> bool, own: bool) -> MissCause {
-        let key = key(oid);
+        let key = digest(oid);
         let Some(past) = self.recent.get(&key).or_else(|| self.older.get(&key)).copied() else {
             // The first reply has not come yet, or it was too long ago, or somebody else's.
             return if own && !self.forgot { MissCause::InFlight } else { MissCause::Elsewhere };
@@ -126,7 +126,8 @@ impl History {
 
 /// A digest of an object. Of a million objects one in 4,000 shares its own with another one, which does not change any share
 /// of the causes.
-fn key(oid: &Oid) -> u32 {
+pub(crate) fn digest(oid: &Oid) -> u32 {
+    // The kind takes no part in the digest of an id, but each kind has its own serial numbers.
     (mix(oid.hash() ^ u64::from(oid.kind.0)) >> 32) as u32
 }
 
@@ -166,6 +167,7 @@ mod tests {
         assert_eq!(history.asker(xact), Some(7));
         assert_eq!(history.asker(UniqId { counter: 42 + 2 * XACTS as u32, ..xact }), None);
     }
+
     #[test]
     fn what_was_heard_of_last_is_known() {
         let mut history = History::with_generation(100);
