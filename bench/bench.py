@@ -12,11 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clients import CLIENTS, CONNECTIONS, OURS
+from clients import CLIENTS, CONNECTIONS, OURS, REPLAYING
 from cpu import Meter
+from replay import record
 from servers import KB, SERVERS, Failure
 import table
 
@@ -39,6 +40,8 @@ class Case:
     seconds: int
     # A workload of both sides, which only this project's programs understand.
     workload: Path | None = None
+    # Requests of it that peers replay.
+    requests: tuple[str, ...] = ()
 
     @property
     def use_limit(self):
@@ -102,7 +105,7 @@ def machine(tools):
 
 def measure(tools, case, server_name, client_name, port):
     """One measurement as a record for the results."""
-    record = {"case": case.name, "server": server_name, "client": client_name, "workload": bool(case.workload)}
+    measured = {"case": case.name, "server": server_name, "client": client_name, "workload": bool(case.workload)}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         folder = Path(folder)
         server = SERVERS[server_name](tools, case, port, folder)
@@ -122,7 +125,7 @@ def measure(tools, case, server_name, client_name, port):
                 raise Failure(f"the client counts {run.count} transactions, the server {served}")
             client = run.cpu.per(run.count)
             server_cpu = used.per(served)
-            record |= {
+            measured |= {
                 "count": run.count,
                 "served": served,
                 "wall_s": round(wall, 3),
@@ -130,24 +133,37 @@ def measure(tools, case, server_name, client_name, port):
                 "server_us": {"user": server_cpu.user, "system": server_cpu.system, "total": server_cpu.total},
             }
         except Failure as failure:
-            record["failure"] = str(failure)
+            measured["failure"] = str(failure)
         finally:
             server.stop()
-    return record
+    return measured
+
+
+def with_requests(tools, case, port):
+    """The case with what peers replay of it."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        return replace(case, requests=tuple(record(tools, case, port, Path(folder))))
+
+
+def understands(client, case):
+    """Whether a client can do its part of a case: that of a workload only if it can replay one that was recorded."""
+    return client == OURS or not case.workload or bool(case.requests) and client in REPLAYING
 
 
 def run(tools, options):
     """All measurements. Repeats go round the whole matrix, so that what else the machine does hits all alike,
     and begin with another client each time."""
     ports, records = iter(PORTS), []
+    chosen = [case for case in cases(options.scale) if options.cases in case.name]
+    chosen = [with_requests(tools, case, next(ports)) if case.name == table.CONTENT else case for case in chosen]
     for repeat in range(options.repeats):
-        for case in [case for case in cases(options.scale) if options.cases in case.name]:
+        for case in chosen:
+            clients = [client for client in options.clients if understands(client, case)]
             for server in options.servers if not case.workload else [table.OUR_SERVER]:
-                clients = list(options.clients) if not case.workload else [OURS]
                 for client in clients[repeat % len(clients):] + clients[:repeat % len(clients)]:
-                    record = {"repeat": repeat} | measure(tools, case, server, client, next(ports))
-                    records.append(record)
-                    print(table.line(record), flush=True)
+                    measured = {"repeat": repeat} | measure(tools, case, server, client, next(ports))
+                    records.append(measured)
+                    print(table.line(measured), flush=True)
     return records
 
 

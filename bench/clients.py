@@ -4,11 +4,14 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
+import replay
 from cpu import of_rusage
 from servers import PATH, Failure, logged, workload_options
 
 CONNECTIONS = 64
+REPLAY = Path(__file__).resolve().parent / "replay.lua"
 # No client may run longer than this many seconds.
 PATIENCE = 60
 
@@ -68,10 +71,11 @@ def polyclt(tools, case, port, folder):
 
 
 def wrk(tools, case, port, folder):
-    """Runs for a time, not for a count."""
+    """Runs for a time, not for a count. Requests of a workload are sent as they were recorded."""
     close = [] if case.persistent else ["-H", "Connection: close"]
-    command = [tools.wrk, "-t1", f"-c{CONNECTIONS}", f"-d{case.seconds}s", *close,
-               f"http://127.0.0.1:{port}{PATH}"]
+    command = [tools.wrk, "-t1", f"-c{CONNECTIONS}", f"-d{case.seconds}s", *close, *(
+        ["-s", REPLAY, f"http://127.0.0.1:{port}/", "--", replay.write_requests(case, port, folder)]
+        if case.workload else [f"http://127.0.0.1:{port}{PATH}"])]
     cpu, text = execute(command, folder)
     expect("socket errors", re.findall("Socket errors.*", text), [])
     expect("bad replies", number(r"Non-2xx or 3xx responses: (\d+)", text, 0), 0)
@@ -94,8 +98,10 @@ def ab(tools, case, port, folder):
 
 def h2load(tools, case, port, folder):
     close = [] if case.persistent else ["-H", "Connection: close"]
-    command = [tools.h2load, "--h1", "-t1", f"-c{CONNECTIONS}", "-n", str(case.count), *close,
-               f"http://127.0.0.1:{port}{PATH}"]
+    # Of the requests of a workload it can repeat the URLs.
+    command = [tools.h2load, "--h1", "-t1", f"-c{CONNECTIONS}", "-n", str(case.count), *close, *(
+        ["-i", replay.write_urls(case, port, folder)]
+        if case.workload else [f"http://127.0.0.1:{port}{PATH}"])]
     cpu, text = execute(command, folder)
     done = number(r"(\d+) succeeded", text)
     expect("completed", done, case.count)
@@ -104,3 +110,5 @@ def h2load(tools, case, port, folder):
 
 OURS = "polyclt"
 CLIENTS = {client.__name__: client for client in (polyclt, wrk, ab, h2load)}
+# Those that can ask for many objects: what a workload is replayed with.
+REPLAYING = {"wrk", "h2load"}

@@ -113,11 +113,15 @@ def content_verdict(cell, other):
 
 
 def content_table(results):
-    cells = {case: Cell(results, case, OURS, OUR_SERVER, "client_us") for case in (CONTENT, SIZES, CONTROL, FIRST)}
-    machine = Cell(results, FIRST, JUDGE, OUR_SERVER, "client_us")
-    body = [[case, cell, "" if case == CONTENT else content_verdict(cells[CONTENT], cell)] for case, cell in cells.items()]
-    body.append([f"{FIRST}, {JUDGE}: how noisy the machine was", machine, ""])
-    return rows(["case", OURS, f"PolyMix-4 to this, limit {CONTENT_LIMIT}"], body)
+    def cell(case, client):
+        return Cell(results, case, client, OUR_SERVER, "client_us")
+
+    content = cell(CONTENT, OURS)
+    peers = unique(r["client"] for r in results["records"] if r["case"] == CONTENT and r["client"] != OURS)
+    others = [(CONTENT, peer) for peer in peers] + [(case, OURS) for case in (SIZES, CONTROL, FIRST)]
+    body = [[case, client, cell(case, client), content_verdict(content, cell(case, client))] for case, client in others]
+    body = [[CONTENT, OURS, content, ""], *body, [FIRST, JUDGE, cell(FIRST, JUDGE), "how noisy the machine was"]]
+    return rows(["case", "client", "microseconds", f"PolyMix-4 to this, limit {CONTENT_LIMIT}"], body)
 
 
 def failures(results):

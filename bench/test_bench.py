@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import table
 from clients import number
 from cpu import Cpu, Meter
+from replay import heads
 from servers import Failure
 
 
@@ -87,6 +88,21 @@ class Tests(unittest.TestCase):
         self.assertNotIn("PolyMix", table.client_table({"records": records}))
         alone = content({table.CONTENT: [11]})
         self.assertIn("| not measured |", table.content_table({"records": alone}))
+
+    def test_peers_that_replay_the_content_are_compared_too(self):
+        records = [record(0, client, "polysrv", us) | {"case": table.CONTENT, "workload": True}
+                   for client, us in [("polyclt", 11), ("wrk", 10), ("h2load", 9)]]
+        rows = table.content_table({"records": records}).splitlines()
+        self.assertIn("| wrk | ", rows[3])
+        self.assertTrue(rows[3].endswith("| met: 1.10 (1.10-1.10) |"), rows[3])
+        self.assertTrue(rows[4].endswith("| **missed**: 1.22 (1.22-1.22) |"), rows[4])
+
+    def test_requests_are_recorded_as_they_were_sent(self):
+        shown = ("000.00| dump: request of GET http://127.0.0.1:20000/a, xact 1:2:3\nGET /a HTTP/1.1\nHost: 127.0.0.1:20000\n\n"
+                 "000.00| dump: request of POST http://127.0.0.1:20000/b, xact 1:2:5\nPOST /b HTTP/1.1\n\nbody\n\n"
+                 "000.01| dump: request of GET http://127.0.0.1:20000/c, xact 1:2:7\nGET /c HTTP/1.1\n\n"
+                 "000.02| dump: 5 more are left out\n")
+        self.assertEqual(heads(shown, 20000), ["GET /a HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n", "GET /c HTTP/1.1\r\n\r\n"])
 
     def test_a_failed_measurement_is_reported_and_not_counted(self):
         failed = {"case": "c", "repeat": 0, "client": "ab", "server": "nginx", "failure": "failed: 3 instead of 0"}
