@@ -174,7 +174,7 @@ fn of_cause(cause: MissCause, share: &str) -> String {
         }
         MissCause::Elsewhere => format!(
             "{share} of the missed hits were objects that others had asked for before (another loop, process or test), or \
-             too long ago: what became of those transfers is unknown."
+             in another coding, or too long ago: what became of those transfers is unknown."
         ),
         MissCause::Evicted | MissCause::NeverStored => String::new(),
     }

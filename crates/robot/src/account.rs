@@ -13,8 +13,9 @@ use crate::auth::Asker;
 use crate::crew::Crew;
 use crate::exchange::{Done, Fault};
 use crate::finding::{Contrast, Finding};
+use crate::history::{Delivery, Miss};
 use crate::order::{Cause, Order, ToldWorld};
-use crate::reply::Facts;
+use crate::reply::{Coding, Facts};
 
 /// Clocks may differ by so many seconds.
 const CLOCK_TOLERANCE_S: i64 = 60;
@@ -75,7 +76,7 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
         crew.recorder().fail(facts.status, (now - started) / 1000, facts.size(), custom);
     }
     crew.count_request(order);
-    crew.history().cut(&order.oid);
+    crew.history().cut(&order.oid, facts.map_or(Coding::Identity, |facts| facts.coding));
     crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
@@ -209,29 +210,32 @@ fn remember<L: Link>(
         return;
     }
     let mut history = crew.history();
+    let at_ms = now / 1_000_000;
     let mut cause = None;
     if missed {
-        let modified = || {
-            let times = field.catalog.times(&order.oid, crew.link().unix_seconds());
-            times.is_some_and(|times| times.lmt >= crew.started_unix())
-        };
         let known = if facts.marks.xact.is_none() {
             MissCause::Unmarked
         } else if !facts.cachable {
             MissCause::Forbidden
         } else {
-            let own = !crew.settings().others_fill && crew.chooser().is_own(order);
-            history.miss_cause(&order.oid, modified, own)
+            let unix = crew.link().unix_seconds();
+            let modified_since =
+                |then| field.catalog.times(&order.oid, unix).is_some_and(|times| times.lmt >= then);
+            let varies =
+                field.catalog.content(order.oid.kind).is_some_and(|content| content.encodings.varies());
+            let own = !varies && !crew.settings().others_fill && crew.chooser().is_own(order);
+            history.miss_cause(&order.oid, facts.coding, Miss { at_ms, unix, own }, modified_since)
         };
         crew.recorder().with(|block| block.miss(known, size));
         cause = Some(known);
     }
     let whole = facts.status == 200 && order.method == Method::Get && order.kind.fills();
     if cachable && class == Class::Abort {
-        history.cut(&order.oid);
+        history.cut(&order.oid, facts.coding);
     } else if cachable && whole && crew.repeats() {
         let hit = class == Class::Hit;
-        let age = history.delivered(&order.oid, order.kind, hit, now / 1_000_000);
+        let delivery = Delivery { at_ms, kind: order.kind, hit, expires: facts.expires };
+        let age = history.delivered(&order.oid, facts.coding, delivery);
         if let Some(age) = age
             && (hit && order.repeat || cause.is_some_and(MissCause::is_of_storage))
         {

@@ -96,8 +96,6 @@ pub struct Crew<L: Link> {
     peers: RefCell<Peers>,
     /// The first visits to all servers.
     visits: RefCell<FirstVisits>,
-    /// Time of day at the start, in seconds since 1970.
-    started_unix: i64,
 }
 
 impl<L: Link> Crew<L> {
@@ -135,7 +133,6 @@ impl<L: Link> Crew<L> {
             peers: RefCell::default(),
             visits: RefCell::new(step::first_visits(&settings)),
             names: Names::new(link.clone(), recorder.clone(), &settings),
-            started_unix: link.unix_seconds(),
             link,
             settings,
             recorder,
@@ -246,11 +243,6 @@ impl<L: Link> Crew<L> {
     /// The time now.
     pub fn now(&self) -> Nanos {
         self.link.now()
-    }
-
-    /// Time of day at the start, in seconds since 1970.
-    pub fn started_unix(&self) -> i64 {
-        self.started_unix
     }
 
     /// Where to count.

@@ -23,7 +23,8 @@ pub enum MissCause {
     /// It was delivered whole and first hand before, and was never a hit since: it was not stored, or evicted
     /// before its first use.
     NeverStored,
-    /// What became of earlier requests is unknown here: they were those of another loop, process or test, or too long ago.
+    /// What became of earlier requests is unknown here: they were those of another loop, process or test, or too long ago, or
+    /// they wanted another coding.
     Elsewhere,
 }
 
@@ -74,7 +75,7 @@ impl MissCause {
             MissCause::AfterReload => "its last request was a reload",
             MissCause::Evicted => "it had been a hit before: evicted",
             MissCause::NeverStored => "it had been delivered, but never became a hit",
-            MissCause::Elsewhere => "others had asked for it before, or it was too long ago to be known",
+            MissCause::Elsewhere => "others had asked for it before, or in another coding, or too long ago to be known",
         }
     }
 }

@@ -5,7 +5,7 @@ use polygraph_cache::{Fault, ProxyConfig};
 use polygraph_plan::Goal;
 use polygraph_robot::{Load, Profile};
 use polygraph_stats::sample::fact;
-use polygraph_stats::{Class, ErrorKind};
+use polygraph_stats::{Class, ErrorKind, MissCause};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
@@ -182,6 +182,11 @@ fn nothing_is_wrong_without_faults() {
         assert!(client.verified.replies as f64 > 0.8 * client.ok_count() as f64, "{:?}", client.verified);
         assert!(client.verified.digests > 100);
         assert_eq!(run.proxy.unwrap().faults, 0);
+        // There was room for everything: copies were missed because they had expired, or were coded otherwise.
+        let missed = |cause: MissCause| client.missed[cause as usize].count;
+        let lost = missed(MissCause::Evicted) + missed(MissCause::NeverStored);
+        let reason = if coded { MissCause::Elsewhere } else { MissCause::Expired };
+        assert!(missed(reason) > 50 && 50 * lost <= missed(reason), "{:?}, coded {coded}", client.missed);
     }
 }
 
