@@ -4,8 +4,9 @@
 //! ([`MissCause`]); here that becomes sentences. An object that had been a hit and then was not is the mark of a
 //! cache that is too small. One that never was a hit may never have been stored, or was evicted before its first
 //! repeat; it counts as a want of capacity only if something else shows that the cache does forget: evictions,
-//! missed repeats that came much later than those that were hits, or hits on some objects of every content type,
-//! since rules of admission would let some types through and others not.
+//! missed repeats that came much later than those that were hits, hits on some objects of every content type, since
+//! rules of admission would let some types through and others not, or that most of what was offered was delivered as long as
+//! there was room.
 
 use polygraph_stats::{Class, MissCause, Tally};
 
@@ -27,6 +28,8 @@ const TELLING: u64 = 100;
 const LATER: f64 = 2.0;
 /// Fewer values have no median worth a word.
 const FEW: u64 = 20;
+/// A device that has room delivers at least this share of the offered hits.
+const MOST: f64 = 0.5;
 /// Phases with fewer offered hits are not compared.
 const LEAST_OFFERED: u64 = 50;
 
@@ -55,7 +58,7 @@ pub fn explain(facts: &RunFacts) -> Option<Story> {
         .filter_map(|phase| Some((phase, phase.scope.as_ref()?)))
         .filter(|(_, scope)| scope.block.offered_hits.count >= LEAST_OFFERED)
         .collect();
-    let mut sentences = sentences(&headline.scope);
+    let mut sentences = sentences(&headline.scope, while_there_was_room(&client.phases, &headline.scope));
     sentences.extend(comparison(&measured));
     let causes = MissCause::ALL
         .into_iter()
@@ -78,7 +81,30 @@ fn lost_share(scope: &Scope) -> f64 {
     scope.block.missed_total().count as f64 / scope.block.offered_hits.count.max(1) as f64
 }
 
-fn sentences(scope: &Scope) -> Vec<String> {
+/// The first phase before the measured ones that shows that the device delivers most of the offered hits, far more than in
+/// the measured ones, `later`; and the share that it delivered.
+fn while_there_was_room<'a>(phases: &'a [PhaseFacts], later: &Scope) -> Option<(&'a str, f64)> {
+    let bound = MOST.max(2.0 * (1.0 - lost_share(later)));
+    phases.iter().take_while(|phase| !phase.primary).find_map(|phase| {
+        let scope = phase.scope.as_ref()?;
+        let delivered = 1.0 - lost_share(scope);
+        (at_least(delivered, scope.block.offered_hits.count) > bound)
+            .then_some((phase.name.as_str(), delivered))
+    })
+}
+
+/// The lower end of the confidence interval (95 %) of a share that was seen in `n` cases (Wilson 1927).
+fn at_least(share: f64, n: u64) -> f64 {
+    const Z: f64 = 1.96;
+    if n == 0 {
+        return 0.0;
+    }
+    let n = n as f64;
+    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    (share + Z * Z / (2.0 * n) - spread) / (1.0 + Z * Z / n)
+}
+
+fn sentences(scope: &Scope, with_room: Option<(&str, f64)>) -> Vec<String> {
     let block = &scope.block;
     let missed = block.missed_total().count;
     let share = |cause: MissCause| block.missed[cause as usize].count as f64 / missed as f64;
@@ -94,7 +120,8 @@ fn sentences(scope: &Scope) -> Vec<String> {
         out.push("The device delivered nearly all hits that were offered.".to_owned());
         return out;
     }
-    let mut causes = vec![storage(scope, share(MissCause::Evicted), share(MissCause::NeverStored))];
+    let mut causes =
+        vec![storage(scope, share(MissCause::Evicted), share(MissCause::NeverStored), with_room)];
     causes.extend(MissCause::ALL.into_iter().filter(|cause| !cause.is_of_storage()).map(|cause| {
         let share = share(cause);
         (share, of_cause(cause, &percent(share)))
@@ -106,13 +133,18 @@ fn sentences(scope: &Scope) -> Vec<String> {
     out
 }
 
-/// The part of objects that a device could have kept.
-fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
+/// The part of objects that a device could have kept. `with_room` is a phase in which it kept them, and the share of the
+/// offered hits that it delivered then.
+fn storage(scope: &Scope, evicted: f64, never: f64, with_room: Option<(&str, f64)>) -> (f64, String) {
     let both = evicted + never;
     let forgets = evicted >= FORGETS
         || median_ages(scope).is_some_and(|(hit, miss)| miss >= LATER * hit)
-        || evicted > 0.0 && stores_some_of_everything(scope);
-    let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 {
+        || evicted > 0.0 && stores_some_of_everything(scope)
+        || with_room.is_some();
+    let before = with_room.map_or_else(String::new, |(phase, share)| {
+        format!(" In phase {phase}, before it was full, it delivered {} of the offered hits.", percent(share))
+    });
+    let text = if scope.block.class(Class::Hit).size.count() == 0 && evicted == 0.0 && with_room.is_none() {
         format!(
             "No reply came out of a store: if there is a cache in the path at all, it does not keep what it may. {} of the \
              missed hits were objects that had been delivered whole.",
@@ -127,14 +159,14 @@ fn storage(scope: &Scope, evicted: f64, never: f64) -> (f64, String) {
     } else if never >= FORGETS {
         format!(
             "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before ({}) or \
-             that were gone before their first repeat ({}).",
+             that were gone before their first repeat ({}).{before}",
             percent(both),
             percent(evicted),
             percent(never)
         )
     } else {
         format!(
-            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before.",
+            "The cache is too small: {} of the missed hits were capacity misses, objects that had been hits before.{before}",
             percent(evicted)
         )
     };
@@ -235,12 +267,11 @@ mod tests {
     }
 
     fn told(scope: &Scope) -> String {
-        sentences(scope).join("\n")
+        sentences(scope, None).join("\n")
     }
 
-    #[test]
-    fn two_measured_phases_are_compared() {
-        let phase = |name: &str, causes: &[(MissCause, u64)]| PhaseFacts {
+    fn phase(name: &str, causes: &[(MissCause, u64)]) -> PhaseFacts {
+        PhaseFacts {
             name: name.into(),
             primary: true,
             goal_duration_s: None,
@@ -250,7 +281,58 @@ mod tests {
             lost_s: 0.0,
             end: crate::fold::PhaseEnd::Complete,
             scope: Some(scope(causes)),
+        }
+    }
+
+    #[test]
+    fn a_cache_that_kept_everything_while_it_had_room_is_too_small() {
+        // As measured with Squid 5, whose full memory keeps what is in it and takes little more.
+        let mut top = phase("top1", &[(MissCause::NeverStored, 860), (MissCause::Evicted, 10)]);
+        let told = |early: PhaseFacts, top: &PhaseFacts| {
+            let phases = [early, top.clone()];
+            let scope = top.scope.as_ref().unwrap();
+            sentences(scope, while_there_was_room(&phases, scope)).join("\n")
         };
+        let early = |offered: u64, missed: u64| {
+            let mut block = Block::new();
+            (0..offered).for_each(|_| block.offered_hits.record(10));
+            (0..missed).for_each(|_| block.miss(MissCause::NeverStored, 10));
+            let scope = Some(Scope { block, ..Scope::default() });
+            PhaseFacts { primary: false, scope, ..phase("fill", &[]) }
+        };
+        top.scope
+            .as_mut()
+            .unwrap()
+            .block
+            .finish(&polygraph_stats::Finished { class: Class::Hit, ..Default::default() });
+        let text = told(early(10, 0), &top);
+        assert!(
+            text.contains("The cache is too small: 100 % of the missed hits were capacity misses"),
+            "{text}"
+        );
+        assert!(
+            text.contains("In phase fill, before it was full, it delivered 100 % of the offered hits."),
+            "{text}"
+        );
+        // Too few, or as little as later.
+        for early in [early(0, 0), early(3, 0), early(100, 60)] {
+            assert!(told(early, &top).contains("does not keep what it may"));
+        }
+    }
+
+    #[test]
+    fn the_confidence_in_a_share_grows_with_the_number_of_cases() {
+        let close = |a: f64, b: f64| (a - b).abs() < 5e-4;
+        assert!(
+            close(at_least(1.0, 10), 0.7225) && close(at_least(0.5, 100), 0.4038),
+            "{}",
+            at_least(0.5, 100)
+        );
+        assert_eq!(at_least(1.0, 0), 0.0);
+    }
+
+    #[test]
+    fn two_measured_phases_are_compared() {
         let top1 = phase("top1", &[(MissCause::InFlight, 80), (MissCause::Evicted, 20)]);
         let top2 = phase("top2", &[(MissCause::InFlight, 50), (MissCause::Evicted, 350)]);
         let mut facts = crate::fold::fold(&crate::testlog::Run::default().logs()).unwrap();
