@@ -414,7 +414,9 @@ impl Content for Entity<'_> {
                 }
             }
             Way::Gzip(decoder) => {
-                if let Err(e) = decoder.write_all(bytes)
+                // The decoder keeps up to 32 KB until more comes or it is flushed; links are followed at once.
+                let fed = decoder.write_all(bytes).and_then(|()| decoder.flush());
+                if let Err(e) = fed
                     && self.problem.is_none()
                 {
                     self.problem = Some(broken(&e));
