@@ -124,8 +124,13 @@ impl<'a> Entity<'a> {
         }
     }
 
+    /// The body of the object, without any coding. Only text that is inserted may quote the URL.
     fn expected(&self) -> Body {
-        self.catalog.body(&self.order.oid, &[])
+        let url = match self.catalog.content(self.order.oid.kind) {
+            Some(content) if content.injection.is_some() => (self.url)(),
+            _ => String::new(),
+        };
+        self.catalog.body(&self.order.oid, url.as_bytes())
     }
 
     /// Size of the object, without any coding.
@@ -383,11 +388,7 @@ impl Content for Entity<'_> {
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
             self.digest = Some(Box::new((ContentMd5::default(), announced)));
         }
-        let url = match self.catalog.content(self.order.oid.kind) {
-            Some(content) if content.injection.is_some() => (self.url)(),
-            _ => String::new(),
-        };
-        let comparison = Comparison::new(self.catalog.body(&self.order.oid, url.as_bytes()));
+        let comparison = Comparison::new(self.expected());
         self.way = match facts.coding {
             Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
@@ -414,7 +415,9 @@ impl Content for Entity<'_> {
                 }
             }
             Way::Gzip(decoder) => {
-                if let Err(e) = decoder.write_all(bytes)
+                // The decoder keeps up to 32 KB until more comes or it is flushed; links are followed at once.
+                let fed = decoder.write_all(bytes).and_then(|()| decoder.flush());
+                if let Err(e) = fed
                     && self.problem.is_none()
                 {
                     self.problem = Some(broken(&e));

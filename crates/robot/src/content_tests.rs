@@ -1,0 +1,76 @@
+//! What robots make of the content of replies, and where its links lead them.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use polygraph_traffic::content::{Encodings, Injected, Injection};
+use polygraph_traffic::ranges::{Extent, RangeRule};
+use polygraph_traffic::{Catalog, Content, Distr, RequestKind, Seed, Selector};
+
+use crate::crew_tests::{errors, pages, run, settings};
+use crate::testing::{Answer, Ask, TestLink, object, reply};
+
+/// Requests for pages, and for what is embedded in them.
+fn pages_and_parts(link: &TestLink) -> (usize, usize) {
+    let (parts, pages): (Vec<Ask>, Vec<Ask>) =
+        link.asked().into_iter().partition(|ask| ask.oid().is_embedded());
+    (pages.len(), parts.len())
+}
+
+#[test]
+fn links_in_compressed_pages_are_followed() {
+    // Much less than the decoder's window, and much more.
+    for size in [2_000.0, 300_000.0] {
+        let mut catalog = pages();
+        catalog.contents[0].size = Some(Distr::Const(size));
+        catalog.contents[0].encodings = Encodings { identity: false, gzip: true };
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask: &Ask| {
+                if ask.oid().is_embedded() {
+                    return Answer::Reply(object(&catalog, ask, ""), 0);
+                }
+                let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
+                coder.write_all(&catalog.body(&ask.oid(), b"").to_vec()).unwrap();
+                let fields = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+                Answer::Reply(reply(ask, "200 OK", fields, &coder.finish().unwrap()), 0)
+            }
+        });
+        let block = run(&link, settings(catalog, |robot| robot.accept_encoding = Some("gzip".into())), 10);
+        assert_eq!(errors(&block), []);
+        let (pages, parts) = pages_and_parts(&link);
+        assert!(pages > 5 && parts == 4 * pages, "{parts} parts of {pages} pages of {size} bytes");
+    }
+}
+
+#[test]
+fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
+    let injection = Some(Injection { prob: 1.0, what: Injected::RequestUri });
+    let text = Content { injection, ..Content::plain("text", Distr::Const(1000.0), 1.0) };
+    let catalog = Catalog { seed: Seed(3), contents: vec![text] };
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| {
+            let url = format!("http://{}{}", ask.field("Host").unwrap(), ask.path());
+            let body = catalog.body(&ask.oid(), url.as_bytes()).to_vec();
+            assert!(body.ends_with(url.as_bytes()));
+            Answer::Reply(
+                match ask.field("Range") {
+                    Some(_) => {
+                        let fields = "Content-Range: bytes 900-999/1000\r\n";
+                        reply(ask, "206 Partial Content", fields, &body[900..])
+                    }
+                    None => reply(ask, "200 OK", "", &body),
+                },
+                0,
+            )
+        }
+    });
+    let settings = settings(catalog, |robot| {
+        robot.behavior.kinds = Selector::even(vec![RequestKind::Range, RequestKind::Basic]);
+        robot.behavior.ranges = Selector::only(RangeRule::Suffix(Extent::Absolute(100)));
+    });
+    assert_eq!(errors(&run(&link, settings, 20)), []);
+    assert!(link.asked().iter().any(|ask| ask.field("Range").is_some()));
+}
