@@ -190,6 +190,29 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
 }
 
 #[test]
+fn transactions_are_not_idle_however_slow_the_client_is() {
+    const PAUSE: Nanos = SECOND / 1000;
+    let mut house = persistent(classic(3000.0));
+    house.farms[0].idle_timeout = Some(PAUSE / 2);
+    let bench = Bench::new(house);
+    let client = bench.connect();
+    client.narrow(100);
+    let request = get("Content-Length: 3\r\n").replace("GET", "PUT") + "abc";
+    let (head, body) = request.split_at(request.len() - 2);
+    let (begin, rest) = head.split_at(20);
+    for piece in [begin, rest, body] {
+        client.send(piece);
+        bench.run(bench.link.now() + PAUSE);
+    }
+    bench.run(10 * SECOND);
+    assert_eq!(split(&client.text()).1.len(), 3000);
+    assert!(client.is_closed());
+    bench.assert_classes(&[(Class::Put, 1)]);
+    bench.assert_errors(&[]);
+    assert_eq!(bench.block().closes[CloseKind::IdleLocal as usize].count(), 1);
+}
+
+#[test]
 fn servers_of_version_1_0_say_that_they_stay() {
     let mut house = persistent(classic(10.0));
     house.farms[0].http_minors = Selector::only(0);
