@@ -756,6 +756,38 @@ fn configured_fields_win() {
 }
 
 #[test]
+fn whatever_the_status_servers_send_their_fields() {
+    let mut house = persistent(classic(10.0));
+    house.farms[0].headers = vec![HeaderRule {
+        prob: 1.0,
+        what: HeaderChoice::One { name: "Server".into(), value: "polyorigin".into() },
+    }];
+    house.farms[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
+    let bench = Bench::new(house);
+    let client = bench.connect();
+    let mut replies = vec![];
+    for world in ["X-Loc-World: 12345678.00abcdef:0000002a t3 -1/1 1\r\n", ""] {
+        client.send(get(world));
+        bench.run(bench.link.now());
+        replies.push(client.text());
+    }
+    for request in [
+        get("").replace("t03", "t07"),
+        get("").replace("GET", "DELETE"),
+        get("Range: bytes=2-4\r\n"),
+        get("Range: bytes=10-\r\n"),
+        get("Expect: miracles\r\n"),
+    ] {
+        replies.push(bench.ask(request));
+    }
+    let statuses: Vec<&str> = replies.iter().map(|reply| &reply["HTTP/1.1 ".len()..][..3]).collect();
+    assert_eq!(statuses, ["200", "302", "404", "405", "206", "416", "417"]);
+    for reply in &replies {
+        assert_eq!(reply.matches("\r\nServer: polyorigin\r\n").count(), 1, "{reply}");
+    }
+}
+
+#[test]
 fn settings_travel_to_other_processes() {
     let mut house = living();
     house.farms[0].redirects = Some(Redirects { share: 0.1, popularity: PopModel::default() });
