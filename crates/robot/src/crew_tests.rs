@@ -274,25 +274,54 @@ fn a_first_visit_is_paid_to_every_server() {
     }
 }
 
+fn rule(name: &str, value: &str) -> HeaderRule {
+    HeaderRule { prob: 1.0, what: HeaderChoice::One { name: name.into(), value: value.into() } }
+}
+
+/// How often a field, in small letters, is in the head.
+fn count(ask: &Ask, name: &str) -> usize {
+    ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count()
+}
+
 #[test]
 fn configured_fields_win() {
     let (catalog, link) = small();
-    let rule = |name: &str, value: &str| HeaderRule {
-        prob: 1.0,
-        what: HeaderChoice::One { name: name.into(), value: value.into() },
-    };
     let settings = settings(catalog, |robot| {
-        robot.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+        robot.headers = vec![
+            rule("accept", "text/html"),
+            rule("X-Own", "1"),
+            rule("x-own", "2"),
+            rule("Connection", "close"),
+        ];
         robot.requests_per_connection = Distr::Const(1.0);
     });
     run(&link, settings, 2);
     let asked = link.asked();
     assert!(asked.len() > 5);
     for ask in asked {
-        let fields =
-            |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
+        let fields = |name| count(&ask, name);
         assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
-        assert_eq!(ask.field("Accept"), Some("text/html"));
+        assert_eq!((ask.field("Accept"), ask.field("X-Own")), (Some("text/html"), Some("1")));
+    }
+}
+
+#[test]
+fn fields_of_a_body_win_over_those_of_the_robot() {
+    let (mut catalog, link) = small();
+    catalog.contents[0].mime_type = Some("a/generated".into());
+    catalog.contents[0].headers = vec![rule("Content-Type", "x/configured"), rule("X-Who", "content")];
+    let settings = settings(catalog, |robot| {
+        robot.headers = vec![rule("X-Who", "robot")];
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.post = Selector::only(Kind::FIRST);
+    });
+    run(&link, settings, 2);
+    let asked = link.asked();
+    assert!(asked.iter().any(|ask| ask.head.starts_with("POST ")));
+    for ask in asked.iter().filter(|ask| ask.head.starts_with("POST ")) {
+        let fields = |name| count(ask, name);
+        assert_eq!((fields("content-type:"), fields("x-who:")), (1, 1), "{}", ask.head);
+        assert_eq!((ask.field("Content-Type"), ask.field("X-Who")), (Some("x/configured"), Some("content")));
     }
 }
 
