@@ -459,6 +459,30 @@ fn idle_robots_ask_for_nothing_and_keep_no_connections() {
 }
 
 #[test]
+fn idle_robots_do_not_catch_up() {
+    for pipeline in [None, Some(Distr::Const(2.0))] {
+        let catalog = pages();
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 2)
+        });
+        let settings = settings(catalog, |robot| {
+            robot.open_limit = Some(1);
+            robot.pipeline = pipeline;
+            let idle = Distr::Const(8.0);
+            robot.session = Some(Session { busy_s: Some(2.0), busy_xacts: None, busy_fill: None, idle });
+        });
+        let block = run(&link, settings, 60);
+        assert_eq!(errors(&block), []);
+        // The session is over for those who wait when the next request is due; one may just have been sent.
+        let of_period = |ask: &Ask| ask.at % (10 * SECOND);
+        assert!(link.asked().iter().all(|ask| of_period(ask) < 3 * SECOND));
+        assert!(link.asked().len() > 10 && block.waiting.entered > 10);
+        assert_eq!((block.waiting.entered, block.failed_count()), (block.waiting.left, 0));
+    }
+}
+
+#[test]
 fn robots_of_pages_offer_their_rate_from_the_first_second_on() {
     let catalog = pages();
     let link = TestLink::new({

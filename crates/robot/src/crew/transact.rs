@@ -15,7 +15,7 @@ use super::Crew;
 use crate::account;
 use crate::auth::{Answers, Asker, Wallet};
 use crate::cookies::Jar;
-use crate::exchange::{Done, Fault, exchange};
+use crate::exchange::{Done, Unfinished, exchange};
 use crate::order::{Cause, Order};
 use crate::page::Page;
 use crate::pipeline::exchange_together;
@@ -74,7 +74,7 @@ impl<L: Link> Crew<L> {
             let outcome = match outcome {
                 // Answers to challenges go one by one.
                 Some(Ok(done)) => self.converse(robot, &order, self.now(), Some(Box::new(done))).await,
-                Some(failed) => failed,
+                Some(unfinished) => unfinished,
                 None => {
                     self.count_retry();
                     self.converse(robot, &order, self.now(), None).await
@@ -93,7 +93,7 @@ impl<L: Link> Crew<L> {
         order: &Order,
         mut now: Nanos,
         mut made: Option<Box<Done>>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done, Unfinished> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
         let mut steps = None;
         loop {
