@@ -11,7 +11,7 @@ use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
 use crate::crew::Crew;
-use crate::exchange::{Done, Fault};
+use crate::exchange::{Done, Fault, Unfinished};
 use crate::finding::{Contrast, Finding};
 use crate::history::{Delivery, Miss};
 use crate::order::{Cause, Order, ToldWorld};
@@ -29,7 +29,7 @@ pub fn settle<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
-    mut outcome: Result<Done, Fault>,
+    mut outcome: Result<Done, Unfinished>,
 ) -> bool {
     let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
@@ -49,10 +49,23 @@ pub fn settle<L: Link>(
                 Err(fault) => Fault { tape: done.tape.take(), ..fault.since(done.started) },
             }
         }
-        Err(fault) => fault,
+        Err(Unfinished::Failed(fault)) => fault,
+        Err(Unfinished::Cancelled) => {
+            crew.history().cut(&order.oid, Coding::Identity);
+            give_up(crew, robot, order);
+            return false;
+        }
     };
     fail(crew, robot, order, &fault, now);
     true
+}
+
+/// Takes note that what was wanted will not come.
+fn give_up<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order) {
+    crew.note_visit(robot, order, None);
+    if let Some(page) = &order.page {
+        page.leave(None);
+    }
 }
 
 /// Shows the messages of a transaction, as far as that is wanted.
@@ -77,12 +90,9 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
     }
     crew.count_request(order);
     crew.history().cut(&order.oid, facts.map_or(Coding::Identity, |facts| facts.coding));
-    crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
-    if let Some(page) = &order.page {
-        page.leave(None);
-    }
+    give_up(crew, robot, order);
 }
 
 fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {

@@ -274,25 +274,54 @@ fn a_first_visit_is_paid_to_every_server() {
     }
 }
 
+fn rule(name: &str, value: &str) -> HeaderRule {
+    HeaderRule { prob: 1.0, what: HeaderChoice::One { name: name.into(), value: value.into() } }
+}
+
+/// How often a field, in small letters, is in the head.
+fn count(ask: &Ask, name: &str) -> usize {
+    ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count()
+}
+
 #[test]
 fn configured_fields_win() {
     let (catalog, link) = small();
-    let rule = |name: &str, value: &str| HeaderRule {
-        prob: 1.0,
-        what: HeaderChoice::One { name: name.into(), value: value.into() },
-    };
     let settings = settings(catalog, |robot| {
-        robot.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+        robot.headers = vec![
+            rule("accept", "text/html"),
+            rule("X-Own", "1"),
+            rule("x-own", "2"),
+            rule("Connection", "close"),
+        ];
         robot.requests_per_connection = Distr::Const(1.0);
     });
     run(&link, settings, 2);
     let asked = link.asked();
     assert!(asked.len() > 5);
     for ask in asked {
-        let fields =
-            |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
+        let fields = |name| count(&ask, name);
         assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
-        assert_eq!(ask.field("Accept"), Some("text/html"));
+        assert_eq!((ask.field("Accept"), ask.field("X-Own")), (Some("text/html"), Some("1")));
+    }
+}
+
+#[test]
+fn fields_of_a_body_win_over_those_of_the_robot() {
+    let (mut catalog, link) = small();
+    catalog.contents[0].mime_type = Some("a/generated".into());
+    catalog.contents[0].headers = vec![rule("Content-Type", "x/configured"), rule("X-Who", "content")];
+    let settings = settings(catalog, |robot| {
+        robot.headers = vec![rule("X-Who", "robot")];
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.post = Selector::only(Kind::FIRST);
+    });
+    run(&link, settings, 2);
+    let asked = link.asked();
+    assert!(asked.iter().any(|ask| ask.head.starts_with("POST ")));
+    for ask in asked.iter().filter(|ask| ask.head.starts_with("POST ")) {
+        let fields = |name| count(ask, name);
+        assert_eq!((fields("content-type:"), fields("x-who:")), (1, 1), "{}", ask.head);
+        assert_eq!((ask.field("Content-Type"), ask.field("X-Who")), (Some("x/configured"), Some("content")));
     }
 }
 
@@ -427,6 +456,30 @@ fn idle_robots_ask_for_nothing_and_keep_no_connections() {
     assert!((asked.len() as f64 - 4000.0).abs() < 5.0 * 4000f64.sqrt(), "{}", asked.len());
     let firsts = asked.iter().filter(|ask| ask.before == 0).count();
     assert!((80..=140).contains(&firsts), "{firsts} connections: two servers, 40 periods, 100 uses");
+}
+
+#[test]
+fn idle_robots_do_not_catch_up() {
+    for pipeline in [None, Some(Distr::Const(2.0))] {
+        let catalog = pages();
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 2)
+        });
+        let settings = settings(catalog, |robot| {
+            robot.open_limit = Some(1);
+            robot.pipeline = pipeline;
+            let idle = Distr::Const(8.0);
+            robot.session = Some(Session { busy_s: Some(2.0), busy_xacts: None, busy_fill: None, idle });
+        });
+        let block = run(&link, settings, 60);
+        assert_eq!(errors(&block), []);
+        // The session is over for those who wait when the next request is due; one may just have been sent.
+        let of_period = |ask: &Ask| ask.at % (10 * SECOND);
+        assert!(link.asked().iter().all(|ask| of_period(ask) < 3 * SECOND));
+        assert!(link.asked().len() > 10 && block.waiting.entered > 10);
+        assert_eq!((block.waiting.entered, block.failed_count()), (block.waiting.left, 0));
+    }
 }
 
 #[test]

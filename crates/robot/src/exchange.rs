@@ -59,6 +59,21 @@ impl Fault {
     }
 }
 
+/// Why a transaction has no result.
+#[derive(Clone, Debug)]
+pub enum Unfinished {
+    /// It failed.
+    Failed(Fault),
+    /// The robot lost interest before the request was sent.
+    Cancelled,
+}
+
+impl From<Fault> for Unfinished {
+    fn from(fault: Fault) -> Unfinished {
+        Unfinished::Failed(fault)
+    }
+}
+
 impl From<ConnectError> for Fault {
     fn from(error: ConnectError) -> Fault {
         let kind = match error {
@@ -120,7 +135,7 @@ pub struct Done {
 /// gives `answers`.
 ///
 /// # Errors
-/// What made the transaction fail.
+/// What made the transaction fail, or that it is not wanted any more.
 pub async fn exchange<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
@@ -128,7 +143,7 @@ pub async fn exchange<L: Link>(
     lines: &[u8],
     answers: Answers,
     now: Nanos,
-) -> Result<Done, Fault> {
+) -> Result<Done, Unfinished> {
     let deadline = crew.deadline(robot, now);
     let hop = crew.hop(robot, order).await?;
     for attempt in 0..=MAX_RETRIES {
@@ -167,12 +182,12 @@ pub async fn exchange<L: Link>(
             }
             Err(fault) => {
                 crew.close(robot, leased, false);
-                return Err(fault.since(talk.started));
+                return Err(fault.since(talk.started).into());
             }
         }
     }
     let detail = format!("closed {MAX_RETRIES} times before any reply");
-    Err(Fault::new(ErrorKind::TooManyRetries, detail))
+    Err(Fault::new(ErrorKind::TooManyRetries, detail).into())
 }
 
 /// What is noted while an exchange goes on.

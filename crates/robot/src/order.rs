@@ -598,7 +598,7 @@ fn pick<T: Copy + Default + PartialEq>(choices: &Selector<T>, factor: f64, rng: 
 }
 
 /// Fisher-Yates.
-fn shuffle<T>(items: &mut [T], rng: &mut Stream) {
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut Stream) {
     for at in (1..items.len()).rev() {
         items.swap(at, rng.below(at as u64 + 1) as usize);
     }
