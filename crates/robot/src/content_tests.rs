@@ -9,9 +9,10 @@ use polygraph_stats::ErrorKind;
 use polygraph_traffic::content::{Encodings, Injected, Injection, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::ranges::{Extent, RangeRule};
-use polygraph_traffic::{Catalog, Content, Distr, Kind, RequestKind, Seed, Selector};
+use polygraph_traffic::{Catalog, Content, Distr, IdSource, Kind, Method, RequestKind, Seed, Selector};
 
 use crate::crew_tests::{errors, pages, run, settings};
+use crate::order::{Chooser, Factors};
 use crate::testing::{Answer, Ask, TestLink, object, reply};
 
 /// Requests for pages, and for what is embedded in them.
@@ -128,4 +129,37 @@ fn files_that_embed_each_other_in_circles_are_asked_for_once() {
     assert_eq!(errors(&block), [(ErrorKind::ForeignLink, inner), (ErrorKind::ForeignTag, index)]);
     // Who asks for one of the two pages gets the other and the style sheet.
     assert!(index == inner && css > index && index > 10, "{css} {index} {inner}");
+}
+
+#[test]
+fn each_request_decides_anew_what_it_takes_of_a_container() {
+    for (method, kind) in [
+        (Method::Get, RequestKind::Basic),
+        (Method::Get, RequestKind::Ims304),
+        (Method::Post, RequestKind::Basic),
+    ] {
+        let settings = settings(pages(), |robot| {
+            robot.embed_recur = 0.5;
+            robot.behavior.methods = Selector::only(method);
+            robot.behavior.kinds = Selector::only(kind);
+        });
+        let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+        let factors = Factors { recur: 0.0, special: 1.0 };
+        let mut rng = settings.seed.stream("test", 0);
+        let mut order = || chooser.order(&settings, 0, factors, 0, &mut rng);
+        let mut taken = [0; 5];
+        for order in (0..1000).map(|_| order()) {
+            assert_eq!((order.method, order.kind), (method, kind));
+            let count = (1..=4).filter(|&index| order.wants_embedded(index, 0.5)).count();
+            taken[count] += 1;
+        }
+        // Binomial: 1, 4, 6, 4, 1 of 16; five standard errors.
+        for (count, share) in [1.0, 4.0, 6.0, 4.0, 1.0].map(|ways| ways / 16.0).into_iter().enumerate() {
+            let (expected, seen): (f64, f64) = (1000.0 * share, taken[count].into());
+            assert!(
+                (seen - expected).abs() < 5.0 * (expected * (1.0 - share)).sqrt(),
+                "{method:?} {taken:?}"
+            );
+        }
+    }
 }

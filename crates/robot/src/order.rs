@@ -288,7 +288,10 @@ impl Chooser {
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
             order.ranges = ranges.map(Rc::new);
         }
-        if robot.embed_recur > 0.0 && method == Method::Get && kind.fills() {
+        if robot.embed_recur > 0.0 && known_only {
+            // This reply may be a container, too. Nothing is drawn for it, so it does not change what follows.
+            order.seed = order.xact.hash();
+        } else if robot.embed_recur > 0.0 {
             order.seed = rng.bits();
             let count = field.catalog.embedded_count(&oid);
             order.planned =
