@@ -1,6 +1,6 @@
 //! What a request asks for, and under which transaction id.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use polygraph_traffic::{
     World, WorldFacts,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::page::Page;
 use crate::settings::{Field, Profile, Settings};
@@ -73,6 +73,8 @@ pub struct Order {
     pub page: Option<Rc<Page>>,
     /// Its number among the unfinished transactions, once it has begun.
     pub ticket: Ticket,
+    /// Files that were asked for because a file embeds them, and so on.
+    pub trail: OnceCell<Rc<RefCell<FxHashSet<Oid>>>>,
 }
 
 impl Order {
@@ -104,6 +106,7 @@ impl Order {
             hop: None,
             page: None,
             ticket: Ticket::default(),
+            trail: OnceCell::new(),
         }
     }
 
@@ -115,6 +118,14 @@ impl Order {
     /// Whether embedded object number `index` of this container is wanted, if a share `embed_recur` of them is.
     pub fn wants_embedded(&self, index: u64, embed_recur: f64) -> bool {
         embed_recur >= 1.0 || Draw::new(self.seed ^ polygraph_traffic::rng::mix(index)).event(embed_recur)
+    }
+
+    /// Whether the embedded object `oid` of this container is still to be asked for. The files of a site embed each
+    /// other in circles: each is asked for once, wherever in the page it is embedded.
+    pub fn leads_to(&self, oid: Oid) -> bool {
+        let embeds_files = self.oid.world == UniqId::default() && oid.world == UniqId::default();
+        let trail = || Rc::new(RefCell::new(FxHashSet::from_iter([self.oid])));
+        oid != self.oid && (!embeds_files || self.trail.get_or_init(trail).borrow_mut().insert(oid))
     }
 }
 
@@ -277,7 +288,10 @@ impl Chooser {
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
             order.ranges = ranges.map(Rc::new);
         }
-        if robot.embed_recur > 0.0 && method == Method::Get && kind.fills() {
+        if robot.embed_recur > 0.0 && known_only {
+            // This reply may be a container, too. Nothing is drawn for it, so it does not change what follows.
+            order.seed = order.xact.hash();
+        } else if robot.embed_recur > 0.0 {
             order.seed = rng.bits();
             let count = field.catalog.embedded_count(&oid);
             order.planned =

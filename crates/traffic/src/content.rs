@@ -318,6 +318,17 @@ impl Catalog {
         out.extend_from_slice(extension.as_bytes());
     }
 
+    /// The object whose body is the file that a path names, without its query, if it belongs to one of `kinds`: to the
+    /// first that has such a file. All worlds share the files.
+    pub fn file_at(&self, path: &[u8], kinds: impl IntoIterator<Item = Kind>) -> Option<Oid> {
+        let path = path.split(|&b| b == b'?').next()?;
+        let name = std::str::from_utf8(path.strip_prefix(b"/")?).ok()?;
+        kinds.into_iter().find_map(|kind| {
+            let Source::Root(files) = &self.content(kind)?.source else { return None };
+            Some(Oid { world: UniqId::default(), kind, name: files.find(name)? as u64 + 1 })
+        })
+    }
+
     /// Number of objects embedded in a container.
     pub fn embedded_count(&self, oid: &Oid) -> u64 {
         let Some(content) = self.content(oid.kind) else { return 0 };
