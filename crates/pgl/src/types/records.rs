@@ -286,7 +286,7 @@ records! {
         embed_recur: f64 = Default::Float(0.0),
         /// Selector of `"public"`, `"private"` (treated as public) and `"foreign"`; undefined: public only.
         interests: Selector<String, Tree>,
-        /// File with foreign URLs; needed if and only if there is foreign interest.
+        /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `Range` act as `Basic` there, for what they need only the owner knows.
         foreign_trace: Option<String>,
         /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `Range` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
         req_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
