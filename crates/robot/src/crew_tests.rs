@@ -124,6 +124,31 @@ fn the_body_of_a_request_goes_along_with_its_head() {
 }
 
 #[test]
+fn bodies_that_are_only_there_compressed_are_sent_so() {
+    let identity = Encodings::IDENTITY;
+    for (encodings, coding) in [
+        (identity, None),
+        (Encodings { gzip: true, ..identity }, None),
+        (Encodings { identity: false, gzip: true }, Some("gzip")),
+    ] {
+        let (mut catalog, link) = small();
+        catalog.contents.push(Content { encodings, ..Content::plain("form", Distr::Const(200_000.0), 0.0) });
+        let settings = settings(catalog, |robot| {
+            robot.behavior.methods = Selector::only(Method::Post);
+            robot.behavior.recurrence = 0.5;
+            robot.post = Selector::only(Kind::of_index(1));
+        });
+        assert_eq!(errors(&run(&link, settings, 2)), []);
+        let posted: Vec<Ask> = link.asked().into_iter().filter(|ask| ask.head.starts_with("POST")).collect();
+        assert!(posted.len() > 5);
+        for ask in posted {
+            let size: u64 = ask.field("Content-Length").unwrap().parse().unwrap();
+            assert_eq!((ask.field("Content-Encoding"), size < 200_000), (coding, coding.is_some()));
+        }
+    }
+}
+
+#[test]
 fn the_request_rate_is_that_of_all_requests_also_of_containers_in_containers() {
     // Pages of images and, one in four, of other pages: 4/(1-1) would not end, so those have no images.
     let mut catalog = pages();

@@ -422,7 +422,7 @@ records! {
         infect_prob: Option<f64>,
         /// Distance between injections; only with inject_db.
         inject_gap: Option<Distribution<Size>>,
-        /// Selector of `identity` and `gzip`.
+        /// Selector of `identity` and `gzip`. Bodies of requests are compressed if there is only `gzip`.
         encodings: Selector<String, Tree> = Default::Strs(&["identity"]),
         /// Extra headers of messages that carry this content; see http_headers.
         mime_headers: Vec<HeaderRule>,
