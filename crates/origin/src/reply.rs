@@ -1,5 +1,6 @@
 //! What a server answers: decisions in the order of the reference (models.md, section 11.2), heads, bodies.
 
+use polygraph_traffic::coding::gzip;
 use polygraph_traffic::life::Times;
 use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream, UniqId};
 use polygraph_wire::coding::{Choice, Offer, negotiate};
@@ -10,7 +11,7 @@ use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
 use polygraph_wire::worlds::{AbortMark, WorldMark};
 use polygraph_wire::{checksum, date, decimal};
 
-use crate::coding::{gzip, md5};
+use crate::digest::md5;
 use crate::fields::{Field, Head, random_text};
 use crate::request::{Expectation, Fault, Request};
 use crate::settings::{Farm, House, Server};
@@ -190,7 +191,7 @@ impl Writer<'_> {
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let mut body = self.house.catalog.body(&oid, url);
         if coding == Choice::Gzip {
-            body = Body::from_bytes(gzip(body));
+            body = gzip(body);
         }
         match ranges(&subject, self.request, body.len()) {
             None => self.whole(&subject, body, coding, rng, out),

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
+use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
@@ -343,6 +344,9 @@ impl Upload {
         let catalog = &crew.settings().field.catalog;
         let oid = order.sends.unwrap_or(order.oid);
         let mut body = catalog.body(&oid, &[]);
+        if catalog.content(oid.kind).is_some_and(|content| content.encodings.compresses_requests()) {
+            body = gzip(body);
+        }
         let coords = crew.abort_coords(robot, order);
         let (length, digest) = (body.len(), catalog.has_checksum(&oid).then(|| digest_of(&body)));
         let cut = coords.cut(length);

@@ -18,6 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::page::Page;
 use crate::settings::{Field, Profile, Settings};
+use crate::trace::{self, Walk};
 
 /// Why a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,8 +172,9 @@ pub struct Chooser {
     behaviors: Vec<Vec<Behavior>>,
     /// For each profile the origins that were not visited yet, in random order (reference: models.md, section 19).
     unvisited: Vec<Vec<usize>>,
-    /// For each profile, the foreign URLs used so far.
-    foreign: Vec<World>,
+    /// For each profile, which of `walks` is its own: that of the first profile with the same trace of foreign URLs.
+    foreign: Vec<usize>,
+    walks: Vec<Walk>,
     frozen: bool,
 }
 
@@ -205,7 +207,8 @@ impl Chooser {
                 .map(|profile| (0..contents).map(|index| behavior(profile, index)).collect())
                 .collect(),
             unvisited: settings.profiles.iter().map(|profile| unvisited(profile)).collect(),
-            foreign: settings.profiles.iter().map(|_| World::default()).collect(),
+            foreign: settings.profiles.iter().map(|profile| trace::first_with(settings, profile)).collect(),
+            walks: settings.profiles.iter().map(|profile| Walk::new(settings, profile)).collect(),
             frozen: false,
         }
     }
@@ -250,10 +253,7 @@ impl Chooser {
         // Nothing of a behaviour is copied but what the decision needs.
         let behavior = &self.behaviors[profile][content];
         let (kind, method) = special(behavior, factors.special, rng);
-        // A client validates, or asks for parts of, what it knows; and a reply that fills no cache must not be
-        // the first one of an object whose repetition is then counted as an offered hit.
-        let known_only = !(kind.fills() && method == Method::Get);
-        let repeat = rng.event(behavior.recurrence * factors.recur) || known_only;
+        let repeat = rng.event(behavior.recurrence * factors.recur) || !gives_all(kind, method);
         let server = match repeat {
             true => self.repeatable_server(field, robot, server, wanted, due, rng),
             false => server,
@@ -383,24 +383,29 @@ impl Chooser {
         due: Nanos,
         rng: &mut Stream,
     ) -> Order {
-        let world = &mut self.foreign[profile];
-        world.settle(due, rng);
-        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur);
-        let repeat = repeat_wanted && world.can_repeat();
-        let name = match repeat {
-            true => world.repeat(&robot.behavior.popularity, rng, |_| None).name,
-            false => world.produce(due),
-        };
         let (kind, method) = special(&robot.behavior, factors.special, rng);
+        let kind = match kind {
+            // When it was modified, and how large it is, only its owner knows.
+            RequestKind::Ims200 | RequestKind::Ims304 | RequestKind::Range => RequestKind::Basic,
+            RequestKind::Basic | RequestKind::Reload | RequestKind::Upload => kind,
+        };
+        let walk = &mut self.walks[self.foreign[profile]];
+        walk.world.settle(due, rng);
+        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || !gives_all(kind, method);
+        let repeat = repeat_wanted && walk.world.can_repeat();
+        let name = match repeat {
+            true => walk.world.repeat(&robot.behavior.popularity, rng, |_| None).name,
+            false => walk.world.produce(due),
+        };
+        let name = walk.number(name);
         let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);
         let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
         let oid = Oid { world: UniqId::default(), kind: Kind::FOREIGN, name };
         Order {
             repeat,
             repeat_wanted,
-            // Whether it was modified, and how large it is, only its owner knows.
-            kind: if kind == RequestKind::Reload { kind } else { RequestKind::Basic },
-            method: if method == Method::Head { method } else { Method::Get },
+            kind,
+            method,
             seed: rng.bits(),
             foreign: Some(Rc::from(url)),
             ..Order::basic(0, oid, self.ids.fresh(), due)
@@ -600,6 +605,13 @@ fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, 
         return (kind, Method::Put);
     }
     (kind, pick(&behavior.methods, factor, rng))
+}
+
+/// Whether the reply gives client and cache the whole object. If not, it must be an object that was asked for before: a
+/// client validates, or asks for parts of, what it knows; and the first reply of an object whose repetition is then
+/// counted as an offered hit must be one that fills a cache.
+fn gives_all(kind: RequestKind, method: Method) -> bool {
+    kind.fills() && method == Method::Get
 }
 
 fn pick<T: Copy + Default + PartialEq>(choices: &Selector<T>, factor: f64, rng: &mut Stream) -> T {

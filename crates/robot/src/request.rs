@@ -190,6 +190,9 @@ fn body_lines(
     if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
         head.text("Content-Type", mime.as_bytes());
     }
+    if content.is_some_and(|content| content.encodings.compresses_requests()) {
+        head.text("Content-Encoding", b"gzip");
+    }
     if expects {
         head.text("Expect", b"100-continue");
     }

@@ -49,6 +49,11 @@ impl Encodings {
     /// Only the body as it is.
     pub const IDENTITY: Encodings = Encodings { identity: true, gzip: false };
 
+    /// Bodies of requests are compressed: nobody was asked what the server takes, so only what has no other form is.
+    pub fn compresses_requests(self) -> bool {
+        self.gzip && !self.identity
+    }
+
     /// Replies depend on what the request accepts.
     pub fn varies(self) -> bool {
         self.identity && self.gzip
