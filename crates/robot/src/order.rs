@@ -288,7 +288,7 @@ impl Chooser {
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
             order.ranges = ranges.map(Rc::new);
         }
-        if robot.embed_recur > 0.0 && known_only {
+        if robot.embed_recur > 0.0 && !gives_all(kind, method) {
             // This reply may be a container, too. Nothing is drawn for it, so it does not change what follows.
             order.seed = order.xact.hash();
         } else if robot.embed_recur > 0.0 {
