@@ -38,6 +38,8 @@ pub mod session;
 pub mod settings;
 
 #[cfg(test)]
+mod account_tests;
+#[cfg(test)]
 mod content_tests;
 #[cfg(test)]
 mod crew_tests;
