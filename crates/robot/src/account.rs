@@ -252,7 +252,7 @@ fn remember<L: Link>(
             crew.recorder().with(|block| block.repeat_age(hit, age));
         }
     }
-    if !cachable && class.is_basic() {
+    if !cachable {
         history.asks(order.xact, robot);
     }
     drop(history);
@@ -343,14 +343,26 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     if second_hand
         && order.foreign.is_none()
         && !crew.settings().field.catalog.cachable(&order.oid)
-        && let Some(mark) = facts.marks.xact
-        && let Some(other) = crew.history().asker(mark.id.mutant())
-        && other != robot
+        && let Some(other) = other_asker(crew, robot, order, facts)
     {
-        let detail = format!("a reply that was made for robot {other} alone came to robot {robot}");
+        let detail = format!("a reply that was made for {other} alone came to {}", name(crew, robot));
         return fault(copy_given(ErrorKind::PrivateLeak, detail, order, facts));
     }
     Ok(class_of(order, facts, second_hand))
+}
+
+/// For whom a stored reply was made, if that was another robot.
+fn other_asker<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, facts: &Facts) -> Option<String> {
+    let asker = facts.marks.xact?.id.mutant();
+    if !asker.shares_source(order.xact) {
+        return Some("a robot of another loop".to_owned());
+    }
+    let other = crew.history().asker(asker).filter(|other| *other != robot)?;
+    Some(name(crew, other))
+}
+
+fn name<L: Link>(crew: &Crew<L>, robot: usize) -> String {
+    format!("robot {}", crew.settings().first_robot + robot)
 }
 
 /// Files of a document root are in no world: all loops ask for the same ones, under ever new names.

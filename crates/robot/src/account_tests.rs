@@ -1,13 +1,17 @@
 //! What robots say of replies that are not as they have to be.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use polygraph_stats::ErrorKind;
+use polygraph_stats::sample::fact;
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::ranges::{Extent, RangeRule};
 use polygraph_traffic::{Catalog, Content, Distr, RequestKind, Seed, Selector};
 
-use crate::crew_tests::{errors, run, settings};
-use crate::settings::Profile;
-use crate::testing::{Answer, Ask, TestLink, reply};
+use crate::crew_tests::{errors, run, run_with_examples, settings};
+use crate::settings::{Profile, Settings};
+use crate::testing::{Answer, Ask, TestLink, object, reply};
 
 /// Objects of 300 bytes.
 fn small(cachable: f64) -> Catalog {
@@ -94,4 +98,41 @@ fn only_ranges_that_an_object_does_not_have_are_refused() {
         robot.accept_encoding = Some("gzip".into());
     };
     assert_eq!(found(&coded, accept, head, ""), [], "only the server knows how long compressed objects are");
+}
+
+#[test]
+fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
+    let catalog = small(0.0);
+    let kept = TestLink::new({
+        let (catalog, store) = (catalog.clone(), RefCell::new(HashMap::new()));
+        move |ask: &Ask| {
+            let mut store = store.borrow_mut();
+            let first = store.entry(ask.path().to_owned()).or_insert_with(|| object(&catalog, ask, ""));
+            Answer::Reply(first.clone(), 0)
+        }
+    });
+    let of_others = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| {
+            let own = String::from_utf8(object(&catalog, ask, "")).unwrap();
+            let other = "X-Xact: 00000001.00000000:00000004 00000001.00000000:00000006 0\r\nOld: ";
+            Answer::Reply(own.replace("X-Xact: ", other).into(), 0)
+        }
+    });
+    for (link, maker) in [(kept, "robot 1"), (of_others, "a robot of another loop")] {
+        let reload = |robot: &mut Profile| {
+            robot.behavior.kinds = Selector::only(RequestKind::Reload);
+            robot.behavior.recurrence = 0.8;
+        };
+        let settings = Settings { first_robot: 10, robots: 3, ..settings(catalog.clone(), reload) };
+        let (block, examples) = run_with_examples(&link, settings, 20);
+        assert!(block.errors[ErrorKind::PrivateLeak] > 100, "{maker}: {:?}", errors(&block));
+        let leaks = examples.iter().filter(|example| example.kind == ErrorKind::PrivateLeak);
+        for evidence in leaks.map(|example| &example.evidence) {
+            let made = format!("a reply that was made for {maker}");
+            let robot = evidence.facts.iter().find(|(name, _)| name == fact::ROBOT).unwrap();
+            let came = format!("came to robot {}", robot.1);
+            assert!(evidence.detail.starts_with(&made) && evidence.detail.ends_with(&came), "{evidence:?}");
+        }
+    }
 }
