@@ -5,14 +5,14 @@ use std::rc::Rc;
 use polygraph_link::{Link, Nanos, Tape};
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
-use polygraph_traffic::life::Times;
-use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
+use polygraph_traffic::{Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
 use crate::crew::Crew;
 use crate::exchange::{Done, Fault, Unfinished};
 use crate::finding::{Contrast, Finding};
+use crate::freshness::{self, http_time};
 use crate::history::{Delivery, Miss};
 use crate::order::{Cause, Order, ToldWorld};
 use crate::reply::{Coding, Facts};
@@ -21,8 +21,6 @@ use crate::reply::{Coding, Facts};
 const CLOCK_TOLERANCE_S: i64 = 60;
 /// The date of a reply that took longer than this, in nanoseconds, says nothing about clocks.
 const SLOW: u64 = 30 * polygraph_link::SECOND;
-/// HTTP dates are whole seconds, and it takes time to pass a reply on.
-const EXPIRY_TOLERANCE_S: i64 = 2;
 
 /// Counts a transaction that has ended. Returns true if it failed.
 pub fn settle<L: Link>(
@@ -453,16 +451,13 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         Some(_) => {}
     }
     let asked = unix - ((now - done.started) / polygraph_link::SECOND) as i64;
-    let times = || field.catalog.times(&order.oid, asked);
+    let times_at = |moment| field.catalog.times(&order.oid, moment);
     let finding = match facts.status {
-        304 if order.kind == RequestKind::Ims200 => {
-            times().and_then(|times| not_modified(&field.catalog, order, facts, times, asked))
-        }
+        304 if order.kind == RequestKind::Ims200 => times_at(asked)
+            .and_then(|times| freshness::not_modified(&field.catalog, order, facts, times, asked)),
         304 => None,
         // Of a copy given in spite of no-cache enough has been said.
-        _ if second_hand && order.kind != RequestKind::Reload => {
-            times().and_then(|times| freshness(facts, times, asked))
-        }
+        _ if second_hand && order.kind != RequestKind::Reload => freshness::of_copy(facts, asked, times_at),
         _ => None,
     };
     finding.iter().for_each(report);
@@ -473,55 +468,6 @@ fn copy_given(kind: ErrorKind, detail: impl Into<String>, order: &Order, facts: 
     let seen = facts.marks.xact.map_or("none".to_owned(), |mark| mark.id.mutant().to_string());
     let expected = format!("the server's reply to transaction {}", order.xact);
     Finding::new(kind, detail).expected(expected, format!("its reply to transaction {seen}"))
-}
-
-fn http_time(seconds: i64) -> String {
-    polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
-}
-
-/// Objects that were modified within so many seconds may still be taken for fresh: HTTP dates are whole seconds.
-const MODIFICATION_TOLERANCE_S: i64 = 1;
-
-/// "Not modified" to a request whose condition was the second before the last modification, at `times`.
-fn not_modified(
-    catalog: &Catalog,
-    order: &Order,
-    facts: &Facts,
-    times: Times,
-    asked: i64,
-) -> Option<Finding> {
-    // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
-    let contradicts = facts.last_modified.is_some_and(|modified| modified >= times.lmt);
-    let outdated = asked > times.lmt + MODIFICATION_TOLERANCE_S;
-    if !catalog.cachable(&order.oid) || !(contradicts || outdated) {
-        return None;
-    }
-    let finding = Finding::new(ErrorKind::FalseNotModified, "304 although the object was modified since");
-    let expected = format!("the object, modified at {}", http_time(times.lmt));
-    Some(finding.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
-}
-
-/// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
-/// request was made, in seconds since 1970, and `times` were those of the object then.
-fn freshness(facts: &Facts, times: Times, asked: i64) -> Option<Finding> {
-    if let Some(date) = facts.date
-        && asked > times.lmt + MODIFICATION_TOLERANCE_S
-        && date < times.lmt
-    {
-        let detail = format!("the copy is {} s older than the last modification", times.lmt - date);
-        let expected = format!("a reply made at {} or later", http_time(times.lmt));
-        Some(Finding::new(ErrorKind::Stale, detail).expected(expected, format!("one of {}", http_time(date))))
-    } else if let Some(expires) = facts.expires
-        && facts.status == 200
-        && asked > expires + EXPIRY_TOLERANCE_S
-    {
-        let detail = format!("the copy expired {} s before the request", asked - expires);
-        let expected = format!("a reply that is fresh at {}", http_time(asked));
-        let seen = format!("one that expired at {}", http_time(expires));
-        Some(Finding::new(ErrorKind::Expired, detail).expected(expected, seen))
-    } else {
-        None
-    }
 }
 
 fn markup_class(fault: MarkupError) -> ErrorKind {

@@ -19,6 +19,7 @@ pub mod crew;
 pub mod entity;
 pub mod exchange;
 pub mod finding;
+mod freshness;
 pub mod gaps;
 pub mod gate;
 pub mod history;
