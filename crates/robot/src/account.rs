@@ -44,7 +44,13 @@ pub fn settle<L: Link>(
                     finish(crew, robot, order, done, class, now);
                     return false;
                 }
-                Err(fault) => Fault { tape: done.tape.take(), ..fault.since(done.started) },
+                Err(fault) => {
+                    // A page of the device's own in place of the object.
+                    if done.problem.is_some() {
+                        note_origin(crew, robot, order, &done.facts, fault.contrast.as_deref(), now);
+                    }
+                    Fault { tape: done.tape.take(), ..fault.since(done.started) }
+                }
             }
         }
         Err(Unfinished::Failed(fault)) => fault,
@@ -400,6 +406,29 @@ fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
     Err(Fault::of(Finding::new(kind, format!("status {}", facts.status)), facts))
 }
 
+/// Notes a reply that is not from our servers. `contrast` is what its content says, if that is wrong.
+fn note_origin<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    order: &Order,
+    facts: &Facts,
+    contrast: Option<&Contrast>,
+    now: u64,
+) {
+    // These a device may well answer by itself (reference: models.md, section 11.4).
+    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
+    let expected = order.foreign.is_some() || crew.settings().tolerance.foreign_replies;
+    if facts.is_marked() || excused || expected {
+        return;
+    }
+    let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers")
+        .expected("the marks X-Target and X-Xact of our servers", "neither of them");
+    let contrast = contrast.or(finding.contrast.as_deref());
+    crew.recorder().error_with(finding.kind, now, || {
+        evidence(crew, robot, order, Some(facts), &finding.detail, contrast)
+    });
+}
+
 /// What is wrong with a reply but lets the transaction succeed.
 fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let facts = &done.facts;
@@ -417,13 +446,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     if class == Class::Abort || order.foreign.is_some() {
         return;
     }
-    let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-    // These a device may well answer by itself (reference: models.md, section 11.4).
-    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
-    if !marked && !tolerance.foreign_replies && !excused {
-        let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
-        report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
-    }
+    note_origin(crew, robot, order, facts, None, now);
     let field = &crew.settings().field;
     let second_hand = is_second_hand(order, facts);
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);
@@ -441,7 +464,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     }
     let unix = crew.link().unix_seconds();
     match facts.date {
-        _ if second_hand || !marked => {}
+        _ if second_hand || !facts.is_marked() => {}
         None => report(&Finding::new(ErrorKind::NoDate, "no Date").expected("Date", "none")),
         Some(date) if now - done.started < SLOW && (date - unix).abs() > CLOCK_TOLERANCE_S => {
             let detail = format!("the server's clock differs by {} s", date - unix);

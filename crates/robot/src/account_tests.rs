@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use polygraph_stats::ErrorKind;
 use polygraph_stats::sample::fact;
@@ -9,7 +10,7 @@ use polygraph_traffic::content::Encodings;
 use polygraph_traffic::ranges::{Extent, RangeRule};
 use polygraph_traffic::{Catalog, Content, Distr, RequestKind, Seed, Selector};
 
-use crate::crew_tests::{errors, run, run_with_examples, settings};
+use crate::crew_tests::{errors, pages, run, run_with_examples, settings};
 use crate::settings::{Profile, Settings};
 use crate::testing::{Answer, Ask, TestLink, object, reply};
 
@@ -135,4 +136,17 @@ fn private_replies_that_are_kept_are_leaks_whoever_asked_for_them_how() {
             assert!(evidence.detail.starts_with(&made) && evidence.detail.ends_with(&came), "{evidence:?}");
         }
     }
+}
+
+#[test]
+fn a_page_of_the_device_in_place_of_an_object_is_foreign() {
+    let page = Rc::<str>::from("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsorry");
+    let link = TestLink::new(move |_| Answer::Reply(page.as_bytes().into(), 0));
+    let (block, examples) = run_with_examples(&link, settings(pages(), |_| {}), 10);
+    let asked = link.asked().len() as u64;
+    assert_eq!(errors(&block), [(ErrorKind::ForeignReply, asked), (ErrorKind::AlteredBody, asked)]);
+    assert_eq!(block.failed_count(), asked);
+    let foreign = examples.iter().find(|example| example.kind == ErrorKind::ForeignReply).unwrap();
+    let seen = foreign.evidence.facts.iter().find(|(name, _)| name == fact::SEEN).unwrap();
+    assert!(seen.1.contains("sorry"), "{seen:?}");
 }

@@ -415,13 +415,12 @@ impl Content for Entity<'_> {
             let finding = Finding::new(ErrorKind::UnacceptableCoding, text);
             let accepted = if self.accepts_gzip { "gzip or no coding" } else { "no coding" };
             self.problem = Some(finding.expected(accepted, format!("{:?}", facts.coding)));
-            return Ok(());
+            return;
         }
         if self.order.method == Method::Head {
-            return Ok(());
+            return;
         }
-        let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-        let may_be_anything = self.trusts_unmarked && !marked;
+        let may_be_anything = self.trusts_unmarked && !facts.is_marked();
         // A part of a page may begin and end within a tag.
         if !partial && !may_be_anything {
             self.links = self.wanted.and_then(|wanted| wanted.search(self.catalog, self.order, rare));

@@ -88,6 +88,11 @@ impl Facts {
         matches!(self.status, 300..=303 | 307 | 308)
     }
 
+    /// The reply carries a mark of our servers.
+    pub fn is_marked(&self) -> bool {
+        self.marks.xact.is_some() || self.marks.target.is_some()
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
