@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
-use polygraph_stats::{Block, ErrorKind, Recorder};
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -69,15 +69,20 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
 
 /// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
 pub(crate) fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
+    run_with_examples(link, settings, seconds).0
+}
+
+/// The same, with examples of errors.
+pub(crate) fn run_with_examples(link: &TestLink, settings: Settings, seconds: u64) -> (Block, Vec<Sample>) {
     let recorder = Recorder::new();
     let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
     link.run(seconds * SECOND);
     crew.set_pace(Pace::STOPPED);
     link.run((seconds + 100) * SECOND);
-    let (block, _) = recorder.hand_over(Box::new(Block::new()), link.now());
+    let (block, examples) = recorder.hand_over(Box::new(Block::new()), link.now());
     assert_eq!(block.xacts.entered, block.xacts.left, "nothing waits for ever");
-    *block
+    (*block, examples)
 }
 
 pub(crate) fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {

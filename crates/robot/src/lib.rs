@@ -19,6 +19,7 @@ pub mod crew;
 pub mod entity;
 pub mod exchange;
 pub mod finding;
+mod freshness;
 pub mod gaps;
 pub mod gate;
 pub mod history;
@@ -38,6 +39,8 @@ pub mod session;
 pub mod settings;
 pub mod trace;
 
+#[cfg(test)]
+mod account_tests;
 #[cfg(test)]
 mod content_tests;
 #[cfg(test)]

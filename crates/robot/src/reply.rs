@@ -88,6 +88,11 @@ impl Facts {
         matches!(self.status, 300..=303 | 307 | 308)
     }
 
+    /// The reply carries a mark of our servers.
+    pub fn is_marked(&self) -> bool {
+        self.marks.xact.is_some() || self.marks.target.is_some()
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -96,7 +101,7 @@ impl Facts {
 /// What is done with the content of a reply while it arrives.
 pub trait Content {
     /// The head is complete; the content follows.
-    fn begin(&mut self, facts: &Facts) -> Result<(), ErrorKind>;
+    fn begin(&mut self, facts: &Facts);
     /// The next bytes of the content, framing removed.
     fn take(&mut self, bytes: &[u8]);
 }
@@ -222,7 +227,7 @@ impl ReplyReader {
                         Framing::Chunked | Framing::UntilClose => None,
                     };
                     self.body = Some(BodyReader::new(framing));
-                    content.begin(self.facts.insert(facts))?;
+                    content.begin(self.facts.insert(facts));
                     return self.feed_body(&rest[len..], content);
                 }
             }
@@ -355,9 +360,7 @@ mod tests {
     struct Count(u64);
 
     impl Content for Count {
-        fn begin(&mut self, _: &Facts) -> Result<(), ErrorKind> {
-            Ok(())
-        }
+        fn begin(&mut self, _: &Facts) {}
         fn take(&mut self, bytes: &[u8]) {
             self.0 += bytes.len() as u64;
         }

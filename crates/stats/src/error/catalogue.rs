@@ -79,7 +79,7 @@ catalogue! {
     "c" 23 UnexpectedRange "unexpected_range" Client Fails Message "unexpected Content-Range"
         "A reply to a request without ranges carries Content-Range: a part was delivered as if it were the whole."
     "c" 24 BadRange "bad_range" Client Fails Message "bad byte range"
-        "The range of a partial reply contradicts its length or the request."
+        "The range of a partial reply contradicts its length or the request, or is not told."
     "c" 25 BadInstanceLength "bad_instance_length" Client Fails Message "bad instance length of a range"
         "The whole length in Content-Range is not that of the object."
     "c" 26 TooMuchRange "too_much_range" Client Fails Message "more or larger ranges than asked for"
