@@ -168,7 +168,7 @@ pub fn adopt(
         marks_cachable: None,
         settle,
         verify: Verify::Full,
-        share_worlds: true,
+        share_worlds: servers.iter().any(|servers| servers.farm.redirects.is_some()),
         substitutes: workload
             .substitutes
             .iter()
