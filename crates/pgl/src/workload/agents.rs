@@ -31,7 +31,7 @@ pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &Used) ->
         robot.http_proxies = std::mem::take(&mut robot.proxies);
     }
     if robot.upload_contents.is_empty() {
-        robot.upload_contents = std::mem::replace(&mut robot.put_contents, Selector::new(Vec::new()));
+        robot.upload_contents = std::mem::take(&mut robot.put_contents);
     }
     robot
 }
@@ -407,13 +407,9 @@ fn direct_access(
     if used.record.is_bad("contents") || used.record.is_bad("direct_access") {
         return;
     }
-    let has_probs = matches!(
-        used.record.slot("direct_access").map(|slot| &slot.value),
-        Some(crate::value::Value::Array(array)) if array.any_prob()
-    );
     for content in direct.values() {
         let count = contents.values().filter(|known| *known == content).count();
-        if count == 1 || (has_probs && count > 0) {
+        if count == 1 || (direct.weighted && count > 0) {
             continue;
         }
         let text = match count {

@@ -479,6 +479,13 @@ fn visible_servers() {
                 .into(),
             &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 15.0 / 35.0), (5, 20.0 / 35.0)])],
         ),
+        // Shares of its own count, equal ones too.
+        (
+            "Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 90%, O ]; \
+             S.direct_access = [ C: 50%, O: 50% ]; R.origins = [ '10.0.1.1:80' ];"
+                .into(),
+            &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 0.5), (4, 0.5)])],
+        ),
     ];
     for (more, wanted) in cases {
         let test = adopted(more);
@@ -503,6 +510,13 @@ fn visible_servers() {
             }
         }
     }
+}
+
+#[test]
+fn servers_that_redirect_are_told_about_objects() {
+    let redirects = "S.pop_model.pop_distr = popUnif(); S.rep_types = [ \"302 Found\": 10%, \"Basic\" ];";
+    assert!(!adopted("").field.share_worlds);
+    assert!(adopted(redirects).field.share_worlds);
 }
 
 #[test]
