@@ -169,6 +169,16 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
         let finding = checks.at(Code::RobotIgnores, used, "xact_think", text);
         checks.push(finding.help("use req_inter_arrival for gaps between requests"));
     }
+    for (field, limit, least, text) in [
+        ("open_conn_lmt", robot.open_conn_lmt, 1, "without a connection nothing can be asked for"),
+        ("wait_xact_lmt", robot.wait_xact_lmt, 0, "0 lets no transaction wait"),
+    ] {
+        if let Some(limit) = limit.filter(|limit| *limit < least) {
+            let text = format!("`{field}` is at least {least}, and it is {limit}: {text}");
+            let finding = checks.at(Code::BadPart, used, field, text);
+            checks.push(finding.help(format!("leave `{field}` out for no limit")));
+        }
+    }
     for field in ["icp_port", "peer_http", "peer_icp"] {
         if used.record.at(field).is_some() {
             let finding = checks.at(Code::RobotIgnores, used, field, format!("`{field}` has no effect"));

@@ -228,6 +228,8 @@ fn robots() {
         "R.addresses = ['www.a.com'];",
         "R.proxies = ['127.0.0.1:3128'];",
         "R.embed_recur = 150%;",
+        "R.open_conn_lmt = 0;",
+        "R.wait_xact_lmt = -1;",
     ]));
 }
 

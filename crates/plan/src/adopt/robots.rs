@@ -93,7 +93,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     }
 }
 
-/// A limit; the language takes negative ones for nothing.
+/// A limit; the language refuses negative ones.
 fn count(limit: i32) -> usize {
     usize::try_from(limit).unwrap_or(0)
 }
