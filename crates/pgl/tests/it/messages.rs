@@ -262,6 +262,59 @@ fn contents() {
 }
 
 #[test]
+fn behavior_of_contents() {
+    let with = |behavior: &str, robot: &str| {
+        format!("C.client_behavior = {{ {behavior} }}; S.contents = [ C ]; {robot}")
+    };
+    insta::assert_snapshot!(agents(&[
+        &with("req_types = [\"Ims34\"]; req_methods = [\"GETT\"];", ""),
+        &with("recurrence = 250%; pop_model.pop_distr = popUnif();", ""),
+        &with("recurrence = 50%;", ""),
+        &with("pop_model.hot_set_frac = 1%;", ""),
+        &with("req_methods = [\"POST\"];", ""),
+        &with("req_types = [\"Basic\", \"Upload\": 10%];", "R.post_contents = [ C ];"),
+        &with("req_types = [\"Range\"];", ""),
+        &with(
+            "req_types = [\"Range\"]; SingleRange r = { last_byte_pos_absolute = 10Byte; }; ranges = [ r ];",
+            ""
+        ),
+        &with("req_methods = [\"POTS\"];", "R.post_contents = [ C ];"),
+        // A robot that does not ask for it.
+        "Content D = C; D.client_behavior.req_methods = [\"POST\"]; \
+         Server T = { contents = [ D ]; addresses = ['127.0.0.2:9090']; }; use(T); R.post_contents = [ C ];",
+    ]));
+}
+
+#[test]
+fn behavior_of_contents_that_is_complete() {
+    let fine = [
+        ("req_methods = [\"POST\"];", "R.post_contents = [ C ];"),
+        ("req_types = [\"Upload\"];", "R.upload_contents = [ C ];"),
+        (
+            "req_types = [\"Range\"];",
+            "SingleRange r = { first_byte_pos_absolute = 0Byte; }; R.ranges = [ r ];",
+        ),
+        (
+            "req_types = [\"Range\"]; SingleRange r = { first_byte_pos_absolute = 0Byte; }; ranges = [ r ];",
+            "",
+        ),
+        ("recurrence = 50%;", "R.pop_model.pop_distr = popUnif();"),
+        ("recurrence = 50%; pop_model.pop_distr = popUnif();", ""),
+    ];
+    let map =
+        "AddrMap M = { names = ['a.com:9090']; addresses = S.addresses; }; use(M); R.origins = M.names;";
+    for (behavior, robot) in fine {
+        for map in ["", map] {
+            let text = format!(
+                "{BASE}C.client_behavior = {{ {behavior} }}; S.contents = [ C ]; {robot}{map} use(S, R);"
+            );
+            let compilation = crate::compile_text(&text);
+            assert!(compilation.diagnostics.is_empty(), "{behavior} {}", crate::findings(&compilation));
+        }
+    }
+}
+
+#[test]
 fn other_parts() {
     insta::assert_snapshot!(agents(&[
         "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
