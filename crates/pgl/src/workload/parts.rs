@@ -4,7 +4,7 @@ use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::Used;
 use crate::source::Span;
-use crate::types::{MembershipMap, Robot, SslWrap};
+use crate::types::{Goal, MembershipMap, Robot, SslWrap};
 use crate::value::{Record, Value};
 use crate::workload::agents::quoted_list;
 use crate::workload::{Checks, Place};
@@ -29,6 +29,12 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
         && (session.busy_period.is_none() != session.idle_period_duration.is_none())
     {
         bad(checks, "session", "a session has both a busy_period and an idle_period_duration, or neither");
+    }
+    if let Some(busy) = robot.session.as_ref().and_then(|session| session.busy_period.as_deref())
+        && !ends(busy)
+    {
+        let text = "a busy period ends by a positive duration, xactions or fill_size";
+        bad(checks, "session.busy_period", text);
     }
     if let Some(resolver) = &robot.dns_resolver {
         if resolver.servers.is_empty() {
@@ -64,6 +70,16 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
         used.record.at("http_headers").or(Some(used.span)),
         checks,
     );
+}
+
+/// What is set of a busy period's goal can be reached, and there is something. Errors end no busy period.
+fn ends(busy: &Goal) -> bool {
+    let positive = [
+        busy.duration.map(|time| time.0 > 0),
+        busy.xactions.map(|count| count > 0),
+        busy.fill_size.map(|size| size.0 > 0),
+    ];
+    positive.contains(&Some(true)) && !positive.contains(&Some(false))
 }
 
 /// Checks a membership map.

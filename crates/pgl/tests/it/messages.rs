@@ -336,6 +336,8 @@ fn other_parts() {
     ]));
 }
 
+        "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
+        "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
 /// Compiles a changed [`BASE`] and gives all findings, or that there are none.
 fn all_of(changes: &[(&str, &str)]) -> String {
     let sections = changes.iter().map(|(from, to)| {

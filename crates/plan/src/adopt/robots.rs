@@ -147,11 +147,10 @@ fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
     found.unless(session.heartbeat_notif_rate.is_none(), "`heartbeat_notif_rate` of a Session");
     let busy = session.busy_period.as_deref()?;
     let idle = distr(session.idle_period_duration.as_ref()?, "idle_period_duration", found)?;
-    let positive = |count: i64| u64::try_from(count).ok().filter(|count| *count > 0);
     Some(Session {
         busy_s: busy.duration.map(|time| time.secs()),
-        busy_xacts: busy.xactions.and_then(|count| positive(count.into())),
-        busy_fill: busy.fill_size.and_then(|size| positive(size.0)),
+        busy_xacts: busy.xactions.and_then(|count| u64::try_from(count).ok()),
+        busy_fill: busy.fill_size.and_then(|size| u64::try_from(size.0).ok()),
         idle,
     })
 }
