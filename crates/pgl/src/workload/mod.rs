@@ -285,6 +285,7 @@ pub(crate) fn build(
         content::check(content, record, around, &mut checks);
     }
     special.iter().for_each(|special| behavior::of_content(special, &mut checks));
+    content::embedded(&workload, &records, &servers, &known, &mut checks);
     for (wrap, record) in &wraps {
         let around = outcome.used.first().map(|used| used.span);
         parts::ssl_wrap(wrap, record, around, &mut checks);

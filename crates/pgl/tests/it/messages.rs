@@ -315,9 +315,29 @@ fn behavior_of_contents_that_is_complete() {
 }
 
 #[test]
+fn parts_of_pages_that_servers_lack() {
+    let page = "Content I = { kind = \"img\"; size = const(1KB); }; \
+                C = { kind = \"page\"; may_contain = [ I ]; embedded_obj_cnt = const(2); }; S.contents = [ C ];";
+    let follow = "R.embed_recur = 100%;";
+    let map = "Server T = { contents = [ I ]; addresses = ['127.0.0.2:9090']; }; \
+               AddrMap M = { names = ['127.0.0.3:80']; addresses = [ S.addresses, T.addresses ]; }; use(T, M);";
+    insta::assert_snapshot!(agents(&[&format!("{page} {follow}"), &format!("{page} {follow} {map}")]));
+    for fine in [
+        page.to_owned(),
+        format!("{page} {follow} S.contents = [ C, I ]; S.direct_access = [ C ];"),
+        format!("{page} {follow} {map} R.origins = M.names;"),
+    ] {
+        let compilation = crate::compile_text(&format!("{BASE}{fine} use(S, R);"));
+        assert!(compilation.diagnostics.is_empty(), "{fine} {}", crate::findings(&compilation));
+    }
+}
+
+#[test]
 fn other_parts() {
     insta::assert_snapshot!(agents(&[
         "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
+        "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
+        "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
         "SslWrap W = { rsa_key_sizes = [ 256bit ]; }; S.ssl_wraps = [ W ];",
         "SslWrap W = { protocols = [ \"TLSv9\" ]; }; S.ssl_wraps = [ W ];",
         "SslWrap W = { certificates = [ \"a.pem\" ]; generate_certificates = yes; }; S.ssl_wraps = [ W ];",
@@ -336,8 +356,6 @@ fn other_parts() {
     ]));
 }
 
-        "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
-        "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
 /// Compiles a changed [`BASE`] and gives all findings, or that there are none.
 fn all_of(changes: &[(&str, &str)]) -> String {
     let sections = changes.iter().map(|(from, to)| {
