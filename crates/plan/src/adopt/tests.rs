@@ -520,6 +520,36 @@ fn servers_that_redirect_are_told_about_objects() {
 }
 
 #[test]
+fn servers_behind_one_name_have_the_same_contents() {
+    let other = |contents: &str, names: &str, more: &str| {
+        adopted(&format!(
+            "Content D = C; D.kind = \"d\"; \
+             Server T = {{ kind = \"t\"; contents = [ {contents} ]; addresses = [ '10.0.2.1:80' ]; }}; \
+             AddrMap M = {{ names = [ {names} ]; addresses = [ S.addresses, T.addresses ]; }}; use(T, M); \
+             {more}"
+        ))
+    };
+    let resolver = "R.origins = M.names; R.dns_resolver = { servers = [ '10.6.0.1' ]; timeout = 1sec; };";
+    for more in ["R.origins = M.names;", resolver] {
+        let mut test = other("D", "'w.tst:80'", more);
+        let text = test.misdirection().unwrap_or_default();
+        assert!(text.contains("w.tst:80 are servers with different contents, t and s"), "{text}");
+        test.through_proxies(&[socket("10.9.0.1:3128")]);
+        assert!(test.misdirection().is_some(), "a proxy looks for an address as robots do");
+        test.through_surrogate(socket("10.3.0.1:80"));
+        assert_eq!(test.misdirection(), None);
+    }
+    for (contents, names, more) in [
+        ("C", "'w.tst:80'", "R.origins = M.names;"),
+        ("D", "'w[1-3].tst:80'", "R.origins = M.names;"),
+        ("D", "'10.3.0.1:80'", "R.origins = M.names;"),
+        ("D", "'w.tst:80'", "R.origins = S.addresses;"),
+    ] {
+        assert_eq!(other(contents, names, more).misdirection(), None, "{contents} {names} {more}");
+    }
+}
+
+#[test]
 fn servers_know_their_names() {
     let test = adopted(
         "AddrMap M = { names = [ 'a.tst:80', 'b.tst:8080' ]; addresses = [ '10.0.1.1:80' ]; }; use(M); \
