@@ -13,7 +13,7 @@ use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
 use super::{
     Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
-    requests_per_connection, versions,
+    requests_per_connection, says_nothing, versions,
 };
 
 /// The port of name servers.
@@ -32,9 +32,11 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
-        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp spnego_auth_ratio kerberos_wrap acl
+        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp kerberos_wrap
         icp_port peer_http peer_icp
     ]);
+    found.unless(says_nothing(&robot.acl), "`acl` of a Robot");
+    found.unless(robot.spnego_auth_ratio.is_none_or(|all| all == 1.0), "`spnego_auth_ratio` of a Robot");
     if let Err(e) = Tags::parse(&robot.container_tags) {
         found.wrong(format!("`container_tags` of a Robot: {e}"));
     }

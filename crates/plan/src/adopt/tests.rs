@@ -639,6 +639,11 @@ fn what_cannot_be_run_is_named() {
 }
 
 #[test]
+fn defaults_may_be_written_out() {
+    adopted("R.socket.nagle = false; S.socket = { nagle = false; }; R.spnego_auth_ratio = 100%;");
+}
+
+#[test]
 fn thermostats_of_phases_are_adopted() {
     let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
          rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
