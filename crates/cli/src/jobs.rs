@@ -31,7 +31,7 @@ pub struct ClientLimits {
 /// The client side of a test as a job of the engine.
 ///
 /// # Errors
-/// If a limit cannot be kept.
+/// If a limit cannot be kept, or robots would ask servers for what they do not have.
 pub fn client_job(
     test: &Test,
     common: &CommonOptions,
@@ -41,6 +41,9 @@ pub fn client_job(
     working_set: &working_set::Files,
     tolerance: polygraph_robot::Tolerance,
 ) -> Result<ClientJob, Failure> {
+    if let Some(text) = test.misdirection() {
+        return Err(Failure::usage(text));
+    }
     let descriptors = limits::raise_descriptor_limit();
     let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
     let open_limit = limit.open_connections.map_or(most, |limit| limit as usize);

@@ -257,7 +257,8 @@ pub struct ConfigOptions {
     #[arg(long, value_name = "FACTOR", value_parser = scale, requires = "config")]
     pub scale: Option<f64>,
     /// Tell the other processes of the test, through the servers, which objects may be asked for again. Default: yes,
-    /// but for `run`, whose robots are all in one place
+    /// but for `run`, whose robots are all in one place, unless servers redirect (`302 Found`): to objects that they
+    /// learn of this way
     #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
     pub share_worlds: Option<bool>,
 }

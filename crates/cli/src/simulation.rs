@@ -287,6 +287,9 @@ fn connect_directly(test: &Test, places: &[SocketAddr]) -> Result<(), Failure> {
             "the robots of the workload go through a proxy: simulate one with --device, for example ideal";
         return Err(Failure::usage(text));
     }
+    if let Some(text) = test.misdirection() {
+        return Err(Failure::usage(text));
+    }
     let is_there = |address: &SocketAddr| {
         places
             .iter()

@@ -191,8 +191,8 @@ impl Route<'_> {
     }
 }
 
-/// The test that a workload file describes, if one is given. Knowledge of objects is shared between processes if the
-/// options say so, or else if it is usual (`share_worlds`).
+/// The test that a workload file describes, if one is given. Knowledge of objects is shared with others if the options
+/// say so; without a word from them, if that is usual (`share_worlds`) or the workload cannot do without.
 ///
 /// # Errors
 /// If the file does not compile, or says what cannot be run.
@@ -225,6 +225,7 @@ pub fn workload(
     test.notes.iter().for_each(|text| console::note(text));
     let schedule = options.scale.map_or(test.schedule.clone(), |factor| test.schedule.scaled(factor));
     let mut test = Test { schedule, text: compilation.sources.listing(), ..test };
-    Arc::make_mut(&mut test.field).share_worlds = options.share_worlds.unwrap_or(share_worlds);
+    let field = Arc::make_mut(&mut test.field);
+    field.share_worlds = options.share_worlds.unwrap_or(share_worlds || field.share_worlds);
     Ok(Some(test))
 }

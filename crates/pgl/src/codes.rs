@@ -236,7 +236,8 @@ be listed once. The simplest way to keep both sides alike is\n\n    origins = S.
 RobotIgnores "W1104" Warning "a setting of a robot has no effect"
 "The setting is accepted for old workloads but nothing depends on it."
 ServerIncomplete "E1201" Error "a server lacks settings"
-"A server needs contents and addresses with ports; the message names what is missing."
+"A server needs contents, among them those that its pages contain, and addresses with ports; the message names what \
+is missing."
 BadServerAddress "E1202" Error "an unusable server address"
 "A server address is an IP with a port, and each is used once in a test:\n\n    addresses = [ '127.0.0.1:9090', '127.0.0.2-9:9090' ];"
 DirectAccess "E1203" Error "direct_access does not match contents"

@@ -1,5 +1,6 @@
 //! A test as the engine runs it, whatever it was made from: options of the command line or a workload.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -93,6 +94,32 @@ impl Test {
         for profile in &mut self.robots {
             Arc::make_mut(profile).proxies = proxies.to_vec();
         }
+    }
+
+    /// What is wrong with a name behind which servers have different contents: whoever looks for its address draws one
+    /// whatever is asked for, and most requests fail. A device with an address of its own may tell requests apart.
+    pub fn misdirection(&self) -> Option<String> {
+        let contents = |servers: &Servers| {
+            servers.farm.contents.items().iter().map(|kind| kind.0).collect::<BTreeSet<u8>>()
+        };
+        let drawn = self.field.servers.iter().filter(|server| server.addresses.len() != 1);
+        let drawn: HashSet<&str> = drawn.map(|server| server.authority.as_str()).collect();
+        let mut known: HashMap<&str, &Servers> = HashMap::new();
+        for servers in &self.servers {
+            let has = contents(servers);
+            let names = servers.sites.iter().flat_map(|site| &site.names).map(String::as_str);
+            for name in names.filter(|name| drawn.contains(name)) {
+                let first = *known.entry(name).or_insert(servers);
+                if !std::ptr::eq(first, servers) && contents(first) != has {
+                    return Some(format!(
+                        "behind {name} are servers with different contents, {} and {}: any of them is asked, and refuses what it does not have; \
+                         give them different names, or run through a device that tells their requests apart (--surrogate, --device)",
+                        first.farm.name, servers.farm.name
+                    ));
+                }
+            }
+        }
+        None
     }
 
     /// Lets `device` pose as all visible servers: robots connect there, and requests name the visible servers in

@@ -57,9 +57,10 @@ pub struct Args {
     /// Make all phases so many times as long, in time, transactions and bytes, and the working set with them
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     scale: Option<f64>,
-    /// Tell other robots, through the servers, which objects may be asked for again; of use with several --loops
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
-    share_worlds: bool,
+    /// Tell other robots, through the servers, which objects may be asked for again; of use with several --loops.
+    /// Default: yes if servers redirect (`302 Found`), to objects that they learn of this way, or else no
+    #[arg(long, value_name = "yes|no", value_parser = yes_no)]
+    share_worlds: Option<bool>,
     /// A name for the run
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
@@ -118,7 +119,7 @@ impl Args {
             settings: self.settings.clone(),
             allow_exec: self.allow_exec,
             scale: self.scale,
-            share_worlds: Some(self.share_worlds),
+            share_worlds: self.share_worlds,
         }
     }
 }
@@ -127,7 +128,7 @@ impl Args {
 pub fn run(args: Args) -> Done {
     let mut common = args.common();
     let working_set = Files::open(&args.working_set, &mut common)?;
-    let Some(test) = source::workload(&args.config(), &common, args.share_worlds)? else {
+    let Some(test) = source::workload(&args.config(), &common, false)? else {
         return Err(Failure::usage("a workload is needed"));
     };
     working_set.check(&test)?;

@@ -111,3 +111,23 @@ fn a_whole_schedule_is_what_was_predicted() {
     let top = (0.14, 7.0);
     agrees("1GB", &format!("--config {workload}"), &[("fill", (0.06, 3.0)), ("top1", top), ("top2", top)]);
 }
+
+#[test]
+fn servers_redirect_to_objects_that_robots_tell_them_of() {
+    let sandbox = Sandbox::new();
+    let workload = "
+        Content C = { kind = \"c\"; size = const(1KB); cachable = 100%; };
+        Server S = { kind = \"s\"; contents = [ C ]; addresses = [ '127.0.0.1:9090' ];
+            rep_types = [ \"302 Found\": 50%, \"Basic\" ]; pop_model.pop_distr = popUnif(); };
+        Robot R = { kind = \"r\"; origins = S.addresses; addresses = [ '127.0.0.1' ]; req_rate = 20/sec; };
+        Phase P = { name = \"p\"; goal.duration = 10sec; };
+        schedule(P); use(S, R);";
+    std::fs::write(sandbox.path().join("redirects.pg"), workload).unwrap();
+    let redirects = |options: &str| {
+        sandbox.polygraph(&format!("simulate redirects.pg --out there {options}"));
+        let (figures, _) = sandbox.lx("", sandbox.path().join("there/client.log"));
+        figures["rep_to_redir.rptm.count"] / figures["ok_xact.count"]
+    };
+    let shares = [redirects(""), redirects("--share_worlds no")];
+    assert!((0.3..0.7).contains(&shares[0]) && shares[1] == 0.0, "{shares:?}");
+}

@@ -158,13 +158,15 @@ impl Method for Flat {
 pub struct Selector<T, M = Tree> {
     /// The items.
     pub items: Vec<(T, f64)>,
+    /// Some of the probabilities are written out; otherwise all follow from the number of the items.
+    pub weighted: bool,
     method: PhantomData<M>,
 }
 
 impl<T, M> Selector<T, M> {
     /// A selector of these items.
-    pub fn new(items: Vec<(T, f64)>) -> Self {
-        Self { items, method: PhantomData }
+    fn new(items: Vec<(T, f64)>, weighted: bool) -> Self {
+        Self { items, weighted, method: PhantomData }
     }
 
     /// True if nothing was set.
@@ -175,6 +177,12 @@ impl<T, M> Selector<T, M> {
     /// The items without their probabilities.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.items.iter().map(|(value, _)| value)
+    }
+}
+
+impl<T, M> Default for Selector<T, M> {
+    fn default() -> Self {
+        Self::new(Vec::new(), false)
     }
 }
 
@@ -565,10 +573,11 @@ impl<T: Choice + PartialEq, M: Method> Field for Selector<T, M> {
     const TY: Ty = Ty::array_of(T::BASE);
     fn lower(value: &Value, cx: &mut Lower) -> Self {
         if !value.is_container() || !cx.take(value) {
-            return Self::new(Vec::new());
+            return Self::default();
         }
         let all = flat(value, Order::Position);
-        let uniform = M::FLAT && !matches!(value, Value::Array(array) if array.any_prob());
+        let weighted = matches!(value, Value::Array(array) if array.any_prob());
+        let uniform = M::FLAT && !weighted;
         let each = 1.0 / all.len() as f64;
         // Selectors of words list a handful of them; anything longer is refused when the words are checked.
         let merge = T::MERGE && all.len() <= MAX_WORDS;
@@ -583,8 +592,8 @@ impl<T: Choice + PartialEq, M: Method> Field for Selector<T, M> {
         }
         // A selector whose probabilities are all zero counts as undefined.
         if items.iter().all(|(_, prob)| *prob <= 0.0) {
-            items.clear();
+            return Self::default();
         }
-        Self::new(items)
+        Self::new(items, weighted)
     }
 }

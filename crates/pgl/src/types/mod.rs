@@ -14,6 +14,9 @@ pub use stat::{StatMember, stat_completions, stat_member};
 
 use crate::value::Domain;
 
+/// The port of URLs that name none.
+pub const HTTP_PORT: u16 = 80;
+
 /// A type without regard to arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {

@@ -400,7 +400,7 @@ records! {
         mime: Option<Box<Mime>>,
         /// Modification and expiration of objects.
         obj_life_cycle: Option<Box<ObjLifeCycle>>,
-        /// Types of embedded objects, a flat selector; together with embedded_obj_cnt or not at all.
+        /// Types of embedded objects, a flat selector; together with embedded_obj_cnt or not at all. The server needs them in its contents too.
         may_contain: Selector<ContentId, Flat>,
         /// Embedded objects per container, truncated.
         embedded_obj_cnt: Option<Distribution<i32>>,
@@ -616,7 +616,7 @@ records! {
         compression: Option<f64>,
     }
 
-    /// Visible names and the IPs behind them. One name with several addresses: a random address per request. At least as many names as addresses: name i maps to address i modulo their count.
+    /// Visible names and the IPs behind them. One name with several addresses: a random address per request, so servers behind it have the same contents unless a device tells their requests apart. At least as many names as addresses: name i maps to address i modulo their count.
     AddrMap {
         /// Visible names or IPs; may be dynamic.
         names: Vec<Name>,

@@ -29,6 +29,14 @@ impl PartialEq for Record {
     }
 }
 
+/// Where a field was assigned, or else the first of its parts.
+fn assigned(slot: &Slot) -> Option<Span> {
+    match &slot.value {
+        Value::Record(part) => slot.at.or_else(|| part.slots.iter().find_map(assigned)),
+        _ => slot.at,
+    }
+}
+
 impl Record {
     /// How deeply arrays and records are nested in it.
     pub fn depth(&self) -> u32 {
@@ -46,9 +54,15 @@ impl Record {
         self.slots.get(index)
     }
 
-    /// Where a field was assigned.
-    pub fn at(&self, field: &str) -> Option<Span> {
-        self.slot(field)?.at
+    /// Where a field was assigned, or else what it is a part of, or the first of its own parts. `path` has a dot before
+    /// each nested field.
+    pub fn at(&self, path: &str) -> Option<Span> {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        let slot = self.slot(first)?;
+        match &slot.value {
+            Value::Record(part) => part.at(rest).or_else(|| assigned(slot)),
+            _ => slot.at,
+        }
     }
 
     /// True if a finding was reported about the value of a field, or of a field on the way to it or below it, so that
@@ -63,7 +77,8 @@ impl Record {
         }
     }
 
-    fn has_bad(&self) -> bool {
+    /// True if a finding was reported about the value of any field.
+    pub fn has_bad(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.value {
             Value::Poison => true,
             Value::Record(nested) => nested.has_bad(),

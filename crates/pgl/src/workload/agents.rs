@@ -8,13 +8,12 @@ use crate::eval::Used;
 use crate::hints;
 use crate::types::{Agent, Robot, Selector, Server, Tree};
 use crate::value::{Shape, Value};
-use crate::workload::{Checks, Visible, Workload, check_ips};
+use crate::workload::behavior::{self, Met};
+use crate::workload::{Checks, Place, Visible, Workload, check_ips};
 
 /// Known words of selectors.
 const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
 const INTERESTS: &[&str] = &["public", "private", "foreign"];
-const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
-const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
 const REP_TYPES: &[&str] = &["Basic", "302 Found"];
 const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
 
@@ -31,16 +30,23 @@ pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &Used) ->
         robot.http_proxies = std::mem::take(&mut robot.proxies);
     }
     if robot.upload_contents.is_empty() {
-        robot.upload_contents = std::mem::replace(&mut robot.put_contents, Selector::new(Vec::new()));
+        robot.upload_contents = std::mem::take(&mut robot.put_contents);
     }
     robot
 }
 
 impl Checks<'_> {
     /// Complains about words a selector does not know.
-    fn words<M>(&mut self, used: &Used, field: &str, selector: &Selector<String, M>, known: &[&str]) {
+    pub(super) fn words<'p, M>(
+        &mut self,
+        place: impl Into<Place<'p>>,
+        field: &str,
+        selector: &Selector<String, M>,
+        known: &[&str],
+    ) {
+        let place = place.into();
         if selector.items.len() > crate::types::MAX_WORDS {
-            let finding = self.at(Code::UnknownWord, used, field, format!("`{field}` lists too many words"));
+            let finding = self.at(Code::UnknownWord, place, field, format!("`{field}` lists too many words"));
             self.push(finding);
             return;
         }
@@ -48,7 +54,7 @@ impl Checks<'_> {
             let text = format!("`{field}` does not know \"{word}\"");
             let test = |value: &Value| matches!(value, Value::Str(text) if **text == **word);
             let mut finding = self
-                .at_element(Code::UnknownWord, used, field, text, &test)
+                .at_element(Code::UnknownWord, place, field, text, &test)
                 .note(format!("it knows {}", quoted_list(known)));
             if let Some(guess) = closest(word, known.iter().copied()) {
                 finding = finding.help(format!("did you mean \"{guess}\"?"));
@@ -57,69 +63,61 @@ impl Checks<'_> {
         }
     }
 
-    fn share(&mut self, used: &Used, field: &str, value: f64) {
+    pub(super) fn share<'p>(&mut self, place: impl Into<Place<'p>>, field: &str, value: f64) {
         if !(0.0..=1.0).contains(&value) {
             let percent = crate::value::significant(value * 100.0, 6);
             let text = format!("`{field}` is a probability, from 0% to 100%, and it is {percent}%");
-            let finding = self.at(Code::BadPart, used, field, text);
+            let finding = self.at(Code::BadPart, place, field, text);
             self.push(finding);
         }
     }
 
     /// A finding about a field that is missing `because` another one is set. Says nothing if one of them has a value
     /// that a finding was reported about.
-    fn missing(&mut self, code: Code, used: &Used, because: &str, field: &str, text: &str) {
-        let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
-        let help = match hints::field_example(used.record.rec, field) {
-            Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
-            None => format!("set `{name}`"),
-        };
-        self.missing_with(code, used, because, field, text, help);
+    pub(super) fn missing(&mut self, code: Code, used: &Used, because: &str, field: &str, text: &str) {
+        self.missing_with(code, used, because, field, text, set_field(used, field));
     }
 
-    fn missing_with(
+    fn missing_with<'p>(
         &mut self,
         code: Code,
-        used: &Used,
+        place: impl Into<Place<'p>>,
         because: &str,
         field: &str,
         text: &str,
         help: String,
     ) {
-        if !used.record.is_bad(because) && !used.record.is_bad(field) {
-            let finding = self.at(code, used, because, text);
+        let place = place.into();
+        if !place.record.is_bad(because) && !place.record.is_bad(field) {
+            let finding = self.at(code, place, because, text);
             self.push(finding.help(help));
         }
     }
 
-    /// Advice on the popularity model of an agent that has none.
-    fn choose_popularity(&mut self, code: Code, used: &Used, because: &str, text: &str, otherwise: &str) {
+    /// Advice on the popularity model of settings that have none.
+    pub(super) fn choose_popularity<'p>(
+        &mut self,
+        code: Code,
+        place: impl Into<Place<'p>>,
+        because: &str,
+        text: &str,
+        otherwise: &str,
+    ) {
+        let place = place.into();
         let field = "pop_model.pop_distr";
-        let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
+        let owner = place.used.and_then(|used| used.name.as_ref());
+        let name = owner.map_or(field.to_owned(), |name| format!("{name}.{field}"));
         let help = format!(
             "choose how popular the objects are, e.g. `{name} = popUnif();` or `{name} = popZipf(1);`, or {otherwise}"
         );
-        self.missing_with(code, used, because, field, text, help);
+        self.missing_with(code, place, because, field, text, help);
     }
 
-    fn common(&mut self, agent: &Agent, used: &Used, pop_field: bool) {
+    fn common(&mut self, agent: &Agent, used: &Used) {
         self.words(used, "http_versions", &agent.http_versions, HTTP_VERSIONS);
         self.share(used, "abort_prob", agent.abort_prob);
         if let Some(prob) = agent.cookie_sender {
             self.share(used, "cookie_sender", prob);
-        }
-        if let Some(model) = &agent.pop_model
-            && model.pop_distr.is_none()
-            && pop_field
-        {
-            let text = "the popularity model has no distribution";
-            self.choose_popularity(
-                Code::RobotIncomplete,
-                used,
-                "pop_model",
-                text,
-                "remove the other settings of the model",
-            );
         }
         for scope in &agent.custom_stats_scope {
             if !is_status_scope(scope) {
@@ -130,6 +128,15 @@ impl Checks<'_> {
                 self.push(finding);
             }
         }
+    }
+}
+
+/// Advice to set a field of an agent.
+pub(super) fn set_field(used: &Used, field: &str) -> String {
+    let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
+    match hints::field_example(used.record.rec, field) {
+        Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
+        None => format!("set `{name}`"),
     }
 }
 
@@ -145,9 +152,16 @@ pub(super) fn quoted_list(words: &[&str]) -> String {
 }
 
 /// Checks a robot.
-pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload, checks: &mut Checks<'_>) {
+pub fn robot(
+    robot: &Robot,
+    used: &Used,
+    visible: &Visible,
+    met: &Met<'_>,
+    workload: &Workload,
+    checks: &mut Checks<'_>,
+) {
     use Code::{RobotConflict as Conflict, RobotIncomplete as Incomplete};
-    checks.common(&robot.agent, used, true);
+    checks.common(&robot.agent, used);
     check_ips(&robot.agent.addresses, used, checks, "robots");
     if let Some(addr) = robot.agent.addresses.0.iter().find(|addr| addr.port.is_some()) {
         let text = format!("robots have no ports, and {addr} has one");
@@ -169,6 +183,16 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
         let finding = checks.at(Code::RobotIgnores, used, "xact_think", text);
         checks.push(finding.help("use req_inter_arrival for gaps between requests"));
     }
+    for (field, limit, least, text) in [
+        ("open_conn_lmt", robot.open_conn_lmt, 1, "without a connection nothing can be asked for"),
+        ("wait_xact_lmt", robot.wait_xact_lmt, 0, "0 lets no transaction wait"),
+    ] {
+        if let Some(limit) = limit.filter(|limit| *limit < least) {
+            let text = format!("`{field}` is at least {least}, and it is {limit}: {text}");
+            let finding = checks.at(Code::BadPart, used, field, text);
+            checks.push(finding.help(format!("leave `{field}` out for no limit")));
+        }
+    }
     for field in ["icp_port", "peer_http", "peer_icp"] {
         if used.record.at(field).is_some() {
             let finding = checks.at(Code::RobotIgnores, used, field, format!("`{field}` has no effect"));
@@ -176,7 +200,6 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
         }
     }
     for (field, value) in [
-        ("recurrence", robot.recurrence),
         ("embed_recur", robot.embed_recur),
         ("req_body_recurrence", robot.req_body_recurrence),
         ("minimize_new_conn", robot.minimize_new_conn),
@@ -186,13 +209,7 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
     ] {
         checks.share(used, field, value);
     }
-    if robot.recurrence > 0.0 && robot.agent.pop_model.is_none() {
-        let text = "the robot requests objects again, but nothing says which: it has no popularity model";
-        checks.choose_popularity(Incomplete, used, "recurrence", text, "remove `recurrence`");
-    }
     checks.words(used, "interests", &robot.interests, INTERESTS);
-    checks.words(used, "req_types", &robot.req_types, REQ_TYPES);
-    checks.words(used, "req_methods", &robot.req_methods, REQ_METHODS);
     let foreign = robot.interests.prob("foreign") > 0.0;
     match (foreign, &robot.foreign_trace) {
         (true, None) => {
@@ -205,44 +222,15 @@ pub fn robot(robot: &Robot, used: &Used, visible: &Visible, workload: &Workload,
         }
         _ => {}
     }
-    bodies(robot, used, checks);
+    behavior::of_robot(robot, used, met, checks);
+    if robot.req_body_pause_prob.is_some() && robot.req_body_pause_start.is_some() {
+        let text = "req_body_pause_prob and req_body_pause_start exclude each other";
+        let finding = checks.at(Conflict, used, "req_body_pause_start", text);
+        checks.push(finding.also_at(used.record.at("req_body_pause_prob"), "the probability is set here"));
+    }
     proxies(robot, used, workload, checks);
     origins(robot, used, visible, workload, foreign, checks);
     super::parts::of_robot(robot, used, checks);
-}
-
-fn bodies(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
-    let post = robot.req_methods.prob("POST") > 0.0;
-    let upload = robot.req_methods.prob("PUT") > 0.0 || robot.req_types.prob("Upload") > 0.0;
-    let range = robot.req_types.prob("Range") > 0.0;
-    let because = |methods: &'static str, types: &'static str| {
-        if used.record.at(types).is_some() && used.record.at(methods).is_none() { types } else { methods }
-    };
-    for (can, has, what, field, cause) in [
-        (post, !robot.post_contents.is_empty(), "POST requests", "post_contents", "req_methods"),
-        (
-            upload,
-            !robot.upload_contents.is_empty(),
-            "uploads",
-            "upload_contents",
-            because("req_methods", "req_types"),
-        ),
-        (range, !robot.ranges.is_empty(), "range requests", "ranges", "req_types"),
-    ] {
-        if can && !has {
-            let text = format!("{what} need `{field}`");
-            checks.missing(Code::RobotIncomplete, used, cause, field, &text);
-        }
-        if has && !can {
-            let text = format!("`{field}` is set, but there are no {what}");
-            checks.missing(Code::RobotConflict, used, field, cause, &text);
-        }
-    }
-    if robot.req_body_pause_prob.is_some() && robot.req_body_pause_start.is_some() {
-        let text = "req_body_pause_prob and req_body_pause_start exclude each other";
-        let finding = checks.at(Code::RobotConflict, used, "req_body_pause_start", text);
-        checks.push(finding.also_at(used.record.at("req_body_pause_prob"), "the probability is set here"));
-    }
 }
 
 fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<'_>) {
@@ -284,7 +272,7 @@ fn origins(
     if robot.origins.is_empty() {
         if !passive && !foreign_only {
             let text = "the robot has no origins: where should its requests go?";
-            match &visible.servers[..] {
+            match &visible.variables[..] {
                 [server] => {
                     let name = used.name.as_deref().map_or(String::new(), |name| format!("{name}."));
                     let help = format!("set `{name}origins`, e.g. `{name}origins = {server}.addresses;`");
@@ -299,7 +287,7 @@ fn origins(
     let mut reported = 0;
     for name in robot.origins.values() {
         let key = (name.addr.host.clone(), name.addr.port);
-        let known = visible.names.contains(&key);
+        let known = visible.names.contains_key(&key);
         let addr = &name.addr;
         let finding = |text: String| {
             checks.at_element(Code::BadOrigins, used, "origins", text, &|value| super::is_addr(value, addr))
@@ -337,7 +325,7 @@ fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload:
         [] => finding.note("no server is used: there is nothing that could be an origin"),
         few => finding.note(format!("the server addresses are {}{more}", join(few, ", "))),
     };
-    match &visible.servers[..] {
+    match &visible.variables[..] {
         [] if few.is_empty() => finding.help("name a Server with addresses in `use(...)`"),
         [server] => finding.help(format!("write `{origins} = {server}.addresses;` to follow the server")),
         _ => finding,
@@ -347,7 +335,7 @@ fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload:
 /// Checks a server.
 pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
     use Code::ServerIncomplete as Incomplete;
-    checks.common(&server.agent, used, false);
+    checks.common(&server.agent, used);
     if server.contents.is_empty() {
         checks.missing(Incomplete, used, "contents", "contents", "the server has no contents");
     }
@@ -407,13 +395,9 @@ fn direct_access(
     if used.record.is_bad("contents") || used.record.is_bad("direct_access") {
         return;
     }
-    let has_probs = matches!(
-        used.record.slot("direct_access").map(|slot| &slot.value),
-        Some(crate::value::Value::Array(array)) if array.any_prob()
-    );
     for content in direct.values() {
         let count = contents.values().filter(|known| *known == content).count();
-        if count == 1 || (has_probs && count > 0) {
+        if count == 1 || (direct.weighted && count > 0) {
             continue;
         }
         let text = match count {

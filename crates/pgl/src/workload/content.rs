@@ -1,12 +1,18 @@
 //! Settings of contents.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
+use crate::eval::Used;
 use crate::source::Span;
-use crate::types::{Content, HeaderRule};
+use crate::types::{Content, ContentId, HeaderRule};
 use crate::value::{Record, Value};
-use crate::workload::Checks;
 use crate::workload::agents::quoted_list;
+use crate::workload::behavior::direct;
+use crate::workload::maps::Visible;
+use crate::workload::{Checks, Workload};
 
 const GENERATORS: &[&str] = &["random_text", "random_data"];
 const INJECTED: &[&str] = &["db_text", "request_uri"];
@@ -72,6 +78,57 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
     if record.at("choice_space").is_some() {
         report(checks, Code::PartAdvice, "choice_space", "`choice_space` has no effect".to_owned());
     }
+}
+
+/// Complains about parts of pages that robots ask for where they found them, and that no server has there.
+pub fn embedded(
+    workload: &Workload,
+    records: &[Arc<Record>],
+    servers: &[&Used],
+    visible: &Visible,
+    checks: &mut Checks<'_>,
+) {
+    let follow = workload.robots.iter().filter(|robot| robot.embed_recur > 0.0);
+    let places: BTreeSet<usize> = follow.flat_map(|robot| visible.behind_origins(robot)).collect();
+    for here in places.into_iter().map(|at| &visible.behind[at]) {
+        let all = || here.iter().map(|at| &workload.servers[*at]);
+        let has: BTreeSet<ContentId> = all().flat_map(|server| server.contents.values()).copied().collect();
+        let mut asked: Vec<ContentId> = all().flat_map(|server| direct(server).values()).copied().collect();
+        let mut seen: BTreeSet<ContentId> = asked.iter().copied().collect();
+        while let Some(page) = asked.pop() {
+            for part in workload.contents[page.0 as usize].may_contain.values() {
+                if !has.contains(part) {
+                    lacks(workload, records, servers[here[0]], (page, *part), checks);
+                } else if seen.insert(*part) {
+                    asked.push(*part);
+                }
+            }
+        }
+    }
+}
+
+fn lacks(
+    workload: &Workload,
+    records: &[Arc<Record>],
+    server: &Used,
+    (page, part): (ContentId, ContentId),
+    checks: &mut Checks<'_>,
+) {
+    if server.record.is_bad("contents") {
+        return;
+    }
+    let kind = |id: ContentId| workload.contents[id.0 as usize].kind.as_deref().unwrap_or("some-content");
+    let text = format!(
+        "pages of the content \"{}\" contain objects of \"{}\", which their server does not have",
+        kind(page),
+        kind(part)
+    );
+    let finding = checks
+        .at(Code::ServerIncomplete, server, "contents", text)
+        .also_at(records[page.0 as usize].at("may_contain"), "what pages contain is set here")
+        .note("two contents are the same only if all their fields are equal; assignment copies, so a content changed afterwards is another one")
+        .help("list it in `contents` too; `direct_access` says what is asked for on its own");
+    checks.push(finding);
 }
 
 fn unknown(field: &str, word: &str, known: &[&str], at: Option<Span>, checks: &mut Checks<'_>) {

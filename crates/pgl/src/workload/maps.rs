@@ -1,14 +1,28 @@
 //! Address maps and the names under which servers are known.
 
-use polygraph_addr::Addr;
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+
+use polygraph_addr::{Addr, Host};
+use rustc_hash::FxHashMap;
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::Used;
-use crate::types::AddrMap;
+use crate::types::{AddrMap, HTTP_PORT, Name, Robot};
 use crate::value::Value;
-use crate::workload::{Checks, Visible, Workload, is_addr};
+use crate::workload::{Checks, Workload, is_addr};
+
+impl AddrMap {
+    /// Names with the addresses behind them: all of them behind a single name, else one behind each, in turn. The
+    /// `zone` of a map matters to name servers alone.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Name, &[Addr])> {
+        let count = self.addresses.len().max(1);
+        self.names.iter().enumerate().map(move |(index, name)| match self.names.len() {
+            1 => (name, &self.addresses[..]),
+            _ => (name, self.addresses.get(index % count).map_or(&[][..], std::slice::from_ref)),
+        })
+    }
+}
 
 /// Takes a used map, or leaves it out with a warning.
 pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Checks<'_>) {
@@ -49,14 +63,42 @@ pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Chec
     workload.addr_maps.push(map);
 }
 
+/// Host and port as workloads write them.
+type Key = (Host, Option<u16>);
+
+/// What robots can send requests to.
+pub(crate) struct Visible {
+    /// Addresses of servers, and names in address maps, each with a position in `behind`.
+    pub(super) names: FxHashMap<Key, usize>,
+    /// The kinds of servers that can answer, by position in the workload.
+    pub(super) behind: Vec<Vec<usize>>,
+    /// Variables with servers.
+    pub(super) variables: Vec<String>,
+    /// False if there may be more, but for an error.
+    pub(super) complete: bool,
+}
+
+impl Visible {
+    /// Positions in `behind` of the robot's origins, each once.
+    pub(super) fn behind_origins(&self, robot: &Robot) -> BTreeSet<usize> {
+        let key = |name: &Name| (name.addr.host.clone(), name.addr.port);
+        robot.origins.values().filter_map(|name| self.names.get(&key(name)).copied()).collect()
+    }
+
+    /// The kinds of servers that a robot asks, by position in the workload.
+    pub(super) fn servers_of(&self, robot: &Robot) -> impl Iterator<Item = usize> {
+        self.behind_origins(robot).into_iter().flat_map(|at| self.behind[at].iter().copied())
+    }
+}
+
 /// Checks server addresses and gives the names and addresses that robots can see.
 pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
-    let mut names = FxHashSet::default();
+    let mut addresses = FxHashMap::default();
     let mut complete = true;
-    for (server, used) in workload.servers.iter().zip(servers) {
+    for (position, (server, used)) in workload.servers.iter().zip(servers).enumerate() {
         let mut told = false;
         for addr in &server.agent.addresses.0 {
-            let repeated = !names.insert((addr.host.clone(), addr.port));
+            let repeated = addresses.insert((addr.host.clone(), addr.port), position).is_some();
             let (text, help) = if addr.host.ip().is_none() {
                 let text = format!("servers live at IP addresses, and {} is a name", addr.host);
                 (
@@ -82,12 +124,28 @@ pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) 
                 continue;
             }
             let test = |value: &Value| is_addr(value, addr);
-            let finding = checks.at_element(Code::BadServerAddress, used, "addresses", text, &test);
+            let finding = checks.at_element(Code::BadServerAddress, *used, "addresses", text, &test);
             checks.push(finding.help(help));
         }
     }
+    let mut behind: Vec<Vec<usize>> = (0..servers.len()).map(|position| vec![position]).collect();
+    let mut names = FxHashMap::default();
     for map in &workload.addr_maps {
-        names.extend(map.names.iter().map(|name| (name.addr.host.clone(), name.addr.port)));
+        for (name, all) in map.pairs() {
+            let port = |addr: &Addr| addr.port.or(name.addr.port).unwrap_or(HTTP_PORT);
+            let found = all.iter().filter_map(|addr| addresses.get(&(addr.host.clone(), Some(port(addr)))));
+            let found: Vec<usize> = found.copied().collect::<BTreeSet<_>>().into_iter().collect();
+            // There are few kinds of servers, and fewer mixes of them.
+            let position = behind.iter().position(|known| *known == found).unwrap_or_else(|| {
+                behind.push(found);
+                behind.len() - 1
+            });
+            names.insert((name.addr.host.clone(), name.addr.port), position);
+        }
     }
-    Visible { names, servers: servers.iter().filter_map(|used| used.name.clone()).collect(), complete }
+    for (address, position) in addresses {
+        names.entry(address).or_insert(position);
+    }
+    let variables = servers.iter().filter_map(|used| used.name.clone()).collect();
+    Visible { names, behind, variables, complete }
 }

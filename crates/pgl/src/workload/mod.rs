@@ -1,6 +1,7 @@
 //! The result of a program as plain typed data, and the checks that need the whole of it.
 
 mod agents;
+mod behavior;
 mod content;
 mod maps;
 mod parts;
@@ -9,7 +10,6 @@ mod phases;
 use std::sync::Arc;
 
 use polygraph_addr::Addr;
-use rustc_hash::FxHashSet;
 
 use crate::Options;
 use crate::check::hir::Program;
@@ -19,10 +19,13 @@ use crate::eval::{Outcome, Used};
 use crate::script::Scripts;
 use crate::source::{SourceMap, Span};
 use crate::types::{
-    AddrMap, AgentAddrs, Bench, Content, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec, Robot,
-    Server, SslWrap, StatsSample, Time,
+    AddrMap, AgentAddrs, Bench, Content, ContentId, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec,
+    Robot, Server, SslWrap, StatsSample, Time,
 };
 use crate::value::{Record, Value};
+
+use behavior::{Met, Special};
+use maps::Visible;
 
 /// Everything a test needs to know from its program.
 #[derive(Debug, Clone, Default)]
@@ -80,27 +83,65 @@ pub(crate) struct Checks<'a> {
     program: &'a Program,
 }
 
+/// Settings that findings are about.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    record: &'a Record,
+    /// A place near them, for what was never assigned.
+    around: Option<Span>,
+    /// The use of the record, unless it is a part of others.
+    used: Option<&'a Used>,
+}
+
+impl<'a> Place<'a> {
+    /// A record among them.
+    fn part(self, field: &str) -> Option<Place<'a>> {
+        match &self.record.slot(field)?.value {
+            Value::Record(record) => {
+                Some(Place { record, around: self.record.at(field).or(self.around), ..self })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Used> for Place<'a> {
+    fn from(used: &'a Used) -> Self {
+        Self { record: &used.record, around: Some(used.span), used: Some(used) }
+    }
+}
+
 impl Checks<'_> {
-    /// A finding about a field of something used: at the field if it was assigned, else at the use.
-    fn at(&self, code: Code, used: &Used, field: &str, text: impl Into<String>) -> Diagnostic {
-        let used_as = used.name.as_deref().unwrap_or("this");
-        match used.record.at(field) {
-            Some(at) => Diagnostic::new(code, at, text).also(used.span, format!("`{used_as}` is used here")),
-            None => Diagnostic::new(code, used.span, text),
+    /// A finding about a field: where it was assigned, if it was, else near it.
+    fn at<'a>(
+        &self,
+        code: Code,
+        place: impl Into<Place<'a>>,
+        field: &str,
+        text: impl Into<String>,
+    ) -> Diagnostic {
+        let place = place.into();
+        match (place.record.at(field), place.used) {
+            (Some(at), Some(used)) => {
+                let used_as = used.name.as_deref().unwrap_or("this");
+                Diagnostic::new(code, at, text).also(used.span, format!("`{used_as}` is used here"))
+            }
+            (at, _) => Diagnostic::new(code, at.or(place.around), text),
         }
     }
 
     /// The same for an element of an array: at the element if it is written out.
-    fn at_element(
+    fn at_element<'a>(
         &self,
         code: Code,
-        used: &Used,
+        place: impl Into<Place<'a>>,
         field: &str,
         text: impl Into<String>,
         test: &dyn Fn(&Value) -> bool,
     ) -> Diagnostic {
-        let finding = self.at(code, used, field, text);
-        match self.element(used.record.at(field), test) {
+        let place = place.into();
+        let finding = self.at(code, place, field, text);
+        match self.element(place.record.at(field), test) {
             Some(at) => Diagnostic { span: Some(at), ..finding },
             None => finding,
         }
@@ -113,21 +154,6 @@ impl Checks<'_> {
             return None;
         }
         self.program.expr_at(at?)?.element(test)
-    }
-
-    /// The same for a record that is part of something else.
-    fn in_record(
-        &self,
-        code: Code,
-        record: &Record,
-        field: &str,
-        around: Span,
-        text: impl Into<String>,
-    ) -> Diagnostic {
-        match record.at(field) {
-            Some(at) => Diagnostic::new(code, at, text),
-            None => Diagnostic::new(code, around, text),
-        }
     }
 
     fn push(&mut self, finding: Diagnostic) {
@@ -238,14 +264,28 @@ pub(crate) fn build(
     for (server, used) in workload.servers.iter().zip(&servers) {
         agents::server(server, used, &mut checks);
     }
-    for (robot, used) in workload.robots.iter().zip(&robots) {
-        agents::robot(robot, used, &known, &workload, &mut checks);
-    }
     let (contents, wraps) = lower.finish();
-    for (content, record) in &contents {
+    let (contents, records): (Vec<Content>, Vec<Arc<Record>>) = contents.into_iter().unzip();
+    workload.contents = contents;
+    let special: Vec<Special<'_>> = workload
+        .contents
+        .iter()
+        .zip(&records)
+        .enumerate()
+        .filter_map(|(at, (content, record))| {
+            Special::of(ContentId(at as u32), content, record, content_use(record, &servers, &robots))
+        })
+        .collect();
+    for (robot, used) in workload.robots.iter().zip(&robots) {
+        let met = Met::by(robot, used, &special, &known, &workload);
+        agents::robot(robot, used, &known, &met, &workload, &mut checks);
+    }
+    for (content, record) in workload.contents.iter().zip(&records) {
         let around = content_use(record, &servers, &robots);
         content::check(content, record, around, &mut checks);
     }
+    special.iter().for_each(|special| behavior::of_content(special, &mut checks));
+    content::embedded(&workload, &records, &servers, &known, &mut checks);
     for (wrap, record) in &wraps {
         let around = outcome.used.first().map(|used| used.span);
         parts::ssl_wrap(wrap, record, around, &mut checks);
@@ -257,7 +297,6 @@ pub(crate) fn build(
     if unscheduled {
         checks.push(phases::unscheduled());
     }
-    workload.contents = contents.into_iter().map(|(content, _)| content).collect();
     workload.ssl_wraps = wraps.into_iter().map(|(wrap, _)| wrap).collect();
     if !program.scripts.is_empty() {
         let (vars, sources, options) = (outcome.vars.clone(), sources.clone(), options.clone());
@@ -298,16 +337,6 @@ fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
 /// True if a finding was reported about the value of a field, which therefore says nothing about the field.
 fn is_poisoned(used: &Used, field: &str) -> bool {
     used.record.slot(field).is_some_and(|slot| slot.value == Value::Poison)
-}
-
-/// What robots can send requests to.
-pub(crate) struct Visible {
-    /// Addresses of servers, and names in address maps.
-    names: FxHashSet<(polygraph_addr::Host, Option<u16>)>,
-    /// Variables with servers.
-    servers: Vec<String>,
-    /// False if there may be more, but for an error.
-    complete: bool,
 }
 
 /// Complains about agent addresses that are no IPs.

@@ -4,10 +4,10 @@ use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::Used;
 use crate::source::Span;
-use crate::types::{MembershipMap, Range, Robot, SslWrap};
+use crate::types::{Goal, MembershipMap, Robot, SslWrap};
 use crate::value::{Record, Value};
-use crate::workload::Checks;
 use crate::workload::agents::quoted_list;
+use crate::workload::{Checks, Place};
 
 const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
 
@@ -30,18 +30,24 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
     {
         bad(checks, "session", "a session has both a busy_period and an idle_period_duration, or neither");
     }
+    if let Some(busy) = robot.session.as_ref().and_then(|session| session.busy_period.as_deref())
+        && !ends(busy)
+    {
+        let text = "a busy period ends by a positive duration, xactions or fill_size";
+        bad(checks, "session.busy_period", text);
+    }
     if let Some(resolver) = &robot.dns_resolver {
         if resolver.servers.is_empty() {
-            bad(checks, "dns_resolver", "the DNS resolver has no servers");
+            bad(checks, "dns_resolver.servers", "the DNS resolver has no servers");
         }
         if resolver.timeout.is_none() {
             advise(checks, "dns_resolver", "the DNS resolver has no timeout and may wait for ever");
         }
         if !matches!(resolver.query_type.as_deref(), None | Some("A" | "AAAA")) {
-            bad(checks, "dns_resolver", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
+            bad(checks, "dns_resolver.query_type", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
         }
         if resolver.cache.as_ref().is_some_and(|cache| cache.capacity.is_some_and(|count| count < 0)) {
-            bad(checks, "dns_resolver", "the capacity of a DNS cache is not negative");
+            bad(checks, "dns_resolver.cache.capacity", "the capacity of a DNS cache is not negative");
         }
     }
     if let Some(wrap) = &robot.kerberos_wrap {
@@ -59,11 +65,6 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             advise(checks, "kerberos_wrap", "Kerberos has no timeout and may wait for ever");
         }
     }
-    for range in robot.ranges.values() {
-        if let Some(text) = bad_range(range) {
-            bad(checks, "ranges", text);
-        }
-    }
     super::content::headers(
         &robot.agent.http_headers,
         used.record.at("http_headers").or(Some(used.span)),
@@ -71,38 +72,14 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
     );
 }
 
-fn bad_range(range: &Range) -> Option<&'static str> {
-    match range {
-        Range::Single(range) => {
-            let first = (range.first_byte_pos_absolute.is_some(), range.first_byte_pos_relative.is_some());
-            let last = (range.last_byte_pos_absolute.is_some(), range.last_byte_pos_relative.is_some());
-            let suffix = (range.suffix_length_absolute.is_some(), range.suffix_length_relative.is_some());
-            let any = |pair: (bool, bool)| pair.0 || pair.1;
-            if [first, last, suffix].contains(&(true, true)) {
-                Some("a range has an absolute or a relative bound, not both")
-            } else if any(suffix) && (any(first) || any(last)) {
-                Some("a range has a start or a suffix length, not both")
-            } else if any(last) && !any(first) {
-                Some("a range with a last byte needs a first byte")
-            } else if !any(first) && !any(suffix) {
-                Some("a range needs a start or a suffix length")
-            } else {
-                None
-            }
-        }
-        Range::Multi(range) => {
-            let lengths = (range.range_length_absolute.is_some(), range.range_length_relative.is_some());
-            if range.first_range_start_absolute.is_some() && range.first_range_start_relative.is_some() {
-                Some("the start of the first range is absolute or relative, not both")
-            } else if lengths.0 == lengths.1 {
-                Some("a MultiRange needs range_length_absolute or range_length_relative, and not both")
-            } else if range.range_count.is_none() {
-                Some("a MultiRange needs a range_count")
-            } else {
-                None
-            }
-        }
-    }
+/// What is set of a busy period's goal can be reached, and there is something. Errors end no busy period.
+fn ends(busy: &Goal) -> bool {
+    let positive = [
+        busy.duration.map(|time| time.0 > 0),
+        busy.xactions.map(|count| count > 0),
+        busy.fill_size.map(|size| size.0 > 0),
+    ];
+    positive.contains(&Some(true)) && !positive.contains(&Some(false))
 }
 
 /// Checks a membership map.
@@ -173,8 +150,9 @@ pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
             let hosts = count("hosts").unwrap_or(0);
             if cores != hosts {
                 let text = format!("{side_name}.cpu_cores has {cores} lists for {hosts} hosts");
+                let place = Place { record: side, around: Some(around), used: None };
                 let finding = checks
-                    .in_record(Code::BadPart, side, "cpu_cores", around, text)
+                    .at(Code::BadPart, place, "cpu_cores", text)
                     .note("there is one list of cores per element of hosts");
                 checks.push(finding);
             }

@@ -228,6 +228,8 @@ fn robots() {
         "R.addresses = ['www.a.com'];",
         "R.proxies = ['127.0.0.1:3128'];",
         "R.embed_recur = 150%;",
+        "R.open_conn_lmt = 0;",
+        "R.wait_xact_lmt = -1;",
     ]));
 }
 
@@ -260,9 +262,82 @@ fn contents() {
 }
 
 #[test]
+fn behavior_of_contents() {
+    let with = |behavior: &str, robot: &str| {
+        format!("C.client_behavior = {{ {behavior} }}; S.contents = [ C ]; {robot}")
+    };
+    insta::assert_snapshot!(agents(&[
+        &with("req_types = [\"Ims34\"]; req_methods = [\"GETT\"];", ""),
+        &with("recurrence = 250%; pop_model.pop_distr = popUnif();", ""),
+        &with("recurrence = 50%;", ""),
+        &with("pop_model.hot_set_frac = 1%;", ""),
+        &with("req_methods = [\"POST\"];", ""),
+        &with("req_types = [\"Basic\", \"Upload\": 10%];", "R.post_contents = [ C ];"),
+        &with("req_types = [\"Range\"];", ""),
+        &with(
+            "req_types = [\"Range\"]; SingleRange r = { last_byte_pos_absolute = 10Byte; }; ranges = [ r ];",
+            ""
+        ),
+        &with("req_methods = [\"POTS\"];", "R.post_contents = [ C ];"),
+        // A robot that does not ask for it.
+        "Content D = C; D.client_behavior.req_methods = [\"POST\"]; \
+         Server T = { contents = [ D ]; addresses = ['127.0.0.2:9090']; }; use(T); R.post_contents = [ C ];",
+    ]));
+}
+
+#[test]
+fn behavior_of_contents_that_is_complete() {
+    let fine = [
+        ("req_methods = [\"POST\"];", "R.post_contents = [ C ];"),
+        ("req_types = [\"Upload\"];", "R.upload_contents = [ C ];"),
+        (
+            "req_types = [\"Range\"];",
+            "SingleRange r = { first_byte_pos_absolute = 0Byte; }; R.ranges = [ r ];",
+        ),
+        (
+            "req_types = [\"Range\"]; SingleRange r = { first_byte_pos_absolute = 0Byte; }; ranges = [ r ];",
+            "",
+        ),
+        ("recurrence = 50%;", "R.pop_model.pop_distr = popUnif();"),
+        ("recurrence = 50%; pop_model.pop_distr = popUnif();", ""),
+    ];
+    let map =
+        "AddrMap M = { names = ['a.com:9090']; addresses = S.addresses; }; use(M); R.origins = M.names;";
+    for (behavior, robot) in fine {
+        for map in ["", map] {
+            let text = format!(
+                "{BASE}C.client_behavior = {{ {behavior} }}; S.contents = [ C ]; {robot}{map} use(S, R);"
+            );
+            let compilation = crate::compile_text(&text);
+            assert!(compilation.diagnostics.is_empty(), "{behavior} {}", crate::findings(&compilation));
+        }
+    }
+}
+
+#[test]
+fn parts_of_pages_that_servers_lack() {
+    let page = "Content I = { kind = \"img\"; size = const(1KB); }; \
+                C = { kind = \"page\"; may_contain = [ I ]; embedded_obj_cnt = const(2); }; S.contents = [ C ];";
+    let follow = "R.embed_recur = 100%;";
+    let map = "Server T = { contents = [ I ]; addresses = ['127.0.0.2:9090']; }; \
+               AddrMap M = { names = ['127.0.0.3:80']; addresses = [ S.addresses, T.addresses ]; }; use(T, M);";
+    insta::assert_snapshot!(agents(&[&format!("{page} {follow}"), &format!("{page} {follow} {map}")]));
+    for fine in [
+        page.to_owned(),
+        format!("{page} {follow} S.contents = [ C, I ]; S.direct_access = [ C ];"),
+        format!("{page} {follow} {map} R.origins = M.names;"),
+    ] {
+        let compilation = crate::compile_text(&format!("{BASE}{fine} use(S, R);"));
+        assert!(compilation.diagnostics.is_empty(), "{fine} {}", crate::findings(&compilation));
+    }
+}
+
+#[test]
 fn other_parts() {
     insta::assert_snapshot!(agents(&[
         "R.req_types = [\"Basic\", \"Range\": 5%]; SingleRange r; R.ranges = [ r ];",
+        "R.session = { busy_period.errors = 3; idle_period_duration = const(5sec); };",
+        "R.session = { busy_period.xactions = -3; idle_period_duration = const(5sec); };",
         "SslWrap W = { rsa_key_sizes = [ 256bit ]; }; S.ssl_wraps = [ W ];",
         "SslWrap W = { protocols = [ \"TLSv9\" ]; }; S.ssl_wraps = [ W ];",
         "SslWrap W = { certificates = [ \"a.pem\" ]; generate_certificates = yes; }; S.ssl_wraps = [ W ];",

@@ -115,7 +115,7 @@ fn injection(definition: &PglContent, found: &mut Findings<'_>) -> Option<Inject
     Some(Injection { prob, what })
 }
 
-/// What robots do differently with a content type.
+/// What robots do differently with a content type; the language has checked it as it checks robots.
 fn change(behavior: &ClientBehavior, found: &mut Findings<'_>) -> BehaviorChange {
     BehaviorChange {
         recurrence: behavior.recurrence,

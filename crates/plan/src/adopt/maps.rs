@@ -5,16 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use polygraph_addr::{Addr, Host};
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{AddrMap, Name};
+use polygraph_pgl::types::{AddrMap, HTTP_PORT, Name};
 use polygraph_robot::Server;
 use polygraph_traffic::{Kind, Selector};
 
 use super::contents::kind;
 use super::{Findings, sockets};
 use crate::predict;
-
-/// The port of URLs that name none.
-const HTTP_PORT: u16 = 80;
 
 /// Host and port as workloads write them.
 type Key = (Host, Option<u16>);
@@ -41,7 +38,7 @@ impl<'a> Visible<'a> {
         let mut groups = HashMap::new();
         let mut names: HashMap<SocketAddr, Vec<String>> = HashMap::new();
         for map in &workload.addr_maps {
-            for (name, addresses) in pairs(map) {
+            for (name, addresses) in map.pairs() {
                 let addresses: Vec<SocketAddr> =
                     addresses.iter().filter_map(|addr| socket(addr, &name.addr)).collect();
                 for address in &addresses {
@@ -131,7 +128,7 @@ impl<'a> Visible<'a> {
     pub fn names(&self) -> Vec<(String, Vec<IpAddr>)> {
         let mut positions: HashMap<String, usize> = HashMap::new();
         let mut names: Vec<(String, Vec<IpAddr>)> = Vec::new();
-        let all = self.workload.addr_maps.iter().flat_map(pairs);
+        let all = self.workload.addr_maps.iter().flat_map(AddrMap::pairs);
         for (name, addresses) in all.filter(|(name, _)| name.addr.host.ip().is_none()) {
             let host = name.addr.host.to_string();
             let position = *positions.entry(host.clone()).or_insert_with(|| {
@@ -151,16 +148,6 @@ impl<'a> Visible<'a> {
     pub fn finish(self) -> (Vec<Server>, Vec<Selector<Kind>>) {
         (self.servers, self.direct)
     }
-}
-
-/// Names with the addresses behind them: all of them behind a single name, else one behind each, in turn. The
-/// `zone` of a map matters to name servers alone.
-pub fn pairs(map: &AddrMap) -> impl Iterator<Item = (&Name, &[Addr])> {
-    let count = map.addresses.len().max(1);
-    map.names.iter().enumerate().map(move |(index, name)| match map.names.len() {
-        1 => (name, &map.addresses[..]),
-        _ => (name, map.addresses.get(index % count).map_or(&[][..], std::slice::from_ref)),
-    })
 }
 
 /// An address behind a name; where it has no port it has that of the name.

@@ -135,6 +135,11 @@ macro_rules! only_defaults {
 }
 use only_defaults;
 
+/// A part that is not there, or one of defaults only.
+fn says_nothing<T: Default + PartialEq>(part: &Option<Box<T>>) -> bool {
+    part.as_deref().is_none_or(|part| *part == T::default())
+}
+
 /// Turns a workload into a test called `name`. `seed` is the one that all processes of the test share.
 ///
 /// # Errors
@@ -168,7 +173,7 @@ pub fn adopt(
         marks_cachable: None,
         settle,
         verify: Verify::Full,
-        share_worlds: true,
+        share_worlds: servers.iter().any(|servers| servers.farm.redirects.is_some()),
         substitutes: workload
             .substitutes
             .iter()
@@ -220,7 +225,8 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
 /// The part that all agents have, besides what robots and servers read.
 fn agent(agent: &Agent, found: &mut Findings<'_>) {
     let default = Agent::default();
-    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps socket world]);
+    only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps world]);
+    found.unless(says_nothing(&agent.socket), "`socket` of a Robot or Server");
 }
 
 /// Statuses whose replies are counted apart. The language has seen to the form of the entries.

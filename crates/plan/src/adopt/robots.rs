@@ -13,7 +13,7 @@ use super::contents::{kinds, methods, popularity, request_kinds};
 use super::maps::Visible;
 use super::{
     Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
-    requests_per_connection, versions,
+    requests_per_connection, says_nothing, versions,
 };
 
 /// The port of name servers.
@@ -32,9 +32,11 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
-        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp spnego_auth_ratio kerberos_wrap acl
+        ftp_proxies socks_proxies socks_prob socks_chaining_prob passive_ftp kerberos_wrap
         icp_port peer_http peer_icp
     ]);
+    found.unless(says_nothing(&robot.acl), "`acl` of a Robot");
+    found.unless(robot.spnego_auth_ratio.is_none_or(|all| all == 1.0), "`spnego_auth_ratio` of a Robot");
     if let Err(e) = Tags::parse(&robot.container_tags) {
         found.wrong(format!("`container_tags` of a Robot: {e}"));
     }
@@ -93,7 +95,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     }
 }
 
-/// A limit; the language takes negative ones for nothing.
+/// A limit; the language refuses negative ones.
 fn count(limit: i32) -> usize {
     usize::try_from(limit).unwrap_or(0)
 }
@@ -147,11 +149,10 @@ fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
     found.unless(session.heartbeat_notif_rate.is_none(), "`heartbeat_notif_rate` of a Session");
     let busy = session.busy_period.as_deref()?;
     let idle = distr(session.idle_period_duration.as_ref()?, "idle_period_duration", found)?;
-    let positive = |count: i64| u64::try_from(count).ok().filter(|count| *count > 0);
     Some(Session {
         busy_s: busy.duration.map(|time| time.secs()),
-        busy_xacts: busy.xactions.and_then(|count| positive(count.into())),
-        busy_fill: busy.fill_size.and_then(|size| positive(size.0)),
+        busy_xacts: busy.xactions.and_then(|count| u64::try_from(count).ok()),
+        busy_fill: busy.fill_size.and_then(|size| u64::try_from(size.0).ok()),
         idle,
     })
 }

@@ -479,6 +479,13 @@ fn visible_servers() {
                 .into(),
             &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 15.0 / 35.0), (5, 20.0 / 35.0)])],
         ),
+        // Shares of its own count, equal ones too.
+        (
+            "Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 90%, O ]; \
+             S.direct_access = [ C: 50%, O: 50% ]; R.origins = [ '10.0.1.1:80' ];"
+                .into(),
+            &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 0.5), (4, 0.5)])],
+        ),
     ];
     for (more, wanted) in cases {
         let test = adopted(more);
@@ -502,6 +509,43 @@ fn visible_servers() {
                 assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-9, "{more}: {:?}", got.2);
             }
         }
+    }
+}
+
+#[test]
+fn servers_that_redirect_are_told_about_objects() {
+    let redirects = "S.pop_model.pop_distr = popUnif(); S.rep_types = [ \"302 Found\": 10%, \"Basic\" ];";
+    assert!(!adopted("").field.share_worlds);
+    assert!(adopted(redirects).field.share_worlds);
+}
+
+#[test]
+fn servers_behind_one_name_have_the_same_contents() {
+    let other = |contents: &str, names: &str, more: &str| {
+        adopted(&format!(
+            "Content D = C; D.kind = \"d\"; \
+             Server T = {{ kind = \"t\"; contents = [ {contents} ]; addresses = [ '10.0.2.1:80' ]; }}; \
+             AddrMap M = {{ names = [ {names} ]; addresses = [ S.addresses, T.addresses ]; }}; use(T, M); \
+             {more}"
+        ))
+    };
+    let resolver = "R.origins = M.names; R.dns_resolver = { servers = [ '10.6.0.1' ]; timeout = 1sec; };";
+    for more in ["R.origins = M.names;", resolver] {
+        let mut test = other("D", "'w.tst:80'", more);
+        let text = test.misdirection().unwrap_or_default();
+        assert!(text.contains("w.tst:80 are servers with different contents, t and s"), "{text}");
+        test.through_proxies(&[socket("10.9.0.1:3128")]);
+        assert!(test.misdirection().is_some(), "a proxy looks for an address as robots do");
+        test.through_surrogate(socket("10.3.0.1:80"));
+        assert_eq!(test.misdirection(), None);
+    }
+    for (contents, names, more) in [
+        ("C", "'w.tst:80'", "R.origins = M.names;"),
+        ("D", "'w[1-3].tst:80'", "R.origins = M.names;"),
+        ("D", "'10.3.0.1:80'", "R.origins = M.names;"),
+        ("D", "'w.tst:80'", "R.origins = S.addresses;"),
+    ] {
+        assert_eq!(other(contents, names, more).misdirection(), None, "{contents} {names} {more}");
     }
 }
 
@@ -592,6 +636,11 @@ fn what_cannot_be_run_is_named() {
         assert!(all.iter().any(named), "{more}: {all:?}");
         assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
     }
+}
+
+#[test]
+fn defaults_may_be_written_out() {
+    adopted("R.socket.nagle = false; S.socket = { nagle = false; }; R.spnego_auth_ratio = 100%;");
 }
 
 #[test]

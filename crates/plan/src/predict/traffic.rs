@@ -87,24 +87,18 @@ pub fn mix(workload: &Workload) -> Mix {
 /// Shares of the types a server gives out as top-level objects: those of direct_access, in the proportions of
 /// contents unless they have their own.
 pub fn direct(server: &polygraph_pgl::types::Server) -> Vec<(ContentId, f64)> {
-    if server.direct_access.is_empty() {
-        return server.contents.items.clone();
+    let (direct, contents) = (&server.direct_access, &server.contents);
+    if direct.is_empty() {
+        return contents.items.clone();
+    }
+    if direct.weighted {
+        return direct.items.clone();
     }
     let planned = |content: &ContentId| {
-        server.contents.items.iter().find(|(known, _)| known == content).map_or(0.0, |(_, share)| *share)
+        contents.items.iter().find(|(known, _)| known == content).map_or(0.0, |(_, share)| *share)
     };
-    // Equal shares mean that none were given: then the plan of contents counts.
-    let first = server.direct_access.items[0].1;
-    let equal = server.direct_access.items.iter().all(|(_, share)| (share - first).abs() < 1e-9);
-    if !equal {
-        return server.direct_access.items.clone();
-    }
-    let total: f64 = server.direct_access.values().map(planned).sum();
-    server
-        .direct_access
-        .values()
-        .map(|content| (*content, planned(content) / total.max(f64::MIN_POSITIVE)))
-        .collect()
+    let total: f64 = direct.values().map(planned).sum();
+    direct.values().map(|content| (*content, planned(content) / total.max(f64::MIN_POSITIVE))).collect()
 }
 
 fn add(

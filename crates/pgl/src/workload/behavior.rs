@@ -1,0 +1,215 @@
+//! How objects are asked for: what robots say, and what contents say instead.
+
+use crate::codes::Code;
+use crate::eval::Used;
+use crate::source::Span;
+use crate::types::{ClientBehavior, Content, ContentId, PopModel, Range, Robot, Selector, Server};
+use crate::value::Record;
+use crate::workload::agents::set_field;
+use crate::workload::{Checks, Place, Visible, Workload};
+
+const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
+const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
+
+/// A content with a behaviour of its own.
+pub struct Special<'a> {
+    id: ContentId,
+    kind: &'a str,
+    behavior: &'a ClientBehavior,
+    place: Place<'a>,
+}
+
+impl<'a> Special<'a> {
+    /// The behaviour of a content, if it has one; `around` is a place near the content.
+    pub fn of(id: ContentId, content: &'a Content, record: &'a Record, around: Option<Span>) -> Option<Self> {
+        let place = Place { record, around, used: None }.part("client_behavior")?;
+        let kind = content.kind.as_deref().unwrap_or("some-content");
+        Some(Self { id, kind, behavior: content.client_behavior.as_deref()?, place })
+    }
+}
+
+/// What is special about the contents that a robot asks for.
+pub struct Met<'a> {
+    contents: Vec<&'a Special<'a>>,
+    /// False if there may be more, but for an error.
+    complete: bool,
+}
+
+impl<'a> Met<'a> {
+    /// Those that the servers of the robot's origins give out on their own: what is embedded is asked for plainly.
+    pub fn by(
+        robot: &Robot,
+        used: &Used,
+        special: &'a [Special<'a>],
+        visible: &Visible,
+        workload: &Workload,
+    ) -> Self {
+        if special.is_empty() {
+            return Self { contents: Vec::new(), complete: true };
+        }
+        let servers: Vec<&Server> = visible.servers_of(robot).map(|at| &workload.servers[at]).collect();
+        let met = |special: &&Special<'_>| {
+            servers.iter().any(|server| direct(server).values().any(|content| *content == special.id))
+        };
+        let contents: Vec<&Special<'_>> = special.iter().filter(met).collect();
+        let complete = visible.complete
+            && !used.record.is_bad("origins")
+            && !contents.iter().any(|special| special.place.record.has_bad());
+        Self { contents, complete }
+    }
+}
+
+/// What is asked for on its own.
+pub fn direct(server: &Server) -> &Selector<ContentId> {
+    if server.direct_access.is_empty() { &server.contents } else { &server.direct_access }
+}
+
+/// Checks the behaviour of a content.
+pub fn of_content(special: &Special<'_>, checks: &mut Checks<'_>) {
+    let ClientBehavior { req_types, req_methods, ranges, recurrence, pop_model } = special.behavior;
+    checks.share(special.place, "recurrence", recurrence.unwrap_or(0.0));
+    checks.behavior(special.place, req_types, req_methods, ranges, pop_model.as_deref());
+}
+
+/// Checks the behaviour of a robot, alone and with the contents that it asks for.
+pub fn of_robot(robot: &Robot, used: &Used, met: &Met<'_>, checks: &mut Checks<'_>) {
+    let model = robot.agent.pop_model.as_deref();
+    checks.share(used, "recurrence", robot.recurrence);
+    checks.behavior(used, &robot.req_types, &robot.req_methods, &robot.ranges, model);
+    if robot.recurrence > 0.0 && model.is_none() {
+        let text = "the robot requests objects again, but nothing says which: it has no popularity model";
+        checks.choose_popularity(Code::RobotIncomplete, used, "recurrence", text, "remove `recurrence`");
+    }
+    let again = |special: &&&Special<'_>| {
+        special.behavior.recurrence.is_some_and(|share| share > 0.0) && special.behavior.pop_model.is_none()
+    };
+    for special in met.contents.iter().filter(again).filter(|_| model.is_none()) {
+        let text = format!(
+            "objects of \"{}\" are requested again, but nothing says which: neither the content nor the robot has a popularity model",
+            special.kind
+        );
+        let otherwise = "remove `recurrence`";
+        checks.choose_popularity(Code::ContentIncomplete, special.place, "recurrence", &text, otherwise);
+    }
+    companions(robot, used, met, checks);
+}
+
+/// What some requests carry along.
+struct Companion {
+    /// The requests.
+    what: &'static str,
+    /// The field of a robot that has what they carry.
+    field: &'static str,
+    /// Types and methods that make such requests.
+    types: &'static [&'static str],
+    methods: &'static [&'static str],
+}
+
+const COMPANIONS: [Companion; 3] = [
+    Companion { what: "POST requests", field: "post_contents", types: &[], methods: &["POST"] },
+    Companion { what: "uploads", field: "upload_contents", types: &["Upload"], methods: &["PUT"] },
+    Companion { what: "range requests", field: "ranges", types: &["Range"], methods: &[] },
+];
+
+impl Companion {
+    /// The field that asks for such requests.
+    fn cause(&self, types: &Selector<String>, methods: &Selector<String>) -> Option<&'static str> {
+        let listed =
+            |selector: &Selector<String>, words: &[&str]| words.iter().any(|word| selector.prob(word) > 0.0);
+        if listed(methods, self.methods) {
+            Some("req_methods")
+        } else {
+            listed(types, self.types).then_some("req_types")
+        }
+    }
+}
+
+/// Requests with bodies need contents for these, range requests need ranges; and the other way round.
+fn companions(robot: &Robot, used: &Used, met: &Met<'_>, checks: &mut Checks<'_>) {
+    let has = [!robot.post_contents.is_empty(), !robot.upload_contents.is_empty(), !robot.ranges.is_empty()];
+    for (companion, has) in COMPANIONS.iter().zip(has) {
+        let Companion { what, field, .. } = companion;
+        let own = companion.cause(&robot.req_types, &robot.req_methods);
+        let mut others = met.contents.iter().filter_map(|special| {
+            Some((special, companion.cause(&special.behavior.req_types, &special.behavior.req_methods)?))
+        });
+        if has {
+            if own.is_none() && others.next().is_none() && met.complete {
+                let text = format!("`{field}` is set, but there are no {what}");
+                let because = if companion.methods.is_empty() { "req_types" } else { "req_methods" };
+                checks.missing(Code::RobotConflict, used, field, because, &text);
+            }
+        } else if let Some(cause) = own {
+            let text = format!("{what} need `{field}`");
+            checks.missing(Code::RobotIncomplete, used, cause, field, &text);
+        } else if let Some((special, cause)) =
+            others.find(|(special, _)| *field != "ranges" || special.behavior.ranges.is_empty())
+            && !used.record.is_bad(field)
+        {
+            let text = format!("{what} for \"{}\" need `{field}`, and the robot has none", special.kind);
+            let finding = checks.at(Code::RobotIncomplete, special.place, cause, text);
+            checks.push(finding.also(used.span, "the robot is used here").help(set_field(used, field)));
+        }
+    }
+}
+
+impl Checks<'_> {
+    /// Checks the settings that robots and contents have in common.
+    fn behavior<'p>(
+        &mut self,
+        place: impl Into<Place<'p>>,
+        types: &Selector<String>,
+        methods: &Selector<String>,
+        ranges: &Selector<Range>,
+        model: Option<&PopModel>,
+    ) {
+        let place = place.into();
+        self.words(place, "req_types", types, REQ_TYPES);
+        self.words(place, "req_methods", methods, REQ_METHODS);
+        for text in ranges.values().filter_map(bad_range) {
+            if !place.record.is_bad("ranges") {
+                let finding = self.at(Code::BadPart, place, "ranges", text);
+                self.push(finding);
+            }
+        }
+        if model.is_some_and(|model| model.pop_distr.is_none()) {
+            let text = "the popularity model has no distribution";
+            let otherwise = "remove the other settings of the model";
+            self.choose_popularity(Code::RobotIncomplete, place, "pop_model", text, otherwise);
+        }
+    }
+}
+
+fn bad_range(range: &Range) -> Option<&'static str> {
+    match range {
+        Range::Single(range) => {
+            let first = (range.first_byte_pos_absolute.is_some(), range.first_byte_pos_relative.is_some());
+            let last = (range.last_byte_pos_absolute.is_some(), range.last_byte_pos_relative.is_some());
+            let suffix = (range.suffix_length_absolute.is_some(), range.suffix_length_relative.is_some());
+            let any = |pair: (bool, bool)| pair.0 || pair.1;
+            if [first, last, suffix].contains(&(true, true)) {
+                Some("a range has an absolute or a relative bound, not both")
+            } else if any(suffix) && (any(first) || any(last)) {
+                Some("a range has a start or a suffix length, not both")
+            } else if any(last) && !any(first) {
+                Some("a range with a last byte needs a first byte")
+            } else if !any(first) && !any(suffix) {
+                Some("a range needs a start or a suffix length")
+            } else {
+                None
+            }
+        }
+        Range::Multi(range) => {
+            let lengths = (range.range_length_absolute.is_some(), range.range_length_relative.is_some());
+            if range.first_range_start_absolute.is_some() && range.first_range_start_relative.is_some() {
+                Some("the start of the first range is absolute or relative, not both")
+            } else if lengths.0 == lengths.1 {
+                Some("a MultiRange needs range_length_absolute or range_length_relative, and not both")
+            } else if range.range_count.is_none() {
+                Some("a MultiRange needs a range_count")
+            } else {
+                None
+            }
+        }
+    }
+}
