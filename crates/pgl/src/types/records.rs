@@ -534,7 +534,7 @@ records! {
     DnsResolver {
         /// Name servers, tried in order; port 53 unless given.
         servers: Vec<Addr>,
-        /// Time limit per query.
+        /// Time limit per query and server; undefined: 5 seconds. The xact_lifetime of a robot includes look-ups.
         timeout: Option<Time>,
         /// `A` or `AAAA`.
         query_type: Option<String> = Default::Str("A"),

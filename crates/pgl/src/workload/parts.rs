@@ -35,7 +35,11 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             bad(checks, "dns_resolver", "the DNS resolver has no servers");
         }
         if resolver.timeout.is_none() {
-            advise(checks, "dns_resolver", "the DNS resolver has no timeout and may wait for ever");
+            advise(
+                checks,
+                "dns_resolver",
+                "the DNS resolver has no timeout: each server is waited for as long as 5 seconds",
+            );
         }
         if !matches!(resolver.query_type.as_deref(), None | Some("A" | "AAAA")) {
             bad(checks, "dns_resolver", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
@@ -56,7 +60,7 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             bad(checks, "kerberos_wrap", "`servers` excludes `servers_tcp` and `servers_udp`");
         }
         if wrap.timeout.is_none() {
-            advise(checks, "kerberos_wrap", "Kerberos has no timeout and may wait for ever");
+            advise(checks, "kerberos_wrap", "Kerberos has no timeout");
         }
     }
     for range in robot.ranges.values() {
