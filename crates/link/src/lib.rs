@@ -11,6 +11,7 @@ mod tape;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::task::Poll;
 
 pub use tape::Tape;
@@ -135,6 +136,16 @@ pub async fn yield_now() {
         }
     })
     .await;
+}
+
+/// What comes of `work` if that is before `end` completes; otherwise it is dropped.
+pub async fn before<R>(end: impl Future<Output = ()>, work: impl Future<Output = R>) -> Option<R> {
+    let (mut end, mut work) = (pin!(end), pin!(work));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => end.as_mut().poll(cx).map(|()| None),
+    })
+    .await
 }
 
 /// Sends all of `bytes`.

@@ -130,7 +130,7 @@ pub async fn exchange<L: Link>(
     now: Nanos,
 ) -> Result<Done, Fault> {
     let deadline = crew.deadline(robot, now);
-    let hop = crew.hop(robot, order).await?;
+    let hop = crew.hop(robot, order, deadline).await?;
     for attempt in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;

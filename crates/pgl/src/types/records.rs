@@ -244,7 +244,7 @@ records! {
         world: Option<u64>,
         /// Selector of `"1.0"` and `"1.1"`; sticky.
         http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
-        /// Time limit per transaction. Robot: includes waiting for a connection slot. Server: includes think time. Undefined: none.
+        /// Time limit per transaction. Robot: includes looking up names and waiting for a connection slot. Server: includes think time. Undefined: none.
         xact_lifetime: Option<Distribution<Time>>,
         /// Server: delay before a request is handled. Robot: not supported.
         xact_think: Option<Distribution<Time>>,
