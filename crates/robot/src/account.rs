@@ -404,6 +404,15 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
         report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
     }
+    if let Some(rare) = facts.rare.as_deref() {
+        if rare.length_ignored {
+            let detail = "Content-Length beside Transfer-Encoding: chunked";
+            report(&Finding::new(ErrorKind::LengthIgnored, detail));
+        }
+        if rare.trailer {
+            report(&Finding::new(ErrorKind::TrailerIgnored, "fields behind the last chunk"));
+        }
+    }
     let field = &crew.settings().field;
     let second_hand = is_second_hand(order, facts);
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);

@@ -68,7 +68,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
 }
 
 /// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
-fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
+pub(crate) fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
     let recorder = Recorder::new();
     let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
@@ -80,7 +80,7 @@ fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
     *block
 }
 
-fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
+pub(crate) fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
     block.errors.iter().filter(|(_, count)| *count > 0).collect()
 }
 

@@ -40,6 +40,8 @@ pub mod settings;
 #[cfg(test)]
 mod crew_tests;
 #[cfg(test)]
+mod exchange_tests;
+#[cfg(test)]
 mod step_tests;
 #[cfg(test)]
 mod testing;

@@ -302,7 +302,7 @@ records! {
         ranges: Selector<Range, Tree>,
         /// Probability (0..1) of sending an old request body again.
         req_body_recurrence: f64 = Default::Float(0.0),
-        /// Probability (0..1) of `Expect: 100-continue`.
+        /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue) the body is sent all the same.
         req_body_pause_prob: Option<f64>,
         /// Bodies of at least this size get `Expect: 100-continue`; exclusive with req_body_pause_prob.
         req_body_pause_start: Option<Size>,
