@@ -101,3 +101,17 @@ fn a_reply_without_a_length_is_no_reply_if_the_connection_stays_open() {
     );
     assert_eq!(errors(&block), []);
 }
+
+#[test]
+fn bytes_behind_a_reply_are_noted_also_when_they_come_later() {
+    let block = run_against(
+        |_| {},
+        |catalog, ask| {
+            let tail = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec();
+            Answer::Twice(object(catalog, ask, ""), tail, SECOND / 1000)
+        },
+    );
+    let [(ErrorKind::LateBytes, count)] = errors(&block)[..] else { panic!("{:?}", errors(&block)) };
+    // All but those that came when the next request was due already.
+    assert!(count * 10 > block.ok_count() * 9, "{count} of {}", block.ok_count());
+}
