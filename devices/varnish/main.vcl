@@ -38,3 +38,10 @@ sub vcl_backend_response {
         set beresp.uncacheable = true;
     }
 }
+
+sub vcl_deliver {
+    # Decompressed for a client, the body is no longer the one that was digested.
+    if (resp.http.Content-Encoding == "gzip" && req.http.Accept-Encoding !~ "gzip") {
+        unset resp.http.Content-MD5;
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use polygraph_link::SECOND;
+use polygraph_link::{SECOND, nanos};
 use polygraph_plan::{Test, values};
 use polygraph_report::figures::find;
 use polygraph_report::prediction::{Pair, Phase, Prediction};
@@ -31,6 +31,10 @@ const COLUMNS: [(&str, &str); 7] = [
 
 /// Longer tests are not simulated beside a run, which should end when it is over: some seconds are acceptable.
 const MOST_TRANSACTIONS: u64 = 300_000;
+
+/// A simulation that takes so many times as long as the run, in its own time, does not come to the same end: it has a phase whose goal it
+/// cannot reach.
+const PATIENCE: f64 = 3.0;
 
 /// The phases of the robots that counted anything.
 fn phases(facts: &RunFacts) -> impl Iterator<Item = (&str, &Scope)> {
@@ -143,7 +147,7 @@ impl Predicting<'_> {
     pub fn beside(self, facts: &RunFacts, reason: &EndReason) -> Prediction {
         let device = self.device;
         let expected = match self.obstacle(facts, reason) {
-            None => self.simulate().map_err(|failure| failure.to_string()),
+            None => self.simulate(facts).map_err(|failure| failure.to_string()),
             Some(why) => Err(why),
         };
         let expected = match expected {
@@ -182,7 +186,9 @@ impl Predicting<'_> {
         }
     }
 
-    fn simulate(self) -> Result<Vec<Expected>, Failure> {
+    fn simulate(self, facts: &RunFacts) -> Result<Vec<Expected>, Failure> {
+        let ends = facts.client.iter().flat_map(|side| &side.phases).filter_map(|phase| phase.end_s);
+        let measured_s = ends.fold(0.0, f64::max);
         let common = CommonOptions {
             // A phase is one interval.
             stats_cycle: 1e9,
@@ -202,17 +208,21 @@ impl Predicting<'_> {
             epoch: self.epoch,
         };
         let mut phases = Vec::new();
-        Simulation::new(setup, None)?.run(|header, record| {
-            if let (Side::Client, Record::Interval(interval)) = (header.side, record) {
-                let scope = Scope::of_intervals([&**interval]);
-                phases.push(Expected {
-                    phase: interval.phase as usize,
-                    rep_rate: figure("rep_rate", &scope),
-                    dhr: figure("rep_dhr", &scope),
-                });
-            }
-        })?;
-        Ok(phases)
+        let (outcome, _) =
+            Simulation::new(setup, None)?.run(Some(nanos(PATIENCE * measured_s)), |header, record| {
+                if let (Side::Client, Record::Interval(interval)) = (header.side, record) {
+                    let scope = Scope::of_intervals([&**interval]);
+                    phases.push(Expected {
+                        phase: interval.phase as usize,
+                        rep_rate: figure("rep_rate", &scope),
+                        dhr: figure("rep_dhr", &scope),
+                    });
+                }
+            })?;
+        match outcome.reason {
+            EndReason::Fatal(why) => Err(Failure::data(anyhow::Error::msg(why))),
+            _ => Ok(phases),
+        }
     }
 }
 

@@ -184,17 +184,22 @@ impl Simulation {
         [&mut client.expect("a client side").header, &mut server.expect("a server side").header]
     }
 
-    /// Simulates it; `observer` sees all records.
+    /// Simulates it, up to `limit` nanoseconds if there is one; `observer` sees all records.
     ///
     /// # Errors
     /// If a log cannot be written.
-    pub fn run(self, observer: impl FnMut(&Header, &Record)) -> Result<(Outcome, Option<Figures>), Failure> {
+    pub fn run(
+        self,
+        limit: Option<Nanos>,
+        observer: impl FnMut(&Header, &Record),
+    ) -> Result<(Outcome, Option<Figures>), Failure> {
         let Simulation { test, job, device, delay, epoch } = self;
         let zone = Rc::new(zone(&test)?);
         let started: RefCell<Option<Device>> = RefCell::default();
         let outcome = simulate(
             job,
             epoch,
+            limit,
             |link| {
                 link.set_delay(delay);
                 for server in
@@ -208,7 +213,11 @@ impl Simulation {
                 }
                 if let Some((model, addresses)) = &device {
                     let catalog = test.field.catalog.clone();
-                    let device = Device::start(link, addresses, *model, catalog, &test.names);
+                    let servers = test.field.servers.iter();
+                    let servers: Vec<_> = servers
+                        .filter_map(|server| Some((server.authority.clone(), *server.addresses.first()?)))
+                        .collect();
+                    let device = Device::start(link, addresses, *model, catalog, &test.names, &servers);
                     *started.borrow_mut() = Some(device);
                 }
             },

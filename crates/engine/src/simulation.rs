@@ -25,23 +25,27 @@ use crate::side::SideState;
 /// Why a test cannot go on.
 const STANDSTILL: &str = "time stands still: tasks go on and on in the same moment, as robots do that send their \
     next request at once when replies take no time";
+/// Why a test is given up.
+const ENDLESS: &str = "the simulation had not come to its end when its time was over";
 /// After the end of the last phase everybody has so much time to end.
 const CODA: Nanos = SECOND;
 
 /// Runs a test to its end in virtual time, beginning at `epoch` (seconds since 1970). `furnish` may put further
 /// parties on the loop, like a device between the sides; servers listen at the addresses of the job, which need not
-/// be of this machine. Layouts of the job count only as far as they say how many loops share the robots.
+/// be of this machine. Layouts of the job count only as far as they say how many loops share the robots. A test that is not
+/// over after `limit` nanoseconds is given up.
 ///
 /// # Errors
 /// If a log cannot be written. A test that fails is no error, see [`Outcome::reason`].
 pub fn simulate(
     mut job: Job,
     epoch: u64,
+    limit: Option<Nanos>,
     furnish: impl FnOnce(&VirtualLink),
     mut observer: impl FnMut(&Header, &Record),
 ) -> Result<Outcome, EngineError> {
     let link = VirtualLink::new(epoch);
-    let outcome = run(&link, &mut job, epoch, furnish, &mut observer);
+    let outcome = run(&link, &mut job, epoch, limit, furnish, &mut observer);
     // Tasks and their loop know each other; this lets both go.
     link.end();
     outcome
@@ -51,6 +55,7 @@ fn run(
     link: &VirtualLink,
     job: &mut Job,
     epoch: u64,
+    limit: Option<Nanos>,
     furnish: impl FnOnce(&VirtualLink),
     observer: &mut Observer<'_>,
 ) -> Result<Outcome, EngineError> {
@@ -105,7 +110,11 @@ fn run(
     let reason = loop {
         let goes_on = conductor.is_between() || link.run(link.now() + TICK);
         books.collect(observer)?;
-        let stop = (!goes_on).then(|| EndReason::Fatal(STANDSTILL.into()));
+        let why = match goes_on {
+            false => Some(STANDSTILL),
+            true => limit.is_some_and(|limit| link.now() > limit).then_some(ENDLESS),
+        };
+        let stop = why.map(|why| EndReason::Fatal(why.into()));
         for event in conductor.step(&books.seen(link.now(), stop)) {
             if let Event::PhaseEnds { at, .. } = event
                 && goes_on

@@ -12,7 +12,7 @@ use std::task::{Poll, ready};
 
 use polygraph_link::{Conn, Nanos, Stir, Tape};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg, sockopt};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -25,9 +25,22 @@ pub struct Socket {
     fd: Registration,
     /// Bytes may be there already, so a first read is worth a system call before registering.
     eager: bool,
+    nagle: Nagle,
     net: Net,
     place: usize,
     tape: Option<Box<Tape>>,
+}
+
+/// Nagle's algorithm (RFC 9293, section 3.7.4) holds small segments back until the peer has acknowledged what was sent before,
+/// which takes 40 ms where the peer waits for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nagle {
+    /// It is off.
+    Off,
+    /// It is on and would not notice a send: the peer has answered everything.
+    Harmless,
+    /// It would hold the next send back.
+    Harmful,
 }
 
 /// How far the socket is known to the poller.
@@ -41,11 +54,14 @@ enum Registration {
 }
 
 impl Socket {
-    /// Takes charge of a non-blocking socket. `accepted`: the peer opened the connection.
+    /// Takes charge of a non-blocking socket. `accepted`: the peer opened the connection, and Nagle's algorithm is
+    /// off, as it is for all that come from [`crate::listen::listen`].
     pub fn new(net: Net, fd: OwnedFd, accepted: bool) -> Socket {
         let place = net.watch().enter();
         let tape = net.tape();
-        Socket { fd: Registration::Not(fd), eager: accepted, net, place, tape }
+        // Most requests go out with one send, so connections that we open pay for the option only if they need it.
+        let nagle = if accepted { Nagle::Off } else { Nagle::Harmless };
+        Socket { fd: Registration::Not(fd), eager: accepted, nagle, net, place, tape }
     }
 
     fn raw(&self) -> BorrowedFd<'_> {
@@ -147,6 +163,11 @@ impl Eagerness {
 
 impl Conn for Socket {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.nagle == Nagle::Harmful {
+            // Where it cannot be turned off sends are late, but they are sent.
+            let _ = sockopt::set_tcp_nodelay(self.raw(), true);
+            self.nagle = Nagle::Off;
+        }
         loop {
             // A little cheaper than writev(2), which goes through the file layer.
             let flags = SendFlags::NOSIGNAL;
@@ -158,6 +179,9 @@ impl Conn for Socket {
                 Err(Errno::INTR) => {}
                 sent => {
                     let sent = sent?;
+                    if self.nagle == Nagle::Harmless {
+                        self.nagle = Nagle::Harmful;
+                    }
                     if let Some(tape) = &mut self.tape {
                         keep(tape, parts, sent);
                     }
@@ -196,6 +220,9 @@ impl Conn for Socket {
 
     async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
         let n = self.read().await?;
+        if self.nagle == Nagle::Harmful {
+            self.nagle = Nagle::Harmless;
+        }
         // No other task ran since the read, so the loop's buffer still holds these bytes.
         if let Some(tape) = &mut self.tape {
             self.net.with_buffer(|buffer| tape.receive(&buffer[..n]));
@@ -251,16 +278,40 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
+    fn on_a_loop(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build_local(Default::default())
+            .unwrap();
+        runtime.block_on(test);
+    }
+
+    #[test]
+    fn only_a_second_send_before_the_answer_turns_nagles_algorithm_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        on_a_loop(async {
+            let net = Net::new(DEFAULT_QUANTUM, None).unwrap();
+            let mut socket = net.connect(None, listener.local_addr().unwrap()).unwrap();
+            let (mut peer, _) = listener.accept().unwrap();
+            for _ in 0..2 {
+                assert_eq!(socket.try_send(&[IoSlice::new(b"?")]).unwrap(), 1);
+                assert!(!sockopt::tcp_nodelay(socket.raw()).unwrap(), "nothing is held back");
+                peer.write_all(b"!").unwrap();
+                socket.recv(|data| assert_eq!(data, b"!")).await.unwrap();
+            }
+            for _ in 0..2 {
+                assert_eq!(socket.try_send(&[IoSlice::new(b"?")]).unwrap(), 1);
+            }
+            assert!(sockopt::tcp_nodelay(socket.raw()).unwrap());
+        });
+    }
+
     #[test]
     fn of_many_idle_connections_all_that_the_peer_closed_are_noticed() {
         const MANY: usize = 500;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build_local(Default::default())
-            .unwrap();
-        runtime.block_on(async {
+        on_a_loop(async {
             let net = Net::new(DEFAULT_QUANTUM, None).unwrap();
             let (mut sockets, mut peers) = (Vec::new(), Vec::new());
             for _ in 0..MANY {

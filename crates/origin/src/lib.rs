@@ -5,12 +5,12 @@
 //! 1. [`serve`]: a connection is served, request by request.
 //! 2. [`request`]: what the request says; [`wanted`] has which object it asks for, [`names`] as whom the server was
 //!    addressed, [`upload`] the request's body.
-//! 3. [`reply`]: the answer, after the think time; [`fields`] has its head, [`coding`] bodies in other forms,
+//! 3. [`reply`]: the answer, after the think time; [`fields`] has its head, [`digest`] that of bodies,
 //!    [`universe`] what is known of objects that robots asked for.
 //! 4. [`account`]: what the transaction counts as.
 
 pub mod account;
-pub mod coding;
+pub mod digest;
 pub mod fields;
 pub mod names;
 pub mod origin;

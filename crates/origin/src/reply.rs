@@ -1,5 +1,6 @@
 //! What a server answers: decisions in the order of the reference (models.md, section 11.2), heads, bodies.
 
+use polygraph_traffic::coding::gzip;
 use polygraph_traffic::life::Times;
 use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream, UniqId};
 use polygraph_wire::coding::{Choice, Offer, negotiate};
@@ -10,7 +11,7 @@ use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
 use polygraph_wire::worlds::{AbortMark, WorldMark};
 use polygraph_wire::{checksum, date, decimal};
 
-use crate::coding::{gzip, md5};
+use crate::digest::md5;
 use crate::fields::{Field, Head, random_text};
 use crate::request::{Expectation, Fault, Request};
 use crate::settings::{Farm, House, Server};
@@ -143,20 +144,21 @@ impl Writer<'_> {
                 Fault::Method => (405, b"405 Method Not Allowed\r\nAllow: GET, HEAD, POST, PUT"),
                 Fault::NoLength => (411, b"411 Length Required"),
             };
-            return self.bare(status, line, out);
+            return self.bare(status, line, rng, out);
         }
         if self.about.refuse_body || self.request.expectation == Expectation::Other {
-            return self.bare(417, b"417 Expectation Failed", out);
+            return self.bare(417, b"417 Expectation Failed", rng, out);
         }
         match self.request.oid {
             Some(oid) => self.object(oid, rng, out),
-            None => self.bare(404, b"404 Not Found", out),
+            None => self.bare(404, b"404 Not Found", rng, out),
         }
     }
 
     /// A reply that is no object and has no body.
-    fn bare(&self, status: u16, line: &[u8], out: &mut Vec<u8>) -> Reply {
+    fn bare(&self, status: u16, line: &[u8], rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         let mut head = Head::new(out, self.identity.minor_version, line);
+        head.configured([&[], &self.farm.headers], rng);
         self.general(&mut head);
         head.text(Field::ContentLength, b"0");
         self.marks(&mut head);
@@ -176,10 +178,10 @@ impl Writer<'_> {
         let subject = self.subject(oid, self.about.now);
         let coding = coding(&subject, self.request);
         if coding == Choice::NotAcceptable {
-            return self.bare(406, b"406 Not Acceptable", out);
+            return self.bare(406, b"406 Not Acceptable", rng, out);
         }
         if let Some(to) = self.about.redirect {
-            return self.redirect(&to, out);
+            return self.redirect(&to, rng, out);
         }
         let conditional = matches!(self.request.method, Method::Get | Method::Head);
         let since = self.request.if_modified_since.filter(|_| conditional);
@@ -189,7 +191,7 @@ impl Writer<'_> {
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let mut body = self.house.catalog.body(&oid, url);
         if coding == Choice::Gzip {
-            body = Body::from_bytes(gzip(body));
+            body = gzip(body);
         }
         match ranges(&subject, self.request, body.len()) {
             None => self.whole(&subject, body, coding, rng, out),
@@ -197,7 +199,7 @@ impl Writer<'_> {
         }
     }
 
-    fn redirect(&self, to: &Oid, out: &mut Vec<u8>) -> Reply {
+    fn redirect(&self, to: &Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         // The location is on the same visible server, under the name by which the client knows it.
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let authority = polygraph_wire::uri::split(url).map_or(b"".as_slice(), |parts| parts.authority);
@@ -205,6 +207,7 @@ impl Writer<'_> {
         self.house.catalog.write_path(to, &mut location);
         let page = [b"<html><body><a href=\"", &location[..], b"\">moved</a></body></html>\n"].concat();
         let mut head = Head::new(out, self.identity.minor_version, b"302 Found");
+        head.configured([&[], &self.farm.headers], rng);
         self.general(&mut head);
         head.text(Field::Location, &location);
         head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
@@ -260,6 +263,7 @@ impl Writer<'_> {
         let size = body.len();
         if ranges.is_empty() {
             let mut head = Head::new(out, self.identity.minor_version, b"416 Range Not Satisfiable");
+            head.configured([&[], &self.farm.headers], rng);
             self.general(&mut head);
             head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
             head.text(Field::ContentLength, b"0");

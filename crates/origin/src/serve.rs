@@ -145,6 +145,7 @@ impl<L: Link> Site<L> {
             };
             *uses += 1;
             let mut running = self.begin(&mut request, *uses >= limit);
+            conn.set_deadline(running.deadline);
             let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
             let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
             let times = Times { first_byte, started: running.started, ended: self.now() };
@@ -184,6 +185,8 @@ impl<L: Link> Site<L> {
             }
             if begun.is_none() && !is_blank(inbox) {
                 begun = Some(self.now());
+                // The connection is not idle any more.
+                conn.set_deadline(None);
             }
             let received = conn
                 .recv(|data| {
@@ -282,7 +285,7 @@ impl<L: Link> Site<L> {
         let refused = running.refuse_body || request.expectation == Expectation::Other;
         if let Some(upload) = request.upload.as_deref_mut().filter(|_| !refused) {
             let asks = request.expectation == Expectation::Continue && inbox.is_empty();
-            let received = self.receive_body(conn, upload, asks, inbox, running.deadline).await;
+            let received = self.receive_body(conn, upload, asks, inbox).await;
             if let Err(fault) = received {
                 let coords = request
                     .marks
@@ -312,10 +315,8 @@ impl<L: Link> Site<L> {
         upload: &mut Upload,
         asks: bool,
         inbox: &mut Vec<u8>,
-        deadline: Option<Nanos>,
     ) -> Result<(), BodyFault> {
         if asks {
-            conn.set_deadline(self.patience(deadline));
             send_all(conn, CONTINUE).await?;
             self.count_written(CONTINUE.len());
         }
@@ -323,7 +324,6 @@ impl<L: Link> Site<L> {
         let used = upload.feed(&data)?;
         inbox.extend_from_slice(&data[used..]);
         while !upload.is_done() {
-            conn.set_deadline(self.patience(deadline));
             conn.recv(|data| -> Result<(), BodyFault> {
                 self.count_read(data);
                 if data.is_empty() {
@@ -376,7 +376,6 @@ impl<L: Link> Site<L> {
 
     /// Sends the reply.
     async fn reply(&self, conn: &mut L::Conn, request: &Request, running: &Running) -> io::Result<Sent> {
-        conn.set_deadline(self.patience(running.deadline));
         let origin = &self.origin;
         let date = origin.link.http_date();
         let writer = Writer {
@@ -414,7 +413,7 @@ impl<L: Link> Site<L> {
             };
             (body, head[sent.min(head.len())..].to_vec(), told)
         };
-        self.send_rest(conn, &unsent, &mut body, running.deadline, &mut sent.begun).await?;
+        self.send_rest(conn, &unsent, &mut body, &mut sent.begun).await?;
         Ok(sent)
     }
 
@@ -423,7 +422,6 @@ impl<L: Link> Site<L> {
         conn: &mut L::Conn,
         mut head: &[u8],
         body: &mut Body,
-        deadline: Option<Nanos>,
         begun: &mut Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
@@ -437,7 +435,6 @@ impl<L: Link> Site<L> {
             if begun.is_none() {
                 *begun = Some(self.now());
             }
-            conn.set_deadline(self.patience(deadline));
             let of_head = sent.min(head.len());
             head = &head[of_head..];
             body.advance((sent - of_head) as u64);
@@ -490,12 +487,6 @@ impl<L: Link> Site<L> {
         }
         let quoted = marks.remote_world.as_ref().filter(|_| shares)?;
         universe.advise(quoted, marks.local_world.as_ref())
-    }
-
-    /// When waiting for the peer ends: at the deadline of the transaction, or if nothing moves.
-    fn patience(&self, deadline: Option<Nanos>) -> Option<Nanos> {
-        let idle = self.farm().idle_timeout.map(|timeout| self.now() + timeout);
-        [idle, deadline].into_iter().flatten().min()
     }
 
     fn count_read(&self, data: &[u8]) {

@@ -190,6 +190,29 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
 }
 
 #[test]
+fn transactions_are_not_idle_however_slow_the_client_is() {
+    const PAUSE: Nanos = SECOND / 1000;
+    let mut house = persistent(classic(3000.0));
+    house.farms[0].idle_timeout = Some(PAUSE / 2);
+    let bench = Bench::new(house);
+    let client = bench.connect();
+    client.narrow(100);
+    let request = get("Content-Length: 3\r\n").replace("GET", "PUT") + "abc";
+    let (head, body) = request.split_at(request.len() - 2);
+    let (begin, rest) = head.split_at(20);
+    for piece in [begin, rest, body] {
+        client.send(piece);
+        bench.run(bench.link.now() + PAUSE);
+    }
+    bench.run(10 * SECOND);
+    assert_eq!(split(&client.text()).1.len(), 3000);
+    assert!(client.is_closed());
+    bench.assert_classes(&[(Class::Put, 1)]);
+    bench.assert_errors(&[]);
+    assert_eq!(bench.block().closes[CloseKind::IdleLocal as usize].count(), 1);
+}
+
+#[test]
 fn servers_of_version_1_0_say_that_they_stay() {
     let mut house = persistent(classic(10.0));
     house.farms[0].http_minors = Selector::only(0);
@@ -730,6 +753,38 @@ fn configured_fields_win() {
     }
     // Five standard deviations.
     assert!((f64::from(halves) - 500.0).abs() < 5.0 * (f64::from(runs) * 0.25).sqrt(), "{halves}");
+}
+
+#[test]
+fn whatever_the_status_servers_send_their_fields() {
+    let mut house = persistent(classic(10.0));
+    house.farms[0].headers = vec![HeaderRule {
+        prob: 1.0,
+        what: HeaderChoice::One { name: "Server".into(), value: "polyorigin".into() },
+    }];
+    house.farms[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
+    let bench = Bench::new(house);
+    let client = bench.connect();
+    let mut replies = vec![];
+    for world in ["X-Loc-World: 12345678.00abcdef:0000002a t3 -1/1 1\r\n", ""] {
+        client.send(get(world));
+        bench.run(bench.link.now());
+        replies.push(client.text());
+    }
+    for request in [
+        get("").replace("t03", "t07"),
+        get("").replace("GET", "DELETE"),
+        get("Range: bytes=2-4\r\n"),
+        get("Range: bytes=10-\r\n"),
+        get("Expect: miracles\r\n"),
+    ] {
+        replies.push(bench.ask(request));
+    }
+    let statuses: Vec<&str> = replies.iter().map(|reply| &reply["HTTP/1.1 ".len()..][..3]).collect();
+    assert_eq!(statuses, ["200", "302", "404", "405", "206", "416", "417"]);
+    for reply in &replies {
+        assert_eq!(reply.matches("\r\nServer: polyorigin\r\n").count(), 1, "{reply}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub struct Farm {
     pub http_minors: Selector<u8>,
     /// Requests per connection; draws of the distribution are truncated, to at least 1.
     pub requests_per_connection: Distr,
-    /// A connection on which nothing arrives or leaves for so many nanoseconds is closed.
+    /// A connection without a transaction is closed after so many nanoseconds.
     pub idle_timeout: Option<Nanos>,
     /// Limit in seconds of the time from a request to the end of its reply, drawn for each request.
     pub lifetime: Option<Distr>,

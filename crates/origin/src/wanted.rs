@@ -1,6 +1,5 @@
 //! Which object a path asks for (reference: models.md, sections 4.1 and 4.2).
 
-use polygraph_traffic::content::Source;
 use polygraph_traffic::rng::mix;
 use polygraph_traffic::{Kind, Oid, UniqId};
 use polygraph_wire::url;
@@ -59,7 +58,7 @@ pub fn wanted(path: &[u8], house: &House, farm: &Farm, scratch: &mut Vec<u8>) ->
     if let Some(rest) = path.strip_prefix(EMBED) {
         return embedded(rest, house);
     }
-    if let Some(oid) = file(path, house, served) {
+    if let Some(oid) = house.catalog.file_at(path, served.iter().copied()) {
         return Wanted::Object(oid);
     }
     if house.ignore_urls || house.accept_foreign_msgs { Wanted::Any } else { Wanted::Foreign }
@@ -82,23 +81,13 @@ fn embedded(rest: &[u8], house: &House) -> Wanted {
     Wanted::Object(Oid { world, kind, name: 1 + (hash >> 33) })
 }
 
-/// The object whose body is the file that the path names. All worlds share the files.
-fn file(path: &[u8], house: &House, served: &[Kind]) -> Option<Oid> {
-    let path = path.split(|&b| b == b'?').next()?;
-    let name = std::str::from_utf8(path.strip_prefix(b"/")?).ok()?;
-    served.iter().find_map(|&kind| {
-        let Source::Root(files) = &house.catalog.content(kind)?.source else { return None };
-        Some(Oid { world: UniqId::default(), kind, name: files.find(name)? as u64 + 1 })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::testing::house;
-    use polygraph_traffic::content::Content;
+    use polygraph_traffic::content::{Content, Source};
     use polygraph_traffic::files::{File, Files};
     use polygraph_traffic::{Distr, Selector};
 

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use polygraph_link::{Link, Nanos, Tape};
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
-use polygraph_traffic::life::Times;
-use polygraph_traffic::{Catalog, Kind, Method, Oid, RequestKind, UniqId};
+use polygraph_traffic::{Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::auth::Asker;
 use crate::crew::Crew;
-use crate::exchange::{Done, Fault};
+use crate::exchange::{Done, Fault, Unfinished};
 use crate::finding::{Contrast, Finding};
+use crate::freshness::{self, http_time};
 use crate::history::{Delivery, Miss};
 use crate::order::{Cause, Order, ToldWorld};
 use crate::reply::{Coding, Facts};
@@ -21,15 +21,13 @@ use crate::reply::{Coding, Facts};
 const CLOCK_TOLERANCE_S: i64 = 60;
 /// The date of a reply that took longer than this, in nanoseconds, says nothing about clocks.
 const SLOW: u64 = 30 * polygraph_link::SECOND;
-/// HTTP dates are whole seconds, and it takes time to pass a reply on.
-const EXPIRY_TOLERANCE_S: i64 = 2;
 
 /// Counts a transaction that has ended. Returns true if it failed.
 pub fn settle<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
     order: &Order,
-    mut outcome: Result<Done, Fault>,
+    mut outcome: Result<Done, Unfinished>,
 ) -> bool {
     let now = outcome.as_ref().map_or_else(|_| crew.now(), |done| done.ended);
     crew.recorder().end(order.ticket, now);
@@ -46,13 +44,32 @@ pub fn settle<L: Link>(
                     finish(crew, robot, order, done, class, now);
                     return false;
                 }
-                Err(fault) => Fault { tape: done.tape.take(), ..fault.since(done.started) },
+                Err(fault) => {
+                    // A page of the device's own in place of the object.
+                    if done.problem.is_some() {
+                        note_origin(crew, robot, order, &done.facts, fault.contrast.as_deref(), now);
+                    }
+                    Fault { tape: done.tape.take(), ..fault.since(done.started) }
+                }
             }
         }
-        Err(fault) => fault,
+        Err(Unfinished::Failed(fault)) => fault,
+        Err(Unfinished::Cancelled) => {
+            crew.history().cut(&order.oid, Coding::Identity);
+            give_up(crew, robot, order);
+            return false;
+        }
     };
     fail(crew, robot, order, &fault, now);
     true
+}
+
+/// Takes note that what was wanted will not come.
+fn give_up<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order) {
+    crew.note_visit(robot, order, None);
+    if let Some(page) = &order.page {
+        page.leave(None);
+    }
 }
 
 /// Shows the messages of a transaction, as far as that is wanted.
@@ -77,12 +94,9 @@ fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault,
     }
     crew.count_request(order);
     crew.history().cut(&order.oid, facts.map_or(Coding::Identity, |facts| facts.coding));
-    crew.note_visit(robot, order, None);
     crew.remember(robot, order.oid, false);
     crew.count_session(robot, 0);
-    if let Some(page) = &order.page {
-        page.leave(None);
-    }
+    give_up(crew, robot, order);
 }
 
 fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
@@ -242,7 +256,7 @@ fn remember<L: Link>(
             crew.recorder().with(|block| block.repeat_age(hit, age));
         }
     }
-    if !cachable && class.is_basic() {
+    if !cachable {
         history.asks(order.xact, robot);
     }
     drop(history);
@@ -333,14 +347,26 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     if second_hand
         && order.foreign.is_none()
         && !crew.settings().field.catalog.cachable(&order.oid)
-        && let Some(mark) = facts.marks.xact
-        && let Some(other) = crew.history().asker(mark.id.mutant())
-        && other != robot
+        && let Some(other) = other_asker(crew, robot, order, facts)
     {
-        let detail = format!("a reply that was made for robot {other} alone came to robot {robot}");
+        let detail = format!("a reply that was made for {other} alone came to {}", name(crew, robot));
         return fault(copy_given(ErrorKind::PrivateLeak, detail, order, facts));
     }
     Ok(class_of(order, facts, second_hand))
+}
+
+/// For whom a stored reply was made, if that was another robot.
+fn other_asker<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, facts: &Facts) -> Option<String> {
+    let asker = facts.marks.xact?.id.mutant();
+    if !asker.shares_source(order.xact) {
+        return Some("a robot of another loop".to_owned());
+    }
+    let other = crew.history().asker(asker).filter(|other| *other != robot)?;
+    Some(name(crew, other))
+}
+
+fn name<L: Link>(crew: &Crew<L>, robot: usize) -> String {
+    format!("robot {}", crew.settings().first_robot + robot)
 }
 
 /// Files of a document root are in no world: all loops ask for the same ones, under ever new names.
@@ -380,6 +406,29 @@ fn denied(facts: &Facts, has_credentials: bool) -> Result<Class, Fault> {
     Err(Fault::of(Finding::new(kind, format!("status {}", facts.status)), facts))
 }
 
+/// Notes a reply that is not from our servers. `contrast` is what its content says, if that is wrong.
+fn note_origin<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    order: &Order,
+    facts: &Facts,
+    contrast: Option<&Contrast>,
+    now: u64,
+) {
+    // These a device may well answer by itself (reference: models.md, section 11.4).
+    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
+    let expected = order.foreign.is_some() || crew.settings().tolerance.foreign_replies;
+    if facts.is_marked() || excused || expected {
+        return;
+    }
+    let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers")
+        .expected("the marks X-Target and X-Xact of our servers", "neither of them");
+    let contrast = contrast.or(finding.contrast.as_deref());
+    crew.recorder().error_with(finding.kind, now, || {
+        evidence(crew, robot, order, Some(facts), &finding.detail, contrast)
+    });
+}
+
 /// What is wrong with a reply but lets the transaction succeed.
 fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let facts = &done.facts;
@@ -397,13 +446,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     if class == Class::Abort || order.foreign.is_some() {
         return;
     }
-    let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-    // These a device may well answer by itself (reference: models.md, section 11.4).
-    let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
-    if !marked && !tolerance.foreign_replies && !excused {
-        let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers");
-        report(&finding.expected("the marks X-Target and X-Xact of our servers", "neither of them"));
-    }
+    note_origin(crew, robot, order, facts, None, now);
     if let Some(rare) = facts.rare.as_deref() {
         if rare.length_ignored {
             let detail = "Content-Length beside Transfer-Encoding: chunked";
@@ -430,7 +473,7 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
     }
     let unix = crew.link().unix_seconds();
     match facts.date {
-        _ if second_hand || !marked => {}
+        _ if second_hand || !facts.is_marked() => {}
         None => report(&Finding::new(ErrorKind::NoDate, "no Date").expected("Date", "none")),
         Some(date) if now - done.started < SLOW && (date - unix).abs() > CLOCK_TOLERANCE_S => {
             let detail = format!("the server's clock differs by {} s", date - unix);
@@ -440,16 +483,13 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         Some(_) => {}
     }
     let asked = unix - ((now - done.started) / polygraph_link::SECOND) as i64;
-    let times = || field.catalog.times(&order.oid, asked);
+    let times_at = |moment| field.catalog.times(&order.oid, moment);
     let finding = match facts.status {
-        304 if order.kind == RequestKind::Ims200 => {
-            times().and_then(|times| not_modified(&field.catalog, order, facts, times, asked))
-        }
+        304 if order.kind == RequestKind::Ims200 => times_at(asked)
+            .and_then(|times| freshness::not_modified(&field.catalog, order, facts, times, asked)),
         304 => None,
         // Of a copy given in spite of no-cache enough has been said.
-        _ if second_hand && order.kind != RequestKind::Reload => {
-            times().and_then(|times| freshness(facts, times, asked))
-        }
+        _ if second_hand && order.kind != RequestKind::Reload => freshness::of_copy(facts, asked, times_at),
         _ => None,
     };
     finding.iter().for_each(report);
@@ -460,55 +500,6 @@ fn copy_given(kind: ErrorKind, detail: impl Into<String>, order: &Order, facts: 
     let seen = facts.marks.xact.map_or("none".to_owned(), |mark| mark.id.mutant().to_string());
     let expected = format!("the server's reply to transaction {}", order.xact);
     Finding::new(kind, detail).expected(expected, format!("its reply to transaction {seen}"))
-}
-
-fn http_time(seconds: i64) -> String {
-    polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
-}
-
-/// Objects that were modified within so many seconds may still be taken for fresh: HTTP dates are whole seconds.
-const MODIFICATION_TOLERANCE_S: i64 = 1;
-
-/// "Not modified" to a request whose condition was the second before the last modification, at `times`.
-fn not_modified(
-    catalog: &Catalog,
-    order: &Order,
-    facts: &Facts,
-    times: Times,
-    asked: i64,
-) -> Option<Finding> {
-    // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
-    let contradicts = facts.last_modified.is_some_and(|modified| modified >= times.lmt);
-    let outdated = asked > times.lmt + MODIFICATION_TOLERANCE_S;
-    if !catalog.cachable(&order.oid) || !(contradicts || outdated) {
-        return None;
-    }
-    let finding = Finding::new(ErrorKind::FalseNotModified, "304 although the object was modified since");
-    let expected = format!("the object, modified at {}", http_time(times.lmt));
-    Some(finding.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
-}
-
-/// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
-/// request was made, in seconds since 1970, and `times` were those of the object then.
-fn freshness(facts: &Facts, times: Times, asked: i64) -> Option<Finding> {
-    if let Some(date) = facts.date
-        && asked > times.lmt + MODIFICATION_TOLERANCE_S
-        && date < times.lmt
-    {
-        let detail = format!("the copy is {} s older than the last modification", times.lmt - date);
-        let expected = format!("a reply made at {} or later", http_time(times.lmt));
-        Some(Finding::new(ErrorKind::Stale, detail).expected(expected, format!("one of {}", http_time(date))))
-    } else if let Some(expires) = facts.expires
-        && facts.status == 200
-        && asked > expires + EXPIRY_TOLERANCE_S
-    {
-        let detail = format!("the copy expired {} s before the request", asked - expires);
-        let expected = format!("a reply that is fresh at {}", http_time(asked));
-        let seen = format!("one that expired at {}", http_time(expires));
-        Some(Finding::new(ErrorKind::Expired, detail).expected(expected, seen))
-    } else {
-        None
-    }
 }
 
 fn markup_class(fault: MarkupError) -> ErrorKind {

@@ -1,10 +1,47 @@
 //! Authentication of a robot to proxies and origins (reference: models.md, section 21).
 
 use polygraph_stats::AuthScheme;
+use polygraph_traffic::Seed;
 use polygraph_wire::auth::basic;
 use polygraph_wire::auth::digest::{Credentials, Digest, Request};
 use polygraph_wire::auth::{Challenge, challenges};
 use rustc_hash::FxHashMap;
+
+use crate::order::shuffle;
+
+/// The order in which robots take credentials: each goes through all of a shuffled list, from a place of its own.
+#[derive(Debug)]
+pub struct Cycle {
+    order: Vec<u32>,
+    stride: u64,
+}
+
+impl Cycle {
+    /// The cycle of `robots` robots through `len` credentials. It is the same on all loops.
+    pub fn new(seed: Seed, len: usize, robots: usize) -> Cycle {
+        let mut order: Vec<u32> = (0..len as u32).collect();
+        shuffle(&mut order, &mut seed.stream("credentials", 0));
+        let gcd = |mut a: u64, mut b: u64| {
+            while b > 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        // All that the robots take at the same time is different as long as there is enough, and nobody comes back to where he was
+        // before he has been everywhere.
+        let len = len.max(1) as u64;
+        let stride = (robots as u64..).find(|&stride| gcd(stride, len) == 1).unwrap_or(1);
+        Cycle { order, stride }
+    }
+
+    /// Which of the list robot number `robot` of the test takes after it has taken others `taken` times; `None` if the list
+    /// is empty.
+    pub fn pick(&self, robot: usize, taken: u64) -> Option<usize> {
+        let len = self.order.len() as u64;
+        let at = (robot as u64 + taken.checked_rem(len)? * self.stride) % len;
+        Some(self.order[at as usize] as usize)
+    }
+}
 
 /// Who asks for authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,7 +174,29 @@ impl Wallet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn credentials_are_shared_only_if_there_are_not_enough() {
+        for (len, robots) in [(40, 40), (41, 40), (80, 40), (3, 7), (4, 8), (1, 1)] {
+            let cycle = Cycle::new(Seed(1), len, robots);
+            let taken = |times: u64| (0..robots).map(move |robot| (robot, times));
+            for times in 0..3 {
+                let together: BTreeSet<_> =
+                    taken(times).map(|(robot, times)| cycle.pick(robot, times).unwrap()).collect();
+                assert_eq!(together.len(), len.min(robots), "{len} for {robots}");
+            }
+            let one_by_one: BTreeSet<_> =
+                (0..len as u64).map(|times| cycle.pick(1, times).unwrap()).collect();
+            assert_eq!(one_by_one.len(), len, "{len} for {robots}");
+        }
+        let orders =
+            [1, 2].map(|seed| (0..40).map(|i| Cycle::new(Seed(seed), 40, 1).pick(i, 0)).collect::<Vec<_>>());
+        assert_ne!(orders[0], orders[1]);
+        assert_eq!(Cycle::new(Seed(1), 0, 5).pick(3, 0), None);
+    }
 
     fn line(wallet: &mut Wallet, asker: Asker) -> String {
         let mut out = Vec::new();

@@ -11,6 +11,8 @@ use crate::finding::Finding;
 const SAMPLE: usize = 128;
 /// So many of them are shown, and looked for elsewhere.
 const SHOWN: usize = 24;
+/// What was removed or replaced in a body is not larger.
+const NEAR: usize = 4 * 1024;
 
 /// Compares content with what it has to be.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Comparison {
     pub fn verdict(&self, real: bool) -> Option<Finding> {
         let seen = self.differs.as_deref()?;
         let mut expected = self.expected.clone();
-        expected.truncate(seen.len() as u64);
+        expected.truncate(NEAR as u64);
         let expected = expected.to_vec();
         let at = self.equal + self.part.as_deref().map_or(0, |(first, _)| *first);
         let finding = match self.origin_of(seen, &expected, real) {
@@ -85,20 +87,34 @@ impl Comparison {
         Some(finding.expected(show(&expected), show(seen)))
     }
 
-    /// Where bytes come from that are not the expected ones.
+    /// Where bytes come from that are not the `expected` ones.
     fn origin_of(&self, seen: &[u8], expected: &[u8], real: bool) -> Origin {
         // An altered byte stands among expected ones; other text goes on as its own.
         let different = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
         if seen.len() < 8 || different * 4 < seen.len().min(expected.len()) {
             return Origin::Altered;
         }
-        let text = &seen[seen.len().saturating_sub(SHOWN)..];
         if let Some((_, whole)) = self.part.as_deref()
-            && let Some(place) = place_in(whole, text)
+            && let Some(place) = place_in(whole, &seen[..seen.len().min(SHOWN)])
         {
-            return Origin::Elsewhere(place.saturating_sub(seen.len().saturating_sub(SHOWN)));
+            return Origin::Elsewhere(place);
+        }
+        if self.goes_on(seen, expected) {
+            return Origin::Altered;
         }
         if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
+    }
+
+    /// Behind what was put in, or after a gap, comes what had to come.
+    fn goes_on(&self, seen: &[u8], expected: &[u8]) -> bool {
+        let inserted = |len| expected.starts_with(&seen[len..]);
+        // Other objects have the same filler from another place on, perhaps from one that is near.
+        if !is_filler(seen) && (1..=seen.len() - 8).any(inserted) {
+            return true;
+        }
+        // Those differ from the beginning, but for the head of pages.
+        let tail = &seen[seen.len().saturating_sub(SHOWN)..];
+        self.equal >= SAMPLE as u64 && expected.windows(tail.len()).any(|window| window == tail)
     }
 }
 
@@ -167,13 +183,47 @@ mod tests {
     }
 
     #[test]
+    fn text_that_was_put_in_or_taken_out_does_not_make_another_object() {
+        for unique in [false, true] {
+            let catalog = catalog(unique);
+            let right = body(&catalog, 0x12).to_vec();
+            let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, 1000);
+            for at in [0, 5, 50, 127, 128, 1000, 2000] {
+                for len in [1, 2, 7, 25, 100, 115, 127, 128, 1000] {
+                    let text = "<script>x</script>".repeat(60);
+                    let injected = [&right[..at], &text.as_bytes()[..len], &right[at..]].concat();
+                    assert_eq!(check(&injected), Some(ErrorKind::AlteredBody), "{len} bytes at {at}");
+                }
+                if at >= SAMPLE {
+                    let cut = [&right[..at], &right[at + 700..]].concat();
+                    assert_eq!(check(&cut), Some(ErrorKind::AlteredBody), "at {at}");
+                    let replaced = [&right[..at], &[b'?'; 50], &right[at + 700..]].concat();
+                    assert_eq!(check(&replaced), Some(ErrorKind::AlteredBody), "at {at}");
+                }
+            }
+        }
+        // Objects begin anywhere in the filler, some of them near to each other.
+        let catalog = catalog(false);
+        let right = body(&catalog, 0x12);
+        for name in 0x13..0x400 {
+            let other = body(&catalog, name).to_vec();
+            let kind = verdict(&mut Comparison::new(right.clone()), &other, 1000);
+            assert_eq!(kind, Some(ErrorKind::WrongObject), "{name:x}");
+        }
+    }
+
+    #[test]
     fn ranges_may_come_from_elsewhere() {
         let catalog = catalog(false);
         let (whole, other) = (body(&catalog, 1), body(&catalog, 2));
         let bytes = whole.to_vec();
         let check = |bytes: &[u8]| verdict(&mut Comparison::part(&whole, 1000, 200), bytes, 64);
         assert_eq!(check(&bytes[1000..1200]), None);
-        assert_eq!(check(&bytes[500..700]), Some(ErrorKind::BadRange));
+        for at in [500, 900, 999, 1001, 1100] {
+            assert_eq!(check(&bytes[at..at + 200]), Some(ErrorKind::BadRange), "{at}");
+        }
+        let injected = [&bytes[1000..1020], b"<script></script>", &bytes[1020..1183]].concat();
+        assert_eq!(check(&injected), Some(ErrorKind::AlteredBody));
         assert_eq!(check(&other.to_vec()[1000..1200]), Some(ErrorKind::WrongObject));
     }
 }

@@ -33,6 +33,7 @@ pub use member::Robot;
 
 use self::member::{Private, new_robot};
 use self::workers::Workers;
+use crate::auth::Cycle;
 use crate::entity::Entity;
 use crate::exchange::Fault;
 use crate::gate::Gate;
@@ -53,6 +54,7 @@ use crate::settings::{Expect, Profile, Settings};
 struct Kit {
     links: Option<Rc<Wanted>>,
     accepts_gzip: bool,
+    credentials: Cycle,
 }
 
 /// The robots of one event loop.
@@ -110,6 +112,7 @@ impl<L: Link> Crew<L> {
                 Rc::new(Wanted { tags, raw: profile.raw_uri_thrower.clone() })
             }),
             accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
+            credentials: Cycle::new(settings.seed, profile.credentials.len(), settings.all_robots()),
         };
         Rc::new(Crew {
             kits: settings.profiles.iter().map(kit).collect(),

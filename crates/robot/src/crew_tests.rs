@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
-use polygraph_stats::{Block, ErrorKind, Recorder};
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::{
-    Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Oid, Seed, Selector, UniqId,
+    Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Oid, RequestKind, Seed, Selector, UniqId,
 };
 
 use crate::Crew;
@@ -69,15 +69,20 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
 
 /// Runs for so many seconds, then to the end of all transactions. Everything that began has ended.
 pub(crate) fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
+    run_with_examples(link, settings, seconds).0
+}
+
+/// The same, with examples of errors.
+pub(crate) fn run_with_examples(link: &TestLink, settings: Settings, seconds: u64) -> (Block, Vec<Sample>) {
     let recorder = Recorder::new();
     let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));
     link.run(seconds * SECOND);
     crew.set_pace(Pace::STOPPED);
     link.run((seconds + 100) * SECOND);
-    let (block, _) = recorder.hand_over(Box::new(Block::new()), link.now());
+    let (block, examples) = recorder.hand_over(Box::new(Block::new()), link.now());
     assert_eq!(block.xacts.entered, block.xacts.left, "nothing waits for ever");
-    *block
+    (*block, examples)
 }
 
 pub(crate) fn errors(block: &Block) -> Vec<(ErrorKind, u64)> {
@@ -121,6 +126,31 @@ fn the_body_of_a_request_goes_along_with_its_head() {
     let posted = link.asked().iter().filter(|ask| ask.head.starts_with("POST")).count() as u64;
     // Small bodies that come behind their heads would wait for the acknowledgement of these.
     assert!(posted > 20 && block.writes.count() == link.asked().len() as u64, "{posted}");
+}
+
+#[test]
+fn bodies_that_are_only_there_compressed_are_sent_so() {
+    let identity = Encodings::IDENTITY;
+    for (encodings, coding) in [
+        (identity, None),
+        (Encodings { gzip: true, ..identity }, None),
+        (Encodings { identity: false, gzip: true }, Some("gzip")),
+    ] {
+        let (mut catalog, link) = small();
+        catalog.contents.push(Content { encodings, ..Content::plain("form", Distr::Const(200_000.0), 0.0) });
+        let settings = settings(catalog, |robot| {
+            robot.behavior.methods = Selector::only(Method::Post);
+            robot.behavior.recurrence = 0.5;
+            robot.post = Selector::only(Kind::of_index(1));
+        });
+        assert_eq!(errors(&run(&link, settings, 2)), []);
+        let posted: Vec<Ask> = link.asked().into_iter().filter(|ask| ask.head.starts_with("POST")).collect();
+        assert!(posted.len() > 5);
+        for ask in posted {
+            let size: u64 = ask.field("Content-Length").unwrap().parse().unwrap();
+            assert_eq!((ask.field("Content-Encoding"), size < 200_000), (coding, coding.is_some()));
+        }
+    }
 }
 
 #[test]
@@ -274,25 +304,54 @@ fn a_first_visit_is_paid_to_every_server() {
     }
 }
 
+fn rule(name: &str, value: &str) -> HeaderRule {
+    HeaderRule { prob: 1.0, what: HeaderChoice::One { name: name.into(), value: value.into() } }
+}
+
+/// How often a field, in small letters, is in the head.
+fn count(ask: &Ask, name: &str) -> usize {
+    ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count()
+}
+
 #[test]
 fn configured_fields_win() {
     let (catalog, link) = small();
-    let rule = |name: &str, value: &str| HeaderRule {
-        prob: 1.0,
-        what: HeaderChoice::One { name: name.into(), value: value.into() },
-    };
     let settings = settings(catalog, |robot| {
-        robot.headers = vec![rule("accept", "text/html"), rule("X-Own", "1"), rule("Connection", "close")];
+        robot.headers = vec![
+            rule("accept", "text/html"),
+            rule("X-Own", "1"),
+            rule("x-own", "2"),
+            rule("Connection", "close"),
+        ];
         robot.requests_per_connection = Distr::Const(1.0);
     });
     run(&link, settings, 2);
     let asked = link.asked();
     assert!(asked.len() > 5);
     for ask in asked {
-        let fields =
-            |name: &str| ask.head.lines().filter(|line| line.to_lowercase().starts_with(name)).count();
+        let fields = |name| count(&ask, name);
         assert_eq!((fields("accept:"), fields("connection:"), fields("x-own:")), (1, 1, 1), "{}", ask.head);
-        assert_eq!(ask.field("Accept"), Some("text/html"));
+        assert_eq!((ask.field("Accept"), ask.field("X-Own")), (Some("text/html"), Some("1")));
+    }
+}
+
+#[test]
+fn fields_of_a_body_win_over_those_of_the_robot() {
+    let (mut catalog, link) = small();
+    catalog.contents[0].mime_type = Some("a/generated".into());
+    catalog.contents[0].headers = vec![rule("Content-Type", "x/configured"), rule("X-Who", "content")];
+    let settings = settings(catalog, |robot| {
+        robot.headers = vec![rule("X-Who", "robot")];
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.post = Selector::only(Kind::FIRST);
+    });
+    run(&link, settings, 2);
+    let asked = link.asked();
+    assert!(asked.iter().any(|ask| ask.head.starts_with("POST ")));
+    for ask in asked.iter().filter(|ask| ask.head.starts_with("POST ")) {
+        let fields = |name| count(ask, name);
+        assert_eq!((fields("content-type:"), fields("x-who:")), (1, 1), "{}", ask.head);
+        assert_eq!((ask.field("Content-Type"), ask.field("X-Who")), (Some("x/configured"), Some("content")));
     }
 }
 
@@ -363,6 +422,69 @@ fn repeated_foreign_objects_are_offered_hits_if_they_say_so() {
 }
 
 #[test]
+fn loops_and_kinds_of_robots_share_the_trace_of_foreign_urls() {
+    let trace: Vec<String> = (0..100).map(|n| format!("http://10.7.7.7/{n}")).collect();
+    // Kinds of two, one, and two robots, of which the one in the middle has no trace; loops of two robots and of three.
+    let foreign = settings(pages(), |robot| (robot.foreign, robot.trace) = (1.0, Arc::new(trace)));
+    let kind = |count, foreign_share| {
+        let profile = Profile { count, foreign: foreign_share, ..(*foreign.profiles[0]).clone() };
+        Arc::new(profile)
+    };
+    let profiles = vec![kind(2, 1.0), kind(1, 0.0), kind(2, 1.0)];
+    let mut urls: Vec<Rc<str>> = Vec::new();
+    for (first_robot, robots) in [(0, 2), (2, 3)] {
+        let settings = Settings { first_robot, robots, profiles: profiles.clone(), ..foreign.clone() };
+        let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+        let factors = Factors { recur: 1.0, special: 1.0 };
+        for number in 0..50 {
+            let profile = if first_robot == 0 { 0 } else { 2 * (number % 2) };
+            let order = chooser.order(&settings, profile, factors, 0, &mut settings.seed.stream("test", 0));
+            urls.push(order.foreign.unwrap());
+        }
+    }
+    urls.sort_unstable();
+    urls.dedup();
+    assert_eq!(urls.len(), 100);
+}
+
+#[test]
+fn foreign_urls_are_uploaded_to() {
+    let (catalog, _) = small();
+    let link = TestLink::new(|_| Answer::Reply("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx".into(), 0));
+    for (kind, method, line) in [
+        (RequestKind::Basic, Method::Post, "POST /x HTTP/1.1"),
+        (RequestKind::Upload, Method::Get, "PUT /x HTTP/1.1"),
+        (RequestKind::Basic, Method::Head, "HEAD /x HTTP/1.1"),
+        (RequestKind::Ims304, Method::Get, "GET /x HTTP/1.1"),
+    ] {
+        let before = link.asked().len();
+        let settings = settings(catalog.clone(), |robot| {
+            robot.foreign = 1.0;
+            robot.trace = Arc::new(vec!["http://10.7.7.7/x".into()]);
+            robot.behavior.kinds = Selector::only(kind);
+            robot.behavior.methods = Selector::only(method);
+            (robot.post, robot.upload) = (Selector::only(Kind::FIRST), Selector::only(Kind::FIRST));
+        });
+        let crew = Crew::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
+        link.spawn(Rc::clone(&crew).run(link.now()));
+        link.run(link.now() + 2 * SECOND);
+        crew.set_pace(Pace::STOPPED);
+        link.run(link.now() + SECOND);
+        let asked = link.asked().split_off(before);
+        assert!(asked.len() > 5);
+        for ask in asked {
+            let body = ask.field("Content-Length");
+            assert_eq!(
+                (ask.head.lines().next(), body.is_some()),
+                (Some(line), line.starts_with('P')),
+                "{}",
+                ask.head
+            );
+        }
+    }
+}
+
+#[test]
 fn ranges_of_compressed_content_are_taken_as_they_are() {
     let mut catalog = pages();
     catalog.contents[0].encodings = Encodings { identity: true, gzip: true };
@@ -376,7 +498,7 @@ fn ranges_of_compressed_content_are_taken_as_they_are() {
     let rule = polygraph_traffic::ranges::RangeRule::From { first: extent(10), last: Some(extent(14)) };
     let settings = settings(catalog, |robot| {
         robot.accept_encoding = Some("gzip".into());
-        robot.behavior.kinds = Selector::only(polygraph_traffic::RequestKind::Range);
+        robot.behavior.kinds = Selector::only(RequestKind::Range);
         robot.behavior.ranges = Selector::only(rule);
     });
     assert_eq!(errors(&run(&link, settings, 10)), []);
@@ -427,6 +549,30 @@ fn idle_robots_ask_for_nothing_and_keep_no_connections() {
     assert!((asked.len() as f64 - 4000.0).abs() < 5.0 * 4000f64.sqrt(), "{}", asked.len());
     let firsts = asked.iter().filter(|ask| ask.before == 0).count();
     assert!((80..=140).contains(&firsts), "{firsts} connections: two servers, 40 periods, 100 uses");
+}
+
+#[test]
+fn idle_robots_do_not_catch_up() {
+    for pipeline in [None, Some(Distr::Const(2.0))] {
+        let catalog = pages();
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask| Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), SECOND / 2)
+        });
+        let settings = settings(catalog, |robot| {
+            robot.open_limit = Some(1);
+            robot.pipeline = pipeline;
+            let idle = Distr::Const(8.0);
+            robot.session = Some(Session { busy_s: Some(2.0), busy_xacts: None, busy_fill: None, idle });
+        });
+        let block = run(&link, settings, 60);
+        assert_eq!(errors(&block), []);
+        // The session is over for those who wait when the next request is due; one may just have been sent.
+        let of_period = |ask: &Ask| ask.at % (10 * SECOND);
+        assert!(link.asked().iter().all(|ask| of_period(ask) < 3 * SECOND));
+        assert!(link.asked().len() > 10 && block.waiting.entered > 10);
+        assert_eq!((block.waiting.entered, block.failed_count()), (block.waiting.left, 0));
+    }
 }
 
 #[test]

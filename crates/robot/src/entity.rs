@@ -124,8 +124,13 @@ impl<'a> Entity<'a> {
         }
     }
 
+    /// The body of the object, without any coding. Only text that is inserted may quote the URL.
     fn expected(&self) -> Body {
-        self.catalog.body(&self.order.oid, &[])
+        let url = match self.catalog.content(self.order.oid.kind) {
+            Some(content) if content.injection.is_some() => (self.url)(),
+            _ => String::new(),
+        };
+        self.catalog.body(&self.order.oid, url.as_bytes())
     }
 
     /// Size of the object, without any coding.
@@ -142,41 +147,37 @@ impl<'a> Entity<'a> {
     fn begin_ranges(&mut self, facts: &Facts) -> Result<(), Finding> {
         let size = self.size();
         let rare = facts.rare.as_deref();
+        let coded = facts.coding == Coding::Gzip;
         match rare.and_then(|rare| rare.range) {
             // Positions count in the compressed object (RFC 9110, section 14.1.2), which only the server has.
-            Some(ContentRange::Part(range, whole)) if facts.coding == Coding::Gzip => {
+            Some(ContentRange::Part(range, whole)) if coded => {
                 let finding = whole.and_then(|whole| not_asked_for(self.order, whole, range));
                 return finding.map_or(Ok(()), Err);
             }
-            _ if facts.coding == Coding::Gzip => {}
             Some(ContentRange::Part(range, whole)) => {
-                let seen = || text(range, whole);
-                if whole.is_some_and(|whole| whole != size) {
-                    let finding = Finding::new(ErrorKind::BadInstanceLength, "the object has another size");
-                    return Err(finding.expected(format!("{size} bytes"), seen()));
-                }
-                if facts.length.is_some_and(|length| length != range.len()) {
-                    let detail = format!("{} bytes of {}", facts.length.unwrap_or(0), seen());
-                    return Err(Finding::new(ErrorKind::BadRange, detail)
-                        .expected(format!("Content-Length: {}", range.len()), seen()));
-                }
-                if let Some(finding) = not_asked_for(self.order, size, range) {
+                let problem = another_size(size, range, whole);
+                if let Some(finding) = problem.or_else(|| not_asked_for(self.order, size, range)) {
                     return Err(finding);
                 }
                 if !asked_for(self.order, size, range.len(), 1) {
                     let finding = Finding::new(ErrorKind::TooMuchRange, "more than was asked for");
-                    return Err(finding.expected(wanted(self.order, size), seen()));
+                    return Err(finding.expected(wanted(self.order, size), text(range, whole)));
                 }
                 self.way = Way::Plain(Comparison::part(&self.expected(), range.first(), range.len()));
             }
             _ => {
                 let boundary =
                     rare.and_then(|rare| rare.content_type.as_deref()).and_then(multipart::boundary);
+                let unreadable = rare.is_some_and(|rare| rare.bad_range);
                 let reader = boundary.and_then(|boundary| multipart::Reader::new(boundary).ok());
-                let Some(reader) = reader else {
-                    let detail = "neither Content-Range nor a boundary of parts";
-                    return Err(Finding::new(ErrorKind::MultipartBoundary, detail));
+                let Some(reader) = reader.filter(|_| !unreadable) else {
+                    let seen = if unreadable { "a Content-Range that cannot be read" } else { "neither" };
+                    let finding = Finding::new(ErrorKind::BadRange, "a part that does not say which one");
+                    return Err(finding.expected("Content-Range, or a boundary of parts", seen));
                 };
+                if coded {
+                    return Ok(());
+                }
                 let whole = self.expected();
                 let real = self.is_real();
                 let seen = Seen { whole, current: None, real, problem: None, bytes: 0, count: 0, equal: 0 };
@@ -184,6 +185,19 @@ impl<'a> Entity<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with a reply that says that the object has none of the bytes asked for. Of a compressed one
+    /// only the server knows.
+    fn refused(&self) -> Option<Finding> {
+        let (order, size) = (self.order, self.size());
+        let encodings = self.catalog.content(order.oid.kind).map(|content| content.encodings);
+        let plain =
+            encodings.is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.accepts_gzip);
+        let known = plain && order.foreign.is_none() && self.verify == Verify::Full;
+        let finding = || Finding::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
+        (known && asked(order, size).next().is_some())
+            .then(|| finding().expected(format!("status 206, {}", wanted(order, size)), "status 416"))
     }
 
     /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
@@ -198,11 +212,15 @@ impl<'a> Entity<'a> {
             (seen != size).then(|| finding().expected(format!("{size} bytes"), format!("{seen} bytes")))
         };
         let of_content = match self.way {
-            Way::Ignored | Way::Unknown => self.problem,
+            Way::Unknown => self.problem,
+            Way::Ignored => self.problem.or_else(|| wrong_length(self.order, facts)),
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
-                let checked = full && facts.status == 200;
-                let size = || if checked { wrong_size(facts.body_bytes, comparison.size) } else { None };
+                let size = || match facts.status {
+                    206 => wrong_length(self.order, facts),
+                    _ if full => wrong_size(facts.body_bytes, comparison.size),
+                    _ => None,
+                };
                 self.problem.or_else(|| comparison.verdict(real)).or_else(size)
             }
             Way::Gzip(mut decoder) => {
@@ -262,8 +280,12 @@ fn broken(error: &std::io::Error) -> Finding {
 }
 
 fn text(range: ByteRange, whole: Option<u64>) -> String {
+    field(ContentRange::Part(range, whole))
+}
+
+fn field(range: ContentRange) -> String {
     let mut text = Vec::new();
-    ContentRange::Part(range, whole).write(&mut text);
+    range.write(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -276,6 +298,24 @@ fn asked(order: &Order, size: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
 fn wanted(order: &Order, size: u64) -> String {
     let ranges: Vec<String> = asked(order, size).map(|(first, last)| format!("{first}-{last}")).collect();
     format!("bytes {}", ranges.join(","))
+}
+
+/// What is wrong with the length of a part that came alone, if anything.
+fn wrong_length(order: &Order, facts: &Facts) -> Option<Finding> {
+    let Some(ContentRange::Part(range, whole)) = facts.rare.as_deref()?.range else { return None };
+    let (seen, size) = (facts.body_bytes, range.len());
+    let wrong = facts.status == 206 && order.method != Method::Head && seen != size;
+    let finding =
+        || Finding::new(ErrorKind::BadRange, format!("{seen} body bytes of {}", text(range, whole)));
+    wrong.then(|| finding().expected(format!("{size} bytes"), format!("{seen} bytes")))
+}
+
+/// What is wrong with a part of an object that is not as large as the part says.
+fn another_size(size: u64, range: ByteRange, whole: Option<u64>) -> Option<Finding> {
+    let finding = || Finding::new(ErrorKind::BadInstanceLength, "the object has another size");
+    whole
+        .is_some_and(|whole| whole != size)
+        .then(|| finding().expected(format!("{size} bytes"), text(range, whole)))
 }
 
 /// What is wrong with a part of which nobody has asked. Ranges that lie near to each other may come as one (RFC
@@ -296,11 +336,12 @@ fn asked_for(order: &Order, size: u64, bytes: u64, parts: usize) -> bool {
 }
 
 impl Seen {
-    fn begin_part(&mut self, order: &Order, range: ByteRange) {
+    fn begin_part(&mut self, order: &Order, range: ByteRange, told: Option<u64>) {
         self.end_part();
         self.count += 1;
         if self.problem.is_none() {
-            self.problem = not_asked_for(order, self.whole.len(), range);
+            let size = self.whole.len();
+            self.problem = another_size(size, range, told).or_else(|| not_asked_for(order, size, range));
         }
         self.current = Some(Comparison::part(&self.whole, range.first(), range.len()));
     }
@@ -319,7 +360,7 @@ impl Parts {
     fn take(&mut self, order: &Order, bytes: &[u8]) {
         let seen = &mut self.seen;
         let fed = self.reader.feed(bytes, |piece| match piece {
-            multipart::Piece::Part(range, _) => seen.begin_part(order, range),
+            multipart::Piece::Part(range, told) => seen.begin_part(order, range, told),
             multipart::Piece::Data(data) => {
                 seen.bytes += data.len() as u64;
                 if let Some(current) = &mut seen.current {
@@ -342,14 +383,27 @@ impl Parts {
 }
 
 impl Content for Entity<'_> {
-    fn begin(&mut self, facts: &Facts) -> Result<(), ErrorKind> {
+    fn begin(&mut self, facts: &Facts) {
         let rare = facts.rare.as_deref();
         let partial = facts.status == 206;
-        if !partial && facts.status != 416 && rare.is_some_and(|rare| rare.range.is_some()) {
-            return Err(ErrorKind::UnexpectedRange);
+        let told = rare.and_then(|rare| rare.range);
+        let expected = match facts.status {
+            206 => !self.order.range_specs().is_empty(),
+            416 => true,
+            _ => told.is_none(),
+        };
+        if !expected {
+            let finding = Finding::new(ErrorKind::UnexpectedRange, "a part instead of the whole");
+            let field = told.map_or_else(String::new, |range| format!(", Content-Range: {}", field(range)));
+            let seen = format!("status {}{field}", facts.status);
+            self.problem = Some(finding.expected("status 200 without Content-Range", seen));
+            return;
+        }
+        if facts.status == 416 {
+            self.problem = self.refused();
         }
         if !matches!(facts.status, 200 | 206) {
-            return Ok(());
+            return;
         }
         // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
         // the plain body sends that; who gets the other one got a reply to somebody else's request.
@@ -361,38 +415,32 @@ impl Content for Entity<'_> {
             let finding = Finding::new(ErrorKind::UnacceptableCoding, text);
             let accepted = if self.accepts_gzip { "gzip or no coding" } else { "no coding" };
             self.problem = Some(finding.expected(accepted, format!("{:?}", facts.coding)));
-            return Ok(());
+            return;
         }
         if self.order.method == Method::Head {
-            return Ok(());
+            return;
         }
-        let marked = facts.marks.xact.is_some() || facts.marks.target.is_some();
-        let may_be_anything = self.trusts_unmarked && !marked;
+        let may_be_anything = self.trusts_unmarked && !facts.is_marked();
         // A part of a page may begin and end within a tag.
         if !partial && !may_be_anything {
             self.links = self.wanted.and_then(|wanted| wanted.search(self.catalog, self.order, rare));
         }
         if self.order.foreign.is_some() || may_be_anything {
             self.way = Way::Unknown;
-            return Ok(());
+            return;
         }
         if partial {
             self.problem = self.begin_ranges(facts).err();
-            return Ok(());
+            return;
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
             self.digest = Some(Box::new((ContentMd5::default(), announced)));
         }
-        let url = match self.catalog.content(self.order.oid.kind) {
-            Some(content) if content.injection.is_some() => (self.url)(),
-            _ => String::new(),
-        };
-        let comparison = Comparison::new(self.catalog.body(&self.order.oid, url.as_bytes()));
+        let comparison = Comparison::new(self.expected());
         self.way = match facts.coding {
             Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
         };
-        Ok(())
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -414,7 +462,9 @@ impl Content for Entity<'_> {
                 }
             }
             Way::Gzip(decoder) => {
-                if let Err(e) = decoder.write_all(bytes)
+                // The decoder keeps up to 32 KB until more comes or it is flushed; links are followed at once.
+                let fed = decoder.write_all(bytes).and_then(|()| decoder.flush());
+                if let Err(e) = fed
                     && self.problem.is_none()
                 {
                     self.problem = Some(broken(&e));

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
+use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
@@ -59,6 +60,21 @@ impl Fault {
     #[must_use]
     pub fn since(self, started: Nanos) -> Fault {
         Fault { started: self.started.or(Some(started)), ..self }
+    }
+}
+
+/// Why a transaction has no result.
+#[derive(Clone, Debug)]
+pub enum Unfinished {
+    /// It failed.
+    Failed(Fault),
+    /// The robot lost interest before the request was sent.
+    Cancelled,
+}
+
+impl From<Fault> for Unfinished {
+    fn from(fault: Fault) -> Unfinished {
+        Unfinished::Failed(fault)
     }
 }
 
@@ -123,7 +139,7 @@ pub struct Done {
 /// gives `answers`.
 ///
 /// # Errors
-/// What made the transaction fail.
+/// What made the transaction fail, or that it is not wanted any more.
 pub async fn exchange<L: Link>(
     crew: &Rc<Crew<L>>,
     robot: usize,
@@ -131,7 +147,7 @@ pub async fn exchange<L: Link>(
     lines: &[u8],
     answers: Answers,
     now: Nanos,
-) -> Result<Done, Fault> {
+) -> Result<Done, Unfinished> {
     let deadline = crew.deadline(robot, now);
     let hop = crew.hop(robot, order, deadline).await?;
     for attempt in 0..=MAX_RETRIES {
@@ -170,12 +186,12 @@ pub async fn exchange<L: Link>(
             }
             Err(fault) => {
                 crew.close(robot, leased, false);
-                return Err(fault.since(talk.started));
+                return Err(fault.since(talk.started).into());
             }
         }
     }
     let detail = format!("closed {MAX_RETRIES} times before any reply");
-    Err(Fault::new(ErrorKind::TooManyRetries, detail))
+    Err(Fault::new(ErrorKind::TooManyRetries, detail).into())
 }
 
 /// What is noted while an exchange goes on.
@@ -333,6 +349,9 @@ impl Upload {
         let catalog = &crew.settings().field.catalog;
         let oid = order.sends.unwrap_or(order.oid);
         let mut body = catalog.body(&oid, &[]);
+        if catalog.content(oid.kind).is_some_and(|content| content.encodings.compresses_requests()) {
+            body = gzip(body);
+        }
         let coords = crew.abort_coords(robot, order);
         let (length, digest) = (body.len(), catalog.has_checksum(&oid).then(|| digest_of(&body)));
         let cut = coords.cut(length);

@@ -10,14 +10,14 @@ use std::task::{Poll, Waker};
 /// A place in a queue.
 #[derive(Debug, Default)]
 struct Ticket {
-    called: Cell<bool>,
+    called: Cell<Option<Waited>>,
     /// Kept for the next time.
     waker: RefCell<Option<Waker>>,
 }
 
 impl Ticket {
-    fn call(&self) {
-        self.called.set(true);
+    fn call(&self, how: Waited) {
+        self.called.set(Some(how));
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
@@ -44,6 +44,8 @@ pub struct Gate(RefCell<VecDeque<Rc<Ticket>>>);
 pub enum Waited {
     /// The task was called.
     Called,
+    /// There is nothing to wait for any more.
+    CalledOff,
     /// Time was over.
     TimedOut,
 }
@@ -62,13 +64,18 @@ impl Gate {
     /// Calls the first task that waits. Returns false if nobody does.
     pub fn call(&self) -> bool {
         let first = self.0.borrow_mut().pop_front();
-        first.inspect(|ticket| ticket.call()).is_some()
+        first.inspect(|ticket| ticket.call(Waited::Called)).is_some()
     }
 
     /// Calls the task that began to wait last, if any does: its memory is still warm.
     pub fn call_last(&self) -> bool {
         let last = self.0.borrow_mut().pop_back();
-        last.inspect(|ticket| ticket.call()).is_some()
+        last.inspect(|ticket| ticket.call(Waited::Called)).is_some()
+    }
+
+    /// Ends all waiting.
+    pub fn call_off(&self) {
+        self.0.borrow_mut().drain(..).for_each(|ticket| ticket.call(Waited::CalledOff));
     }
 
     /// Waits to be called, or until `timeout` completes.
@@ -78,12 +85,12 @@ impl Gate {
 
     /// The same, with a place that nobody else waits with.
     pub async fn wait_with(&self, Place(ticket): &Place, timeout: impl Future<Output = ()>) -> Waited {
-        ticket.called.set(false);
+        ticket.called.set(None);
         self.0.borrow_mut().push_back(Rc::clone(ticket));
         let mut timeout = pin!(timeout);
         let waited = poll_fn(|cx| {
-            if ticket.called.get() {
-                return Poll::Ready(Waited::Called);
+            if let Some(how) = ticket.called.get() {
+                return Poll::Ready(how);
             }
             ticket.remember(cx.waker());
             timeout.as_mut().poll(cx).map(|()| Waited::TimedOut)

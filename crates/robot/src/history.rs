@@ -78,7 +78,7 @@ pub struct History {
     generation: usize,
     /// Some are not known any more.
     forgot: bool,
-    /// Counter of the transaction's id and the robot, by a part of the counter.
+    /// A digest of the transaction's id and the robot, by a part of the counter.
     xacts: Vec<(u32, u32)>,
 }
 
@@ -157,13 +157,13 @@ impl History {
         if self.xacts.is_empty() {
             self.xacts = vec![(0, 0); XACTS];
         }
-        self.xacts[place(xact)] = (xact.counter, robot as u32);
+        self.xacts[place(xact)] = (signature(xact), robot as u32);
     }
 
     /// The robot whose transaction `xact` was, if that is still known.
     pub fn asker(&self, xact: UniqId) -> Option<usize> {
-        let (counter, robot) = *self.xacts.get(place(xact))?;
-        (counter == xact.counter).then_some(robot as usize)
+        let (known, robot) = *self.xacts.get(place(xact))?;
+        (known == signature(xact)).then_some(robot as usize)
     }
 }
 
@@ -179,6 +179,11 @@ fn key(oid: &Oid, coding: Coding) -> u32 {
     digest(oid) ^ coding as u32
 }
 
+/// Ids of a loop and those of its branch have the same counters.
+fn signature(xact: UniqId) -> u32 {
+    xact.counter ^ xact.mix
+}
+
 fn place(xact: UniqId) -> usize {
     (xact.counter / 2) as usize % XACTS
 }
@@ -186,7 +191,7 @@ fn place(xact: UniqId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polygraph_traffic::Kind;
+    use polygraph_traffic::{IdSource, Kind};
 
     fn oid(name: u64) -> Oid {
         Oid { world: UniqId::default(), kind: Kind::FIRST, name }
@@ -225,6 +230,10 @@ mod tests {
         history.asks(xact, 7);
         assert_eq!(history.asker(xact), Some(7));
         assert_eq!(history.asker(UniqId { counter: 42 + 2 * XACTS as u32, ..xact }), None);
+        let mut ids = IdSource::reproducible(1, 5);
+        let mut followers = ids.branch();
+        history.asks(ids.fresh(), 8);
+        assert_eq!(history.asker(followers.fresh()), None, "the other one with this counter");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A [`Crew`] is the robots of one event loop. Read one transaction top-down:
 //!
 //! 1. [`crew`]: a request is due (open loop) or a robot is free (closed loop); it is launched.
-//! 2. [`order`]: which object it asks for, how, under which transaction id.
+//! 2. [`order`]: which object, or which foreign URL ([`trace`]), it asks for, how, under which transaction id.
 //! 3. [`exchange`]: an address is found ([`names`]), a connection taken ([`pool`]), the request sent ([`request`]), the reply read.
 //! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
 //!    followed at once.
@@ -19,6 +19,7 @@ pub mod crew;
 pub mod entity;
 pub mod exchange;
 pub mod finding;
+mod freshness;
 pub mod gaps;
 pub mod gate;
 pub mod history;
@@ -36,7 +37,12 @@ pub mod request;
 pub mod rounds;
 pub mod session;
 pub mod settings;
+pub mod trace;
 
+#[cfg(test)]
+mod account_tests;
+#[cfg(test)]
+mod content_tests;
 #[cfg(test)]
 mod crew_tests;
 #[cfg(test)]

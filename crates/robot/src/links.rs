@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use polygraph_traffic::Catalog;
+use polygraph_wire::entities;
 use polygraph_wire::markup::{Found, MarkupError, Scanner, Tags};
 use polygraph_wire::raw_uris::UriScanner;
+use rustc_hash::FxHashSet;
 
 use crate::order::Order;
 use crate::reply::Rare;
@@ -42,7 +44,7 @@ impl Wanted {
             Box::new(Links {
                 wanted: Rc::clone(self),
                 scanner: Scanner::default(),
-                uris: (thrower && markup).then(UriScanner::default),
+                raw: (thrower && markup).then(Box::default),
                 found: Vec::new(),
                 faults: Vec::new(),
             })
@@ -55,31 +57,59 @@ impl Wanted {
 pub struct Links {
     wanted: Rc<Wanted>,
     scanner: Scanner,
-    uris: Option<UriScanner>,
+    raw: Option<Box<Raw>>,
     /// References that nobody has taken yet.
     pub found: Vec<Vec<u8>>,
     /// What is wrong with the markup.
     pub faults: Vec<MarkupError>,
 }
 
+/// The search for URIs anywhere in the text.
+#[derive(Debug, Default)]
+struct Raw {
+    scanner: UriScanner,
+    /// What was found in any way.
+    known: FxHashSet<Vec<u8>>,
+}
+
 impl Links {
     /// Takes the next bytes of the content.
     pub fn take(&mut self, bytes: &[u8]) {
-        let Links { wanted, scanner, found, faults, uris } = self;
-        match uris {
-            Some(uris) => uris.feed(bytes, |uri| found.push(uri.to_vec())),
-            None => scanner.feed(&wanted.tags, bytes, |item| sort(item, found, faults)),
+        let Links { wanted, scanner, found, faults, raw } = self;
+        let before = found.len();
+        scanner.feed(&wanted.tags, bytes, |item| sort(item, found, faults));
+        if let Some(raw) = raw {
+            raw.scanner.feed(bytes, |uri| found.push(meant(uri)));
+            raw.drop_known(found, before);
         }
     }
 
     /// The content is complete.
     pub fn finish(&mut self) {
-        let Links { scanner, found, faults, uris, .. } = self;
-        match uris {
-            Some(uris) => uris.finish(|uri| found.push(uri.to_vec())),
-            None => scanner.finish(|item| sort(item, found, faults)),
+        let Links { scanner, found, faults, raw, .. } = self;
+        let before = found.len();
+        scanner.finish(|item| sort(item, found, faults));
+        if let Some(raw) = raw {
+            raw.scanner.finish(|uri| found.push(meant(uri)));
+            raw.drop_known(found, before);
         }
     }
+}
+
+impl Raw {
+    /// Leaves out of `found`, from `before` on, what was found already: in a tag and by itself, or more than once.
+    fn drop_known(&mut self, found: &mut Vec<Vec<u8>>, before: usize) {
+        let mut new = found.split_off(before);
+        new.retain(|link| self.known.insert(link.clone()));
+        found.append(&mut new);
+    }
+}
+
+/// The URI that is written so in markup.
+fn meant(uri: &[u8]) -> Vec<u8> {
+    let mut uri = uri.to_vec();
+    entities::decode(&mut uri);
+    uri
 }
 
 fn sort(item: Found<'_>, found: &mut Vec<Vec<u8>>, faults: &mut Vec<MarkupError>) {
@@ -99,7 +129,35 @@ fn is_markup(content_type: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use polygraph_traffic::{Kind, Oid, Seed, UniqId};
+
     use super::*;
+
+    #[test]
+    fn links_in_tags_and_elsewhere_are_found_once() {
+        let text = b"<embed src=/a><embed src='http://b/?c&amp;d'><a href='http://b/?c&amp;d'><script>'http://e/'</script>\
+            <embed src=/a> http://e/, http://f/";
+        let catalog = Catalog { seed: Seed(1), contents: Vec::new() };
+        let order = Order::basic(
+            0,
+            Oid { world: UniqId::default(), kind: Kind::FIRST, name: 1 },
+            UniqId::default(),
+            0,
+        );
+        let rare = Rare { content_type: Some(b"text/html".to_vec()), ..Rare::default() };
+        let find = |raw: Option<&str>, step: usize| {
+            let wanted = Rc::new(Wanted { tags: Tags::default(), raw: raw.map(str::to_owned) });
+            let mut links = wanted.search(&catalog, &order, Some(&rare)).unwrap();
+            text.chunks(step).for_each(|piece| links.take(piece));
+            links.finish();
+            assert_eq!(links.faults, []);
+            links.found.iter().map(|link| String::from_utf8_lossy(link).into_owned()).collect::<Vec<_>>()
+        };
+        for step in [1, 7] {
+            assert_eq!(find(None, step), ["/a", "http://b/?c&d", "/a"]);
+            assert_eq!(find(Some("*"), step), ["/a", "http://b/?c&d", "http://e/", "http://f/"]);
+        }
+    }
 
     #[test]
     fn types_of_markup() {

@@ -1,6 +1,6 @@
 //! What a request asks for, and under which transaction id.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -14,10 +14,11 @@ use polygraph_traffic::{
     World, WorldFacts,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::page::Page;
 use crate::settings::{Field, Profile, Settings};
+use crate::trace::{self, Walk};
 
 /// Why a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Order {
     pub page: Option<Rc<Page>>,
     /// Its number among the unfinished transactions, once it has begun.
     pub ticket: Ticket,
+    /// Files that were asked for because a file embeds them, and so on.
+    pub trail: OnceCell<Rc<RefCell<FxHashSet<Oid>>>>,
 }
 
 impl Order {
@@ -104,6 +107,7 @@ impl Order {
             hop: None,
             page: None,
             ticket: Ticket::default(),
+            trail: OnceCell::new(),
         }
     }
 
@@ -115,6 +119,14 @@ impl Order {
     /// Whether embedded object number `index` of this container is wanted, if a share `embed_recur` of them is.
     pub fn wants_embedded(&self, index: u64, embed_recur: f64) -> bool {
         embed_recur >= 1.0 || Draw::new(self.seed ^ polygraph_traffic::rng::mix(index)).event(embed_recur)
+    }
+
+    /// Whether the embedded object `oid` of this container is still to be asked for. The files of a site embed each
+    /// other in circles: each is asked for once, wherever in the page it is embedded.
+    pub fn leads_to(&self, oid: Oid) -> bool {
+        let embeds_files = self.oid.world == UniqId::default() && oid.world == UniqId::default();
+        let trail = || Rc::new(RefCell::new(FxHashSet::from_iter([self.oid])));
+        oid != self.oid && (!embeds_files || self.trail.get_or_init(trail).borrow_mut().insert(oid))
     }
 }
 
@@ -160,8 +172,9 @@ pub struct Chooser {
     behaviors: Vec<Vec<Behavior>>,
     /// For each profile the origins that were not visited yet, in random order (reference: models.md, section 19).
     unvisited: Vec<Vec<usize>>,
-    /// For each profile, the foreign URLs used so far.
-    foreign: Vec<World>,
+    /// For each profile, which of `walks` is its own: that of the first profile with the same trace of foreign URLs.
+    foreign: Vec<usize>,
+    walks: Vec<Walk>,
     frozen: bool,
 }
 
@@ -194,7 +207,8 @@ impl Chooser {
                 .map(|profile| (0..contents).map(|index| behavior(profile, index)).collect())
                 .collect(),
             unvisited: settings.profiles.iter().map(|profile| unvisited(profile)).collect(),
-            foreign: settings.profiles.iter().map(|_| World::default()).collect(),
+            foreign: settings.profiles.iter().map(|profile| trace::first_with(settings, profile)).collect(),
+            walks: settings.profiles.iter().map(|profile| Walk::new(settings, profile)).collect(),
             frozen: false,
         }
     }
@@ -239,10 +253,7 @@ impl Chooser {
         // Nothing of a behaviour is copied but what the decision needs.
         let behavior = &self.behaviors[profile][content];
         let (kind, method) = special(behavior, factors.special, rng);
-        // A client validates, or asks for parts of, what it knows; and a reply that fills no cache must not be
-        // the first one of an object whose repetition is then counted as an offered hit.
-        let known_only = !(kind.fills() && method == Method::Get);
-        let repeat = rng.event(behavior.recurrence * factors.recur) || known_only;
+        let repeat = rng.event(behavior.recurrence * factors.recur) || !gives_all(kind, method);
         let server = match repeat {
             true => self.repeatable_server(field, robot, server, wanted, due, rng),
             false => server,
@@ -277,7 +288,10 @@ impl Chooser {
             let ranges = self.behaviors[profile][content].ranges.draw(rng).map(|rule| rule.draw(size, rng));
             order.ranges = ranges.map(Rc::new);
         }
-        if robot.embed_recur > 0.0 && method == Method::Get && kind.fills() {
+        if robot.embed_recur > 0.0 && !gives_all(kind, method) {
+            // This reply may be a container, too. Nothing is drawn for it, so it does not change what follows.
+            order.seed = order.xact.hash();
+        } else if robot.embed_recur > 0.0 {
             order.seed = rng.bits();
             let count = field.catalog.embedded_count(&oid);
             order.planned =
@@ -369,24 +383,29 @@ impl Chooser {
         due: Nanos,
         rng: &mut Stream,
     ) -> Order {
-        let world = &mut self.foreign[profile];
-        world.settle(due, rng);
-        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur);
-        let repeat = repeat_wanted && world.can_repeat();
-        let name = match repeat {
-            true => world.repeat(&robot.behavior.popularity, rng, |_| None).name,
-            false => world.produce(due),
-        };
         let (kind, method) = special(&robot.behavior, factors.special, rng);
+        let kind = match kind {
+            // When it was modified, and how large it is, only its owner knows.
+            RequestKind::Ims200 | RequestKind::Ims304 | RequestKind::Range => RequestKind::Basic,
+            RequestKind::Basic | RequestKind::Reload | RequestKind::Upload => kind,
+        };
+        let walk = &mut self.walks[self.foreign[profile]];
+        walk.world.settle(due, rng);
+        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || !gives_all(kind, method);
+        let repeat = repeat_wanted && walk.world.can_repeat();
+        let name = match repeat {
+            true => walk.world.repeat(&robot.behavior.popularity, rng, |_| None).name,
+            false => walk.world.produce(due),
+        };
+        let name = walk.number(name);
         let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);
         let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
         let oid = Oid { world: UniqId::default(), kind: Kind::FOREIGN, name };
         Order {
             repeat,
             repeat_wanted,
-            // Whether it was modified, and how large it is, only its owner knows.
-            kind: if kind == RequestKind::Reload { kind } else { RequestKind::Basic },
-            method: if method == Method::Head { method } else { Method::Get },
+            kind,
+            method,
             seed: rng.bits(),
             foreign: Some(Rc::from(url)),
             ..Order::basic(0, oid, self.ids.fresh(), due)
@@ -588,6 +607,13 @@ fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, 
     (kind, pick(&behavior.methods, factor, rng))
 }
 
+/// Whether the reply gives client and cache the whole object. If not, it must be an object that was asked for before: a
+/// client validates, or asks for parts of, what it knows; and the first reply of an object whose repetition is then
+/// counted as an offered hit must be one that fills a cache.
+fn gives_all(kind: RequestKind, method: Method) -> bool {
+    kind.fills() && method == Method::Get
+}
+
 fn pick<T: Copy + Default + PartialEq>(choices: &Selector<T>, factor: f64, rng: &mut Stream) -> T {
     match choices.items() {
         [] => T::default(),
@@ -598,7 +624,7 @@ fn pick<T: Copy + Default + PartialEq>(choices: &Selector<T>, factor: f64, rng: 
 }
 
 /// Fisher-Yates.
-fn shuffle<T>(items: &mut [T], rng: &mut Stream) {
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut Stream) {
     for at in (1..items.len()).rev() {
         items.swap(at, rng.below(at as u64 + 1) as usize);
     }

@@ -10,7 +10,7 @@ use polygraph_stats::ErrorKind;
 use polygraph_traffic::Method;
 
 use crate::crew::Crew;
-use crate::exchange::{Done, Fault, Talk, check_end, conclude, is_intended, receive, send_head};
+use crate::exchange::{Done, Fault, Talk, Unfinished, check_end, conclude, is_intended, receive, send_head};
 use crate::order::Order;
 use crate::reply::ReplyReader;
 
@@ -43,7 +43,7 @@ impl Backlog {
 }
 
 /// An order and what came of it; `None`: it has to be tried again by itself.
-pub type Outcome = (Order, Option<Result<Done, Fault>>);
+pub type Outcome = (Order, Option<Result<Done, Unfinished>>);
 
 /// Sends all requests on one connection, as many as it takes and as `depth` and the backlog of the robot give,
 /// and reads the replies in order. If one fails, those behind it are to be tried again. Without a connection only
@@ -58,9 +58,9 @@ pub async fn exchange_together<L: Link>(
     let mut orders = vec![first];
     let mut leased = match crew.lease(robot, hop, deadline).await {
         Ok(leased) => leased,
-        Err(fault) => {
+        Err(why) => {
             crew.count_begun(&mut orders);
-            return orders.into_iter().map(|order| (order, Some(Err(fault.clone())))).collect();
+            return orders.into_iter().map(|order| (order, Some(Err(why.clone())))).collect();
         }
     };
     let reused = leased.uses > 0;
@@ -102,7 +102,7 @@ pub async fn exchange_together<L: Link>(
     for (index, (order, mut talk)) in orders.into_iter().zip(talks).enumerate() {
         if let Some(fault) = failed.take() {
             raced = is_race(index, true, &fault);
-            outcomes.push((order, (!raced).then_some(Err(fault))));
+            outcomes.push((order, (!raced).then(|| Err(fault.into()))));
             keep = false;
             continue;
         }
@@ -142,7 +142,8 @@ pub async fn exchange_together<L: Link>(
             }
         };
         keep = result.as_ref().is_ok_and(|facts| facts.keep_alive) && !talk.aborted;
-        outcomes.push((order, Some(result.map(|facts| talk.done(facts, crew.now())))));
+        outcomes
+            .push((order, Some(result.map(|facts| talk.done(facts, crew.now())).map_err(Unfinished::from))));
     }
     match keep {
         true => crew.give_back(robot, leased, true, crew.now()),

@@ -9,7 +9,7 @@ use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_traffic::Random;
 
 use crate::crew::Crew;
-use crate::exchange::Fault;
+use crate::exchange::{Fault, Unfinished};
 use crate::gate::{Gate, Waited};
 
 /// A connection in the hands of a transaction or waiting in a robot's pool.
@@ -34,7 +34,7 @@ pub struct Leased<C> {
 
 impl<L: Link> Crew<L> {
     /// A connection for `robot` to `hop`: the idle one it used last, or a new one. Waits if the robot has as many
-    /// as it may have.
+    /// as it may have; when its session becomes idle it does not want any more (reference: models.md, section 14.4).
     ///
     /// # Errors
     /// If no connection can be had before `deadline`.
@@ -43,14 +43,18 @@ impl<L: Link> Crew<L> {
         robot: usize,
         hop: SocketAddr,
         deadline: Option<Nanos>,
-    ) -> Result<Box<Leased<L::Conn>>, Fault> {
+    ) -> Result<Box<Leased<L::Conn>>, Unfinished> {
         loop {
             if let Some(leased) = self.take_idle(robot, hop) {
                 return Ok(leased);
             }
             if self.has_room(robot) {
                 // Whoever waits next must not go on waiting for a place that this one could not use.
-                return self.open_new(robot, hop).inspect_err(|_| self.call_waiting(robot));
+                let opened = self.open_new(robot, hop).inspect_err(|_| self.call_waiting(robot));
+                return Ok(opened?);
+            }
+            if self.is_resting(robot) {
+                return Err(Unfinished::Cancelled);
             }
             let gate = self.gate(robot)?;
             let now = self.now();
@@ -61,8 +65,13 @@ impl<L: Link> Crew<L> {
             };
             let now = self.now();
             self.recorder().with(|block| block.waiting.leave(now));
-            if waited == Waited::TimedOut {
-                return Err(Fault::new(ErrorKind::Timeout, "while waiting for a connection"));
+            match waited {
+                Waited::Called => {}
+                Waited::CalledOff => return Err(Unfinished::Cancelled),
+                Waited::TimedOut => {
+                    let fault = Fault::new(ErrorKind::Timeout, "while waiting for a connection");
+                    return Err(fault.into());
+                }
             }
         }
     }
@@ -175,7 +184,7 @@ impl<L: Link> Crew<L> {
 
     /// Keeps the connection from `now` on for the robot's next request, or closes it if that is not possible.
     pub fn give_back(&self, robot: usize, mut leased: Box<Leased<L::Conn>>, keep_alive: bool, now: Nanos) {
-        if keep_alive && leased.uses < leased.use_limit && self.keeps_connections(robot) {
+        if keep_alive && leased.uses < leased.use_limit && !self.is_resting(robot) {
             leased.idle_since = now;
             self.recorder().with(|block| block.idle.enter(leased.idle_since));
             self.robots()[robot].idle.push(leased);
@@ -217,6 +226,14 @@ impl<L: Link> Crew<L> {
             }
         });
         self.call_waiting(robot);
+    }
+
+    /// The robot's transactions that wait for a connection do not get any.
+    pub(crate) fn cancel_waiting(&self, robot: usize) {
+        let gate = self.gates().get(&robot).cloned();
+        if let Some(gate) = gate {
+            gate.call_off();
+        }
     }
 
     fn call_waiting(&self, robot: usize) {

@@ -96,6 +96,11 @@ impl Facts {
         matches!(self.status, 300..=303 | 307 | 308)
     }
 
+    /// The reply carries a mark of our servers.
+    pub fn is_marked(&self) -> bool {
+        self.marks.xact.is_some() || self.marks.target.is_some()
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
@@ -104,7 +109,7 @@ impl Facts {
 /// What is done with the content of a reply while it arrives.
 pub trait Content {
     /// The head is complete; the content follows.
-    fn begin(&mut self, facts: &Facts) -> Result<(), ErrorKind>;
+    fn begin(&mut self, facts: &Facts);
     /// The next bytes of the content, framing removed.
     fn take(&mut self, bytes: &[u8]);
 }
@@ -251,7 +256,7 @@ impl ReplyReader {
                 Framing::UntilClose => self.endless = facts.keep_alive,
             }
             self.body = Some(BodyReader::new(framing));
-            content.begin(self.facts.insert(facts)).map_err(|kind| Box::new(Finding::new(kind, "")))?;
+            content.begin(self.facts.insert(facts));
             return self.feed_body(&rest[len..], content);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use polygraph_traffic::headers::draw_headers;
-use polygraph_traffic::{AbortCoords, Draw, RequestKind, UniqId};
+use polygraph_traffic::headers::{HeaderRule, draw_headers};
+use polygraph_traffic::{AbortCoords, Content, Draw, RequestKind, UniqId};
 use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
 use polygraph_wire::range::write_range;
 use polygraph_wire::worlds::{
@@ -68,12 +68,13 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(if context.http_minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     let mut head = Head { configured: out.len()..out.len(), out };
-    if !profile.headers.is_empty() {
-        // Drawn for the transaction, so a retry carries the same fields.
-        let mut rng = Draw::new(u64::from(order.xact.counter) << 32 | u64::from(order.xact.mix));
-        draw_headers(&profile.headers, &mut rng, &mut |name, value| line(head.out, name, value.as_bytes()));
-        head.configured.end = head.out.len();
+    let content = order.sends.and_then(|oid| field.catalog.content(oid.kind));
+    // Drawn for the transaction, so a retry carries the same fields.
+    if let Some(content) = content {
+        head.configure(&content.headers, Draw::new(u64::from(order.xact.counter)));
     }
+    let mix = u64::from(order.xact.counter) << 32 | u64::from(order.xact.mix);
+    head.configure(&profile.headers, Draw::new(mix));
     head.text("Accept", b"*/*");
     if let Some(codings) = &profile.accept_encoding {
         head.text("Accept-Encoding", codings.as_bytes());
@@ -121,7 +122,7 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
         }
     }
     if let Some((size, digest, _)) = context.body {
-        body_lines(context, order, size, digest, &mut head);
+        body_lines(content, size, digest, context.expects, &mut head);
     }
     if let Some(value) = connection(context.http_minor, context.last) {
         head.text("Connection", value);
@@ -141,6 +142,14 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
+    /// Adds the fields that `rules` draw; of several with the same name the first one counts.
+    fn configure(&mut self, rules: &[HeaderRule], mut rng: Draw) {
+        draw_headers(rules, &mut rng, &mut |name, value: &str| {
+            self.text(name, value.as_bytes());
+            self.configured.end = self.out.len();
+        });
+    }
+
     /// Adds a field whose value `write` appends, unless it is configured.
     fn add(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         if self.is_free(name) {
@@ -167,19 +176,24 @@ impl Head<'_> {
     }
 }
 
-fn body_lines(context: &Context<'_>, order: &Order, size: u64, digest: Option<&str>, head: &mut Head<'_>) {
+fn body_lines(
+    content: Option<&Content>,
+    size: u64,
+    digest: Option<&str>,
+    expects: bool,
+    head: &mut Head<'_>,
+) {
     if let Some(digest) = digest {
         head.text("Content-MD5", digest.as_bytes());
     }
     head.add("Content-Length", |out| decimal::write(out, size));
-    if let Some(content) = order.sends.and_then(|oid| context.field.catalog.content(oid.kind)) {
-        if let Some(mime) = &content.mime_type {
-            head.text("Content-Type", mime.as_bytes());
-        }
-        let mut rng = Draw::new(u64::from(order.xact.counter));
-        draw_headers(&content.headers, &mut rng, &mut |name, value| head.text(name, value.as_bytes()));
+    if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
+        head.text("Content-Type", mime.as_bytes());
     }
-    if context.expects {
+    if content.is_some_and(|content| content.encodings.compresses_requests()) {
+        head.text("Content-Encoding", b"gzip");
+    }
+    if expects {
         head.text("Expect", b"100-continue");
     }
 }
@@ -191,13 +205,6 @@ fn connection(minor: u8, last: bool) -> Option<&'static [u8]> {
         (0, true) | (_, false) => None,
         (_, true) => Some(b"close"),
     }
-}
-
-fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 /// The mark of a world that is told of.

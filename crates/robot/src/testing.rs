@@ -36,10 +36,14 @@ impl Ask {
             .map(|(_, value)| value)
     }
 
+    /// The path that is asked for.
+    pub fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap()
+    }
+
     /// The object that is asked for.
     pub fn oid(&self) -> Oid {
-        let target = self.head.split(' ').nth(1).unwrap();
-        polygraph_wire::url::parse(target.as_bytes()).unwrap()
+        polygraph_wire::url::parse(self.path().as_bytes()).unwrap()
     }
 }
 
@@ -56,10 +60,14 @@ pub enum Answer {
 /// The whole object that is asked for, first hand.
 pub fn object(catalog: &Catalog, ask: &Ask, fields: &str) -> Vec<u8> {
     let oid = ask.oid();
-    let body = catalog.body(&oid, b"").to_vec();
     let cachable = if catalog.cachable(&oid) { "public" } else { "private,no-cache" };
+    reply(ask, "200 OK", &format!("Cache-Control: {cachable}\r\n{fields}"), &catalog.body(&oid, b"").to_vec())
+}
+
+/// A first-hand reply with this body.
+pub fn reply(ask: &Ask, status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!(
-        "HTTP/1.1 200 OK\r\nCache-Control: {cachable}\r\nDate: {}\r\nContent-Length: {}\r\n{fields}",
+        "HTTP/1.1 {status}\r\nDate: {}\r\nContent-Length: {}\r\n{fields}",
         date::format(EPOCH + ask.at / SECOND),
         body.len()
     )
@@ -68,7 +76,7 @@ pub fn object(catalog: &Catalog, ask: &Ask, fields: &str) -> Vec<u8> {
     out.extend_from_slice(b"X-Xact: ");
     Xact { id: mark.id.mutant(), ..mark }.write(&mut out);
     out.extend_from_slice(b"\r\n\r\n");
-    out.extend_from_slice(&body);
+    out.extend_from_slice(body);
     out
 }
 

@@ -127,18 +127,22 @@ struct Inner {
     origins: Origins,
     /// Addresses of origins that have names.
     hosts: FxHashMap<String, Vec<IpAddr>>,
+    /// Where the servers are that clients know as `host:port`.
+    servers: FxHashMap<String, SocketAddr>,
     figures: Cell<Figures>,
 }
 
 impl Device {
     /// Starts a device that listens at `addresses`. Its clients ask for objects of `catalog`, whose contents it need not keep because
-    /// they can be made again; `hosts` are names of origins and their addresses.
+    /// they can be made again; `hosts` are names of origins and their addresses, `servers` where the servers are that
+    /// clients know as `host:port`, which need not have the port of the name.
     pub fn start(
         link: &VirtualLink,
         addresses: &[SocketAddr],
         model: Model,
         catalog: Catalog,
         hosts: &[(String, Vec<IpAddr>)],
+        servers: &[(String, SocketAddr)],
     ) -> Device {
         let device = Device(Rc::new(Inner {
             link: link.clone(),
@@ -146,6 +150,7 @@ impl Device {
             service: Service::new(model),
             origins: Origins::default(),
             hosts: hosts.iter().map(|(name, ips)| (name.to_ascii_lowercase(), ips.clone())).collect(),
+            servers: servers.iter().map(|(name, at)| (name.to_ascii_lowercase(), *at)).collect(),
             figures: Cell::default(),
         }));
         for address in addresses {

@@ -49,6 +49,11 @@ impl Encodings {
     /// Only the body as it is.
     pub const IDENTITY: Encodings = Encodings { identity: true, gzip: false };
 
+    /// Bodies of requests are compressed: nobody was asked what the server takes, so only what has no other form is.
+    pub fn compresses_requests(self) -> bool {
+        self.gzip && !self.identity
+    }
+
     /// Replies depend on what the request accepts.
     pub fn varies(self) -> bool {
         self.identity && self.gzip
@@ -316,6 +321,17 @@ impl Catalog {
             out.extend_from_slice(&path[1..]);
         }
         out.extend_from_slice(extension.as_bytes());
+    }
+
+    /// The object whose body is the file that a path names, without its query, if it belongs to one of `kinds`: to the
+    /// first that has such a file. All worlds share the files.
+    pub fn file_at(&self, path: &[u8], kinds: impl IntoIterator<Item = Kind>) -> Option<Oid> {
+        let path = path.split(|&b| b == b'?').next()?;
+        let name = std::str::from_utf8(path.strip_prefix(b"/")?).ok()?;
+        kinds.into_iter().find_map(|kind| {
+            let Source::Root(files) = &self.content(kind)?.source else { return None };
+            Some(Oid { world: UniqId::default(), kind, name: files.find(name)? as u64 + 1 })
+        })
     }
 
     /// Number of objects embedded in a container.

@@ -33,6 +33,11 @@ impl UniqId {
         UniqId { counter: !self.counter & 0x7fff_ffff, ..self }
     }
 
+    /// True if both ids come from one source and its [`branch`](IdSource::branch), as those of one loop do.
+    pub fn shares_source(self, other: UniqId) -> bool {
+        self.time == other.time && matches!(self.mix ^ other.mix, 0 | BRANCH)
+    }
+
     /// A number that stands for the id in seeded draws.
     ///
     /// Only the counter takes part. Time and mix make ids differ from run to run, so that no cache knows the
@@ -253,6 +258,8 @@ mod tests {
         let mut branch = source.branch();
         let mut all: Vec<UniqId> = (0..10).map(|_| source.fresh()).collect();
         all.extend((0..30).map(|_| branch.fresh()));
+        assert!(all.iter().all(|id| id.shares_source(all[0]) && all[0].shares_source(*id)));
+        assert!(!IdSource::reproducible(1, 8).fresh().shares_source(all[0]));
         let mut later = source.beyond(&branch);
         let mut later_branch = later.branch();
         all.extend((0..30).flat_map(|_| [later.fresh(), later_branch.fresh()]));

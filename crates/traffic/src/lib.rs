@@ -8,7 +8,7 @@
 //! * [`id`]: unique ids of worlds and transactions and their *mutants*, the proof of a first-hand reply.
 //! * [`object`]: object ids, what URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
-//!   embedded objects); [`life`], [`body`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
+//!   embedded objects); [`life`], [`body`], [`coding`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
 //! * [`groups`]: agreement of processes about phases.
@@ -17,6 +17,7 @@
 pub mod abort;
 pub mod arrivals;
 pub mod body;
+pub mod coding;
 pub mod content;
 pub mod distr;
 pub mod files;

@@ -2,7 +2,7 @@
 
 /// Replaces `&amp;`, `&lt;`, `&gt;`, `&quot;`, `&apos;` and the numeric forms `&#38;`, `&#x26;`. Others stay as they
 /// are, since a bare `&` is common in links.
-pub(crate) fn decode(value: &mut Vec<u8>) {
+pub fn decode(value: &mut Vec<u8>) {
     let Some(first) = memchr::memchr(b'&', value) else { return };
     let text = value.split_off(first);
     let mut rest = text.as_slice();

@@ -11,7 +11,7 @@
 //! * [`checksum`]: the digest in `Content-MD5`.
 //! * [`coding`]: which content coding a reply gets.
 //! * [`cookie`]: cookies (RFC 6265).
-//! * [`markup`], [`raw_uris`]: links in bodies.
+//! * [`markup`], [`raw_uris`], [`entities`]: links in bodies.
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
 //! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
@@ -23,7 +23,7 @@ pub mod coding;
 pub mod cookie;
 pub mod date;
 pub mod decimal;
-mod entities;
+pub mod entities;
 pub mod foreign;
 pub mod head;
 pub mod marks;

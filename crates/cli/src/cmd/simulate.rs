@@ -166,7 +166,7 @@ pub fn run(args: Args) -> Done {
     let mut manifest = manifest(client, server, &start.to_zoned(jiff::tz::TimeZone::UTC));
     let test = simulation.test.clone();
     let mut classic = Classic::new(common.verb_lvl);
-    let (mut outcome, device) = simulation.run(|header, record| {
+    let (mut outcome, device) = simulation.run(None, |header, record| {
         if common.verb_lvl > 0 && header.side == Side::Client {
             classic.show(header, record);
         }

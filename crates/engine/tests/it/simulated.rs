@@ -1,5 +1,6 @@
 //! Whole tests in virtual time: minutes of schedules in a moment, and every figure as it has to be.
 
+use polygraph_link::SECOND;
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Profile};
 use polygraph_stats::{EndReason, Interval, Record};
@@ -91,6 +92,19 @@ fn errors_and_silence_end_a_run_in_virtual_time_too() {
     let run = hasty.simulate();
     let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
     assert!(why.starts_with("time stands still"), "{why}");
+}
+
+#[test]
+fn a_test_that_comes_to_no_end_is_given_up_if_there_is_a_limit() {
+    let goal = Goal { fill_size: Some(1), ..Goal::default() };
+    let mut endless = bench(Schedule { phases: vec![phase("fill", goal, (1.0, 1.0))], working_set: None });
+    // Every request fails, so nothing is ever filled.
+    endless.elsewhere = Some("10.0.0.2:80".parse().unwrap());
+    let run = endless.simulate_for(Some(600 * SECOND));
+    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    assert!(why.contains("not come to its end"), "{why}");
+    let (_, lasted) = begun(&run, 0);
+    assert!((600.0..602.0).contains(&lasted), "{lasted}");
 }
 
 #[test]

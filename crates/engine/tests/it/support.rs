@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
 use polygraph_engine::simulation::simulate;
 use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
-use polygraph_link::SECOND;
+use polygraph_link::{Nanos, SECOND};
 use polygraph_origin::{Farm, House};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
@@ -111,11 +111,16 @@ impl Bench {
 
     /// Runs the test to its end in virtual time, without a proxy.
     pub fn simulate(self) -> Run {
+        self.simulate_for(None)
+    }
+
+    /// The same, for so many nanoseconds at most.
+    pub fn simulate_for(self, limit: Option<Nanos>) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { folder.path().join(name) };
         let origin = SocketAddr::from(([10, 0, 0, 1], 80));
         let job = self.job(origin, Reserved::elsewhere(origin), path("client.log"), path("server.log"));
-        let outcome = simulate(job, 1_000_000_000, |_| {}, |_, _| {}).unwrap();
+        let outcome = simulate(job, 1_000_000_000, limit, |_| {}, |_, _| {}).unwrap();
         let logs = ["client.log", "server.log"].map(|name| ReadLog::open(&path(name)).unwrap());
         Run { outcome, client: sum(&logs[0]), server: sum(&logs[1]), logs, proxy: None }
     }

@@ -104,9 +104,7 @@ pub fn request(data: &[u8]) {
 struct Taken(u64);
 
 impl reply::Content for Taken {
-    fn begin(&mut self, _: &Facts) -> Result<(), ErrorKind> {
-        Ok(())
-    }
+    fn begin(&mut self, _: &Facts) {}
 
     fn take(&mut self, bytes: &[u8]) {
         self.0 += bytes.len() as u64;

@@ -286,7 +286,7 @@ records! {
         embed_recur: f64 = Default::Float(0.0),
         /// Selector of `"public"`, `"private"` (treated as public) and `"foreign"`; undefined: public only.
         interests: Selector<String, Tree>,
-        /// File with foreign URLs; needed if and only if there is foreign interest.
+        /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `Range` act as `Basic` there, for what they need only the owner knows.
         foreign_trace: Option<String>,
         /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `Range` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
         req_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
@@ -422,7 +422,7 @@ records! {
         infect_prob: Option<f64>,
         /// Distance between injections; only with inject_db.
         inject_gap: Option<Distribution<Size>>,
-        /// Selector of `identity` and `gzip`.
+        /// Selector of `identity` and `gzip`. Bodies of requests are compressed if there is only `gzip`.
         encodings: Selector<String, Tree> = Default::Strs(&["identity"]),
         /// Extra headers of messages that carry this content; see http_headers.
         mime_headers: Vec<HeaderRule>,

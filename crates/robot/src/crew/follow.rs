@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
-use polygraph_traffic::{Oid, Random, RequestKind};
-use polygraph_wire::uri;
+use polygraph_traffic::{Kind, Oid, Random, RequestKind};
+use polygraph_wire::uri::{self, Parts};
 
 use super::Crew;
 use crate::order::{Cause, Order};
@@ -31,23 +31,16 @@ impl<L: Link> Crew<L> {
         if container.foreign.is_some() {
             return self.follow_foreign(robot, container, link, profile);
         }
-        let field = &self.settings.field;
-        let authority = field.servers[container.server].authority.as_bytes();
-        if let Some(parts) = uri::split(link)
-            && parts.authority != authority.strip_suffix(b":80").unwrap_or(authority)
-            && parts.authority != authority
-        {
-            return self.note_link(ErrorKind::ForeignLink, container, link);
-        }
-        let Some(oid) = polygraph_wire::url::parse(link) else {
-            return self.note_link(ErrorKind::ForeignTag, container, link);
+        let oid = match self.embedded(container, link) {
+            Ok(oid) => oid,
+            Err(kind) => return self.note_link(kind, container, link),
         };
         if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
             return;
         }
         // Only basic requests are satisfied with what the robot has.
         let has = profile.private_cache > 0 && self.private(robot).received.contains(&oid);
-        if has && container.kind == RequestKind::Basic {
+        if has && container.kind == RequestKind::Basic || !container.leads_to(oid) {
             return;
         }
         let now = self.now();
@@ -55,6 +48,47 @@ impl<L: Link> Crew<L> {
         order.hop = Some(hop);
         self.count_launched(robot, container);
         self.follow(robot, order);
+    }
+
+    /// The object that `link` in the reply to `container` refers to, on the same server.
+    fn embedded(&self, container: &Order, link: &[u8]) -> Result<Oid, ErrorKind> {
+        let leaves = |url| uri::split(url).is_some_and(|parts| !self.is_at(container, parts));
+        if leaves(link) {
+            return Err(ErrorKind::ForeignLink);
+        }
+        if let Some(oid) = polygraph_wire::url::parse(link) {
+            return Ok(oid);
+        }
+        // Files of a document root have names of their own, which may be relative.
+        let mut url = Vec::new();
+        let path = match uri::resolve(self.url(container).as_bytes(), link, &mut url) {
+            true if leaves(&url) => return Err(ErrorKind::ForeignLink),
+            true => uri::split(&url).map(|parts| parts.path),
+            false => None,
+        };
+        let found = path.and_then(|path| self.file(container, path));
+        found.ok_or(ErrorKind::ForeignTag)
+    }
+
+    /// The file that `path` in the reply to `container` names. Several document roots may have one of that name: those
+    /// that are likely to be meant come first.
+    fn file(&self, container: &Order, path: &[u8]) -> Option<Oid> {
+        let field = &self.settings.field;
+        let kind = container.oid.kind;
+        let embeds = field.catalog.content(kind).and_then(|content| content.embeds.as_ref());
+        let embedded = embeds.map_or(&[][..], |embeds| embeds.kinds.items());
+        let direct = field.direct[field.servers[container.server].direct].items();
+        let all = (0..field.catalog.contents.len()).map(Kind::of_index);
+        let likely = embedded.iter().chain([&kind]).chain(direct).copied();
+        field.catalog.file_at(path, likely.chain(all))
+    }
+
+    /// Whether a URL with these parts leads to the server of `order`.
+    fn is_at(&self, order: &Order, parts: Parts<'_>) -> bool {
+        let server = self.settings.field.servers.get(order.server);
+        let authority = server.map_or("", |server| &server.authority);
+        parts.authority == authority.as_bytes()
+            || parts.authority == authority.strip_suffix(":80").unwrap_or(authority).as_bytes()
     }
 
     /// An embedded object of `container` is asked for. If no launch was left out for it in advance, the next one
@@ -114,11 +148,7 @@ impl<L: Link> Crew<L> {
             return self.note_link(ErrorKind::BadLocation, from, location);
         }
         let oid = polygraph_wire::url::parse(&url);
-        let authority = self.settings.field.servers.get(from.server).map_or("", |server| &server.authority);
-        let same = uri::split(&url).is_some_and(|parts| {
-            parts.authority == authority.as_bytes()
-                || parts.authority == authority.strip_suffix(":80").unwrap_or(authority).as_bytes()
-        });
+        let same = uri::split(&url).is_some_and(|parts| self.is_at(from, parts));
         let mut order = match oid {
             Some(oid) if same => {
                 let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
@@ -129,7 +159,7 @@ impl<L: Link> Crew<L> {
                 let Ok(url) = String::from_utf8(url) else {
                     return self.note_link(ErrorKind::BadLocation, from, location);
                 };
-                let oid = Oid { kind: polygraph_traffic::Kind::FOREIGN, ..from.oid };
+                let oid = Oid { kind: Kind::FOREIGN, ..from.oid };
                 let order = self.chooser.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
                 Order { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..order }
             }

@@ -180,6 +180,7 @@ impl<L: Link> Crew<L> {
             period.advance(session, now, &mut robot.rng)
         };
         if matches!(change, Change::BecameIdle(_) | Change::BecameBusy) {
+            self.cancel_waiting(robot);
             self.close_all_idle(robot);
             let mut private = self.private(robot);
             private.received.clear();
@@ -193,11 +194,13 @@ impl<L: Link> Crew<L> {
         matches!(change, Change::Busy | Change::BecameBusy)
     }
 
-    /// Connections of a robot whose session is idle are not kept.
-    pub fn keeps_connections(&self, robot: usize) -> bool {
+    /// Whether the robot's session is idle: its connections are not kept, and nothing waits for one.
+    pub fn is_resting(&self, robot: usize) -> bool {
         let private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
-        let Some(period) = private.as_ref().and_then(|private| private.session.as_ref()) else { return true };
-        !period.is_idle(self.now())
+        let Some(period) = private.as_ref().and_then(|private| private.session.as_ref()) else {
+            return false;
+        };
+        period.is_idle(self.now())
     }
 
     pub(super) fn order(&self, robot: usize, due: Nanos) -> Order {

@@ -15,7 +15,7 @@ use super::Crew;
 use crate::account;
 use crate::auth::{Answers, Asker, Wallet};
 use crate::cookies::Jar;
-use crate::exchange::{Done, Fault, exchange};
+use crate::exchange::{Done, Unfinished, exchange};
 use crate::order::{Cause, Order};
 use crate::page::Page;
 use crate::pipeline::exchange_together;
@@ -74,7 +74,7 @@ impl<L: Link> Crew<L> {
             let outcome = match outcome {
                 // Answers to challenges go one by one.
                 Some(Ok(done)) => self.converse(robot, &order, self.now(), Some(Box::new(done))).await,
-                Some(failed) => failed,
+                Some(unfinished) => unfinished,
                 None => {
                     self.count_retry();
                     self.converse(robot, &order, self.now(), None).await
@@ -93,7 +93,7 @@ impl<L: Link> Crew<L> {
         order: &Order,
         mut now: Nanos,
         mut made: Option<Box<Done>>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done, Unfinished> {
         let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
         let mut steps = None;
         loop {
@@ -200,16 +200,14 @@ impl<L: Link> Crew<L> {
 
     /// The next credentials of a random cycle (reference: models.md, section 21).
     pub(super) fn renew_credentials(&self, robot: usize) {
-        let profile = self.profile(robot);
-        if profile.credentials.is_empty() {
-            return;
-        }
-        let seed = self.settings.seed.derive("credentials", (self.settings.first_robot + robot) as u64);
+        let (profile, cycle) = (self.profile(robot), &self.kits[self.kind(robot)].credentials);
+        let number = self.settings.first_robot + robot;
         let mut private = self.private(robot);
-        let wallet = private.wallet.get_or_insert_default();
+        let taken = private.wallet.as_ref().map_or(0, |wallet| wallet.renewals);
+        let Some(at) = cycle.pick(number, taken) else { return };
         // The first are taken when a reply asks for them: the robot's own stream must not depend on that.
-        let mut rng = Draw::new(seed ^ mix(wallet.renewals));
-        let at = rng.below(profile.credentials.len() as u64) as usize;
+        let mut rng = Draw::new(self.settings.seed.derive("credentials", number as u64) ^ mix(taken));
+        let wallet = private.wallet.get_or_insert_default();
         wallet.renew(&profile.credentials[at], rng.event(profile.auth_error));
     }
 

@@ -171,8 +171,12 @@ pub async fn forward(device: &Device, client: &mut Peer, mut job: Box<Job>) -> T
 
 /// Address of an origin.
 fn resolve(device: &Device, target: &Target<'_>) -> Option<SocketAddr> {
-    let named = || device.0.hosts.get(&target.host.to_ascii_lowercase())?.first().copied();
-    let ip = target.host.parse::<IpAddr>().ok().or_else(named)?;
+    let host = target.host.to_ascii_lowercase();
+    if let Some(server) = device.0.servers.get(&format!("{host}:{}", target.port)) {
+        return Some(*server);
+    }
+    let named = || device.0.hosts.get(&host)?.first().copied();
+    let ip = host.parse::<IpAddr>().ok().or_else(named)?;
     Some(SocketAddr::new(ip, target.port))
 }
 

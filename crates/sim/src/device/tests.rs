@@ -51,7 +51,8 @@ impl Bench {
                 }
             });
         });
-        let device = Device::start(&link, &[DEVICE], model, catalog, &hosts);
+        let servers = [("Site.tst:8080".to_owned(), SocketAddr::from(([10, 0, 0, 2], 9001)))];
+        let device = Device::start(&link, &[DEVICE], model, catalog, &hosts, &servers);
         Bench { link, device, asked }
     }
 
@@ -125,6 +126,8 @@ fn what_is_kept_and_for_how_long_is_as_rfc_9111_says() {
         (fresh, "GET /a HTTP/1.1\nHost: www.tst\n\n".to_owned(), 1, "400", 1),
         (fresh, get("/c", "Cache-Control: only-if-cached\n"), 1, "504", 1),
         (fresh, get("/a", "").replace("www.tst", "nowhere.tst"), 1, "502", 1),
+        // No address is known for the name alone, but for the server that is called so.
+        (fresh, get("/a", "").replace("www.tst", "site.tst:8080"), 1, "200", 2),
     ];
     for (fields, second, seconds, status, asked) in rows {
         let bench = Bench::new(Model::instant(Cache::Lru(1 << 20)), page(1000, fields));

@@ -1,0 +1,165 @@
+//! What robots make of the content of replies, and where its links lead them.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::content::{Encodings, Injected, Injection, Source};
+use polygraph_traffic::files::{File, Files};
+use polygraph_traffic::ranges::{Extent, RangeRule};
+use polygraph_traffic::{Catalog, Content, Distr, IdSource, Kind, Method, RequestKind, Seed, Selector};
+
+use crate::crew_tests::{errors, pages, run, settings};
+use crate::order::{Chooser, Factors};
+use crate::testing::{Answer, Ask, TestLink, object, reply};
+
+/// Requests for pages, and for what is embedded in them.
+fn pages_and_parts(link: &TestLink) -> (usize, usize) {
+    let (parts, pages): (Vec<Ask>, Vec<Ask>) =
+        link.asked().into_iter().partition(|ask| ask.oid().is_embedded());
+    (pages.len(), parts.len())
+}
+
+#[test]
+fn links_in_compressed_pages_are_followed() {
+    // Much less than the decoder's window, and much more.
+    for size in [2_000.0, 300_000.0] {
+        let mut catalog = pages();
+        catalog.contents[0].size = Some(Distr::Const(size));
+        catalog.contents[0].encodings = Encodings { identity: false, gzip: true };
+        let link = TestLink::new({
+            let catalog = catalog.clone();
+            move |ask: &Ask| {
+                if ask.oid().is_embedded() {
+                    return Answer::Reply(object(&catalog, ask, ""), 0);
+                }
+                let mut coder = GzEncoder::new(Vec::new(), Compression::fast());
+                coder.write_all(&catalog.body(&ask.oid(), b"").to_vec()).unwrap();
+                let fields = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+                Answer::Reply(reply(ask, "200 OK", fields, &coder.finish().unwrap()), 0)
+            }
+        });
+        let block = run(&link, settings(catalog, |robot| robot.accept_encoding = Some("gzip".into())), 10);
+        assert_eq!(errors(&block), []);
+        let (pages, parts) = pages_and_parts(&link);
+        assert!(pages > 5 && parts == 4 * pages, "{parts} parts of {pages} pages of {size} bytes");
+    }
+}
+
+#[test]
+fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
+    let injection = Some(Injection { prob: 1.0, what: Injected::RequestUri });
+    let text = Content { injection, ..Content::plain("text", Distr::Const(1000.0), 1.0) };
+    let catalog = Catalog { seed: Seed(3), contents: vec![text] };
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask: &Ask| {
+            let url = format!("http://{}{}", ask.field("Host").unwrap(), ask.path());
+            let body = catalog.body(&ask.oid(), url.as_bytes()).to_vec();
+            assert!(body.ends_with(url.as_bytes()));
+            Answer::Reply(
+                match ask.field("Range") {
+                    Some(_) => {
+                        let fields = "Content-Range: bytes 900-999/1000\r\n";
+                        reply(ask, "206 Partial Content", fields, &body[900..])
+                    }
+                    None => reply(ask, "200 OK", "", &body),
+                },
+                0,
+            )
+        }
+    });
+    let settings = settings(catalog, |robot| {
+        robot.behavior.kinds = Selector::even(vec![RequestKind::Range, RequestKind::Basic]);
+        robot.behavior.ranges = Selector::only(RangeRule::Suffix(Extent::Absolute(100)));
+    });
+    assert_eq!(errors(&run(&link, settings, 20)), []);
+    assert!(link.asked().iter().any(|ask| ask.field("Range").is_some()));
+}
+
+fn files(of: &[(&str, &str)]) -> Source {
+    let file = |(name, text): &(&str, &str)| File { name: (*name).into(), bytes: text.as_bytes().into() };
+    Source::Root(Arc::new(Files(of.iter().map(file).collect())))
+}
+
+/// A server of files and of other objects.
+fn file_server(catalog: &Catalog) -> TestLink {
+    let catalog = catalog.clone();
+    let kinds = || (0..2).map(Kind::of_index);
+    TestLink::new(move |ask: &Ask| match catalog.file_at(ask.path().as_bytes(), kinds()) {
+        Some(oid) => {
+            let body = catalog.body(&oid, b"").to_vec();
+            Answer::Reply(
+                reply(ask, "200 OK", "Cache-Control: public\r\nContent-Type: text/html\r\n", &body),
+                0,
+            )
+        }
+        None => Answer::Reply(object(&catalog, ask, "Content-Type: text/html\r\n"), 0),
+    })
+}
+
+#[test]
+fn files_embedded_in_pages_are_asked_for() {
+    let mut catalog = pages();
+    let image = &mut catalog.contents[1];
+    (image.size, image.source) = (None, files(&[("a.gif", "a"), ("b.gif", "b"), ("c/d.gif", "d")]));
+    let link = file_server(&catalog);
+    let block = run(&link, settings(catalog, |_| {}), 10);
+    assert_eq!(errors(&block), []);
+    let (parts, pages): (Vec<Ask>, Vec<Ask>) =
+        link.asked().into_iter().partition(|ask| ask.path().ends_with(".gif"));
+    assert!(pages.len() > 5 && parts.len() == 4 * pages.len(), "{} of {}", parts.len(), pages.len());
+}
+
+#[test]
+fn files_that_embed_each_other_in_circles_are_asked_for_once() {
+    let index = "<embed src='sub/b.html?v=1#x'><embed src=\"http://10.0.0.1/c.css\"><embed src=missing>";
+    let inner =
+        "<embed src=../index.html><embed src='/c.css'><embed src='b.html'><embed src='//10.9.9.9/c.css'>";
+    let source = files(&[("c.css", "p { }"), ("index.html", index), ("sub/b.html", inner)]);
+    let root = Content { source, size: None, ..Content::plain("root", Distr::Const(1.0), 1.0) };
+    let catalog = Catalog { seed: Seed(3), contents: vec![root] };
+    let link = file_server(&catalog);
+    let block = run(&link, settings(catalog, |robot| robot.origins = Selector::only(0)), 20);
+    let count = |path: &str| link.asked().iter().filter(|ask| ask.path() == path).count() as u64;
+    let [css, index, inner] = ["/c.css", "/index.html", "/sub/b.html"].map(count);
+    assert_eq!(link.asked().len() as u64, css + index + inner);
+    assert_eq!(errors(&block), [(ErrorKind::ForeignLink, inner), (ErrorKind::ForeignTag, index)]);
+    // Who asks for one of the two pages gets the other and the style sheet.
+    assert!(index == inner && css > index && index > 10, "{css} {index} {inner}");
+}
+
+#[test]
+fn each_request_decides_anew_what_it_takes_of_a_container() {
+    for (method, kind) in [
+        (Method::Get, RequestKind::Basic),
+        (Method::Get, RequestKind::Ims304),
+        (Method::Post, RequestKind::Basic),
+    ] {
+        let settings = settings(pages(), |robot| {
+            robot.embed_recur = 0.5;
+            robot.behavior.methods = Selector::only(method);
+            robot.behavior.kinds = Selector::only(kind);
+        });
+        let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+        let factors = Factors { recur: 0.0, special: 1.0 };
+        let mut rng = settings.seed.stream("test", 0);
+        let mut order = || chooser.order(&settings, 0, factors, 0, &mut rng);
+        let mut taken = [0; 5];
+        for order in (0..1000).map(|_| order()) {
+            assert_eq!((order.method, order.kind), (method, kind));
+            let count = (1..=4).filter(|&index| order.wants_embedded(index, 0.5)).count();
+            taken[count] += 1;
+        }
+        // Binomial: 1, 4, 6, 4, 1 of 16; five standard errors.
+        for (count, share) in [1.0, 4.0, 6.0, 4.0, 1.0].map(|ways| ways / 16.0).into_iter().enumerate() {
+            let (expected, seen): (f64, f64) = (1000.0 * share, taken[count].into());
+            assert!(
+                (seen - expected).abs() < 5.0 * (expected * (1.0 - share)).sqrt(),
+                "{method:?} {taken:?}"
+            );
+        }
+    }
+}
