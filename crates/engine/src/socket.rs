@@ -10,7 +10,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Poll, ready};
 
-use polygraph_link::{Conn, Nanos, Tape};
+use polygraph_link::{Conn, Nanos, Stir, Tape};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg, sockopt};
 use tokio::io::Interest;
@@ -230,14 +230,20 @@ impl Conn for Socket {
         Ok(self.net.with_buffer(|buffer| see(&buffer[..n])))
     }
 
-    fn is_disturbed(&mut self) -> bool {
-        let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return false };
+    fn stir(&mut self) -> Stir {
+        let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return Stir::Nothing };
         // Not by `poll_read_ready`, which counts against what a task may do in a row: beyond that it calls every
         // socket undisturbed, and whoever looks through thousands of idle ones would keep most of the closed ones.
+        let mut first = [0; Stir::SHOWN];
         let peeked = fd.try_io(Interest::READABLE, |fd| {
-            Ok(recv(fd, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?)
+            Ok(recv(fd, &mut first[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
         });
-        !peeked.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        match peeked {
+            Ok(0) => Stir::Closed,
+            Ok(n) => Stir::Bytes(first[..n].to_vec()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Stir::Nothing,
+            Err(_) => Stir::Closed,
+        }
     }
 
     fn set_deadline(&mut self, at: Option<Nanos>) {

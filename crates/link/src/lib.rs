@@ -11,6 +11,7 @@ mod tape;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::task::Poll;
 
 pub use tape::Tape;
@@ -87,6 +88,22 @@ pub trait Link: Clone + 'static {
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }
 
+/// What has arrived on an idle connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stir {
+    /// It is as it was.
+    Nothing,
+    /// Bytes that nobody asked for: the first of them.
+    Bytes(Vec<u8>),
+    /// The peer has closed or broken it.
+    Closed,
+}
+
+impl Stir {
+    /// Of so many bytes something is shown, at most.
+    pub const SHOWN: usize = 60;
+}
+
 /// A byte stream connection. Dropping it closes it.
 #[expect(async_fn_in_trait, reason = "connections never leave their loop, so no Send bound is wanted")]
 pub trait Conn: 'static {
@@ -110,9 +127,13 @@ pub trait Conn: 'static {
     /// `TimedOut` after the deadline, else what the system reports.
     async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R>;
 
-    /// True if something arrived on an idle connection: the peer has closed it or sent garbage. Costs no
-    /// system call unless something did.
-    fn is_disturbed(&mut self) -> bool;
+    /// What has arrived on an idle connection. Costs no system call unless something did.
+    fn stir(&mut self) -> Stir;
+
+    /// True if something arrived on an idle connection: the peer has closed it or sent garbage.
+    fn is_disturbed(&mut self) -> bool {
+        self.stir() != Stir::Nothing
+    }
 
     /// From `at` on (with a resolution of a tenth of a second) waiting ends with `TimedOut`.
     fn set_deadline(&mut self, at: Option<Nanos>);
@@ -135,6 +156,16 @@ pub async fn yield_now() {
         }
     })
     .await;
+}
+
+/// What comes of `work` if that is before `end` completes; otherwise it is dropped.
+pub async fn before<R>(end: impl Future<Output = ()>, work: impl Future<Output = R>) -> Option<R> {
+    let (mut end, mut work) = (pin!(end), pin!(work));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => end.as_mut().poll(cx).map(|()| None),
+    })
+    .await
 }
 
 /// Sends all of `bytes`.

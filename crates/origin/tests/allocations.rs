@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, Stir};
 use polygraph_origin::{Farm, House, Origin, Server};
 use polygraph_stats::Recorder;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
@@ -106,8 +106,8 @@ impl Conn for Endless {
         Ok(see(request))
     }
 
-    fn is_disturbed(&mut self) -> bool {
-        false
+    fn stir(&mut self) -> Stir {
+        Stir::Nothing
     }
 
     fn set_deadline(&mut self, _: Option<Nanos>) {}

@@ -20,6 +20,7 @@ pub fn concerns(kind: ErrorKind) -> bool {
             K::Misdirected
                 | K::BodyShort
                 | K::BodyLong
+                | K::LateBytes
                 | K::UnexpectedRange
                 | K::BadRange
                 | K::BadInstanceLength

@@ -447,6 +447,15 @@ fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, c
         return;
     }
     note_origin(crew, robot, order, facts, None, now);
+    if let Some(rare) = facts.rare.as_deref() {
+        if rare.length_ignored {
+            let detail = "Content-Length beside Transfer-Encoding: chunked";
+            report(&Finding::new(ErrorKind::LengthIgnored, detail));
+        }
+        if rare.trailer {
+            report(&Finding::new(ErrorKind::TrailerIgnored, "fields behind the last chunk"));
+        }
+    }
     let field = &crew.settings().field;
     let second_hand = is_second_hand(order, facts);
     let copy = class == Class::Hit || second_hand && matches!(class, Class::Ims200 | Class::Ims304);

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_link::{Link, Nanos, nanos};
+use polygraph_link::{Link, Nanos, before, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::groups::Standing;
 use polygraph_traffic::store::{Fill, Legacy, Share};
@@ -332,8 +332,13 @@ impl<L: Link> Crew<L> {
     /// the server's name.
     ///
     /// # Errors
-    /// If the name has no address.
-    pub async fn hop(&self, robot: usize, order: &Order) -> Result<SocketAddr, Fault> {
+    /// If the name has no address, or none becomes known before `deadline`.
+    pub async fn hop(
+        &self,
+        robot: usize,
+        order: &Order,
+        deadline: Option<Nanos>,
+    ) -> Result<SocketAddr, Fault> {
         if let Some(proxy) = self.proxy(robot) {
             return Ok(proxy);
         }
@@ -345,12 +350,12 @@ impl<L: Link> Crew<L> {
                 Host::Address(address) => return Ok(address),
                 Host::Name(authority) => authority,
             };
-            return Box::pin(self.resolve(robot, authority)).await;
+            return Box::pin(self.resolve(robot, authority, deadline)).await;
         }
         let server = &self.settings.field.servers[order.server];
         match server.addresses[..] {
             // Look-ups are rare and large.
-            [] => Box::pin(self.resolve(robot, &server.authority)).await,
+            [] => Box::pin(self.resolve(robot, &server.authority, deadline)).await,
             [only] => Ok(only),
             _ => {
                 let at = self.connection_rng().below(server.addresses.len() as u64) as usize;
@@ -359,14 +364,24 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    async fn resolve(&self, robot: usize, authority: &str) -> Result<SocketAddr, Fault> {
+    async fn resolve(
+        &self,
+        robot: usize,
+        authority: &str,
+        deadline: Option<Nanos>,
+    ) -> Result<SocketAddr, Fault> {
         let profile = self.profile(robot);
         let Some(dns) = &profile.dns else {
             let detail = format!("{authority} has no address, and the robots have no dns_resolver");
             return Err(Fault::new(ErrorKind::UnknownHost, detail));
         };
         let from = self.address(robot);
-        self.names.resolve(dns, self.kind(robot), robot, from, authority).await
+        let found = self.names.resolve(dns, self.kind(robot), robot, from, authority);
+        let Some(deadline) = deadline else { return found.await };
+        match before(self.link.sleep_until(deadline), found).await {
+            Some(found) => found,
+            None => Err(Fault::new(ErrorKind::Timeout, format!("while looking up {authority}"))),
+        }
     }
 
     fn proxy(&self, robot: usize) -> Option<SocketAddr> {

@@ -23,6 +23,9 @@ use crate::reply::{Facts, Progress, ReplyReader};
 const MAX_RETRIES: u32 = 10;
 /// How long 100 (continue) is waited for before the body is sent without it.
 const CONTINUE_PATIENCE: Nanos = 3 * SECOND;
+/// So long may nothing come of a reply that only the end of the connection would end, although the connection is to
+/// stay open.
+const CLOSE_PATIENCE: Nanos = 5 * SECOND;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug)]
@@ -146,12 +149,12 @@ pub async fn exchange<L: Link>(
     now: Nanos,
 ) -> Result<Done, Unfinished> {
     let deadline = crew.deadline(robot, now);
-    let hop = crew.hop(robot, order).await?;
+    let hop = crew.hop(robot, order, deadline).await?;
     for attempt in 0..=MAX_RETRIES {
         let mut leased = crew.lease(robot, hop, deadline).await?;
         let reused = leased.uses > 0;
         let begun = crew.now();
-        let mut talk = Talk { answers, ..Talk::new(begun, hop, leased.number, attempt > 0) };
+        let mut talk = Talk { answers, deadline, ..Talk::new(begun, hop, leased.number, attempt > 0) };
         if reused {
             crew.count_reuse(begun);
         } else {
@@ -199,6 +202,8 @@ pub(crate) struct Talk {
     retried: bool,
     sent: u64,
     pub(crate) aborted: bool,
+    /// When the transaction has to be over.
+    pub(crate) deadline: Option<Nanos>,
     problem: Option<Finding>,
     verified: Verified,
     faults: Vec<MarkupError>,
@@ -218,6 +223,7 @@ impl Talk {
             retried,
             sent: 0,
             aborted: false,
+            deadline: None,
             problem: None,
             verified: Verified::default(),
             faults: Vec::new(),
@@ -291,8 +297,7 @@ async fn converse<L: Link>(
     if let Some(upload) = &mut upload {
         if expects {
             // A server that does not know the expectation says nothing; nobody waits for ever (RFC 9110, section 10.1.1).
-            let patience = crew.now() + CONTINUE_PATIENCE;
-            conn.set_deadline(Some(deadline.map_or(patience, |deadline| deadline.min(patience))));
+            conn.set_deadline(earlier(crew.now() + CONTINUE_PATIENCE, deadline));
             match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
                 Ok(Progress::Continue { .. }) => {
                     talk.continued = Some(crew.now());
@@ -479,7 +484,13 @@ pub(crate) async fn receive<L: Link>(
         };
         let progress = match fed {
             Ok(Ok(progress)) => progress,
-            Ok(Err(kind)) => return Err(describe(kind, String::new(), reader)),
+            Ok(Err(finding)) => {
+                let Finding { kind, mut detail, .. } = *finding;
+                if !detail.is_empty() {
+                    detail.push_str("; ");
+                }
+                return Err(describe(kind, detail, reader));
+            }
             Err(e) => return Err(receiving(&e, reader)),
         };
         if let Some(links) = &mut entity.links {
@@ -493,10 +504,17 @@ pub(crate) async fn receive<L: Link>(
         if progress != Progress::Partial {
             return Ok(progress);
         }
+        if reader.is_endless() {
+            conn.set_deadline(earlier(crew.now() + CLOSE_PATIENCE, talk.deadline));
+        }
         if talk.first_byte.is_none() && !reader.is_silent() {
             talk.first_byte = Some(crew.now());
         }
     }
+}
+
+fn earlier(at: Nanos, deadline: Option<Nanos>) -> Option<Nanos> {
+    Some(deadline.map_or(at, |deadline| deadline.min(at)))
 }
 
 /// Behind the last reply that was asked for nothing may follow.
@@ -544,6 +562,13 @@ fn sending(error: &io::Error) -> Fault {
 
 fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
     let kind = match error.kind() {
+        io::ErrorKind::TimedOut if reader.is_endless() => {
+            return describe(
+                ErrorKind::NoLength,
+                "no length, and the connection stays open; ".into(),
+                reader,
+            );
+        }
         io::ErrorKind::TimedOut => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset => ErrorKind::Reset,
         io::ErrorKind::ConnectionRefused
@@ -558,7 +583,7 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
     let facts = reader.facts();
     let state = match facts {
         _ if reader.is_silent() => "nothing received".into(),
-        None => "an incomplete head received".into(),
+        None => format!("{} bytes of a head received", reader.received()),
         Some(facts) => format!("status {}, {} body bytes received", facts.status, facts.body_bytes),
     };
     let expected = match facts.and_then(|facts| Some((facts.status, facts.length?))) {

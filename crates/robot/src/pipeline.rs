@@ -80,6 +80,7 @@ pub async fn exchange_together<L: Link>(
         leased.uses += 1;
         let last = leased.uses >= leased.use_limit;
         let mut talk = Talk::new(crew.now(), hop, leased.number, false);
+        talk.deadline = deadline;
         if failed.is_none() {
             lines.clear();
             talk.answers = crew.write_private_lines(robot, order, &mut lines);

@@ -3,8 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos};
-use polygraph_stats::{CloseKind, ErrorKind};
+use polygraph_link::{Conn, Link, Nanos, Stir};
+use polygraph_stats::sample::fact;
+use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_traffic::Random;
 
 use crate::crew::Crew;
@@ -77,7 +78,7 @@ impl<L: Link> Crew<L> {
 
     fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Box<Leased<L::Conn>>> {
         while let Some(mut leased) = self.pop_idle(robot, |other| other == hop) {
-            if !leased.conn.is_disturbed() {
+            if self.is_quiet(robot, &mut leased) {
                 return Some(leased);
             }
             self.close_idle(robot, leased, CloseKind::IdleForeign);
@@ -88,13 +89,35 @@ impl<L: Link> Crew<L> {
             && let Some(group) = self.settings().field.substitutes.iter().find(|group| group.contains(&hop))
         {
             while let Some(mut leased) = self.pop_idle(robot, |other| group.contains(&other)) {
-                if !leased.conn.is_disturbed() {
+                if self.is_quiet(robot, &mut leased) {
                     return Some(leased);
                 }
                 self.close_idle(robot, leased, CloseKind::IdleForeign);
             }
         }
         None
+    }
+
+    /// True if nothing has happened on an idle connection. Bytes belong behind a reply that was complete without them.
+    fn is_quiet(&self, robot: usize, leased: &mut Leased<L::Conn>) -> bool {
+        match leased.conn.stir() {
+            Stir::Nothing => return true,
+            Stir::Closed => {}
+            Stir::Bytes(first) => {
+                let now = self.now();
+                self.recorder().error_with(ErrorKind::LateBytes, now, || {
+                    let idle = (now - leased.idle_since) as f64 * 1e-6;
+                    let (number, uses) = (leased.number, leased.uses);
+                    let number_of_robot = self.settings().first_robot + robot;
+                    let detail =
+                        format!("on connection {number} to {}, {idle:.1} ms after reply {uses}", leased.hop);
+                    Evidence::new(detail)
+                        .fact(fact::ROBOT, number_of_robot.to_string())
+                        .expected("no byte", format!("`{}`", first.escape_ascii()))
+                });
+            }
+        }
+        false
     }
 
     /// True if the robot may open a connection; an idle one is closed if that makes room.
@@ -243,7 +266,7 @@ impl<L: Link> Crew<L> {
             let mut at = 0;
             while at < kept.len() {
                 let leased = &mut kept[at];
-                let kind = if leased.conn.is_disturbed() {
+                let kind = if !self.is_quiet(robot, leased) {
                     CloseKind::IdleForeign
                 } else if timeout.is_some_and(|timeout| now > leased.idle_since + timeout) {
                     CloseKind::IdleLocal

@@ -1,11 +1,15 @@
 //! What a reply says.
 
+mod fault;
+
 use polygraph_stats::ErrorKind;
-use polygraph_wire::body::{self, BodyError, BodyReader, Declared, Framing};
+use polygraph_wire::body::{self, BodyReader, Declared, Framing};
 use polygraph_wire::date;
 use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::range::ContentRange;
+
+use crate::finding::Finding;
 
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 64 * 1024;
@@ -44,6 +48,10 @@ pub struct Rare {
     pub challenges: Vec<Vec<u8>>,
     /// `Server`.
     pub server: Option<Vec<u8>>,
+    /// `Content-Length` beside chunks.
+    pub length_ignored: bool,
+    /// Fields behind the chunks.
+    pub trailer: bool,
 }
 
 /// The facts of a reply that matter to a robot.
@@ -117,10 +125,12 @@ pub struct ReplyReader {
     received: u64,
     /// The request was a HEAD.
     to_head: bool,
+    /// The request asked for 100 (continue).
+    expects_continue: bool,
     /// 100 (continue) is awaited: reading stops there.
     awaits_continue: bool,
-    /// 100 (continue) has come.
-    continued: bool,
+    /// The connection is to stay open, but nothing else would end the reply.
+    endless: bool,
 }
 
 /// How far reading has come.
@@ -141,25 +151,26 @@ pub enum Progress {
 }
 
 impl ReplyReader {
-    /// A reader of the reply to a HEAD request or another one. If the request awaits 100 (continue) before its
+    /// A reader of the reply to a HEAD request or another one. If the request asks for 100 (continue) before its
     /// body, reading stops at that.
-    pub fn new(to_head: bool, awaits_continue: bool) -> ReplyReader {
+    pub fn new(to_head: bool, expects_continue: bool) -> ReplyReader {
         ReplyReader {
             stash: Vec::new(),
             body: None,
             facts: None,
             received: 0,
             to_head,
-            awaits_continue,
-            continued: false,
+            expects_continue,
+            awaits_continue: expects_continue,
+            endless: false,
         }
     }
 
     /// Takes bytes from the connection; none means that the peer has closed it.
     ///
     /// # Errors
-    /// The class of what is wrong with the reply.
-    pub fn feed(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
+    /// What is wrong with the reply.
+    pub fn feed(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Finding>> {
         if data.is_empty() {
             return self.closed();
         }
@@ -180,6 +191,17 @@ impl ReplyReader {
         self.received == 0
     }
 
+    /// Bytes of the reply so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The reply says that the connection stays open, but not how long the reply is: it has no end unless the peer
+    /// closes after all.
+    pub fn is_endless(&self) -> bool {
+        self.endless
+    }
+
     /// The facts so far, if there is a head.
     pub fn facts(&self) -> Option<&Facts> {
         self.facts.as_deref()
@@ -192,49 +214,60 @@ impl ReplyReader {
         facts
     }
 
-    /// The body of the request is on its way; whatever is read from now on is the reply.
+    /// The body of the request is on its way; what is read from now on is the reply, and perhaps a late 100 (continue).
     pub fn stop_awaiting(&mut self) {
         self.awaits_continue = false;
     }
 
-    fn feed_head(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
+    fn feed_head(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Finding>> {
         let mut rest = data;
         loop {
-            match read_head(rest, self.to_head) {
-                Err(_) => return Err(ErrorKind::BadHead),
-                Ok(None) if rest.len() > MAX_HEAD => return Err(ErrorKind::HeadTooLarge),
-                Ok(None) => {
-                    self.stash.extend_from_slice(rest);
-                    return Ok(Progress::Partial);
+            let head = read_head(rest, self.to_head).map_err(|error| fault::bad_head(error, rest))?;
+            let Some((mut facts, framing, len)) = head else {
+                if rest.len() > MAX_HEAD {
+                    return Err(fault::oversized(rest));
                 }
-                Ok(Some((_, Err(BodyError::Length), _))) => return Err(ErrorKind::NoLength),
-                Ok(Some((_, Err(_), _))) => return Err(ErrorKind::BadCoding),
-                // Interim replies (RFC 9110, section 15.2) announce the real one.
-                Ok(Some((facts, _, len))) if (100..200).contains(&facts.status) => {
-                    rest = &rest[len..];
-                    if facts.status == 100 && self.awaits_continue && !self.continued {
-                        self.continued = true;
-                        self.received -= rest.len() as u64;
-                        return Ok(Progress::Continue { rest: rest.len() });
-                    }
-                    if facts.status == 100 && !self.continued {
-                        return Err(ErrorKind::UnexpectedContinue);
-                    }
-                }
-                Ok(Some((mut facts, Ok(framing), len))) => {
-                    facts.length = match framing {
-                        Framing::Length(length) => Some(length),
-                        Framing::Chunked | Framing::UntilClose => None,
-                    };
-                    self.body = Some(BodyReader::new(framing));
-                    content.begin(self.facts.insert(facts));
-                    return self.feed_body(&rest[len..], content);
-                }
+                self.stash.extend_from_slice(rest);
+                return Ok(Progress::Partial);
+            };
+            if len > MAX_HEAD {
+                return self.refuse(facts, fault::oversized(rest));
             }
+            // Interim replies (RFC 9110, section 15.2) announce the real one.
+            if (100..200).contains(&facts.status) {
+                if facts.status != 100 || !self.expects_continue {
+                    let finding = fault::interim(facts.status, rest);
+                    return self.refuse(facts, finding);
+                }
+                rest = &rest[len..];
+                if self.awaits_continue {
+                    self.received -= rest.len() as u64;
+                    return Ok(Progress::Continue { rest: rest.len() });
+                }
+                continue;
+            }
+            let framing = match framing {
+                Ok(framing) => framing,
+                Err(finding) => return self.refuse(facts, finding),
+            };
+            match framing {
+                Framing::Length(length) => facts.length = Some(length),
+                Framing::Chunked => {}
+                Framing::UntilClose => self.endless = facts.keep_alive,
+            }
+            self.body = Some(BodyReader::new(framing));
+            content.begin(self.facts.insert(facts));
+            return self.feed_body(&rest[len..], content);
         }
     }
 
-    fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, ErrorKind> {
+    /// The head is complete, but there is something wrong with it.
+    fn refuse(&mut self, facts: Box<Facts>, finding: Box<Finding>) -> Result<Progress, Box<Finding>> {
+        self.facts = Some(facts);
+        Err(finding)
+    }
+
+    fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Finding>> {
         let (Some(body), Some(facts)) = (&mut self.body, &mut self.facts) else {
             return Ok(Progress::Partial);
         };
@@ -244,8 +277,11 @@ impl ReplyReader {
             content.take(piece);
         });
         facts.body_bytes += bytes;
-        let fed = fed.map_err(|_| ErrorKind::BadCoding)?;
+        let fed = fed.map_err(fault::broken)?;
         if fed.done {
+            if body.has_trailer() {
+                facts.rare().trailer = true;
+            }
             // What belongs to the next reply is not this one's.
             let rest = data.len() - fed.consumed;
             self.received -= rest as u64;
@@ -255,23 +291,24 @@ impl ReplyReader {
     }
 
     /// The peer closed the connection.
-    fn closed(&mut self) -> Result<Progress, ErrorKind> {
-        match &self.body {
+    fn closed(&mut self) -> Result<Progress, Box<Finding>> {
+        let kind = match &self.body {
             Some(body) if body.ends_at_close() => {
                 if let Some(facts) = &mut self.facts {
                     facts.keep_alive = false;
                 }
-                Ok(Progress::Complete { rest: 0 })
+                return Ok(Progress::Complete { rest: 0 });
             }
-            Some(_) => Err(ErrorKind::BodyShort),
-            None if self.is_silent() => Err(ErrorKind::NoReply),
-            None => Err(ErrorKind::HeadShort),
-        }
+            Some(_) => ErrorKind::BodyShort,
+            None if self.is_silent() => ErrorKind::NoReply,
+            None => ErrorKind::HeadShort,
+        };
+        Err(Box::new(Finding::new(kind, "")))
     }
 }
 
 /// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
-type Head = (Box<Facts>, Result<Framing, BodyError>, usize);
+type Head = (Box<Facts>, Result<Framing, Box<Finding>>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
     head::parse_reply(data, |reply| {
@@ -287,7 +324,7 @@ struct Hop {
     persistence: Persistence,
 }
 
-fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<Facts>, Result<Framing, BodyError>) {
+fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<Facts>, Result<Framing, Box<Finding>>) {
     // They go through many hands.
     let mut facts = Box::<Facts>::default();
     let mut hop = Hop::default();
@@ -299,7 +336,11 @@ fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<Facts>, Result<F
         }
     }
     facts.keep_alive = hop.persistence.keeps_alive(reply.minor_version);
-    (facts, hop.declared.reply_framing(reply.status, to_head))
+    if hop.declared.is_length_ignored() {
+        facts.rare().length_ignored = true;
+    }
+    let framing = hop.declared.reply_framing(reply.status, to_head);
+    (facts, framing.map_err(|error| fault::unframed(error, reply.headers)))
 }
 
 fn read_field(facts: &mut Facts, hop: &mut Hop, header: &Header<'_>) {
@@ -353,103 +394,4 @@ fn forbids_copies(directive: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Default)]
-    struct Count(u64);
-
-    impl Content for Count {
-        fn begin(&mut self, _: &Facts) {}
-        fn take(&mut self, bytes: &[u8]) {
-            self.0 += bytes.len() as u64;
-        }
-    }
-
-    /// Feeds `text` cut into pieces of `step` bytes, then the end of the connection if `close`. Returns the facts
-    /// of a complete reply and what was left over.
-    fn read(text: &str, step: usize, close: bool) -> Result<Option<(Box<Facts>, usize)>, ErrorKind> {
-        let mut reader = ReplyReader::new(false, false);
-        let mut content = Count::default();
-        for piece in text.as_bytes().chunks(step) {
-            if let Progress::Complete { rest } = reader.feed(piece, &mut content)? {
-                assert_eq!(Some(content.0), reader.facts().map(|facts| facts.body_bytes));
-                return Ok(Some((reader.into_facts(), rest)));
-            }
-        }
-        if close && let Progress::Complete { rest } = reader.feed(b"", &mut content)? {
-            return Ok(Some((reader.into_facts(), rest)));
-        }
-        Ok(None)
-    }
-
-    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nCache-Control: private, no-cache\r\n\r\nhello";
-
-    #[test]
-    fn pieces_do_not_matter() {
-        for step in 1..OK.len() + 1 {
-            let (facts, rest) = read(OK, step, false).unwrap().unwrap();
-            assert_eq!((facts.status, facts.cachable, facts.keep_alive), (200, false, true));
-            assert_eq!((facts.body_bytes, facts.size(), rest), (5, OK.len() as u64, 0));
-        }
-        let two = OK.repeat(2);
-        let (facts, rest) = read(&two, two.len(), false).unwrap().unwrap();
-        assert_eq!((facts.size(), rest), (OK.len() as u64, OK.len()));
-    }
-
-    #[test]
-    fn endings() {
-        #[track_caller]
-        fn check(text: &str, expected: Result<Option<u64>, ErrorKind>) {
-            let read = read(text, 7, true);
-            assert_eq!(read.map(|facts| facts.map(|(f, _)| f.body_bytes)), expected, "{text}");
-        }
-        check("", Err(ErrorKind::NoReply));
-        check("HTTP/1.1 20", Err(ErrorKind::HeadShort));
-        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", Err(ErrorKind::BodyShort));
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Err(ErrorKind::BadCoding));
-        check("SSH-2.0-OpenSSH\r\n\r\n", Err(ErrorKind::BadHead));
-        check("HTTP/1.0 200 OK\r\n\r\nhello", Ok(Some(5)));
-        check("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", Ok(Some(0)));
-        check("HTTP/1.1 100 Continue\r\n\r\n", Err(ErrorKind::UnexpectedContinue));
-        let many = "HTTP/1.1 102 Processing\r\n\r\n".repeat(5_000) + "HTTP/1.1 204 No Content\r\n\r\n";
-        check(&many, Ok(Some(0)));
-        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", Ok(Some(3)));
-    }
-
-    #[test]
-    fn reading_stops_at_an_awaited_continue() {
-        let mut reader = ReplyReader::new(false, true);
-        let mut content = Count::default();
-        let text = format!("HTTP/1.1 100 Continue\r\n\r\n{OK}");
-        let progress = reader.feed(text.as_bytes(), &mut content);
-        assert_eq!(progress, Ok(Progress::Continue { rest: OK.len() }));
-        reader.stop_awaiting();
-        assert_eq!(reader.feed(OK.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
-        assert_eq!(reader.into_facts().size(), text.len() as u64);
-        let mut refused = ReplyReader::new(false, true);
-        let text = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
-        assert_eq!(refused.feed(text.as_bytes(), &mut content), Ok(Progress::Complete { rest: 0 }));
-        assert_eq!(refused.into_facts().status, 417);
-    }
-
-    #[test]
-    fn fields_by_example() {
-        let head = "HTTP/1.1 206 Partial\r\nContent-Length: 2\r\nContent-Range: bytes 3-4/10\r\n\
-            Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nLast-Modified: Sun, 06 Nov 1994 08:49:00 GMT\r\nAge: 7\r\n\
-            Content-Encoding: gzip\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nLocation: /x\r\n\r\nab";
-        let (facts, _) = read(head, 9, false).unwrap().unwrap();
-        assert_eq!((facts.status, facts.date, facts.age), (206, Some(784_111_777), Some(7)));
-        assert_eq!(facts.last_modified, Some(784_111_740));
-        assert_eq!(facts.coding, Coding::Gzip);
-        let rare = facts.rare.unwrap();
-        assert_eq!((rare.cookies.len(), rare.location.as_deref()), (2, Some(&b"/x"[..])));
-        assert!(rare.range.is_some() && !rare.bad_range);
-    }
-
-    #[test]
-    fn endless_heads_are_refused() {
-        let text = format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(MAX_HEAD + 10));
-        assert_eq!(read(&text, 1000, false).err(), Some(ErrorKind::HeadTooLarge));
-    }
-}
+mod tests;

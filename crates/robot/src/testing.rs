@@ -51,6 +51,8 @@ impl Ask {
 pub enum Answer {
     /// Sends this, so much later.
     Reply(Vec<u8>, Nanos),
+    /// Sends the first at once and the other so much later.
+    Twice(Vec<u8>, Vec<u8>, Nanos),
     /// Closes the connection.
     Close,
 }
@@ -146,6 +148,10 @@ async fn serve(
             asked.borrow_mut().push(ask);
             match answer {
                 Answer::Reply(bytes, delay) => conn.send_at(link.now() + delay, bytes),
+                Answer::Twice(bytes, more, delay) => {
+                    conn.send_at(link.now(), bytes);
+                    conn.send_at(link.now() + delay, more);
+                }
                 Answer::Close => return,
             }
         }

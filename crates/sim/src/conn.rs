@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use polygraph_link::{Conn, Link, Nanos};
+use polygraph_link::{Conn, Link, Nanos, Stir};
 
 use crate::link::VirtualLink;
 use crate::timers::Alarm;
@@ -292,12 +292,17 @@ impl Conn for VirtualConn {
         Ok(seen)
     }
 
-    fn is_disturbed(&mut self) -> bool {
+    fn stir(&mut self) -> Stir {
         let now = self.link.now();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
-        stream.ended.is_some_and(|(_, at)| at <= now)
-            || stream.pieces.front().is_some_and(|piece| piece.at <= now)
+        match stream.pieces.front() {
+            Some(piece) if piece.at <= now => {
+                Stir::Bytes(piece.bytes[..piece.bytes.len().min(Stir::SHOWN)].to_vec())
+            }
+            _ if stream.ended.is_some_and(|(_, at)| at <= now) => Stir::Closed,
+            _ => Stir::Nothing,
+        }
     }
 
     fn set_deadline(&mut self, at: Option<Nanos>) {

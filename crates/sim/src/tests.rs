@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Stir, send_all, yield_now};
 
 use crate::{VirtualConn, VirtualLink};
 
@@ -195,9 +195,12 @@ fn resets_are_no_ends() {
     diary.says(&[(0, "last words"), (0, "ConnectionReset")]);
 
     let (mut ours, mut theirs) = VirtualConn::pair(&link);
-    assert!(!ours.is_disturbed());
+    assert_eq!(ours.stir(), Stir::Nothing);
+    theirs.try_send(&[IoSlice::new(b"more")]).unwrap();
+    assert_eq!(ours.stir(), Stir::Bytes(b"more".to_vec()));
+    let (mut ours, mut theirs) = VirtualConn::pair(&link);
     theirs.reset();
-    assert!(ours.is_disturbed());
+    assert_eq!(ours.stir(), Stir::Closed);
     assert_eq!(ours.try_send(&[IoSlice::new(b"x")]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     drop(theirs);
     let (mut ours, theirs) = VirtualConn::pair(&link);

@@ -245,10 +245,11 @@ mod tests {
 
     #[test]
     fn numbers_of_the_classic_catalogue_keep_their_effect() {
-        // Numbers of the reference whose transaction goes on; all others fail. An error in a script (160) concerns none.
+        // Numbers of the reference whose transaction goes on; all others fail, also those of broken chunks (72 to 76),
+        // behind which nobody knows where the message ends. An error in a script (160) concerns none.
         let noted = [
             1, 8, 10, 11, 13, 27, 28, 30, 32, 33, 35, 37, 47, 48, 51, 52, 53, 54, 55, 58, 60, 61, 65, 66, 67,
-            72, 73, 74, 75, 76, 77, 78, 80, 82, 83, 84, 85, 86, 87, 160, 165,
+            75, 77, 78, 80, 82, 83, 84, 85, 86, 87, 160, 165,
         ];
         for kind in ErrorKind::all().filter(|kind| kind.code() < 200) {
             assert_eq!(kind.fails(), !noted.contains(&kind.code()), "{}", kind.number());

@@ -22,9 +22,18 @@ pub enum BodyError {
     /// A transfer coding other than `chunked`, or `chunked` not last.
     #[error("unsupported transfer coding")]
     Coding,
-    /// A chunk size line is not a hex number, too long, or not ended properly.
-    #[error("bad chunk")]
-    Chunk,
+    /// A chunk size is no hex number, or too large a one.
+    #[error("bad chunk size")]
+    ChunkSize,
+    /// A chunk size begins with a minus sign.
+    #[error("negative chunk size")]
+    ChunkNegative,
+    /// A chunk extension or a trailer has no end.
+    #[error("endless chunk extension or trailer")]
+    ChunkLong,
+    /// No line end where a chunk must end by its size.
+    #[error("bad end of a chunk")]
+    ChunkEnd,
 }
 
 /// How the body of a request is framed; no body without a length or coding.
@@ -98,6 +107,11 @@ impl Declared {
         Ok(self.framing()?.unwrap_or(Framing::UntilClose))
     }
 
+    /// There is a length, but the chunks override it (RFC 9112, section 6.3).
+    pub fn is_length_ignored(&self) -> bool {
+        self.chunked && self.length.is_some()
+    }
+
     /// A transfer coding overrides a length.
     fn framing(&self) -> Result<Option<Framing>, BodyError> {
         match self.fault {
@@ -145,8 +159,12 @@ enum State {
     Trailer {
         line: u16,
         total: u16,
+        /// A line has ended that was not empty.
+        fields: bool,
     },
-    Done,
+    Done {
+        trailer: bool,
+    },
 }
 
 /// What [`BodyReader::feed`] made of its input.
@@ -158,6 +176,7 @@ pub struct Fed {
     pub done: bool,
 }
 
+const DONE: State = State::Done { trailer: false };
 const START_OF_CHUNK: State = State::Size { value: 0, digits: 0, skipped: 0 };
 /// Chunk extensions and trailers longer than this are refused.
 const MAX_CHUNK_EXTRAS: u16 = 8 * 1024;
@@ -167,7 +186,7 @@ impl BodyReader {
     pub fn new(framing: Framing) -> BodyReader {
         BodyReader {
             state: match framing {
-                Framing::Length(0) => State::Done,
+                Framing::Length(0) => DONE,
                 Framing::Length(n) => State::Length(n),
                 Framing::Chunked => START_OF_CHUNK,
                 Framing::UntilClose => State::UntilClose,
@@ -177,7 +196,12 @@ impl BodyReader {
 
     /// True once the body is complete.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, State::Done { .. })
+    }
+
+    /// True if the complete body has a trailer.
+    pub fn has_trailer(&self) -> bool {
+        matches!(self.state, State::Done { trailer: true })
     }
 
     /// True if the body ends where the peer closes the connection, so closing is no error.
@@ -194,7 +218,7 @@ impl BodyReader {
         while at < data.len() {
             let rest = &data[at..];
             match &mut self.state {
-                State::Done => break,
+                State::Done { .. } => break,
                 State::UntilClose => {
                     sink(rest);
                     at = data.len();
@@ -206,7 +230,7 @@ impl BodyReader {
                     *left -= n as u64;
                     if *left == 0 {
                         let in_chunk = matches!(self.state, State::Data(_));
-                        self.state = if in_chunk { State::DataEnd } else { State::Done };
+                        self.state = if in_chunk { State::DataEnd } else { DONE };
                     }
                 }
                 framing => {
@@ -228,39 +252,40 @@ fn framing_byte(state: &mut State, byte: u8) -> Result<Option<State>, BodyError>
             (_, Some(digit)) if *skipped == 0 => {
                 *digits += 1;
                 *value = *value << 4 | u64::from(digit);
-                if *digits > 15 { Err(BodyError::Chunk) } else { Ok(None) }
+                if *digits > 15 { Err(BodyError::ChunkSize) } else { Ok(None) }
             }
             (b'\n', _) if *digits > 0 => Ok(Some(match *value {
-                0 => State::Trailer { line: 0, total: 0 },
+                0 => State::Trailer { line: 0, total: 0, fields: false },
                 n => State::Data(n),
             })),
             (b'\r' | b';' | b' ' | b'\t', _) if *digits > 0 => bounded(skipped).map(|()| None),
-            (b'\n', _) => Err(BodyError::Chunk),
+            (b'\n', _) => Err(BodyError::ChunkSize),
             _ if *skipped > 0 => bounded(skipped).map(|()| None),
-            _ => Err(BodyError::Chunk),
+            (b'-', _) if *digits == 0 => Err(BodyError::ChunkNegative),
+            _ => Err(BodyError::ChunkSize),
         },
         State::DataEnd => match byte {
             b'\r' => Ok(None),
             b'\n' => Ok(Some(START_OF_CHUNK)),
-            _ => Err(BodyError::Chunk),
+            _ => Err(BodyError::ChunkEnd),
         },
-        State::Trailer { line, total } => {
+        State::Trailer { line, total, fields } => {
             bounded(total)?;
             match byte {
-                b'\n' if *line == 0 => return Ok(Some(State::Done)),
-                b'\n' => *line = 0,
+                b'\n' if *line == 0 => return Ok(Some(State::Done { trailer: *fields })),
+                b'\n' => (*line, *fields) = (0, true),
                 b'\r' => {}
                 _ => *line += 1,
             }
             Ok(None)
         }
-        State::Length(_) | State::UntilClose | State::Data(_) | State::Done => Ok(None),
+        State::Length(_) | State::UntilClose | State::Data(_) | State::Done { .. } => Ok(None),
     }
 }
 
 fn bounded(count: &mut u16) -> Result<(), BodyError> {
     *count += 1;
-    if *count > MAX_CHUNK_EXTRAS { Err(BodyError::Chunk) } else { Ok(()) }
+    if *count > MAX_CHUNK_EXTRAS { Err(BodyError::ChunkLong) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -289,11 +314,28 @@ mod tests {
     fn chunks() {
         let text = b"5;ext=1\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\nNEXT";
         assert_eq!(read(Framing::Chunked, &[text]), Ok((b"hello!".to_vec(), text.len() - 4, true)));
-        for bad in ["\r\n", "x\r\n", "5\r\nhelloX", "fffffffffffffffff\r\n", ";\r\n"] {
-            assert_eq!(read(Framing::Chunked, &[bad.as_bytes()]), Err(BodyError::Chunk), "{bad:?}");
-        }
         let endless = format!("1;{}", "x".repeat(10_000));
-        assert_eq!(read(Framing::Chunked, &[endless.as_bytes()]), Err(BodyError::Chunk));
+        for (bad, error) in [
+            ("\r\n", BodyError::ChunkSize),
+            ("x\r\n", BodyError::ChunkSize),
+            ("5-\r\n", BodyError::ChunkSize),
+            ("fffffffffffffffff\r\n", BodyError::ChunkSize),
+            (";\r\n", BodyError::ChunkSize),
+            ("-5\r\n", BodyError::ChunkNegative),
+            ("5\r\nhelloX", BodyError::ChunkEnd),
+            (&endless, BodyError::ChunkLong),
+        ] {
+            assert_eq!(read(Framing::Chunked, &[bad.as_bytes()]), Err(error), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn trailers_are_seen() {
+        for (text, expected) in [("0\r\n\r\n", false), ("0\n\n", false), ("0\r\nA: b\r\n\r\n", true)] {
+            let mut reader = BodyReader::new(Framing::Chunked);
+            reader.feed(text.as_bytes(), |_| ()).unwrap();
+            assert_eq!((reader.is_done(), reader.has_trailer()), (true, expected), "{text:?}");
+        }
     }
 
     #[test]

@@ -244,7 +244,7 @@ records! {
         world: Option<u64>,
         /// Selector of `"1.0"` and `"1.1"`; sticky.
         http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
-        /// Time limit per transaction. Robot: includes waiting for a connection slot. Server: includes think time. Undefined: none.
+        /// Time limit per transaction. Robot: includes looking up names and waiting for a connection slot. Server: includes think time. Undefined: none.
         xact_lifetime: Option<Distribution<Time>>,
         /// Server: delay before a request is handled. Robot: not supported.
         xact_think: Option<Distribution<Time>>,
@@ -302,7 +302,7 @@ records! {
         ranges: Selector<Range, Tree>,
         /// Probability (0..1) of sending an old request body again.
         req_body_recurrence: f64 = Default::Float(0.0),
-        /// Probability (0..1) of `Expect: 100-continue`.
+        /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue) the body is sent all the same.
         req_body_pause_prob: Option<f64>,
         /// Bodies of at least this size get `Expect: 100-continue`; exclusive with req_body_pause_prob.
         req_body_pause_start: Option<Size>,
@@ -534,7 +534,7 @@ records! {
     DnsResolver {
         /// Name servers, tried in order; port 53 unless given.
         servers: Vec<Addr>,
-        /// Time limit per query.
+        /// Time limit per query and server; undefined: 5 seconds. The xact_lifetime of a robot includes look-ups.
         timeout: Option<Time>,
         /// `A` or `AAAA`.
         query_type: Option<String> = Default::Str("A"),

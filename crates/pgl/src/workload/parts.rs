@@ -41,7 +41,11 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             bad(checks, "dns_resolver.servers", "the DNS resolver has no servers");
         }
         if resolver.timeout.is_none() {
-            advise(checks, "dns_resolver", "the DNS resolver has no timeout and may wait for ever");
+            advise(
+                checks,
+                "dns_resolver",
+                "the DNS resolver has no timeout: each server is waited for as long as 5 seconds",
+            );
         }
         if !matches!(resolver.query_type.as_deref(), None | Some("A" | "AAAA")) {
             bad(checks, "dns_resolver.query_type", "the query type of a DNS resolver is \"A\" or \"AAAA\"");
@@ -62,7 +66,7 @@ pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
             bad(checks, "kerberos_wrap", "`servers` excludes `servers_tcp` and `servers_udp`");
         }
         if wrap.timeout.is_none() {
-            advise(checks, "kerberos_wrap", "Kerberos has no timeout and may wait for ever");
+            advise(checks, "kerberos_wrap", "Kerberos has no timeout");
         }
     }
     super::content::headers(

@@ -1,0 +1,117 @@
+//! Exchanges that go wrong, against a server made of a function.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use polygraph_link::SECOND;
+use polygraph_stats::{Block, ErrorKind};
+use polygraph_traffic::{Catalog, Content, Distr, Kind, Method, Selector};
+
+use crate::crew_tests::{errors, run, settings};
+use crate::settings::{Dns, Expect, Profile};
+use crate::testing::{Answer, Ask, TestLink, object};
+
+/// Objects that are never asked for again.
+fn plain() -> Catalog {
+    let content = |name: &str| Content::plain(name, Distr::Const(500.0), 0.0);
+    Catalog { seed: polygraph_traffic::Seed(3), contents: vec![content("plain"), content("form")] }
+}
+
+/// Robots of this kind, for ten seconds, and a server that answers so.
+fn run_against(change: fn(&mut Profile), answer: fn(&Catalog, &Ask) -> Answer) -> Block {
+    let catalog = plain();
+    let link = TestLink::new({
+        let catalog = catalog.clone();
+        move |ask| answer(&catalog, ask)
+    });
+    run(&link, settings(catalog, change), 10)
+}
+
+/// The object, without a length.
+fn unframed(catalog: &Catalog, ask: &Ask, fields: &str) -> Vec<u8> {
+    let mut reply = object(catalog, ask, fields);
+    let name = b"Content-Length";
+    let at = reply.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    reply[at] = b'X';
+    reply
+}
+
+#[test]
+fn looking_up_names_takes_no_longer_than_transactions_may() {
+    let catalog = plain();
+    let link = TestLink::new(|_| Answer::Close);
+    let server = SocketAddr::from(([10, 0, 0, 9], 53));
+    link.answer_at(server, |_| None);
+    let mut settings = settings(catalog, |robot| {
+        robot.lifetime = Some(Distr::Const(1.0));
+        robot.dns = Some(Dns {
+            servers: vec![server],
+            timeout: 5 * SECOND,
+            v6: false,
+            cache: 0,
+            sharing_group: None,
+        });
+    });
+    let field = Arc::get_mut(&mut settings.field).unwrap();
+    for server in &mut field.servers {
+        server.addresses.clear();
+        server.authority = "w1.bench.tst:80".into();
+    }
+    let block = run(&link, settings, 10);
+    let failed = block.xacts.entered;
+    assert!(failed > 50);
+    assert_eq!(errors(&block), [(ErrorKind::Timeout, failed)]);
+}
+
+#[test]
+fn a_continue_that_comes_after_the_body_is_sent_does_no_harm() {
+    let posts = |robot: &mut Profile| {
+        robot.behavior.methods = Selector::only(Method::Post);
+        robot.post = Selector::only(Kind::of_index(1));
+        robot.expect = Expect::Prob(1.0);
+    };
+    // The body is read first, so robots run out of patience.
+    let block = run_against(posts, |catalog, ask| {
+        let reply = object(catalog, ask, "");
+        Answer::Reply([b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), reply].concat(), 0)
+    });
+    assert_eq!(errors(&block), []);
+    assert!(block.ok_count() > 50);
+}
+
+#[test]
+fn a_reply_without_a_length_is_no_reply_if_the_connection_stays_open() {
+    let keeps =
+        |catalog: &Catalog, ask: &Ask| Answer::Reply(unframed(catalog, ask, "Connection: keep-alive\r\n"), 0);
+    let block = run_against(|_| {}, keeps);
+    let failed = block.xacts.entered;
+    assert!(failed > 50);
+    assert_eq!(errors(&block), [(ErrorKind::NoLength, failed)]);
+    // Also when the transaction ends before.
+    let block = run_against(|robot| robot.lifetime = Some(Distr::Const(1.0)), keeps);
+    assert_eq!(errors(&block), [(ErrorKind::NoLength, block.xacts.entered)]);
+    // Half of it comes when everybody else would have given up.
+    let block = run_against(
+        |_| {},
+        |catalog, ask| {
+            let mut reply = object(catalog, ask, "");
+            let half = reply.split_off(reply.len() - 200);
+            Answer::Twice(reply, half, 7 * SECOND)
+        },
+    );
+    assert_eq!(errors(&block), []);
+}
+
+#[test]
+fn bytes_behind_a_reply_are_noted_also_when_they_come_later() {
+    let block = run_against(
+        |_| {},
+        |catalog, ask| {
+            let tail = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_vec();
+            Answer::Twice(object(catalog, ask, ""), tail, SECOND / 1000)
+        },
+    );
+    let [(ErrorKind::LateBytes, count)] = errors(&block)[..] else { panic!("{:?}", errors(&block)) };
+    // All but those that came when the next request was due already.
+    assert!(count * 10 > block.ok_count() * 9, "{count} of {}", block.ok_count());
+}
