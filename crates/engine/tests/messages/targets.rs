@@ -7,7 +7,6 @@ use polygraph_origin::names::Names;
 use polygraph_origin::request::{Reader, Request};
 use polygraph_origin::settings::{Farm, House};
 use polygraph_robot::reply::{self, Facts, Progress, ReplyReader};
-use polygraph_stats::ErrorKind;
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, Selector, UniqId};
 use polygraph_wire::auth::{basic, challenges, digest};
