@@ -233,14 +233,15 @@ impl ReplyReader {
             if len > MAX_HEAD {
                 return self.refuse(facts, fault::oversized(rest));
             }
-            // Interim replies (RFC 9110, section 15.2) announce the real one.
+            // Interim replies announce the real one. Those that ask for nothing may come at any time (RFC 9110, section 15.2).
             if (100..200).contains(&facts.status) {
-                if facts.status != 100 || !self.expects_continue {
+                let asked_for = facts.status != 100 || self.expects_continue;
+                if facts.status == 101 || !asked_for {
                     let finding = fault::interim(facts.status, rest);
                     return self.refuse(facts, finding);
                 }
                 rest = &rest[len..];
-                if self.awaits_continue {
+                if facts.status == 100 && self.awaits_continue {
                     self.received -= rest.len() as u64;
                     return Ok(Progress::Continue { rest: rest.len() });
                 }

@@ -75,7 +75,9 @@ impl MissCause {
             MissCause::AfterReload => "its last request was a reload",
             MissCause::Evicted => "it had been a hit before: evicted",
             MissCause::NeverStored => "it had been delivered, but never became a hit",
-            MissCause::Elsewhere => "others had asked for it before, or in another coding, or too long ago to be known",
+            MissCause::Elsewhere => {
+                "others had asked for it before, or in another coding, or too long ago to be known"
+            }
         }
     }
 }

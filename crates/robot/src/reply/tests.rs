@@ -119,7 +119,6 @@ fn the_status_of_a_broken_message_is_known() {
         ("HTTP/1.1 201 X\r\nContent-Length: x\r\n\r\n", 201, ErrorKind::BadLength),
         ("HTTP/1.1 100 Continue\r\n\r\n", 100, ErrorKind::UnexpectedContinue),
         ("HTTP/1.1 101 Switching\r\n\r\n", 101, ErrorKind::UnexpectedInterim),
-        ("HTTP/1.1 103 Early Hints\r\n\r\n", 103, ErrorKind::UnexpectedInterim),
         // Also when it comes at once.
         (&large, 203, ErrorKind::HeadTooLarge),
     ] {
@@ -128,6 +127,13 @@ fn the_status_of_a_broken_message_is_known() {
         assert_eq!(finding.kind, kind);
         assert_eq!(reader.facts().map(|facts| facts.status), Some(status));
     }
+}
+
+#[test]
+fn interim_replies_that_ask_for_nothing_are_passed_over() {
+    let text = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
+        HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+    assert_eq!(read(text, 7, false).unwrap().unwrap().0.status, 200);
 }
 
 #[test]
