@@ -7,7 +7,7 @@ use std::rc::Rc;
 use polygraph_stats::ErrorKind;
 use polygraph_stats::sample::fact;
 use polygraph_traffic::content::Encodings;
-use polygraph_traffic::ranges::{Extent, RangeRule};
+use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::{Catalog, Content, Distr, RequestKind, Seed, Selector};
 
 use crate::crew_tests::{errors, pages, run, run_with_examples, settings};
@@ -92,6 +92,13 @@ fn only_ranges_that_an_object_does_not_have_are_refused() {
     assert_eq!(found(&small(1.0), from_to(10, 14), head, ""), [ErrorKind::BadStatus]);
     assert_eq!(found(&small(1.0), from_to(299, 400), head, ""), [ErrorKind::BadStatus]);
     assert_eq!(found(&small(1.0), from_to(300, 400), head, ""), []);
+    let several = |robot: &mut Profile| {
+        let length = DrawnExtent::Absolute(Distr::Const(10.0));
+        from_to(0, 0)(robot);
+        robot.behavior.ranges =
+            Selector::only(RangeRule::Many { count: Distr::Const(3.0), length, first: None });
+    };
+    assert_eq!(found(&small(1.0), several, head, ""), [], "they may be too many for a server");
     let mut coded = small(1.0);
     coded.contents[0].encodings = Encodings { identity: true, gzip: true };
     let accept = |robot: &mut Profile| {

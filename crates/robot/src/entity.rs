@@ -187,14 +187,15 @@ impl<'a> Entity<'a> {
         Ok(())
     }
 
-    /// What is wrong with a reply that says that the object has none of the bytes asked for. Of a compressed one
-    /// only the server knows.
+    /// What is wrong with a reply that says that the object has none of the bytes asked for. Of a compressed one only the server
+    /// knows, and several ranges may be refused for their number (RFC 9110, section 15.5.17).
     fn refused(&self) -> Option<Finding> {
         let (order, size) = (self.order, self.size());
         let encodings = self.catalog.content(order.oid.kind).map(|content| content.encodings);
         let plain =
             encodings.is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.accepts_gzip);
-        let known = plain && order.foreign.is_none() && self.verify == Verify::Full;
+        let alone = order.range_specs().len() == 1;
+        let known = alone && plain && order.foreign.is_none() && self.verify == Verify::Full;
         let finding = || Finding::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
         (known && asked(order, size).next().is_some())
             .then(|| finding().expected(format!("status 206, {}", wanted(order, size)), "status 416"))
