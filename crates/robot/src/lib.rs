@@ -7,7 +7,8 @@
 //! 3. [`exchange`]: an address is found ([`names`]), a connection taken ([`pool`]), the request sent ([`request`]), the reply read.
 //! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
 //!    followed at once.
-//! 5. [`account`]: was it a hit? how long did it take? what went wrong? [`history`] knows why a hit was none.
+//! 5. [`account`]: was it a hit? how long did it take? what went wrong? `freshness` judges copies, [`history`] knows why a hit
+//!    was none.
 //!
 //! [`peers`] and [`rounds`] keep the robots in step with other processes of the test.
 
