@@ -13,8 +13,7 @@ use crate::{correctness, misses};
 /// what and where, for example `("report", path)`.
 pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
     let mut out = String::new();
-    let outcome = facts.verdict.outcome;
-    let _ = writeln!(out, "{}: {}", outcome.word(), outcome.meaning());
+    let _ = writeln!(out, "{}", facts.verdict.headline());
     for finding in &facts.verdict.findings {
         let lead = if finding.weight == Weight::Warning { "warning: " } else { "" };
         let _ = writeln!(out, "  - {lead}{}", finding.text);

@@ -7,6 +7,8 @@
 //! connections, connections at their limit, transactions piling up) may be the doing of a bench that no longer
 //! reads its sockets. So: if the bench was saturated or stuck, evidence of the second kind only becomes a warning.
 //!
+//! Each finding names the [`Party`] that was the limit; the verdict names that of its heaviest finding.
+//!
 //! After that FAILED wins over INVALID. Late starts, clock steps, an interrupted or short run spoil the
 //! figures, but they do not excuse the device: starts that were late were still made, and what was
 //! counted before the end was counted. In particular an error goal ends a run before its primary phase is over;
@@ -47,13 +49,51 @@ impl Outcome {
             Outcome::Failed => "FAILED",
         }
     }
+}
 
-    /// What the word means.
-    pub fn meaning(self) -> &'static str {
+/// Who was the limit of a run that is not VALID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    /// The device under test.
+    Device,
+    /// A client process: the robots of the bench.
+    Client,
+    /// A server process: the origin servers of the bench.
+    Server,
+    /// The name server that robots ask.
+    NameServer,
+    /// A host of the bench: its clock, ports, descriptors, memory or processors.
+    Host,
+    /// What connects client, device and servers.
+    Network,
+    /// The test as it was planned or carried out: too short, stopped by its user, or without content to verify.
+    Test,
+}
+
+impl Party {
+    /// Name for people and for machines.
+    pub fn name(self) -> &'static str {
         match self {
-            Outcome::Valid => "the device held and the bench did its part",
-            Outcome::Invalid => "the bench did not do its part: do not use these figures",
-            Outcome::Failed => "the device did not hold",
+            Party::Device => "device",
+            Party::Client => "client",
+            Party::Server => "server",
+            Party::NameServer => "name server",
+            Party::Host => "host",
+            Party::Network => "network",
+            Party::Test => "test",
+        }
+    }
+
+    /// What an INVALID run suffered from.
+    fn limit(self) -> &'static str {
+        match self {
+            Party::Device => "the device was the limit",
+            Party::Client => "the client, not the device, was the limit",
+            Party::Server => "the origin server of the bench, not the device, was the limit",
+            Party::NameServer => "the name server, not the device, was the limit",
+            Party::Host => "a host of the bench, not the device, was the limit",
+            Party::Network => "the network, not the device, was the limit",
+            Party::Test => "the test does not say enough about the device",
         }
     }
 }
@@ -87,6 +127,8 @@ pub struct Finding {
     pub rule: &'static str,
     /// What follows.
     pub weight: Weight,
+    /// Who was the limit; `None` if nobody is to blame, as for most warnings.
+    pub party: Option<Party>,
     /// The reason, a sentence with its numbers.
     pub text: String,
     /// The evidence is worthless if the bench was saturated.
@@ -98,11 +140,35 @@ pub struct Finding {
 pub struct Verdict {
     /// What the run is worth.
     pub outcome: Outcome,
+    /// Who was the limit; `None` if the run is VALID.
+    pub limit: Option<Party>,
     /// Reasons and warnings, the heaviest first.
     pub findings: Vec<Finding>,
 }
 
 impl Verdict {
+    /// The verdict in a line: `INVALID (client): the client, not the device, was the limit: do not use these figures`.
+    pub fn headline(&self) -> String {
+        format!("{}: {}", self.word(), self.meaning())
+    }
+
+    /// The outcome and who was the limit, `INVALID (client)`; a run that is VALID had none.
+    pub fn word(&self) -> String {
+        let limit = self.limit.map_or_else(String::new, |party| format!(" ({})", party.name()));
+        format!("{}{limit}", self.outcome.word())
+    }
+
+    /// What the outcome means, in words.
+    pub fn meaning(&self) -> String {
+        match self.outcome {
+            Outcome::Valid => "the device sustained the load and the bench kept up".to_owned(),
+            Outcome::Failed => "the device did not sustain the load".to_owned(),
+            Outcome::Invalid => {
+                format!("{}: do not use these figures", self.limit.unwrap_or(Party::Test).limit())
+            }
+        }
+    }
+
     /// The findings of that weight.
     pub fn of_weight(&self, weight: Weight) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(move |finding| finding.weight == weight)
@@ -121,13 +187,29 @@ pub fn judge(facts: &RunFacts) -> Verdict {
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn add(&mut self, rule: &'static str, weight: Weight, text: String) {
-        self.0.push(Finding { rule, weight, text, needs_quick_bench: false });
+    /// Something to be known when the figures are read, which spoils nothing.
+    fn warn(&mut self, rule: &'static str, text: String) {
+        self.push(rule, Weight::Warning, None, text);
+    }
+
+    /// The bench, for which `party` stands, did not do its part.
+    fn invalid(&mut self, rule: &'static str, party: Party, text: String) {
+        self.push(rule, Weight::Invalid, Some(party), text);
+    }
+
+    /// The device failed, however quick the bench was.
+    fn failed(&mut self, rule: &'static str, text: String) {
+        self.push(rule, Weight::Failed, Some(Party::Device), text);
     }
 
     /// Evidence that counts only against a device in front of a bench that was quick enough.
     fn add_slow_device(&mut self, rule: &'static str, text: String) {
-        self.0.push(Finding { rule, weight: Weight::Failed, text, needs_quick_bench: true });
+        self.failed(rule, text);
+        self.0.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
+    }
+
+    fn push(&mut self, rule: &'static str, weight: Weight, party: Option<Party>, text: String) {
+        self.0.push(Finding { rule, weight, party, text, needs_quick_bench: false });
     }
 
     /// Whether one of these rules had something to say.
@@ -142,13 +224,15 @@ impl Findings {
             finding.weight = Weight::Warning;
             finding.text.push_str(" (perhaps the bench's doing, for it was not quick enough itself)");
         }
-        findings.sort_by_key(|finding| finding.weight);
+        // A test cut short is what follows when something else broke: the cause comes first.
+        findings.sort_by_key(|finding| (finding.weight, finding.party == Some(Party::Test)));
         let outcome = match findings.first().map(|finding| finding.weight) {
             Some(Weight::Failed) => Outcome::Failed,
             Some(Weight::Invalid) => Outcome::Invalid,
             Some(Weight::Warning) | None => Outcome::Valid,
         };
-        Verdict { outcome, findings }
+        let limit = findings.first().filter(|_| outcome != Outcome::Valid).and_then(|finding| finding.party);
+        Verdict { outcome, limit, findings }
     }
 }
 

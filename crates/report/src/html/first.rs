@@ -22,8 +22,8 @@ pub fn banner(facts: &RunFacts) -> Banner {
         wanted.map(|finding| finding.text.clone()).collect()
     };
     Banner {
-        word: verdict.outcome.word().to_owned(),
-        meaning: verdict.outcome.meaning().to_owned(),
+        word: verdict.word(),
+        meaning: verdict.meaning(),
         tone: match verdict.outcome {
             Outcome::Valid => Tone::Good,
             Outcome::Failed => Tone::Bad,

@@ -1,7 +1,7 @@
 //! Whether the load generator was fit for its work.
 
 use super::blame::{Blame, failed_by};
-use super::{Findings, Weight};
+use super::{Findings, Party};
 use crate::fold::{Headline, RunFacts, SideFacts};
 
 /// Share of the primary phase that the busiest event loop may be at work.
@@ -17,17 +17,18 @@ pub(super) const RESOURCES_MAX: f64 = 0.001;
 
 pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
-    let client = facts.client.as_ref().map(|_| ("client", headline.scope.busiest_share));
-    let server = facts.server.as_ref().map(|side| ("server", busiest_during(side, headline)));
+    let client = facts.client.as_ref().map(|_| (Party::Client, headline.scope.busiest_share));
+    let server = facts.server.as_ref().map(|side| (Party::Server, busiest_during(side, headline)));
     for (who, share) in client.into_iter().chain(server) {
         if let Some(share) = share.filter(|&share| share > BUSY_MAX) {
             let text = format!(
-                "the load generator was saturated: the busiest {who} loop was at work {:.0} % of the time, {:.0} % are \
+                "the load generator was saturated: the busiest {} loop was at work {:.0} % of the time, {:.0} % are \
                  allowed",
+                who.name(),
                 100.0 * share,
                 100.0 * BUSY_MAX
             );
-            found.add("saturated", Weight::Invalid, text);
+            found.invalid("saturated", who, text);
         }
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "requests started late: 1 % of them by more than {late_ms:.1} ms, {allowed_ms:.1} ms are allowed"
         );
-        found.add("late", Weight::Invalid, text);
+        found.invalid("late", Party::Client, text);
     }
 }
 
@@ -65,7 +66,7 @@ pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
         if step_ms.abs() > CLOCK_STEP_MAX_MS {
             let who = side.side.name();
             let text = format!("the clock of the {who} host was set by {step_ms:.0} ms during the run");
-            found.add("clock", Weight::Invalid, text);
+            found.invalid("clock", Party::Host, text);
         }
     }
 }
@@ -77,6 +78,6 @@ pub(super) fn resources(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "{failed:.0} transactions failed for want of local ports, descriptors or by other faults of the local system"
         );
-        found.add("resources", Weight::Invalid, text);
+        found.invalid("resources", Party::Host, text);
     }
 }

@@ -2,7 +2,7 @@
 
 use polygraph_stats::EndReason;
 
-use super::{Findings, Weight};
+use super::{Findings, Party};
 use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
 
 /// Share of the primary phase that may be without statistics.
@@ -22,28 +22,32 @@ pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
 
 fn client(process: &ProcessFacts, found: &mut Findings) {
     for missing in &process.missing {
-        found.add("interrupted", Weight::Invalid, format!("the record is incomplete: {missing}"));
+        found.invalid("interrupted", Party::Client, format!("the record is incomplete: {missing}"));
     }
-    let text = match &process.end {
+    let (party, text) = match &process.end {
         Some(EndReason::Interrupted) => {
-            format!("the client was interrupted {:.1} s into the run", process.last_s)
+            (Party::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
         }
-        Some(EndReason::Fatal(why)) => format!("the client could not go on: {why}"),
-        Some(EndReason::Idle) => "the client gave up because no traffic was left".to_owned(),
+        Some(EndReason::Fatal(why)) => (Party::Client, format!("the client could not go on: {why}")),
+        Some(EndReason::Idle) => (Party::Client, "the client gave up because no traffic was left".to_owned()),
         Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
     };
-    found.add("interrupted", Weight::Invalid, text);
+    found.invalid("interrupted", party, text);
 }
 
 fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
     // Half a second of slack: clocks of hosts and ends of intervals never agree to the last digit.
     let lived = process.last_s + 0.5 >= needed_s;
     for missing in &process.missing {
-        let weight = if lived { Weight::Warning } else { Weight::Invalid };
-        found.add("interrupted", weight, format!("the record is incomplete: {missing}"));
+        let text = format!("the record is incomplete: {missing}");
+        if lived {
+            found.warn("interrupted", text);
+        } else {
+            found.invalid("interrupted", Party::Server, text);
+        }
     }
     if let Some(EndReason::Fatal(why)) = &process.end {
-        found.add("interrupted", Weight::Invalid, format!("the server could not go on: {why}"));
+        found.invalid("interrupted", Party::Server, format!("the server could not go on: {why}"));
     }
 }
 
@@ -51,11 +55,11 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
         (Some(_), None) => {
             let text = "no server log: only the client side is shown".to_owned();
-            found.add("one side", Weight::Warning, text);
+            found.warn("one side", text);
         }
         (None, Some(_)) => {
             let text = "no client log: what the device did for its clients is unknown".to_owned();
-            found.add("one side", Weight::Invalid, text);
+            found.invalid("one side", Party::Test, text);
         }
         _ => {}
     }
@@ -70,7 +74,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         values.dedup();
         if values.len() > 1 {
             let text = format!("the logs are perhaps not of one run: {what} differ ({})", values.join(", "));
-            found.add("mixed", Weight::Warning, text);
+            found.warn("mixed", text);
         }
     };
     differ("versions of the program", |process| &process.header.version, &processes);
@@ -87,7 +91,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
             "the texts of the workload differ between processes: settings or files were changed between \
                     their starts"
                 .to_owned();
-        found.add("mixed", Weight::Warning, text);
+        found.warn("mixed", text);
     }
     let starts = processes.iter().map(|process| process.header.start_unix_ns);
     let (Some(first), Some(last)) = (starts.clone().min(), starts.max()) else { return };
@@ -96,7 +100,7 @@ pub(super) fn mixed(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "the logs are perhaps not of one run: the first process started {apart_s} s before the last"
         );
-        found.add("mixed", Weight::Warning, text);
+        found.warn("mixed", text);
     }
 }
 
@@ -111,7 +115,7 @@ fn measured_s(phase: &PhaseFacts) -> f64 {
 pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
     if primary(facts).next().is_none() {
         let text = "the workload has no primary phase to take results from".to_owned();
-        return found.add("phase", Weight::Warning, text);
+        return found.warn("phase", text);
     }
     for phase in primary(facts) {
         let name = &phase.name;
@@ -123,7 +127,7 @@ pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
             }
             PhaseEnd::NotReached => format!("the primary phase {name} was never reached"),
         };
-        found.add("phase", Weight::Invalid, text);
+        found.invalid("phase", Party::Test, text);
     }
 }
 
@@ -134,7 +138,7 @@ pub(super) fn gaps(facts: &RunFacts, found: &mut Findings) {
                 "the bench was stuck: {:.1} s of the primary phase {} have no statistics",
                 phase.lost_s, phase.name
             );
-            found.add("gaps", Weight::Invalid, text);
+            found.invalid("gaps", Party::Client, text);
         }
     }
 }

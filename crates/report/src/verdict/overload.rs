@@ -3,7 +3,7 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
-use super::{Findings, Weight};
+use super::{Findings, Party};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
 use crate::series::Point;
@@ -47,9 +47,9 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
             "{text}, since pages were not answered when the phase ended: the device cannot follow, or the warm-up was too \
              short"
         );
-        found.add("offered", Weight::Warning, text);
+        found.warn("offered", text);
     } else {
-        found.add("offered", Weight::Invalid, format!("the bench did not offer the planned load: {text}"));
+        found.invalid("offered", Party::Client, format!("the bench did not offer the planned load: {text}"));
     }
 }
 

@@ -3,8 +3,8 @@
 use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
+use super::Findings;
 use super::blame::{Blame, failed_by};
-use super::{Findings, Weight};
 use crate::fold::RunFacts;
 use crate::{correctness, text};
 
@@ -29,7 +29,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         100.0 * ERRORS_MAX
     );
     if said > ERRORS_MAX * ended {
-        found.add("errors", Weight::Failed, text);
+        found.failed("errors", text);
     } else {
         found.add_slow_device("errors", text);
     }
@@ -44,7 +44,7 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let independent = scope
             .is_some_and(|scope| failed_by(scope, Blame::Device) > ERRORS_MAX * scope.ended_count() as f64);
         if independent {
-            found.add("error goal", Weight::Failed, text);
+            found.failed("error goal", text);
         } else {
             found.add_slow_device("error goal", text);
         }
@@ -61,7 +61,7 @@ pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
             };
             let times = text::times(finding.count);
             let text = format!("wrong content delivered to {whom} {times}: {}", finding.kind.text());
-            found.add("content", Weight::Failed, text);
+            found.failed("content", text);
         }
     }
 }
@@ -76,12 +76,12 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
             let text = format!("{}: {count} of {ended:.0} transactions", kind.text());
             let few = count as f64 <= WRONG_MAX * ended;
             match kind {
-                _ if few => found.add("correctness", Weight::Warning, text),
+                _ if few => found.warn("correctness", text),
                 // Nobody can be blamed for a hit on what others had asked for.
-                ErrorKind::FalseHit => found.add("correctness", Weight::Warning, text),
+                ErrorKind::FalseHit => found.warn("correctness", text),
                 // A bench that does not read may be why a message was cut.
                 ErrorKind::BodyShort => found.add_slow_device("correctness", text),
-                _ => found.add("correctness", Weight::Failed, text),
+                _ => found.failed("correctness", text),
             }
         }
     }

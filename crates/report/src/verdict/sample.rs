@@ -1,6 +1,6 @@
 //! Whether enough was measured.
 
-use super::{Findings, Weight};
+use super::{Findings, Party};
 use crate::fold::RunFacts;
 
 /// Fewer ended transactions in the primary phase say nothing.
@@ -13,9 +13,9 @@ pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
     let (ended, phase) = (headline.scope.ended_count(), &headline.phase);
     let text = format!("only {ended} transactions ended in phase {phase}");
     if ended < MIN {
-        found.add("samples", Weight::Invalid, format!("{text}, {MIN} are the least"));
+        found.invalid("samples", Party::Test, format!("{text}, {MIN} are the least"));
     } else if ended < FEW {
         let text = format!("{text}: means are rough, high percentiles are chance");
-        found.add("samples", Weight::Warning, text);
+        found.warn("samples", text);
     }
 }

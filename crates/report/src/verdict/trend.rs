@@ -59,7 +59,7 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
                 text::ms(Some(first)),
                 text::ms(Some(last))
             );
-            found.add("trend", Weight::Warning, text);
+            found.warn("trend", text);
         }
     }
     if let Some(parts) = parts("hit.ratio.obj", "ok_xact.rate")
@@ -70,7 +70,7 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
             if last > first { "rose" } else { "fell" },
             headline.phase,
         );
-        found.add("trend", Weight::Warning, text);
+        found.warn("trend", text);
     }
 }
 
