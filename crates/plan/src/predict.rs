@@ -79,7 +79,7 @@ pub fn predict(workload: &Workload) -> Prediction {
     let mix = traffic::mix(workload);
     let load = traffic::load(workload, &mix);
     let phases = phases::plan(workload, load.req_rate);
-    let timed_secs = phases.iter().filter_map(|phase| phase.duration_secs).sum();
+    let timed_secs = phases.iter().filter_map(|phase| phase.duration_secs).fold(0.0, |sum, secs| sum + secs);
     let longer = phases.iter().any(|phase| phase.duration_secs.is_none());
     Prediction { robots, servers, phases, timed_secs, longer, load, mix }
 }

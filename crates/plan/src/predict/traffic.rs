@@ -76,7 +76,8 @@ pub fn mix(workload: &Workload) -> Mix {
         });
     }
     let sized = types.iter().all(|share| share.mean_bytes.is_some());
-    let sum = |of: &dyn Fn(&TypeShare) -> f64| types.iter().map(|t| t.share * of(t)).sum::<f64>();
+    // The sum of no floats at all is a negative zero.
+    let sum = |of: &dyn Fn(&TypeShare) -> f64| types.iter().fold(0.0, |sum, t| sum + t.share * of(t));
     let bytes = sum(&|t| t.mean_bytes.unwrap_or(0.0));
     let cachable = sum(&|t| t.cachable);
     let cachable_bytes =
@@ -171,7 +172,7 @@ pub fn load(workload: &Workload, mix: &Mix) -> Load {
         byte_hit_ratio: recurrence * mix.cachable_bytes,
         requests_per_conn,
         new_conns_per_sec: req_rate.unwrap_or(0.0) / requests_per_conn.unwrap_or(1.0),
-        max_conns: limits.map(|limits| limits.iter().sum()),
+        max_conns: limits.map(|limits| limits.iter().fold(0.0, |sum, limit| sum + limit)),
         // Hits do not wait for the server.
         busy: req_rate.filter(|_| think > 0.0).map(|rate| rate * think * (1.0 - hit_ratio)),
     }
