@@ -1,8 +1,10 @@
 //! What workloads refer to: files and hosts of this machine and its network.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
+use polygraph_pgl::{DiskLoader, FileKind, Loader};
 use polygraph_plan::Outside;
 use polygraph_traffic::files::Files;
 use polygraph_wire::foreign::Trace;
@@ -36,5 +38,28 @@ impl Outside for Machine {
         let wrong = |why: String| format!("cannot resolve {host}: {why}");
         let mut found = (host, port).to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
         found.next().ok_or_else(|| wrong("it has no address".to_owned()))
+    }
+}
+
+/// Reads workloads, and looks whether the files that they name can be used.
+#[derive(Clone, Copy, Debug)]
+pub struct Looker;
+
+impl Loader for Looker {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        DiskLoader.read(path)
+    }
+
+    fn look(&self, kind: FileKind, path: &str) -> Result<(), String> {
+        match kind {
+            FileKind::ContentDb => Machine.content_db(path).map(drop),
+            FileKind::DocumentRoot => Machine.document_root(path).map(drop),
+            FileKind::TextDb => Machine.text_db(path).map(drop),
+            FileKind::Trace => Machine.trace(path).map(drop),
+        }
+    }
+
+    fn run(&self, command: &str) -> io::Result<String> {
+        DiskLoader.run(command)
     }
 }

@@ -1,14 +1,16 @@
 //! Commands about workload files: `check` (also `pgl-test`), `explain`, `fmt`, `lsp`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use polygraph_pgl::render::{Style, render};
-use polygraph_pgl::{Compilation, DiskLoader, Options, Severity, compile};
+use polygraph_pgl::{Compilation, Options, Severity, compile};
 use polygraph_plan::predict::{predict, warnings};
 use serde_json::json;
+
+use crate::outside::Looker;
 
 /// Commands about workload files.
 #[derive(Debug, Subcommand)]
@@ -122,7 +124,7 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
         global_seed: args.global_seed,
         ..Options::default()
     };
-    let mut compilation = compile(&args.file, &DiskLoader, &options);
+    let mut compilation = compile(&args.file, &Looker, &options);
     let plan = compilation.workload.as_ref().map(|workload| (predict(workload), workload));
     let physics = plan.as_ref().map(|(plan, workload)| warnings(workload, plan)).unwrap_or_default();
     let plan = plan.map(|(plan, _)| plan);
@@ -200,8 +202,8 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
         let stdin = path.as_os_str() == "-";
-        let text = if stdin { io::read_to_string(io::stdin())? } else { read(path)? };
-        let formatted = match polygraph_pgl::format::format(&text) {
+        let text = if stdin { read_all(io::stdin())? } else { read(path)? };
+        let formatted = match polygraph_pgl::format::format_bytes(&text) {
             Ok(formatted) => formatted,
             Err(error) => {
                 writeln!(io::stderr(), "polygraph: {}: {error}", path.display())?;
@@ -215,7 +217,7 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
                 code = ExitCode::FAILURE;
             }
         } else if stdin {
-            io::stdout().write_all(formatted.as_bytes())?;
+            io::stdout().write_all(&formatted)?;
         } else if formatted != text {
             std::fs::write(path, formatted)?;
         }
@@ -223,9 +225,20 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-fn read(path: &PathBuf) -> io::Result<String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
+    let bytes = std::fs::File::open(path).and_then(read_all);
+    bytes.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Everything, unless it is more than a program may have.
+fn read_all(input: impl io::Read) -> io::Result<Vec<u8>> {
+    let limit = polygraph_pgl::Limits::default().source_bytes;
+    let mut bytes = Vec::new();
+    input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {limit} bytes")));
+    }
+    Ok(bytes)
 }
 
 fn lsp(args: LspArgs) -> io::Result<ExitCode> {

@@ -27,6 +27,16 @@ pub fn format(text: &str) -> Result<String, String> {
     }
 }
 
+/// Formats the bytes of a file. Comments may be in any encoding; what is in them stays as it is, byte for byte.
+pub fn format_bytes(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return format(text).map(String::into_bytes);
+    }
+    // Each byte stands for a character of its own on the way. Outside of comments only ASCII is allowed.
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    Ok(format(&text)?.chars().map(|c| c as u8).collect())
+}
+
 /// Refuses a text with syntax errors: nobody knows what its layout should be.
 fn check_syntax(text: &str, lexemes: &[Lexeme], sources: &SourceMap, out: Diagnostics) -> Result<(), String> {
     let file = FileId(0);
@@ -62,7 +72,12 @@ fn words<'a>(text: &'a str, lexemes: &'a [Lexeme]) -> impl Iterator<Item = (Toke
     lexemes
         .iter()
         .filter(|lexeme| lexeme.token != Token::Blank)
-        .map(move |lexeme| (lexeme.token, text[lexeme.start as usize..lexeme.end as usize].trim_end()))
+        .map(move |lexeme| (lexeme.token, trimmed(&text[lexeme.start as usize..lexeme.end as usize])))
+}
+
+/// A comment without the blanks at its end. Other bytes that count as blanks somewhere belong to characters here.
+fn trimmed(text: &str) -> &str {
+    text.trim_end_matches([' ', '\t', '\r', '\n', '\x0b', '\x0c'])
 }
 
 /// An open bracket.
@@ -91,6 +106,8 @@ struct Piece<'a> {
 
 struct Writer<'a> {
     pieces: Vec<Piece<'a>>,
+    /// For each piece the token before it that is no comment.
+    before: Vec<Option<Token>>,
     open: Vec<Open>,
     out: String,
 }
@@ -108,11 +125,17 @@ impl<'a> Writer<'a> {
                 blank = true;
                 continue;
             }
-            pieces.push(Piece { token: lexeme.token, text: words.trim_end(), lines, blank, inline: false });
+            pieces.push(Piece { token: lexeme.token, text: trimmed(words), lines, blank, inline: false });
             (lines, blank) = (0, false);
         }
         mark_inline(&mut pieces);
-        Self { pieces, open: Vec::new(), out: String::with_capacity(text.len()) }
+        let mut last = None;
+        let before = pieces.iter().map(|piece| match piece.token {
+            token if is_comment(token) => last,
+            token => last.replace(token),
+        });
+        let before = before.collect();
+        Self { pieces, before, open: Vec::new(), out: String::with_capacity(text.len()) }
     }
 
     fn run(mut self) -> String {
@@ -190,9 +213,8 @@ impl<'a> Writer<'a> {
 
     /// True if the token begins a statement: nothing but comments stands between it and the end of the one before.
     fn starts_statement(&self, index: usize) -> bool {
-        let before = self.pieces[..index].iter().rev().find(|piece| !is_comment(piece.token));
-        before.is_none_or(|piece| {
-            matches!(piece.token, Token::Semicolon | Token::LBrace | Token::RBrace | Token::Directive)
+        self.before[index].is_none_or(|token| {
+            matches!(token, Token::Semicolon | Token::LBrace | Token::RBrace | Token::Directive)
         })
     }
 
@@ -238,10 +260,9 @@ impl<'a> Writer<'a> {
         if self.pieces[index].token == T::Not {
             return true;
         }
-        let before = self.pieces[..index].iter().rev().find(|piece| !is_comment(piece.token));
-        let ends_operand = before.is_some_and(|piece| {
+        let ends_operand = self.before[index].is_some_and(|token| {
             matches!(
-                piece.token,
+                token,
                 T::Word
                     | T::Int
                     | T::Float

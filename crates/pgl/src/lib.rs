@@ -33,7 +33,7 @@ pub mod workload;
 
 pub use codes::{Code, explain};
 pub use diagnostic::{Diagnostic, Severity};
-pub use source::{DiskLoader, Loader, MemoryLoader, SourceMap};
+pub use source::{DiskLoader, FileKind, Loader, MemoryLoader, SourceMap};
 pub use workload::Workload;
 
 use check::Setting;
@@ -163,7 +163,7 @@ fn compile_text(
     let (program, _) = check::check(&body, &settings, out);
     drop(body);
     let outcome = eval::run(&program, sources, loader, options, out);
-    let workload = workload::build(program, &outcome, sources, options, out);
+    let workload = workload::build(program, &outcome, (sources, loader), options, out);
     (workload, outcome.output)
 }
 

@@ -61,11 +61,16 @@ pub struct SourceFile {
 impl SourceFile {
     /// Line and column of a byte, both from 1; columns count characters.
     pub fn line_col(&self, offset: u32) -> (usize, usize) {
-        let line = self.line_starts.partition_point(|&start| start <= offset).max(1) - 1;
+        let line = self.line(offset);
         let start = self.line_starts[line] as usize;
         let end = (offset as usize).min(self.text.len());
         let column = self.text.get(start..end).map_or(0, |text| text.chars().count());
         (line + 1, column + 1)
+    }
+
+    /// The line of a byte, from 0.
+    pub fn line(&self, offset: u32) -> usize {
+        self.line_starts.partition_point(|&start| start <= offset).max(1) - 1
     }
 
     /// First byte of a line counted from 0.
@@ -130,11 +135,30 @@ impl SourceMap {
     }
 }
 
+/// What a file that a workload names is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// A database of contents.
+    ContentDb,
+    /// A directory whose files are contents.
+    DocumentRoot,
+    /// Texts to insert.
+    TextDb,
+    /// URLs of foreign servers.
+    Trace,
+}
+
 /// Fetches files and, if the caller allows it, runs commands. The command line uses [`DiskLoader`];
 /// tests and the language server keep their files in memory.
 pub trait Loader {
     /// The bytes of the file at `path`.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// Whether a file or directory that a workload names is there and of this kind; if not, why. Nothing is read here unless
+    /// the caller wants that.
+    fn look(&self, _kind: FileKind, _path: &str) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Standard output of a shell command. Only called when [`crate::Options::allow_exec`] is set.
     fn run(&self, _command: &str) -> io::Result<String> {

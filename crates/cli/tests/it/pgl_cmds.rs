@@ -85,3 +85,51 @@ fn fmt_checks_and_rewrites() {
     assert_eq!(std::fs::read_to_string(&path).expect("text"), "int x = 5;\n");
     assert_eq!(polygraph(&["fmt", "--check", name]).status.code(), Some(0));
 }
+
+const AGENTS: &str = "Content C = { size = exp(1KB); };\nServer S = { contents = [ C ]; addresses = ['127.0.0.1:9090']; };\n\
+                      Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; req_rate = 1/sec; };\n";
+
+#[test]
+fn check_looks_for_the_files_that_a_workload_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, texts) = (dir.path().join("a.pg"), dir.path().join("here.txt"));
+    std::fs::write(&texts, "a line\n").unwrap();
+    let here = texts.display();
+    let more = format!(
+        "C = {{ content_db = \"/no/such.cdb\"; }};\nContent D = {{ size = exp(1KB); infect_prob = 1%; inject_gap = exp(1KB); \
+         inject_db = \"{here}\"; }};\nContent E = {{ document_root = \"nowhere\"; }};\nS.contents = [ C, D, E ];\n\
+         R = {{ interests = [ \"foreign\" ]; foreign_trace = \"{here}\"; }};\nuse(S, R);\n"
+    );
+    std::fs::write(&file, format!("{AGENTS}{more}")).unwrap();
+    let output = polygraph(&["check", file.to_str().unwrap()]);
+    let err = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    for wanted in ["`/no/such.cdb`", "`nowhere`", "the trace", "a.pg:4:20"] {
+        assert!(err.contains(wanted), "{wanted} is missing in\n{err}");
+    }
+    assert_eq!(err.matches("W1303").count(), 3, "{err}");
+    assert!(!err.contains("the texts"), "{err}");
+}
+
+#[test]
+fn check_of_nothing_has_no_negative_zeros() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pg");
+    for program in ["int x = 5;", "Robot R = { addresses = ['127.0.0.1']; req_rate = 0/sec; }; use(R);"] {
+        std::fs::write(&file, program).unwrap();
+        for more in [&[][..], &["--json"]] {
+            let out = text(&polygraph(&[&["check", file.to_str().unwrap()], more].concat()).stdout);
+            assert!(out.contains('0') && !out.contains("-0"), "{out}");
+        }
+    }
+}
+
+#[test]
+fn fmt_keeps_comments_in_other_encodings() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pg");
+    std::fs::write(&file, b"int  x=1; // caf\xe9\n").unwrap();
+    let output = polygraph(&["fmt", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&file).unwrap(), b"int x = 1; // caf\xe9\n");
+}

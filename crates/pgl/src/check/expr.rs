@@ -89,7 +89,7 @@ impl Checker<'_> {
             (Some(Yields::First), wanted) => wanted,
             _ => None,
         };
-        let args: Vec<Expr> = call.args.iter().map(|arg| self.expr_wanted(arg, wanted)).collect();
+        let args: Vec<Expr> = call.args.iter().map(|arg| self.part(arg, wanted)).collect();
         let Some(def) = self.call_def(call, &args) else { return poison(span) };
         if !def.is_function() {
             let text = format!("`{}` yields no value; it is a statement of its own", def.name);
@@ -100,8 +100,16 @@ impl Checker<'_> {
         Expr { ty: def.result(&types), kind: ExprKind::Call(def.call, args), span }
     }
 
+    /// An operand or argument. Whether an `undef()` there matters is known when the program runs: a setting may replace
+    /// all of it.
+    fn part(&mut self, expr: &tree::Expr, wanted: Option<Ty>) -> Expr {
+        let value = self.expr_wanted(expr, wanted);
+        let waits = value.ty.base == Base::Undef && self.mode == super::Mode::Static;
+        if waits { Expr { ty: Ty::UNKNOWN, ..value } } else { value }
+    }
+
     fn unary(&mut self, op: UnaryOp, inner: &tree::Expr, span: Span) -> Expr {
-        let inner = self.expr(inner);
+        let inner = self.part(inner, self.wanted);
         let Some(ty) = unary_type(op, inner.ty) else {
             let text = format!("`{}` cannot be applied to {}", op.sign(), an(&inner.ty.to_string()));
             self.report(Diagnostic::new(Code::NoOperator, span, text));
@@ -113,12 +121,12 @@ impl Checker<'_> {
     fn chain(&mut self, first: &tree::Expr, rest: &[(BinaryOp, Span, tree::Expr)], span: Span) -> Expr {
         // Of a sum all terms have the type of the whole; of other operators the first operand usually has it.
         let of_rest = self.wanted.filter(|_| rest.iter().all(|(op, ..)| op.is_sum()));
-        let first = self.expr(first);
+        let first = self.part(first, self.wanted);
         let mut ty = first.ty;
         let mut so_far = first.span;
         let mut checked = Vec::with_capacity(rest.len());
         for (op, sign, right) in rest {
-            let right = self.expr_wanted(right, of_rest);
+            let right = self.part(right, of_rest);
             match binary_type(*op, ty, right.ty) {
                 Some(result) => ty = result,
                 None => {
@@ -157,7 +165,7 @@ impl Checker<'_> {
         let mut checked = Vec::with_capacity(items.len());
         let wanted = self.wanted.map(|wanted| Ty::one(wanted.base));
         for (value, prob) in items {
-            let value = self.expr_wanted(value, wanted);
+            let value = self.part(value, wanted);
             let prob = prob.as_ref().map(|prob| self.probability(prob));
             let of = match value.ty.base {
                 Base::AddrRange => Base::Addr,

@@ -145,11 +145,31 @@ impl Program {
         name
     }
 
+    /// Where a place, or what it is a part of, is given a value behind the place where it is written.
+    pub fn given_below(&self, place: &Place) -> Option<Span> {
+        given(&self.body, place)
+    }
+
     /// The right-hand side that is written at a place.
     pub fn expr_at(&self, span: Span) -> Option<&Expr> {
         let settings = self.settings.iter().map(|(_, expr)| expr);
         settings.into_iter().find(|expr| expr.span == span).or_else(|| expr_in(&self.body, span))
     }
+}
+
+fn given(body: &[Stmt], wanted: &Place) -> Option<Span> {
+    let at = wanted.span;
+    let behind = |span: Span| span.file == at.file && span.start >= at.end;
+    let gives = |place: &Place| {
+        place.var == wanted.var && wanted.fields.starts_with(&place.fields) && behind(place.span)
+    };
+    body.iter().find_map(|stmt| match stmt {
+        Stmt::Assign(place, _) if gives(place) => Some(place.span),
+        Stmt::Group(places, ..) => places.iter().map(|(place, _)| place).find(|p| gives(p)).map(|p| p.span),
+        Stmt::Fill(_, body) | Stmt::Declare(_, Some(Init::Fill(body)), _) => given(body, wanted),
+        Stmt::If(_, then, otherwise) => given(then, wanted).or_else(|| given(otherwise, wanted)),
+        _ => None,
+    })
 }
 
 fn expr_in(body: &[Stmt], span: Span) -> Option<&Expr> {

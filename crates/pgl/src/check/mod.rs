@@ -8,6 +8,7 @@ mod expr;
 pub(crate) use expr::{no_conversion, no_operator};
 pub mod hir;
 mod names;
+mod slips;
 
 use std::collections::hash_map::Entry;
 
@@ -43,6 +44,7 @@ pub fn check<'a>(
         references: Vec::new(),
         contexts: vec![Context::default()],
         siblings: FxHashMap::default(),
+        root: body,
         scripts: Vec::new(),
         mode: Mode::Static,
         wanted: None,
@@ -79,6 +81,8 @@ struct Checker<'a> {
     contexts: Vec<Context>,
     /// Names declared in the other branch of an `if`: at most one of the two branches is taken.
     siblings: FxHashMap<Box<str>, VarId>,
+    /// The whole program as written.
+    root: &'a [tree::Stmt],
     scripts: Vec<&'a Block>,
     mode: Mode,
     /// The type of what is wanted where an expression stands, for advice.
@@ -267,6 +271,7 @@ impl<'a> Checker<'a> {
                 let declared = self.program.vars[place.var.0 as usize].span;
                 let at = place.fields.is_empty().then_some(declared);
                 let value = self.value_for(expr, place.ty, &self.program.name(&place), at);
+                self.warn_from_itself(&place, &value);
                 Stmt::Assign(place, value)
             }
             Right::Block(block) => {
@@ -294,6 +299,10 @@ impl<'a> Checker<'a> {
 
     /// Checks the code of a block that fills a record.
     fn fill(&mut self, place: Place, block: &'a Block) -> Option<Vec<Stmt>> {
+        // Workloads of Polygraph 4 have `ssl_wraps = { };`, which says nothing.
+        if place.ty.array && block.body.is_empty() {
+            return Some(Vec::new());
+        }
         let is_record = matches!(place.ty, Ty { base: Base::Record(_) | Base::Unknown, array: false });
         if !is_record {
             let text = format!("a block cannot be assigned to {}", an(&place.ty.to_string()));

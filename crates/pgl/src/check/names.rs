@@ -1,10 +1,12 @@
 //! Finding what a path stands for; section 2.5 of the language reference.
 
 use crate::check::hir::{Place, Reference, Stmt, Target};
+use crate::check::slips::declared_below;
 use crate::check::{Checker, field_of};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::hints;
+use crate::syntax;
 use crate::syntax::tree::{Path, Word};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
 
@@ -177,6 +179,11 @@ impl Checker<'_> {
 
     /// Reports that a path stands for nothing, and gives what was probably meant by the word in question.
     fn report_missing(&mut self, path: &Path, missing: &Missing, reading: bool) -> Option<String> {
+        if self.out.is_full() && !matches!(missing, Missing::Known) {
+            // Nobody will read it, and advice takes a look at every name there is.
+            self.report(Diagnostic::new(Code::UndeclaredName, path.span(), ""));
+            return None;
+        }
         let (finding, meant) = match missing {
             Missing::Known => return None,
             Missing::Name => self.unknown_name(path, reading),
@@ -218,6 +225,16 @@ impl Checker<'_> {
     /// The finding for a first word that is not known, and what was probably meant.
     fn unknown_name(&self, path: &Path, reading: bool) -> (Diagnostic, Option<String>) {
         let word = &path.words[0];
+        if let Some(unit) = syntax::bare_unit(&word.text).filter(|_| reading && path.words.len() == 1) {
+            let text = format!(
+                "unknown name `{}`: no variable, and no unit that stands without a number",
+                word.text
+            );
+            let finding = Diagnostic::new(Code::UndeclaredName, word.span, text)
+                .note(format!("without a number stand {}", syntax::BARE.join(" ")))
+                .help(format!("write `{unit}`"));
+            return (finding, None);
+        }
         let mut names: Vec<&str> = Vec::new();
         let mut owner = None;
         for context in self.contexts.iter().rev() {
@@ -243,6 +260,10 @@ impl Checker<'_> {
             if fields.len() <= 30 {
                 finding = finding.note(format!("the fields of {} are {}", rec.name(), fields.join(", ")));
             }
+        }
+        if let Some(below) = declared_below(self.root, &word.text, word.span) {
+            let help = "a program is read from top to bottom: move the declaration before its first use";
+            return (finding.also(below, "it is declared only here").help(help), None);
         }
         if reading {
             let name = &word.text;

@@ -19,7 +19,10 @@ use crate::value::{Array, Distr, Domain, Item, Matcher, Order, PopDistr, Shape, 
 impl Machine<'_> {
     /// The arguments of a call; `None` if one of them is not known.
     fn args(&mut self, args: &[Expr]) -> Option<Vec<Value>> {
+        // What a call makes of its arguments is its own business.
+        let outer = self.wanted.take();
         let values: Vec<Value> = args.iter().map(|arg| self.defined(arg)).collect();
+        self.wanted = outer;
         (!values.contains(&Value::Poison)).then_some(values)
     }
 

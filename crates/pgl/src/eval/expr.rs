@@ -10,7 +10,8 @@ use crate::eval::Machine;
 use crate::ops::{OpError, binary, unary};
 use crate::source::Span;
 use crate::syntax::tree::{BinaryOp, UnaryOp};
-use crate::value::{Array, Item, Value, show};
+use crate::types::Base;
+use crate::value::{Array, Domain, Item, Value, show};
 
 impl Machine<'_> {
     /// The value of an expression; [`Value::Undef`] only for `undef()` itself.
@@ -23,10 +24,26 @@ impl Machine<'_> {
                 let value = self.defined(inner);
                 self.unary(*op, &value, expr.span)
             }
-            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::Chain(first, rest) => {
+                // Operands of a sum or product become what it is, if that is more than an int.
+                let ty = expr.ty.base;
+                let wanted = if makes_fraction(ty) { Some(ty) } else { self.wanted };
+                let outer = std::mem::replace(&mut self.wanted, wanted);
+                let value = self.chain(first, rest);
+                self.wanted = outer;
+                value
+            }
             ExprKind::Array(items) => self.array(items, expr.span),
             ExprKind::Poison => Value::Poison,
         }
+    }
+
+    /// The value of an expression from which a value of this type will be made.
+    pub(super) fn expr_wanted(&mut self, expr: &Expr, wanted: Option<Base>) -> Value {
+        let outer = std::mem::replace(&mut self.wanted, wanted);
+        let value = self.expr(expr);
+        self.wanted = outer;
+        value
     }
 
     /// The value of an expression that must be defined.
@@ -74,12 +91,33 @@ impl Machine<'_> {
                 return Value::Poison;
             }
             value = match binary(*op, &value, &right) {
-                Ok(value) => value,
+                Ok(made) => {
+                    self.warn_vanished(*op, &value, &right, &made, at.to(right_expr.span));
+                    made
+                }
                 Err(error) => self.op_error(error, *op, *sign, (&value, at), (&right, right_expr.span)),
             };
             at = at.to(right_expr.span);
         }
         value
+    }
+
+    /// Warns about `55/80` where a share is wanted: a division of ints has no fraction.
+    fn warn_vanished(&mut self, op: BinaryOp, left: &Value, right: &Value, made: &Value, span: Span) {
+        let (BinaryOp::Div, Value::Int(a), Value::Int(b), Value::Int(0)) = (op, left, right, made) else {
+            return;
+        };
+        if *a != 0 && self.wanted.is_some_and(makes_fraction) {
+            let text = format!("{a}/{b} is 0: a division of ints leaves the fraction out");
+            let mut finding = Diagnostic::new(Code::IntDivision, span, text);
+            finding = match self.wanted {
+                Some(Base::Float | Base::Distr(Domain::Float)) if a.abs() < 100 && b.abs() <= 100 => {
+                    finding.help(format!("for the fraction write `{a}.0/{b}`, and for shares `{a}%/{b}%`"))
+                }
+                _ => finding.help(format!("for the fraction write a float: `{a}.0/{b}`")),
+            };
+            self.report(finding);
+        }
     }
 
     fn op_error(
@@ -159,7 +197,9 @@ impl Machine<'_> {
 
     /// A probability; `None` after a finding.
     pub(super) fn probability(&mut self, expr: &Expr) -> Option<f64> {
+        let outer = self.wanted.replace(Base::Float);
         let value = self.defined(expr);
+        self.wanted = outer;
         let prob = match &value {
             Value::Poison => return None,
             Value::Str(text) => super::calls::number_in(text),
@@ -188,6 +228,14 @@ impl Machine<'_> {
             finding = finding.note(format!("the array is {}", super::shorten(&show(array))));
         }
         self.report(finding);
+    }
+}
+
+/// True for types whose values are not whole numbers.
+fn makes_fraction(base: Base) -> bool {
+    match base {
+        Base::Distr(domain) => domain != Domain::Int,
+        base => matches!(base, Base::Float | Base::Time | Base::Size | Base::Rate | Base::Bwidth),
     }
 }
 

@@ -51,6 +51,7 @@ pub fn run_in(
         budget: scripts.options.limits.work,
         exhausted: false,
         target: None,
+        wanted: None,
         told_undefined: FxHashSet::default(),
         random: std::mem::replace(&mut interpreter.random, Random::new(0)),
         unique: interpreter.unique,

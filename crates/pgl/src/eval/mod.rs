@@ -86,6 +86,7 @@ pub fn run(
         budget: options.limits.work,
         exhausted: false,
         target: None,
+        wanted: None,
         told_undefined: FxHashSet::default(),
         random: Random::new(options.global_seed),
         unique: 0,
@@ -121,6 +122,8 @@ struct Machine<'a> {
     exhausted: bool,
     /// The name a value is being computed for.
     target: Option<String>,
+    /// The type it will have.
+    wanted: Option<Base>,
     /// Assignments and declarations that left something undefined and were complained about.
     told_undefined: FxHashSet<Span>,
     random: Random,
@@ -257,7 +260,8 @@ impl Machine<'_> {
     }
 
     fn fill(&mut self, place: &Place, body: &[Stmt]) {
-        if self.is_set(place) {
+        // An empty block for an array says nothing.
+        if self.is_set(place) || (place.ty.array && body.is_empty()) {
             return;
         }
         match self.peek(place) {
@@ -279,7 +283,7 @@ impl Machine<'_> {
     /// The value of an expression for a place, converted to its type.
     fn value_for(&mut self, expr: &Expr, place: &Place) -> Value {
         let outer = self.target.replace(self.name(place));
-        let value = self.expr(expr);
+        let value = self.expr_wanted(expr, Some(place.ty.base));
         let name = std::mem::replace(&mut self.target, outer).unwrap_or_default();
         self.converted(value, place.ty, &name, expr)
     }
@@ -473,8 +477,17 @@ impl Machine<'_> {
         finding = match self.assigned_at(place) {
             Some(at) => finding.also(at, "it was left undefined here"),
             None if place.fields.is_empty() => finding.also(var.span, "it was declared here without a value"),
-            None => finding.note(format!("`{name}` was never given a value")),
+            None => finding,
         };
+        // Nobody reads a finding that has no room, and the walk through the program is long.
+        let below = if self.out.is_full() { None } else { self.program.given_below(place) };
+        if let Some(below) = below {
+            let help = "a value is copied where it is read: move the line that gives it before this one";
+            return self.report(finding.also(below, "it is given a value only here").help(help));
+        }
+        if self.assigned_at(place).is_none() && !place.fields.is_empty() {
+            finding = finding.note(format!("`{name}` was never given a value"));
+        }
         // A field hides a variable of its name; that is easily overlooked when the field is undefined.
         let word = self.sources.slice(place.span);
         if !place.fields.is_empty() && !word.contains('.') {

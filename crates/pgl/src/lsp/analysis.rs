@@ -35,7 +35,7 @@ impl Analysis {
         let (program, references) = check::check(&body, &[], &mut out);
         let outcome = eval::run(&program, &sources, loader, &options, &mut out);
         let kept = program.clone();
-        let _ = workload::build(program, &outcome, &sources, &options, &mut out);
+        let _ = workload::build(program, &outcome, (&sources, loader), &options, &mut out);
         Self { sources, findings: out.finish(), program: kept, references }
     }
 

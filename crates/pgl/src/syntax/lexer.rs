@@ -9,6 +9,9 @@ use crate::syntax::token::{Lexeme, Token};
 /// Longest word, string or constant, in characters.
 pub const MAX_TOKEN: usize = 4096;
 
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
+
 /// Cuts `text` into tokens.
 pub fn lex(text: &str, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
     let mut lexer = Lexer { text: text.as_bytes(), at: 0, file, out };
@@ -54,6 +57,11 @@ impl Lexer<'_> {
     fn next(&mut self) -> Token {
         let first = self.peek(0);
         match first {
+            // Editors of other systems begin files with a mark of the byte order.
+            0xef if self.at == 0 && self.text.starts_with(BYTE_ORDER_MARK) => {
+                self.at += BYTE_ORDER_MARK.len();
+                Token::Blank
+            }
             b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => {
                 self.skip(is_blank);
                 Token::Blank
@@ -108,7 +116,8 @@ impl Lexer<'_> {
     /// A directive is kept whole, so that the preprocessor (or the formatter) can take it apart.
     fn hash(&mut self) -> Token {
         let start = self.at;
-        let at_line_start = start == 0 || self.text[start - 1] == b'\n';
+        let at_line_start =
+            start == 0 || self.text[start - 1] == b'\n' || self.text[..start] == *BYTE_ORDER_MARK;
         self.at += 1;
         if !at_line_start {
             self.out.push(

@@ -31,7 +31,7 @@ pub const SIZE_UNITS: &[(&str, i64)] = &[
 ];
 
 /// Words that mean a unit when they stand alone; the others are names then.
-const BARE: &[&str] =
+pub const BARE: &[&str] =
     &["msec", "sec", "min", "hour", "day", "year", "bit", "Byte", "Kb", "KB", "Mb", "MB", "Gb", "GB"];
 
 type Result = std::result::Result<Value, Box<Diagnostic>>;
@@ -160,6 +160,17 @@ pub fn unit_alias(word: &str, fits: impl Fn(&str) -> bool) -> Option<&'static st
         "g" | "G" | "gb" | "GiB" => "GB",
         _ => return None,
     })
+}
+
+/// The unit that is meant by a word where units stand without a number: `10/second`.
+pub fn bare_unit(word: &str) -> Option<&'static str> {
+    match word {
+        "s" => Some("sec"),
+        "ms" => Some("msec"),
+        "hr" => Some("hour"),
+        word if word.len() > 1 => unit_alias(word, |_| true),
+        _ => None,
+    }
 }
 
 /// `12.5` as (125, 10); `None` with more digits than fit.

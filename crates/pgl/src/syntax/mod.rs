@@ -1,10 +1,12 @@
 //! From text to tree.
 
+mod layout;
 pub mod lexer;
 mod literal;
 mod parser;
 pub mod preprocess;
 mod quoted;
+mod remedy;
 pub mod token;
 pub mod tree;
 
@@ -16,4 +18,4 @@ pub fn is_constant(word: &str) -> bool {
     literal::constant(word, nowhere).is_some()
 }
 
-pub use literal::{SIZE_UNITS, TIME_UNITS, unit_alias};
+pub use literal::{BARE, SIZE_UNITS, TIME_UNITS, bare_unit, unit_alias};

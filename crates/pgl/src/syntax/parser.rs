@@ -10,7 +10,7 @@ use crate::syntax::token::Token;
 use crate::syntax::tree::{
     BadUnit, BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word,
 };
-use crate::syntax::{literal, quoted};
+use crate::syntax::{layout, literal, quoted, remedy};
 use crate::value::{Matcher, Qualifier, Re, Value};
 
 /// Deepest nesting of blocks, brackets and prefix operators.
@@ -18,12 +18,13 @@ pub const MAX_NESTING: usize = 100;
 
 /// The statements of a program.
 pub fn parse(tokens: &[Tok], sources: &SourceMap, out: &mut Diagnostics) -> Vec<Stmt> {
-    let mut parser = Parser { tokens, sources, out, at: 0, nesting: 0, silent_at: usize::MAX };
+    let mut parser = Parser { tokens, sources, out, at: 0, nesting: 0, silent_at: usize::MAX, crooked: None };
     let mut body = Vec::new();
     while parser.peek() != Token::End {
         parser.statements(&mut body);
         if parser.peek() == Token::RBrace {
-            let finding = Diagnostic::new(Code::Unexpected, parser.span(), "this `}` closes nothing");
+            let finding = Diagnostic::new(Code::Unexpected, parser.span(), "this `}` closes nothing")
+                .help("remove it, or look for a block above that is closed too early");
             parser.report(finding);
             parser.at += 1;
         }
@@ -33,7 +34,7 @@ pub fn parse(tokens: &[Tok], sources: &SourceMap, out: &mut Diagnostics) -> Vec<
 
 /// A single expression that makes up the whole text, such as the value of a setting.
 pub fn parse_expr(tokens: &[Tok], sources: &SourceMap, out: &mut Diagnostics) -> Expr {
-    let mut parser = Parser { tokens, sources, out, at: 0, nesting: 0, silent_at: usize::MAX };
+    let mut parser = Parser { tokens, sources, out, at: 0, nesting: 0, silent_at: usize::MAX, crooked: None };
     let expr = parser.expr();
     if parser.peek() != Token::End {
         parser.unexpected("the end of the value");
@@ -49,6 +50,8 @@ struct Parser<'a> {
     nesting: usize,
     /// The token a finding was last reported about: one finding per place is enough.
     silent_at: usize,
+    /// A block whose own closing brace is probably missing, and what stands behind its end, by the layout of the text.
+    crooked: Option<(Span, Span)>,
 }
 
 impl<'a> Parser<'a> {
@@ -98,9 +101,9 @@ impl<'a> Parser<'a> {
         let mut finding =
             Diagnostic::new(Code::Unexpected, span, format!("expected {wanted}, found {found}"))
                 .label("here");
-        if self.at > 0 && self.tokens[self.at - 1].token == Token::Percent && self.peek() == Token::Int {
-            finding =
-                finding.help("`7%3` is `7%` followed by `3`; for the remainder write `7 % 3` with blanks");
+        let (before, rest) = self.tokens.split_at(self.at.min(self.tokens.len() - 1));
+        if let Some(help) = remedy::of(before, rest, self.sources) {
+            finding = finding.help(help);
         }
         self.report(finding);
     }
@@ -211,7 +214,7 @@ impl<'a> Parser<'a> {
         // A word on a new line is the next statement; anything else on the same line is a slip in this one.
         let here = self.sources.file(end.file);
         let next = self.span();
-        let same_line = next.file == end.file && here.line_col(next.start).0 == here.line_col(end.end).0;
+        let same_line = next.file == end.file && here.line(next.start) == here.line(end.end);
         if starts_statement && !(same_line && self.peek() == Token::Word) {
             let mut finding = Diagnostic::new(Code::MissingSemicolon, end.after(), "a `;` is missing here");
             if self.tokens[self.at - 1].token == Token::RBrace {
@@ -236,13 +239,24 @@ impl<'a> Parser<'a> {
             self.skip_block();
         }
         self.nesting -= 1;
-        if !self.eat(Token::RBrace) {
-            let finding = Diagnostic::new(Code::Unexpected, self.span(), "a block is not closed")
-                .label("the program ends here")
-                .also(open, "the block starts here");
-            self.report(finding);
+        let block = Block { body, span: open.to(self.last_span()) };
+        if self.eat(Token::RBrace) {
+            let span = open.to(self.last_span());
+            // The first brace that stands further left than its block tells where one is missing.
+            if self.crooked.is_none() && layout::is_crooked(self.sources, open, self.last_span()) {
+                self.crooked = layout::missing_brace(self.sources, &block, open);
+            }
+            return Some(Block { span, ..block });
         }
-        Some(Block { body, span: open.to(self.last_span()) })
+        let missing = self.crooked.or_else(|| layout::missing_brace(self.sources, &block, open));
+        let (open, before) = missing.map_or((open, None), |(open, before)| (open, Some(before)));
+        let finding = Diagnostic::new(Code::Unexpected, self.span(), "a block is not closed")
+            .label("the program ends here")
+            .also(open, "this block has no end of its own")
+            .also_at(before, "a `}` is probably missing before this")
+            .help("close the block with `};` where its last field is set");
+        self.report(finding);
+        Some(block)
     }
 
     fn skip_block(&mut self) {
@@ -320,6 +334,10 @@ impl<'a> Parser<'a> {
     /// A declaration, assignment or call.
     fn word_statement(&mut self) -> Option<StmtKind> {
         let array = self.peek_at(1) == Token::LBracket && self.peek_at(2) == Token::RBracket;
+        if !array && let Some(finding) = remedy::bare_call(&self.tokens[self.at..], self.sources) {
+            self.report(finding);
+            return None;
+        }
         if array || self.peek_at(1) == Token::Word {
             return self.declaration(array);
         }
@@ -327,6 +345,10 @@ impl<'a> Parser<'a> {
             return self.call().map(StmtKind::Call);
         }
         let path = self.path()?;
+        if self.peek() == Token::LBrace {
+            self.missing_assign(&path.text());
+            return Some(StmtKind::Assign(path, self.right()?));
+        }
         if self.peek() == Token::Eq {
             let finding = Diagnostic::new(Code::Unexpected, self.span(), "`==` compares")
                 .help("an assignment is written with `=`");
@@ -354,9 +376,20 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 Some(self.right()?)
             }
+            Token::LBrace => {
+                self.missing_assign(&format!("{} {}", ty.text, name.text()));
+                Some(self.right()?)
+            }
             _ => None,
         };
         Some(StmtKind::Declare { ty, array, name, init })
+    }
+
+    /// `Robot R { ... }`: the block is understood nevertheless.
+    fn missing_assign(&mut self, target: &str) {
+        let finding = Diagnostic::new(Code::Unexpected, self.span(), "a `=` is missing before this block")
+            .help(format!("write `{target} = {{ ... }};`"));
+        self.report(finding);
     }
 
     fn right(&mut self) -> Option<Right> {
@@ -522,6 +555,16 @@ impl<'a> Parser<'a> {
             Token::LBracket => self.array(),
             Token::Bad => {
                 self.at += 1;
+                ExprKind::Error
+            }
+            Token::Dot
+                if matches!(self.peek_at(1), Token::Int | Token::Float | Token::Percent | Token::Measure) =>
+            {
+                let number = self.tokens[self.at + 1].span;
+                let help = format!("write `0.{}`", self.text(number));
+                let text = "a number has a digit before its point";
+                self.report(Diagnostic::new(Code::BadNumber, span.to(number), text).help(help));
+                self.at += 2;
                 ExprKind::Error
             }
             _ => {

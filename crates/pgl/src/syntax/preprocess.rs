@@ -84,7 +84,11 @@ impl Preprocessor<'_> {
         }
         let from = self.sources.file(span.file).name.clone();
         match find(&name, Some(&from), self.loader, self.options) {
-            Ok((path, text)) => self.open(&path, text, span),
+            Ok((path, text)) => {
+                if !self.includes_itself(&path, span) {
+                    self.open(&path, text, span);
+                }
+            }
             Err(finding) => {
                 let finding = Diagnostic { span: Some(span), ..*finding };
                 self.out.push(finding.label("included here"));
@@ -132,6 +136,28 @@ impl Preprocessor<'_> {
         self.out.push(
             Diagnostic::new(Code::IncludeTooDeep, span, why).note("a file that includes itself never ends"),
         );
+        false
+    }
+
+    /// True, with a finding, for a file that is being read already: nothing in a program could end that.
+    fn includes_itself(&mut self, path: &str, span: Span) -> bool {
+        let plain = |path: &str| path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
+        let path = plain(path);
+        let mut from = Some(span);
+        while let Some(at) = from {
+            let file = self.sources.file(at.file);
+            if plain(&file.name) == path {
+                let text = match at == span {
+                    true => format!("`{path}` includes itself"),
+                    false => format!("`{path}` includes itself through other files"),
+                };
+                let finding = Diagnostic::new(Code::IncludeTooDeep, span, text)
+                    .help("remove this line; what several files need stands in a file of its own");
+                self.out.push(finding);
+                return true;
+            }
+            from = file.included_from;
+        }
         false
     }
 

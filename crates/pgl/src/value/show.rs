@@ -29,7 +29,7 @@ impl Writer {
     }
 
     fn number(&mut self, value: f64) {
-        let text = if self.exact { format!("{value}") } else { significant(value, 6) };
+        let text = if self.exact { format!("{}", value + 0.0) } else { significant(value, 6) };
         self.out.push_str(&text);
     }
 
@@ -179,9 +179,10 @@ impl Writer {
                 (Domain::Size, false) => self.out.push_str(&show_size(*param)),
                 (Domain::Time, true) => self.put(format_args!("{param}sec")),
                 (Domain::Size, true) => self.put(format_args!("{param}Byte")),
-                (Domain::Float, true) => self.put(format_args!("{param:?}")),
+                (Domain::Float, true) => self.put(format_args!("{:?}", param + 0.0)),
                 (Domain::Float, false) if param.fract() == 0.0 && param.abs() < 1e6 => {
-                    self.put(format_args!("{param:.1}"));
+                    // The sum turns a negative zero into a plain one.
+                    self.put(format_args!("{:.1}", param + 0.0));
                 }
                 _ => self.number(*param),
             }
@@ -217,15 +218,17 @@ pub fn show_time(us: i64) -> String {
     }
     let seconds = us as f64 / 1e6;
     // A unit that divides the value evenly reads best.
-    let even = UNITS.iter().find(|(_, unit)| us % (unit * 1_000_000) == 0);
-    let (name, unit) = match even {
-        Some((name, unit)) => (*name, *unit as f64),
-        None if seconds.abs() < 1.0 => ("msec", 1e-3),
-        None => UNITS
-            .iter()
-            .find(|(_, unit)| seconds.abs() >= *unit as f64)
-            .map_or(("sec", 1.0), |(name, unit)| (*name, *unit as f64)),
-    };
+    if let Some((name, unit)) = UNITS.iter().find(|(_, unit)| us % (unit * 1_000_000) == 0) {
+        return format!("{}{name}", us / (unit * 1_000_000));
+    }
+    // Points in time are counted from 1970 on: rounded they would be days off.
+    if us.abs() >= 31_536_000_000_000 {
+        let (sign, us) = (if us < 0 { "-" } else { "" }, us.unsigned_abs());
+        return format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000).trim_end_matches('0').to_owned()
+            + "sec";
+    }
+    let larger = UNITS.iter().find(|(_, unit)| seconds.abs() >= *unit as f64);
+    let (name, unit) = larger.map_or(("msec", 1e-3), |(name, unit)| (*name, *unit as f64));
     format!("{}{name}", significant(seconds / unit, 6))
 }
 

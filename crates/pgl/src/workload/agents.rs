@@ -211,14 +211,19 @@ pub fn robot(
     }
     checks.words(used, "interests", &robot.interests, INTERESTS);
     let foreign = robot.interests.prob("foreign") > 0.0;
-    match (foreign, &robot.foreign_trace) {
+    // An empty name is none.
+    let trace = robot.foreign_trace.as_ref().filter(|name| !name.is_empty());
+    match (foreign, trace) {
         (true, None) => {
             let text = "foreign interest needs a trace of foreign URLs";
             checks.missing(Incomplete, used, "interests", "foreign_trace", text);
         }
-        (false, Some(_)) => {
-            let text = "there is a trace of foreign URLs but no foreign interest";
-            checks.missing(Conflict, used, "foreign_trace", "interests", text);
+        (false, _) if robot.foreign_trace.is_some() && !used.record.is_bad("interests") => {
+            let text = "without foreign interest no URL of the trace is asked for";
+            let finding = checks.at(Code::RobotIgnores, used, "foreign_trace", text);
+            let help =
+                "say how much of the traffic it is, e.g. `interests = [ \"public\", \"foreign\": 10% ];`";
+            checks.push(finding.help(help));
         }
         _ => {}
     }

@@ -3,6 +3,7 @@
 mod agents;
 mod behavior;
 mod content;
+mod files;
 mod maps;
 mod parts;
 mod phases;
@@ -17,7 +18,7 @@ use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::eval::{Outcome, Used};
 use crate::script::Scripts;
-use crate::source::{SourceMap, Span};
+use crate::source::{Loader, SourceMap, Span};
 use crate::types::{
     AddrMap, AgentAddrs, Bench, Content, ContentId, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec,
     Robot, Server, SslWrap, StatsSample, Time,
@@ -165,7 +166,7 @@ impl Checks<'_> {
 pub(crate) fn build(
     program: Program,
     outcome: &Outcome,
-    sources: &SourceMap,
+    (sources, loader): (&SourceMap, &dyn Loader),
     options: &Options,
     out: &mut Diagnostics,
 ) -> Option<Workload> {
@@ -293,6 +294,7 @@ pub(crate) fn build(
     if checks.out.has_errors() {
         return None;
     }
+    files::check(&workload, &records, &robots, loader, &mut checks);
     // Only a program that could run is told what it would do.
     if unscheduled {
         checks.push(phases::unscheduled());

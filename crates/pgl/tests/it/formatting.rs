@@ -52,6 +52,18 @@ fn layout() {
 }
 
 #[test]
+fn comments_in_any_encoding_stay_as_they_are() {
+    use polygraph_pgl::format::format_bytes;
+    let latin = b"int  x=1; // caf\xe9 \xa0\n/* \xc3\xa9 and \xe9\x85 */";
+    assert_eq!(format_bytes(latin).unwrap(), b"int x = 1; // caf\xe9 \xa0\n/* \xc3\xa9 and \xe9\x85 */\n");
+    assert_eq!(
+        format_bytes("\u{feff}int  x; // \u{e9}\u{a0}".as_bytes()).unwrap(),
+        "int x; // \u{e9}\u{a0}\n".as_bytes()
+    );
+    assert!(format_bytes(b"int x\xe9 = 1;").is_err(), "outside of comments only ASCII is allowed");
+}
+
+#[test]
 fn formatting_the_corpus_twice_changes_nothing_more() {
     for (name, text) in corpus() {
         let once = format(&text).unwrap_or_else(|error| panic!("{name}: {error}"));

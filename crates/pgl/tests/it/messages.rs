@@ -144,7 +144,7 @@ fn types() {
         "int x = int(\"5 apples\");",
         "ObjLifeCycle o = { expires = [ lmt + 5sec ]; };",
         "int[] a = [1] ** 2.5;",
-        "Server S;\nS.contents = { };",
+        "Server S;\nS.contents = { kind = \"x\"; };",
     ]));
 }
 
@@ -475,4 +475,75 @@ fn settings() {
         set("n", "1 +"),
     ];
     insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn what_people_write_instead() {
+    insta::assert_snapshot!(section(&[
+        "size s = 3 KB;",
+        "time t = 3 seconds;",
+        "int x = 3;\nif (x = 3) then { print(x); }",
+        "int x = 3;\nif x = 3 then { print(x); }",
+        "rate r = 10 per sec;",
+        "bwidth b = 10KB per second;",
+        "float f = .5;",
+        "time t = .5sec;",
+        "float f = 55 %;",
+        "float[] f = [1.0: 55 %, 2.0];",
+        "float f = 55 % / 80%;",
+        "Content C = { kind: \"x\"; };",
+        "rate r = 10/second;",
+        "rate r = 10/s;",
+        "Robot R {\n    req_rate = 10/sec;\n};",
+        "Robot R;\nR { req_rate = 10/sec; };",
+        "Robot R;\nServer S;\nuse R, S;",
+        "print \"x\";",
+    ]));
+}
+
+#[test]
+fn missing_braces() {
+    insta::assert_snapshot!(section(&[
+        "Content C = {\n    size = const(1KB);\n\nServer S = {\n    contents = [ C ];\n};\nuse(S);\n",
+        "Robot R = {\n    pop_model = {\n        pop_distr = popUnif();\n    req_rate = 1/sec;\n};\nuse(R);\n",
+        "Robot R = {\n    pop_model = {\n        pop_distr = popUnif();\n    };\nuse(R);\n",
+        "Robot R = { pop_model = { pop_distr = popUnif(); }; use(R);",
+        "Robot R = {\n    req_rate = 1/sec;\n};\n    recurrence = 5%;\n};\n",
+    ]));
+}
+
+#[test]
+fn values_that_come_too_late() {
+    insta::assert_snapshot!(section(&[
+        "print(late);\nint late = 3;",
+        "Robot R = { req_rate = Rate; };\nrate Rate = 3/sec;",
+        "int a;\nprint(a);\na = 5;",
+        "Robot R;\nprint(R.req_rate);\nR.req_rate = 5/sec;",
+        "Robot R;\nprint(R.req_rate);\nR = { req_rate = 5/sec; };",
+        "rate a;\nrate b;\nrate c = a;\n[ a, b ] = 5/sec;",
+    ]));
+}
+
+#[test]
+fn slips_that_are_legal() {
+    insta::assert_snapshot!(section(&[
+        "Robot R;\nR.recurrence = 55/80;",
+        "float f = 1/3 * 2.0;",
+        "int a = 55;\nint b = 80;\nRobot R = { recurrence = (a/b) * 100%; };",
+        "time t = 1/3 * 10sec;",
+        "int[] n = [ 5: 1/4, 6 ];",
+        "Acl acl;\nRobot R = { acl = acl; };",
+        "float recurrence = 50%;\nRobot R = { recurrence = 40%; recurrence = recurrence / 80%; };",
+    ]));
+}
+
+/// What the warnings above must not say anything about.
+#[test]
+fn divisions_and_names_that_are_meant() {
+    let text = "int a = 3/4;\nint b = count([1, 2]) / 250 + 1;\nfloat f = 55%/80%;\nfloat g = 8/4;\nrate r = 0/sec;\nint c = max(1, 3/4);\n\
+                rate load = 1/sec;\nBench B = { client_side = { max_host_load = load; }; client_side.max_agent_load = client_side.max_host_load; };\n\
+                Acl rules;\nServer S = { ssl_wraps = { }; };\nRobot R = { acl = rules; recurrence = 40%; recurrence = recurrence / 80%; };\n";
+    let mut compilation = crate::compile_text(text);
+    compilation.diagnostics.retain(|finding| !matches!(finding.code, Code::NothingUsed | Code::NoSchedule));
+    assert_eq!(crate::findings(&compilation), "");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use polygraph_pgl::render::Style;
-use polygraph_pgl::{Compilation, DiskLoader, MemoryLoader, Options, compile};
+use polygraph_pgl::{Code, Compilation, DiskLoader, MemoryLoader, Options, Severity, compile};
 
 fn lab() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/lab.pg"))
@@ -314,4 +314,74 @@ fn included_files_are_found_beside_the_file_that_asks_and_in_its_include_directo
         .with("w/beside.pg", "int m = 2;");
     let compilation = compile("w/main.pg", &loader, &Options::default());
     assert_eq!(compilation.script_output, ["6"], "{}", compilation.render(Style::Plain));
+}
+
+#[test]
+fn settings_replace_initialisers_with_undef_in_them() {
+    let run = |text: &str, settings: &[(&str, &str)]| {
+        let settings =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let loader = MemoryLoader::default().with("test.pg", text);
+        let compilation = compile("test.pg", &loader, &Options { settings, ..Options::default() });
+        let errors = compilation.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+        let errors: Vec<_> = errors.map(|found| found.code).collect();
+        (compilation.script_output, errors)
+    };
+    let factor = "rate P = 5/sec; rate F = undef() * P; print(F);";
+    assert_eq!(run(factor, &[("F", "1/sec")]), (vec!["1/sec".to_owned()], vec![]));
+    assert_eq!(run(factor, &[]).1, [Code::UndefOperand]);
+    let set = [("B.peak_req_rate", "1/sec")];
+    let bench = "Bench B; B = { peak_req_rate = -undef() / 2; }; print(B.peak_req_rate);";
+    assert_eq!(run(bench, &set), (vec!["1/sec".to_owned()], vec![]));
+    let call = "time_distr d = exp(undef()); addr[] a = [ undef() ]; print(d, a);";
+    let set = [("d", "const(1sec)"), ("a", "['10.0.0.1']")];
+    assert_eq!(run(call, &set), (vec!["const(1sec)['10.0.0.1']".to_owned()], vec![]));
+    assert_eq!(run(call, &[]).1, [Code::UndefOperand, Code::UndefOperand]);
+}
+
+#[test]
+fn points_in_time_keep_their_digits_and_nothing_is_a_negative_zero() {
+    let shown = |text: &str| crate::compile_text(&format!("print({text});")).script_output.concat();
+    for (text, expected) in [
+        ("'2014/10/22 10:20:30'", "1413973230sec"),
+        ("'2014/10/22 10:20:30' + 0.25sec", "1413973230.25sec"),
+        ("'2001/01/01'", "11323day"),
+        ("10sec/3", "3.33333sec"),
+        ("-0.0", "0"),
+        ("-(0.0/sec)", "0/sec"),
+        ("-0sec * 1.5", "0sec"),
+        ("const(-0.0)", "const(0.0)"),
+        ("-1.0 * (0KB/sec)", "0bit/sec"),
+    ] {
+        assert_eq!(shown(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_mark_of_the_byte_order_is_skipped() {
+    let loader = MemoryLoader::default()
+        .with("test.pg", "\u{feff}#include \"a.pg\"\nprint(a);")
+        .with("a.pg", "\u{feff}int a = 5;");
+    let compilation = compile("test.pg", &loader, &Options::default());
+    assert!(!compilation.has_errors());
+    assert_eq!(compilation.script_output, ["5"]);
+}
+
+const AGENTS: &str = "Content C = { size = exp(1KB); };\nServer S = { contents = [ C ]; addresses = ['127.0.0.1:9090']; };\n\
+                      Robot R = { origins = S.addresses; addresses = ['127.0.0.1']; req_rate = 1/sec; };\n";
+
+#[test]
+fn what_says_nothing_does_no_harm() {
+    let run = |more: &str| crate::compile_text(&format!("{AGENTS}{more}\nuse(S, R);"));
+    for more in ["R.foreign_trace = \"trace\";", "R = { foreign_trace = \"\"; };"] {
+        let compilation = run(more);
+        let codes: Vec<Code> = compilation.diagnostics.iter().map(|found| found.code).collect();
+        assert_eq!(codes, [Code::RobotIgnores, Code::NoSchedule], "{more}");
+        assert!(compilation.workload.is_some());
+    }
+    assert!(!run("S.ssl_wraps = { };\nR = { ssl_wraps = { }; };").has_errors());
+    assert!(
+        run("R = { interests = [ \"foreign\" ]; foreign_trace = \"\"; };").has_errors(),
+        "an empty name is none"
+    );
 }

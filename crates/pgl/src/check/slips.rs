@@ -1,0 +1,79 @@
+//! Slips that are legal: what a reader of the program would ask about.
+
+use crate::check::Checker;
+use crate::check::hir::{Expr, ExprKind, Place};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::syntax::tree::{Block, Right, Stmt, StmtKind};
+
+impl Checker<'_> {
+    /// Warns about `acl = acl;` in a block: where the block has a field of this name, a variable further out is never found.
+    pub(super) fn warn_from_itself(&mut self, target: &Place, value: &Expr) {
+        if target.fields.is_empty() {
+            return;
+        }
+        let Some(read) = reads(value, target) else { return };
+        // A dotted path says what is meant.
+        let name = self.contexts.iter().rev().find_map(|context| {
+            context.locals.iter().find(|(name, _)| {
+                let length = read.span.end - read.span.start;
+                name.len() == length as usize && self.program.name(target).ends_with(&format!(".{name}"))
+            })
+        });
+        let Some((name, var)) = name else { return };
+        let declared = self.program.vars[var.0 as usize].span;
+        let field = self.program.name(target);
+        let text = format!("`{name}` is the field `{field}` here, which is set from itself");
+        let finding = Diagnostic::new(Code::Shadows, read.span, text)
+            .also(declared, "this variable is hidden by the field of the same name")
+            .help(format!(
+                "give the variable another name, or assign outside of the block: `{field} = {name};`"
+            ));
+        self.report(finding);
+    }
+}
+
+/// The first use of a place in an expression.
+fn reads<'e>(expr: &'e Expr, place: &Place) -> Option<&'e Expr> {
+    let inside = |expr: &'e Expr| reads(expr, place);
+    match &expr.kind {
+        ExprKind::Read(found) if found.var == place.var && found.fields == place.fields => Some(expr),
+        ExprKind::Read(_) | ExprKind::Value(_) | ExprKind::Poison => None,
+        ExprKind::Call(_, args) => args.iter().find_map(inside),
+        ExprKind::Unary(_, inner) => inside(inner),
+        ExprKind::Chain(first, rest) => {
+            inside(first).or_else(|| rest.iter().find_map(|(_, _, operand)| inside(operand)))
+        }
+        ExprKind::Array(items) => {
+            items.iter().find_map(|(item, prob)| inside(item).or_else(|| prob.as_ref().and_then(inside)))
+        }
+    }
+}
+
+/// Where a name is declared outside of the blocks that fill records, behind the place of its use.
+pub(super) fn declared_below(body: &[Stmt], name: &str, used: Span) -> Option<Span> {
+    let below = |block: &Block| declared_below(&block.body, name, used);
+    body.iter().find_map(|stmt| match &stmt.kind {
+        StmtKind::Declare { name: found, init, .. } => {
+            let word = &found.words[0];
+            let behind = word.span.file != used.file || word.span.start > used.start;
+            if *word.text == *name && behind {
+                return Some(word.span);
+            }
+            // A use inside of a block may come before a declaration in it.
+            init.as_ref().and_then(|init| around(init, used)).and_then(below)
+        }
+        StmtKind::Assign(_, right) => around(right, used).and_then(below),
+        StmtKind::If(_, then, otherwise) => below(then).or_else(|| otherwise.as_ref().and_then(below)),
+        StmtKind::Block(block) | StmtKind::Every(_, block) => below(block),
+        StmtKind::Group(..) | StmtKind::Call(_) | StmtKind::Error => None,
+    })
+}
+
+/// A block on the right of an assignment that has this place in it.
+fn around(right: &Right, used: Span) -> Option<&Block> {
+    let Right::Block(block) = right else { return None };
+    let here = block.span.file == used.file && block.span.start <= used.start && used.end <= block.span.end;
+    here.then_some(block)
+}
