@@ -207,8 +207,81 @@ fn agents_of_the_balancer_workloads() {
     assert_eq!(values("nolb-l4-4.pg", hosts, COUNTS), ["10000", "6", "10"]);
     assert_eq!(
         values("srvlb-l7-4.pg", hosts, ["count(R.addresses)", "pngServer.addresses", "phPlat.goal.duration"]),
-        ["10000", "['172.16.45.193:80', '172.16.45.194:80']", "90min"]
+        ["10000", "['172.16.45.193:80', '172.16.45.194:80']", "1hour"]
     );
+}
+
+#[test]
+fn a_shorter_plateau_makes_a_smaller_working_set() {
+    let cap = |file: &str, settings: &str| {
+        let compilation = compile_with(&workloads(file), &DiskLoader, settings);
+        compilation.workload.unwrap_or_else(|| panic!("{file}")).working_set_cap.unwrap()
+    };
+    let pxylb = "TheBench.peak_req_rate=500/sec FillRate=250/sec ProxyCacheSize=1GB";
+    let rptmstat = POLYMIX_4.replace("FillRate=500/sec ", "");
+    for (file, settings, whole) in [
+        ("polymix-3.pg", POLYMIX_3, 1_625_184),
+        ("polymix-4.pg", POLYMIX_4, 2_592_000),
+        ("rptmstat.pg", &rptmstat, 2_592_000),
+        ("pxylb-4.pg", pxylb, 607_500),
+    ] {
+        assert_eq!(cap(file, settings), whole, "{file}");
+        // A tenth: 24 minutes of 4 hours, and 6 of one.
+        let plateau = if file == "pxylb-4.pg" { "platDur=6min" } else { "platDur=24min" };
+        let tenth = cap(file, &format!("{settings} {plateau}"));
+        assert!((i64::from(tenth) * 10 - i64::from(whole)).abs() <= 5, "{file}: {tenth}");
+    }
+    // The working set of a site does not depend on how long it is measured.
+    assert_eq!(cap("webaxe-4.pg", &format!("{WEBAXE_4} platDur=6min")), 47_662);
+}
+
+/// What headers say of all phases that end by time.
+#[test]
+fn runs_take_as_long_as_the_headers_say() {
+    #[track_caller]
+    fn check(file: &str, settings: &str, said: &str, minutes: f64) {
+        let compilation = compile_with(&workloads(file), &DiskLoader, settings);
+        let phases = compilation.workload.unwrap_or_else(|| panic!("{file}")).phases;
+        let goals = phases.iter().filter_map(|phase| phase.goal.as_deref());
+        let seconds: f64 = goals.filter_map(|goal| goal.duration).map(|time| time.secs()).sum();
+        assert!((seconds / 60.0 - minutes).abs() < 1e-6, "{file}: {} minutes", seconds / 60.0);
+        let text = std::fs::read_to_string(workloads(file)).unwrap();
+        let header = text.split("*/").next().unwrap().replace("\n *", "");
+        assert!(header.contains(said), "{file} does not say: {said}");
+    }
+    let hosts = "TheBench.client_side.hosts=['172.16.45.61-70'] TheBench.server_side.hosts=['172.16.45.191-196:80'] \
+         TheBench.proxy_side.hosts=['172.16.45.254:80']";
+    let no_balancer = hosts.split_once(" TheBench.proxy").unwrap().0;
+    check("polymix-3.pg", POLYMIX_3, "11 hours and 34 minutes plus the fill", 694.0);
+    check("polymix-4.pg", POLYMIX_4, "10 hours and 20 minutes plus the fill", 620.0);
+    check("webaxe-4.pg", WEBAXE_4, "10 hours and 20 minutes plus the fill", 620.0);
+    check("srvlb-l4-4.pg", hosts, "two and a half hours", 150.0);
+    check("nolb-l4-4.pg", no_balancer, "two and a half hours", 150.0);
+    check("srvlb-l7-4.pg", hosts, "two hours", 120.0);
+}
+
+#[test]
+fn versions_of_http_are_those_of_the_originals() {
+    // All but the smallest, and ours, keep to HTTP/1.0 so that results can be compared.
+    for entry in
+        std::fs::read_dir(workloads("")).unwrap().chain(std::fs::read_dir(workloads("include")).unwrap())
+    {
+        let path = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let count = |what: &str| text.lines().filter(|line| line.starts_with(what)).count();
+        let agents = count("Server ") + count("Robot ")
+            - count("Server S = SrvLbServer")
+            - count("Robot R = SrvLbRobot");
+        let copies = text.matches("Server = SrvLbServer;").count();
+        let versions = text.matches("http_versions = [ \"1.0\" ];").count();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let expected = match name {
+            "simple.pg" => 0,
+            "correctness.pg" => 0,
+            _ => agents - copies,
+        };
+        assert_eq!(versions, expected, "{name}");
+    }
 }
 
 /// The example of the WebAxe-4 how-to with its file names filled in and X as bench 101.
