@@ -173,7 +173,7 @@ fn workload_name(args: &Args) -> &'static str {
         && robots.settle_time.is_none()
         && common.http_version == 1
         && common.pconn_use_lmt == Distr::Const(1.0);
-    if standard { "PolyMix-1" } else { "command line, after PolyMix-1" }
+    if standard { "PolyMix-1" } else { "modified PolyMix-1" }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.

@@ -71,6 +71,7 @@ pub fn html(story: &Story) -> String {
             .to_owned(),
         sections: sections(story),
         footer: format!("{} · {}", story.title, story.subtitle),
+        ..Page::default()
     };
     page.html()
 }
@@ -82,6 +83,7 @@ fn tiles(story: &Story) -> Vec<Tile> {
         value,
         unit: unit.to_owned(),
         more,
+        ..Tile::default()
     };
     let figure = |pick: fn(&Measured) -> Option<f64>| at(story.held).and_then(|run| pick(&run));
     vec![
