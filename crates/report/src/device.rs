@@ -201,7 +201,10 @@ mod tests {
             device.used(Some(1000)).unwrap(),
             "2.50 s of processor time (2.50 ms a transaction), 84.0 MB of memory"
         );
-        assert_eq!(device.own_hits(Some(600)).unwrap(), "600 hits in 1,000 plain requests; robots saw 600 hits");
+        assert_eq!(
+            device.own_hits(Some(600)).unwrap(),
+            "600 hits in 1,000 plain requests; robots saw 600 hits"
+        );
         assert_eq!(device.files, [("device/squid.conf".to_owned(), "cache_mem 64 MB".to_owned())]);
         let at = |at_s, cpu_s, resident_bytes| Sample { at_s, cpu_s, resident_bytes };
         assert_eq!(device.usage, [at(1.0, 0.5, 1000.0), at(2.0, 1.0, 2000.0)]);
@@ -211,7 +214,10 @@ mod tests {
     fn a_run_that_was_killed_has_no_account() {
         let manifest = serde_json::json!({ "device": { "name": "builtin", "version": "built-in" } });
         let device = Device::of_run(Path::new("/nowhere"), &manifest).unwrap();
-        assert_eq!((device.title().as_str(), device.used(None), device.usage), ("built-in proxy", None, vec![]));
+        assert_eq!(
+            (device.title().as_str(), device.used(None), device.usage),
+            ("built-in proxy", None, vec![])
+        );
         assert!(Device::of_run(Path::new("/nowhere"), &serde_json::json!({})).is_none());
     }
 }

@@ -86,7 +86,7 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
 pub fn overview(facts: &RunFacts) -> Option<Drawn> {
     let base = chart(
         "fig-overview",
-        "Load",
+        "Load over time",
         "per second",
         "Transactions begun, ended well and failed, per second, over the whole run.",
     );
@@ -99,7 +99,7 @@ pub fn overview(facts: &RunFacts) -> Option<Drawn> {
     let rates: Vec<Option<f64>> = with_gaps(&side.series).iter().map(|(_, point)| failed(*point)).collect();
     if rates.iter().flatten().any(|rate| *rate > 0.0) {
         let times: Vec<f64> = chart.series[0].points.iter().map(|(x, _)| *x).collect();
-        chart.series.push(Series::line("failed", times.into_iter().zip(rates).collect()).styled(5));
+        chart.series.push(Series::line("failed", times.into_iter().zip(rates).collect()).styled(11));
     }
     chart.still().draw()
 }

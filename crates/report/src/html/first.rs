@@ -19,6 +19,7 @@ const EXAMPLE: usize = 160;
 pub fn title(facts: &RunFacts, extras: &Extras) -> String {
     let workload = match facts.main_side().header().workload.as_str() {
         "" => "an unnamed workload",
+        "command line" => "a load of the command line",
         workload => workload,
     };
     let device = extras.device.as_ref().map(device::Device::title).or_else(|| device::of_settings(facts));
@@ -89,9 +90,12 @@ pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
 
 pub fn banner(facts: &RunFacts) -> Banner {
     let verdict = &facts.verdict;
-    let texts = |warning: bool| {
-        let wanted = verdict.findings.iter().filter(|f| (f.weight == Weight::Warning) == warning);
-        wanted.map(|finding| finding.text.clone()).collect()
+    // What decided comes first; what else was found, however heavy, is there to be known.
+    let heaviest = verdict.findings.first().map(|finding| finding.weight);
+    let decides = |weight: Weight| weight != Weight::Warning && Some(weight) == heaviest;
+    let texts = |wanted: bool| {
+        let found = verdict.findings.iter().filter(|finding| decides(finding.weight) == wanted);
+        found.map(|finding| finding.text.clone()).collect()
     };
     Banner {
         word: verdict.word(),
@@ -101,8 +105,8 @@ pub fn banner(facts: &RunFacts) -> Banner {
             Outcome::Failed => Tone::Bad,
             Outcome::Invalid => Tone::Doubtful,
         },
-        reasons: texts(false),
-        warnings: texts(true),
+        reasons: texts(true),
+        warnings: texts(false),
     }
 }
 
@@ -151,7 +155,7 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let time = |name: &str, figures: &str| {
         let of = |leaf: &str| figure(&format!("{figures}.{leaf}"));
         let (value, unit) = text::in_unit(of("mean"));
-        let more = [("median", "p50"), ("p95", "p95"), ("p99", "p99")]
+        let more = [("median", "p50"), ("p95", "p95")]
             .map(|(shown, leaf)| format!("{shown} {}", text::ms(of(leaf))).replace(' ', "\u{a0}"))
             .join(" · ");
         Tile { name: name.into(), value, unit: unit.into(), more, ..Tile::default() }
@@ -164,16 +168,15 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
             name: "Document hit ratio".into(),
             value: text::number(figure("rep_dhr"), 1),
             unit: "%".into(),
-            more: format!(
-                "{} offered; bytes {} of {}",
-                share("req_dhr"),
-                share("rep_bhr"),
-                share("req_bhr")
-            ),
+            more: format!("{} offered; bytes {} of {}", share("req_dhr"), share("rep_bhr"), share("req_bhr")),
             ..Tile::default()
         });
     } else {
         tiles.push(time("Response time, mean", "baseline.rptm"));
+    }
+    if facts.verdict.outcome != Outcome::Valid {
+        // Without a good reply there is nothing to say of times and hits.
+        tiles.retain(|tile| tile.value != text::UNDEFINED);
     }
     // What went wrong comes first.
     tiles.insert(if bad.bad && facts.verdict.outcome != Outcome::Valid { 0 } else { tiles.len() }, bad);

@@ -76,6 +76,11 @@ pub fn write_html(facts: &RunFacts, out: &Path, extras: &Extras) -> Result<(), R
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })
 }
 
+/// The device and the workload of a run, as its report is called.
+pub fn title(facts: &RunFacts, extras: &Extras) -> String {
+    first::title(facts, extras)
+}
+
 /// The report of a run.
 pub fn html(facts: &RunFacts) -> String {
     html_with(facts, &Extras::default())

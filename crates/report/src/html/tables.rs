@@ -51,7 +51,7 @@ pub fn response_times(view: &View<'_>) -> Option<Table> {
         rows.push(row("uncachable", cells("uncachable.rptm")));
         rows.push(row("all, from the moment due", cells("baseline.due_rptm")));
     }
-    rows.retain(|row| row[1] != "0");
+    rows.retain(|row| !["0", UNDEFINED].contains(&row[1].as_str()));
     if rows.is_empty() {
         return None;
     }

@@ -96,7 +96,7 @@ impl Bars {
         y.min = Some(0.0);
         y.max = Some(round_top(max) as f32);
         y.split_number = STEPS;
-        y.formatter = Some(y_label());
+        y.formatter = Some(y_label(&steps(round_top(max), STEPS)));
         plot
     }
 }

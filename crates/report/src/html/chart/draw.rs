@@ -18,7 +18,14 @@ const NO_LINE: &str = "0,99999";
 /// The picture of a chart whose series have at least a value each.
 pub fn svg(chart: &Chart) -> Option<String> {
     let svg = plot(chart).svg().ok()?;
-    let page = adopt(&svg, &chart.id, &chart.title, &chart.about, chart.height, chart.series.iter().map(Series::style));
+    let page = adopt(
+        &svg,
+        &chart.id,
+        &chart.title,
+        &chart.about,
+        chart.height,
+        chart.series.iter().map(Series::style),
+    );
     let page = relabel(&page, LABEL, |_, label| match chart.across {
         Across::Nines => nines(label),
         _ => exponent(label),
@@ -26,7 +33,9 @@ pub fn svg(chart: &Chart) -> Option<String> {
     // Labels of the y axis come from the top down.
     if !chart.log {
         let labels = steps(top(chart), STEPS);
-        return Some(relabel(&page, Y_LABEL, |index, _| labels.get(index as usize).cloned().unwrap_or_default()));
+        return Some(relabel(&page, Y_LABEL, |index, _| {
+            labels.get(index as usize).cloned().unwrap_or_default()
+        }));
     }
     let (_, high) = y_decades(chart);
     Some(relabel(&page, Y_LABEL, |index, _| decade(high - index)))
@@ -77,25 +86,28 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     y.font.color = TEXT;
     y.font.size = 12.0;
     y.title = Some(chart.y_title.clone());
-    y.formatter = Some(y_label());
     if chart.log {
         // One step a decade, or lines of the grid would miss the labels.
         let (low, high) = y_decades(chart);
         y.scale = AxisScale::Log(10.0);
+        y.formatter = Some(y_label(&(low..=high).map(decade).collect::<Vec<_>>()));
         y.split_number = (high - low) as usize;
         y.min = Some(10f32.powi(low));
         y.max = Some(10f32.powi(high));
     } else {
         y.min = Some(0.0);
         y.max = Some(top as f32);
+        y.formatter = Some(y_label(&steps(top, STEPS)));
         y.split_number = STEPS;
     }
     plot
 }
 
-/// The form of labels of the y axis that are to be rewritten.
-pub(super) fn y_label() -> String {
-    format!("{}{{c}}{}", Y_LABEL.0, Y_LABEL.1)
+/// The form of labels of the y axis that are to be rewritten as these: as wide as the widest, for the library leaves room
+/// for what it writes itself.
+pub(super) fn y_label(labels: &[String]) -> String {
+    let widest = labels.iter().max_by_key(|label| label.chars().count()).map_or("", String::as_str);
+    format!("{}{widest}{}", Y_LABEL.0, Y_LABEL.1)
 }
 
 fn drawing(series: &Series, at: impl Fn(f64) -> f64) -> Drawing {

@@ -47,11 +47,7 @@ pub fn steps(top: f64, count: usize) -> Vec<String> {
     let decimals = (1 - step.log10().floor() as i32).clamp(0, 9) as usize;
     let label = |index: usize| {
         let plain = number(Some(step * index as f64), decimals);
-        if plain.contains('.') {
-            plain.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            plain
-        }
+        if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_owned() } else { plain }
     };
     (0..=count).rev().map(label).collect()
 }
