@@ -103,6 +103,7 @@ pub fn html(report: &Report) -> String {
             report.title,
             env!("CARGO_PKG_VERSION")
         ),
+        ..Page::default()
     }
     .html()
 }
@@ -140,6 +141,7 @@ fn tiles(entries: &[Entry]) -> Vec<Tile> {
             value: number(Some(value.abs()), decimals),
             unit: unit.into(),
             more: format!("{}{more}", entry.name),
+            ..Tile::default()
         })
     };
     let each = |value: fn(&Entry) -> Option<f64>| {

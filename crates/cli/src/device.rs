@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use polygraph_device::{Counts, Device, End, Error, Params, Role, Running, Usage};
+use polygraph_device::{Counts, Device, End, Error, Params, Role, Running, Usage, UsageSeries};
 use polygraph_plan::{Test, values};
+use polygraph_report::device::USAGE;
 use polygraph_sim::device::{Cache, Model};
-use polygraph_stats::{Header, Record};
+use polygraph_stats::{Header, Record, Side};
 use serde_json::{Value, json};
 
 use crate::power::{Moments, Power, lock};
@@ -18,8 +18,6 @@ use crate::{Failure, console};
 
 /// Where the device's files are in a result directory.
 const DIRECTORY: &str = "device";
-/// How often memory is looked at: seldom enough to cost nothing.
-const SAMPLE: Duration = Duration::from_secs(5);
 
 /// A device to start.
 #[derive(Args, Clone, Debug)]
@@ -134,9 +132,8 @@ pub struct InPath {
     options: Vec<(String, String)>,
     /// Processor seconds before the test.
     cpu_before: f64,
-    /// The most memory that was seen.
-    resident_bytes: u64,
-    sampled: Instant,
+    /// What it used over time.
+    usage: UsageSeries,
 }
 
 impl UnderTest {
@@ -186,8 +183,7 @@ impl UnderTest {
             role,
             options: self.options,
             cpu_before: usage.cpu_seconds,
-            resident_bytes: usage.resident_bytes,
-            sampled: Instant::now(),
+            usage: UsageSeries::default(),
         })
     }
 }
@@ -226,17 +222,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl InPath {
-    /// Looks at the device's memory now and then, and cuts its power when that is wanted; called with every record of the
-    /// run.
+    /// Samples what the device uses, and cuts its power when that is wanted; called with every record of the run.
     pub fn watch(&mut self, header: &Header, record: &Record) {
         self.power.iter_mut().for_each(|power| power.watch(header, record));
-        if matches!(record, Record::Interval(_))
-            && self.sampled.elapsed() >= SAMPLE
+        if let Record::Interval(interval) = record
+            && header.side == Side::Client
+            && self.usage.is_due(interval.end_ns as f64 * 1e-9)
             // While it starts nobody waits for it here.
             && let Ok(running) = self.running.try_lock()
         {
-            self.sampled = Instant::now();
-            self.resident_bytes = self.resident_bytes.max(running.usage().resident_bytes);
+            self.usage.add(interval.end_ns as f64 * 1e-9, running.usage());
         }
     }
 
@@ -269,18 +264,29 @@ impl InPath {
             console::warn(&format!("{} ended by itself during the run ({status})", running.name()));
         }
         running.keep(&directory.join(DIRECTORY)).map_err(failure)?;
+        keep_usage(directory, &self.usage, self.cpu_before)?;
         Ok(Report {
             name: format!("{} {}", running.name(), running.version()),
             counts: running.counts().map_err(failure)?,
             usage: Usage {
                 cpu_seconds: usage.cpu_seconds - self.cpu_before,
-                resident_bytes: usage.resident_bytes.max(self.resident_bytes),
+                resident_bytes: usage.resident_bytes.max(self.usage.resident_max()),
                 ..usage
             },
             end,
             power: self.power.as_ref().map(Power::moments),
         })
     }
+}
+
+/// Writes what the device used over time to the result directory.
+fn keep_usage(directory: &Path, usage: &UsageSeries, cpu_before: f64) -> Result<(), Failure> {
+    let Some(csv) = usage.csv(cpu_before) else { return Ok(()) };
+    let path = directory.join(USAGE);
+    path.parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(&path, csv))
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }
 
 /// What a device has done in a run.

@@ -17,7 +17,7 @@
 //!
 //! `device` finds, `spec` is the description, `render` makes files and command lines from it and `params`,
 //! `process` runs programs as children under `account`, `listening` sees when they are ready, `usage` what they
-//! use, `log` what they did; `running` is the handle of it all, `builtin` the same for the built-in proxy.
+//! use, `usage_series` that over time, `log` what they did; `running` is the handle of it all, `builtin` the same for the built-in proxy.
 
 mod account;
 mod builtin;
@@ -34,6 +34,7 @@ mod running;
 mod spec;
 mod store;
 mod usage;
+mod usage_series;
 
 pub use device::Device;
 pub use error::{Error, Result};
@@ -44,3 +45,4 @@ pub use process::End;
 pub use running::Running;
 pub use spec::{Role, Setting};
 pub use usage::Usage;
+pub use usage_series::UsageSeries;

@@ -72,7 +72,7 @@ pub struct Schedule {
 const EQUAL_LOADS: f64 = 0.01;
 
 /// Share of a 1.x run that only warms things up (reference: PolyMix-1).
-const WARM_SHARE: f64 = 0.1;
+pub const WARM_SHARE: f64 = 0.1;
 
 impl Schedule {
     /// The phases of a 1.x run with the given goal: `warm` for a tenth of it, `meas` for the rest, then

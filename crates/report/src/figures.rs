@@ -60,7 +60,7 @@ impl Unit {
             Unit::Count | Unit::Things => "",
             Unit::PerSecond => "/s",
             Unit::Ms => "ms",
-            Unit::Us => "us",
+            Unit::Us => "µs",
             Unit::Seconds => "s",
             Unit::Bytes => "bytes",
             Unit::Mbps => "Mbit/s",

@@ -12,6 +12,7 @@ pub mod cmp_lx;
 pub mod compare;
 pub mod console;
 pub mod correctness;
+pub mod device;
 pub mod downtime;
 pub mod figures;
 pub mod fold;

@@ -96,6 +96,8 @@ pub enum Judgement {
     Failed(Vec<String>),
     /// The bench did not do its part; why, in sentences.
     Void(Vec<String>),
+    /// The run was too short for any judgement; why, in sentences.
+    TooShort(Vec<String>),
 }
 
 impl Criteria {
@@ -107,7 +109,11 @@ impl Criteria {
             against.map(|finding| finding.text.clone()).collect::<Vec<_>>()
         };
         match verdict.outcome {
-            Outcome::Invalid => return Judgement::Void(findings()),
+            Outcome::Invalid => {
+                let mut against = verdict.of_weight(Weight::Invalid);
+                let short = against.all(|finding| finding.rule == "samples");
+                return if short { Judgement::TooShort(findings()) } else { Judgement::Void(findings()) };
+            }
             Outcome::Failed => return Judgement::Failed(findings()),
             Outcome::Valid => {}
         }
@@ -231,6 +237,10 @@ mod tests {
         assert_eq!(judge(Run::default()), Judgement::Held);
         let over = judge(Run { capacity: 80.0, ..Run::default() });
         assert!(matches!(&over, Judgement::Failed(reasons) if !reasons.is_empty()), "{over:?}");
+        let short = judge(Run { rate: 2.0, capacity: 1000.0, ..Run::default() });
+        assert!(matches!(&short, Judgement::TooShort(reasons) if reasons.len() == 1), "{short:?}");
+        let both = judge(Run { rate: 2.0, busy: 0.99, ..Run::default() });
+        assert!(matches!(&both, Judgement::Void(_)), "a longer run would not help: {both:?}");
         let busy = judge(Run { busy: 0.99, ..Run::default() });
         assert!(matches!(&busy, Judgement::Void(reasons) if !reasons.is_empty()), "{busy:?}");
     }

@@ -38,12 +38,23 @@ pub fn short(value: Option<f64>) -> String {
     number(value, decimals)
 }
 
-/// A time in milliseconds with its unit, in seconds from ten seconds on.
+/// A time in milliseconds with its unit: in seconds from ten seconds on, in µs below a tenth of a millisecond.
 pub fn ms(value: Option<f64>) -> String {
     match value {
         None => UNDEFINED.to_owned(),
-        Some(v) if v >= 10_000.0 => format!("{} s", short(Some(v / 1000.0))),
-        Some(_) => format!("{} ms", short(value)),
+        Some(_) => {
+            let (number, unit) = in_unit(value);
+            format!("{number} {unit}")
+        }
+    }
+}
+
+/// The same as a number and its unit.
+pub fn in_unit(ms: Option<f64>) -> (String, &'static str) {
+    match ms {
+        Some(v) if v >= 10_000.0 => (short(Some(v / 1000.0)), "s"),
+        Some(v) if v > 0.0 && v < 0.1 => (short(Some(v * 1000.0)), "µs"),
+        _ => (short(ms), "ms"),
     }
 }
 
@@ -134,7 +145,7 @@ mod tests {
         }
         assert_eq!(
             (ms(Some(1390.4)), ms(Some(0.0421)), ms(Some(31000.0))),
-            ("1,390 ms".into(), "0.042 ms".into(), "31.0 s".into())
+            ("1,390 ms".into(), "42.1 µs".into(), "31.0 s".into())
         );
         assert_eq!((bytes(Some(0.0)), bytes(Some(13_000.0))), ("0 bytes".into(), "12.7 KB".into()));
     }

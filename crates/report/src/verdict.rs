@@ -27,6 +27,7 @@ mod trend;
 use crate::fold::RunFacts;
 
 pub use rules::{Rule, all as rules};
+pub use sample::MIN as LEAST_TRANSACTIONS;
 
 /// What a run is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
 use polygraph_plan::peak::{End, Finding, Next, Search, Vote, Why};
+use polygraph_plan::phases::WARM_SHARE;
 use polygraph_plan::{Goal, values};
 use polygraph_report::peak::{Judgement, Measured};
-use polygraph_report::text;
+use polygraph_report::verdict::LEAST_TRANSACTIONS;
+use polygraph_report::{Extras, html, text};
 
 use self::criteria::CriteriaOptions;
 use self::state::{State, Step};
@@ -117,6 +119,9 @@ pub fn run(args: PeakArgs) -> Done {
         }
     };
     console::print(&format!("{}\n", conclusion(&state, &finding)));
+    if let Some(next) = next_step(&finding) {
+        console::print(&format!("{:<14} {next}\n", "next"));
+    }
     console::print(&format!("{:<14} {}\n", "report", report.display()));
     console::print(&format!("{:<14} {}\n", "runs", directory.display()));
     Ok(ExitCode::from(if finding.held.is_some() { exit::OK } else { exit::FAILED }))
@@ -191,6 +196,9 @@ fn step(
     console::note(&format!("step {number}: {}/s, {}{eta}", shown(rate), why.word()));
     let mut run = args.run.clone();
     run.aim(directory, number, rate, RATE);
+    if let Some(note) = run.lengthened().filter(|_| state.steps.last().is_none_or(|step| step.rate != rate)) {
+        console::note(&note);
+    }
     let begin = Instant::now();
     let result = run::measure(run)?;
     if result.interrupted {
@@ -200,10 +208,11 @@ fn step(
         Judgement::Held => (Vote::Held, Vec::new()),
         Judgement::Failed(reasons) => (Vote::Failed, reasons),
         Judgement::Void(reasons) => (Vote::Void, reasons),
+        Judgement::TooShort(reasons) => return Err(too_short(args, rate, &reasons)),
     };
     let name = result.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     Ok(Some(Step {
-        workload: result.facts.main_side().header().workload.clone(),
+        what: html::title(&result.facts, &Extras::of_run(&result.directory)),
         rate,
         why: why.word().to_owned(),
         vote,
@@ -283,8 +292,10 @@ fn conclusion(state: &State, finding: &Finding) -> String {
         format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
     };
     let held = finding.held.map(|rate| format!("holds at {}/s in {}", shown(rate), votes(rate, Vote::Held)));
-    let failed =
-        finding.failed.map(|rate| format!("fails at {}/s in {}", shown(rate), votes(rate, Vote::Failed)));
+    let failed = finding.failed.map(|rate| match state.votes(rate, Vote::Failed) {
+        (_, 0) => format!("at {}/s the bench does not do its part", shown(rate)),
+        _ => format!("fails at {}/s in {}", shown(rate), votes(rate, Vote::Failed)),
+    });
     let peak = finding.held.map_or_else(|| "none".to_owned(), |rate| format!("{}/s", shown(rate)));
     let join = |parts: [Option<String>; 2]| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     match finding.end {
@@ -309,6 +320,52 @@ fn conclusion(state: &State, finding: &Finding) -> String {
     }
 }
 
+/// What to do about a search that did not find the peak.
+pub fn next_step(finding: &Finding) -> Option<String> {
+    let text = match finding.end {
+        End::Found => return None,
+        End::Most => "the peak is higher: raise --most, or leave it out",
+        End::BenchLimit if finding.held.is_some() => {
+            "give the bench more processors than the device, or machines of its own; then the peak may be higher"
+        }
+        End::BenchLimit => {
+            "the bench cannot do even the lowest rate: see the report of a run, what held it up"
+        }
+        End::Nothing => {
+            "see the reasons above; begin lower with --from, or loosen what they name (--max_rptm, --max_errors ...)"
+        }
+        End::OutOfRuns => {
+            "allow more with --max_runs, or be content with less --precision; longer runs (--goal) disagree less"
+        }
+    };
+    Some(text.to_owned())
+}
+
+/// Why a search ends whose runs are too short: repeating them would not help, and lower rates less so.
+fn too_short(args: &PeakArgs, rate: f64, reasons: &[String]) -> Failure {
+    let longer = if args.run.is_workload() {
+        "make its phases longer (--scale), or begin with a higher rate (--from)"
+    } else {
+        "make runs longer (--goal), or begin with a higher rate (--from)"
+    };
+    Failure::usage(format!(
+        "the run at {}/s is too short to say anything of the device: {}; {longer}",
+        shown(rate),
+        reasons.join("; ")
+    ))
+}
+
+/// Makes a goal long enough for a run at `rate` to be judged; the share of its first part, in which nothing is measured,
+/// included. Half as many transactions again as are needed: arrivals at random are too few once in a million times.
+pub fn long_enough(goal: Goal, rate: f64) -> Goal {
+    let least = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
+    Goal {
+        duration: goal.duration.map(|seconds| seconds.max((least / rate).ceil())),
+        xactions: goal.xactions.map(|count| count.max(least.ceil() as u64)),
+        ..goal
+    }
+}
+
 /// The goal of each run, if the command line has none.
 pub fn goal() -> Goal {
     Goal { duration: Some(LENGTH), ..Goal::default() }
@@ -326,7 +383,7 @@ mod tests {
 
     fn state(steps: &[(f64, Vote)]) -> State {
         let step = |&(rate, vote): &(f64, Vote)| Step {
-            workload: String::new(),
+            what: String::new(),
             rate,
             why: "first".to_owned(),
             vote,
@@ -369,6 +426,33 @@ mod tests {
             (Finding { held: None, ..finding(End::Nothing) }, "peak none: nothing holds down to 100.5/s"),
         ] {
             assert_eq!(conclusion(&found, &finding), text);
+        }
+    }
+
+    #[test]
+    fn runs_are_long_enough_to_be_judged() {
+        let goal = Goal { duration: Some(5.0), errors: Some(0.3), ..Goal::default() };
+        assert_eq!(long_enough(goal, 10.0), Goal { duration: Some(17.0), ..goal });
+        assert_eq!(long_enough(goal, 1000.0), goal);
+        let count = Goal { xactions: Some(50), ..Goal::default() };
+        assert_eq!(long_enough(count, 10.0).xactions, Some(167));
+        // Nine tenths of it are measured: 153 transactions, of which 100 are needed; 53 are more than four standard
+        // deviations.
+        assert!((17.0 * 10.0 * (1.0 - WARM_SHARE) - 100.0) / 153f64.sqrt() > 4.0);
+    }
+
+    #[test]
+    fn a_search_that_found_no_peak_says_what_to_do() {
+        let finding = |end, held| Finding { end, held, failed: None };
+        assert_eq!(next_step(&finding(End::Found, Some(1.0))), None);
+        for (end, held, word) in [
+            (End::Most, Some(1.0), "--most"),
+            (End::BenchLimit, Some(1.0), "processors"),
+            (End::BenchLimit, None, "lowest rate"),
+            (End::Nothing, None, "--from"),
+            (End::OutOfRuns, Some(1.0), "--max_runs"),
+        ] {
+            assert!(next_step(&finding(end, held)).is_some_and(|text| text.contains(word)), "{end:?}");
         }
     }
 

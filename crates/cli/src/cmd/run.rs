@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_engine::Outcome;
 use polygraph_plan::{Goal, Schedule};
+use polygraph_report::text;
 use polygraph_stats::EndReason;
 use polygraph_traffic::{Distr, Popularity};
 
@@ -69,6 +70,9 @@ pub struct Args {
     working_set: WorkingSetOptions,
     #[command(flatten)]
     expectations: Expectations,
+    /// Why a search for a peak made the run longer than it was told to.
+    #[arg(skip)]
+    lengthened: Option<String>,
 }
 
 /// Runs both sides.
@@ -126,6 +130,11 @@ impl Args {
         &self.bench.runs
     }
 
+    /// Why the run is longer than the user said, if it is.
+    pub fn lengthened(&self) -> Option<String> {
+        self.lengthened.clone()
+    }
+
     /// The device is started for the run and stopped after it.
     pub fn starts_device(&self) -> bool {
         self.device.is_given()
@@ -148,9 +157,29 @@ impl Args {
                 .for_each(|(_, value)| *value = value.replace(mark, &text));
         } else {
             self.bench.robots.req_rate = Some(Optional(Some(rate)));
-            self.bench.common.goal.get_or_insert_with(super::peak::goal);
+            let goal = self.bench.common.goal.unwrap_or_else(super::peak::goal);
+            let enough = super::peak::long_enough(goal, rate);
+            self.lengthened = (enough != goal).then(|| too_short(&goal, &enough, rate));
+            self.bench.common.goal = Some(enough);
         }
     }
+}
+
+/// Says that a goal is too short for a run to be judged, and what is taken instead.
+fn too_short(goal: &Goal, enough: &Goal, rate: f64) -> String {
+    let least = polygraph_report::verdict::LEAST_TRANSACTIONS;
+    let (was, is) = match (goal.duration, enough.duration) {
+        (Some(was), Some(is)) if was < is => (text::duration(was), text::duration(is)),
+        _ => {
+            let count = |goal: &Goal| format!("{} transactions", goal.xactions.unwrap_or(0));
+            (count(goal), count(enough))
+        }
+    };
+    format!(
+        "--goal is too short: a run needs {least} measured transactions to be judged, {was} at {}/s give fewer; this one \
+         goes on for {is}",
+        text::short(Some(rate))
+    )
 }
 
 /// One phase that ends by itself or by errors, then less and less load.
@@ -173,7 +202,7 @@ fn workload_name(args: &Args) -> &'static str {
         && robots.settle_time.is_none()
         && common.http_version == 1
         && common.pconn_use_lmt == Distr::Const(1.0);
-    if standard { "PolyMix-1" } else { "command line, after PolyMix-1" }
+    if standard { "PolyMix-1" } else { "modified PolyMix-1" }
 }
 
 /// The exit code of one side alone, which can tell only whether it came to its end.

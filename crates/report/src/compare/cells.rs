@@ -1,6 +1,6 @@
 //! The cells of comparison tables, the same on the console, in Markdown and on a page.
 
-use super::{Change, Comparison, Judgement, Part, Row};
+use super::{Change, Comparison, Judgement, Part, Row, choice};
 use crate::figures::{Figure, Unit};
 use crate::text::{UNDEFINED, number};
 
@@ -21,11 +21,11 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bo
     let mut head = vec!["figure".to_owned(), "unit".to_owned()];
     head.extend(comparison.groups.iter().map(|group| group.name.clone()));
     if two {
-        head.extend(["difference", "+/-", "verdict"].map(str::to_owned));
+        head.extend(["difference", "±", "verdict"].map(str::to_owned));
     }
     let wanted = |row: &&Row| !changed_only || row.changes.iter().any(|change| change.judgement.differs());
     let rows = part.rows.iter().filter(wanted).map(|row| {
-        let mut cells = vec![row.figure.name.clone(), row.figure.unit.symbol().to_owned()];
+        let mut cells = vec![choice::title(row.figure), row.figure.unit.symbol().to_owned()];
         for (group, value) in row.values.iter().enumerate() {
             let best = if row.best.contains(&group) { best } else { "" };
             let mut cell = format!("{}{best}", print(row.figure, *value));
@@ -72,12 +72,13 @@ pub(super) fn difference(figure: &Figure, change: &Change) -> (String, String) {
     if points {
         let unit = if figure.unit == Unit::Percent { " points" } else { "" };
         let by = format!("{sign}{}{unit}", number(Some(difference.by), 2));
-        return (by, change.plus_minus.map_or_else(dash, |half| number(Some(half), 2)));
+        return (by, change.plus_minus.map_or_else(dash, |half| format!("{}{unit}", number(Some(half), 2))));
     }
     let percent = change.percent.unwrap_or(0.0);
     let half = change.plus_minus.map(|half| half * (percent / difference.by).abs());
     let half = half.filter(|half| half.is_finite()).or(change.plus_minus.map(|_| 0.0));
-    (format!("{sign}{} %", number(Some(percent), 2)), half.map_or_else(dash, |half| number(Some(half), 2)))
+    let half = half.map_or_else(dash, |half| format!("{} %", number(Some(half), 2)));
+    (format!("{sign}{} %", number(Some(percent), 2)), half)
 }
 
 /// Behind a value of one of many groups: its difference from the first, unless it is noise.

@@ -27,6 +27,32 @@ pub fn usual() -> impl Iterator<Item = String> {
     USUAL.iter().map(|name| (*name).to_owned())
 }
 
+/// What a figure is called among people, with its name in `lx`; figures that are not among the usual ones have that name
+/// alone.
+pub(super) fn title(figure: &Figure) -> String {
+    let name = figure.name.as_str();
+    let title = match name {
+        "baseline.req.rate" => "offered load",
+        "baseline.rep.rate" => "transactions ended",
+        "ok_xact.rate" => "good replies",
+        "rep.bwidth" => "bandwidth of replies",
+        "baseline.rptm.mean" => "response time, mean",
+        "baseline.rptm.p50" => "response time, median",
+        "baseline.rptm.p95" => "response time, 95 %",
+        "baseline.rptm.p99" => "response time, 99 %",
+        "hit.rptm.mean" => "response time of hits, mean",
+        "miss.rptm.mean" => "response time of misses, mean",
+        "offered.hit.ratio.obj" => "document hit ratio, offered",
+        "hit.ratio.obj" => "document hit ratio",
+        "hit.ratio.byte" => "byte hit ratio",
+        "err_xact.ratio" => "failed transactions",
+        "xact.level.mean" => "concurrent transactions",
+        "conn.use.mean" => "transactions per connection",
+        _ => return name.to_owned(),
+    };
+    format!("{title} ({name})")
+}
+
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -94,6 +120,13 @@ mod tests {
     #[test]
     fn the_usual_figures_exist() {
         assert_eq!(choose(&[]).unwrap().len(), USUAL.len());
+    }
+
+    #[test]
+    fn usual_figures_have_titles() {
+        for figure in choose(&[]).unwrap() {
+            assert!(title(figure).ends_with(&format!(" ({})", figure.name)), "{}", figure.name);
+        }
     }
 
     #[test]

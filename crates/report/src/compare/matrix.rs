@@ -1,7 +1,7 @@
 //! Systems by options: groups with names like `linux/aufs` make a table for each of the main figures, the best marked.
 
 use super::cells::{BEST, Cells, print};
-use super::{Comparison, Part};
+use super::{Comparison, Part, choice};
 use crate::text::UNDEFINED;
 
 /// What is worth a table of its own.
@@ -32,8 +32,10 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part) -> Vec<(String, 
             std::iter::once((*system).to_owned()).chain(cells).collect()
         };
         let head = std::iter::once(String::new()).chain(options.iter().map(|option| (*option).to_owned()));
-        let title = format!("{} ({})", row.figure.name, row.figure.unit.symbol());
-        let title = title.replace(" ()", "");
+        let title = match row.figure.unit.symbol() {
+            "" => choice::title(row.figure),
+            unit => format!("{}, {unit}", choice::title(row.figure)),
+        };
         (title, Cells { head: head.collect(), rows: systems.iter().map(of_system).collect() })
     })
     .collect()

@@ -34,6 +34,7 @@ pub fn page(comparison: &Comparison<'_>) -> String {
             first.version
         ),
         title,
+        ..Page::default()
     };
     page.html()
 }
@@ -94,6 +95,7 @@ fn tiles(comparison: &Comparison<'_>) -> Vec<Tile> {
             value: values[shown].clone(),
             unit: row.figure.unit.symbol().to_owned(),
             more,
+            ..Tile::default()
         })
     };
     main.iter().filter_map(tile).collect()

@@ -104,7 +104,7 @@ fn many_groups_have_a_best_one() {
     let comparison = compare(&groups, Options::default()).unwrap();
     assert_eq!(row(&comparison, "baseline.rptm.mean").best, [1, 3]);
     let shown = text(&comparison, false);
-    let matrix = shown.split("baseline.rptm.mean (ms)\n").nth(1).unwrap();
+    let matrix = shown.split("response time, mean (baseline.rptm.mean), ms\n").nth(1).unwrap();
     let head: Vec<&str> = matrix.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(head, ["ufs", "aufs"]);
     for line in matrix.lines().skip(1).take(2) {
@@ -240,7 +240,7 @@ fn forms_of_a_comparison() {
     let groups = [group("old", &[plan(1, 1.0)]), group("new|er", &[plan(1, 1.1)])];
     let comparison = compare(&groups, Options::default()).unwrap();
     let table = markdown(&comparison, false);
-    assert!(table.contains("| figure | unit | old | new\\|er | difference | +/- | verdict |"), "{table}");
+    assert!(table.contains("| figure | unit | old | new\\|er | difference | ± | verdict |"), "{table}");
     let json = json(&comparison);
     assert_eq!(
         (&json["comparable"], &json["parts"][0]["figures"][0]["name"]),
@@ -250,6 +250,9 @@ fn forms_of_a_comparison() {
     let mean = figures.iter().find(|figure| figure["name"] == "baseline.rptm.mean").unwrap();
     let percent = mean["changes"][0]["percent"].as_f64().unwrap();
     assert!((percent - 10.0).abs() < 1.0, "{percent}");
+    let line = table.lines().find(|line| line.contains("baseline.rptm.mean")).unwrap();
+    assert!(line.starts_with("| response time, mean (baseline.rptm.mean) | ms |"), "{line}");
+    assert_eq!(line.matches(" % |").count(), 2, "the difference and its interval have their units: {line}");
     let page = page(&comparison);
     assert!(page.contains("new|er against old") && page.contains("WORSE IN SOMETHING"));
     assert!(page.contains("id=\"cmp-rptm\"") && page.contains("class=\"worse\""), "{page}");

@@ -1,6 +1,7 @@
 //! Figures over time.
 
 use super::chart::{Across, Chart, Drawn, Series};
+use crate::device::Device;
 use crate::fold::{RunFacts, SideFacts};
 use crate::series::Point;
 
@@ -79,6 +80,28 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
         ],
     );
     with_servers(facts, chart, &[("at the servers", "baseline.rep.rate")]).draw()
+}
+
+/// What the run was, in one low figure for the first screen: offered, good and failed transactions.
+pub fn overview(facts: &RunFacts) -> Option<Drawn> {
+    let base = chart(
+        "fig-overview",
+        "Load over time",
+        "per second",
+        "Transactions begun, ended well and failed, per second, over the whole run.",
+    );
+    let columns: Columns<'_> = &[("offered", "baseline.req.rate"), ("good replies", "ok_xact.rate")];
+    let side = facts.main_side();
+    let mut chart = over_time(side, base, columns).high(190.0);
+    let failed = |point: Option<&Point>| {
+        point.and_then(|point| Some(point.get("err_xact.count")? / point.seconds.max(f64::MIN_POSITIVE)))
+    };
+    let rates: Vec<Option<f64>> = with_gaps(&side.series).iter().map(|(_, point)| failed(*point)).collect();
+    if rates.iter().flatten().any(|rate| *rate > 0.0) {
+        let times: Vec<f64> = chart.series[0].points.iter().map(|(x, _)| *x).collect();
+        chart.series.push(Series::line("failed", times.into_iter().zip(rates).collect()).styled(11));
+    }
+    chart.still().draw()
 }
 
 pub fn bandwidth(facts: &RunFacts) -> Option<Drawn> {
@@ -232,7 +255,7 @@ pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
     let late = &mut chart.series[0].points;
     if late.iter().filter_map(|(_, ms)| *ms).all(|ms| ms < 5.0) {
         late.iter_mut().filter_map(|(_, ms)| ms.as_mut()).for_each(|ms| *ms *= 1000.0);
-        chart.y_title = "us".to_owned();
+        chart.y_title = "µs".to_owned();
     }
     chart.draw()
 }
@@ -248,4 +271,42 @@ pub fn memory(facts: &RunFacts) -> Option<Drawn> {
         .filter_map(|(_, size)| size.as_mut())
         .for_each(|size| *size /= 1024.0 * 1024.0);
     chart.draw()
+}
+
+/// Processor time and memory of the device.
+pub fn device(facts: &RunFacts, device: &Device) -> [Option<Drawn>; 2] {
+    let (across, unit_s) = Across::time(device.usage.last().map_or(0.0, |sample| sample.at_s));
+    let figure = |base: Chart, name: &str, points: Vec<(f64, Option<f64>)>| {
+        let marks = marks(facts.main_side(), unit_s);
+        Chart { marks, across: across.clone(), ..base }.with(Series::line(name, points)).draw()
+    };
+    let cpu = device.usage.windows(2).map(|pair| {
+        let share = (pair[1].cpu_s - pair[0].cpu_s) / (pair[1].at_s - pair[0].at_s);
+        // A device that was started anew begins at 0.
+        (pair[1].at_s / unit_s, Some(100.0 * share).filter(|share| *share >= 0.0))
+    });
+    let memory = device.usage.iter();
+    let memory = memory.map(|sample| (sample.at_s / unit_s, Some(sample.resident_bytes / (1024.0 * 1024.0))));
+    [
+        figure(
+            chart(
+                "fig-device-cpu",
+                "Processor time of the device",
+                "% of a core",
+                "User and system time of all its processes; 100 % is one core.",
+            ),
+            "processor",
+            cpu.collect(),
+        ),
+        figure(
+            chart(
+                "fig-device-memory",
+                "Memory of the device",
+                "MB",
+                "Resident memory of all its processes; what they share counts for each.",
+            ),
+            "resident",
+            memory.collect(),
+        ),
+    ]
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use crate::device::Device;
 use crate::downtime::{DOWNTIME, Downtime};
 use crate::popularity::Curve;
 use crate::prediction::Prediction;
@@ -19,6 +20,8 @@ pub struct Extras {
     pub prediction: Option<Prediction>,
     /// What a power failure of the device cost.
     pub downtime: Option<Downtime>,
+    /// The device, if the program started it.
+    pub device: Option<Device>,
 }
 
 impl Extras {
@@ -26,6 +29,7 @@ impl Extras {
     pub fn of_run(directory: &Path) -> Extras {
         let manifest: Option<serde_json::Value> = read(&directory.join(MANIFEST));
         Extras {
+            device: manifest.as_ref().and_then(|manifest| Device::of_run(directory, manifest)),
             prediction: manifest
                 .and_then(|mut manifest| serde_json::from_value(manifest.get_mut("prediction")?.take()).ok()),
             downtime: read(&directory.join(DOWNTIME)),

@@ -1,25 +1,101 @@
-//! The first screen: can I trust it, what did it do, how fast, how many hits.
+//! The first screen: which device, can I trust it, what did it do, how fast, how many hits.
 
-use super::page::{Banner, Tile, Tone};
+use polygraph_stats::Side;
+
+use super::page::{Banner, Part, Tile, Tone};
+use super::{Extras, charts};
+use crate::device;
 use crate::figures::value;
-use crate::fold::RunFacts;
+use crate::fold::{RunFacts, SideFacts};
 use crate::text;
 use crate::verdict::{Outcome, Weight};
 
-pub fn title(facts: &RunFacts) -> String {
-    let header = facts.main_side().header();
-    let workload = if header.workload.is_empty() { "Unnamed workload" } else { &header.workload };
-    match header.label.as_str() {
-        "" => workload.to_owned(),
-        label => format!("{workload}: {label}"),
+/// Classes of failures that the first screen names.
+const FAULTS: usize = 3;
+/// Characters of an example of a failure.
+const EXAMPLE: usize = 160;
+
+/// The device and the workload.
+pub fn title(facts: &RunFacts, extras: &Extras) -> String {
+    let workload = match facts.main_side().header().workload.as_str() {
+        "" => "an unnamed workload",
+        "command line" => "a load of the command line",
+        workload => workload,
+    };
+    let device = extras.device.as_ref().map(device::Device::title).or_else(|| device::of_settings(facts));
+    let text = match device {
+        Some(device) => format!("{device} under {workload}"),
+        None => workload.to_owned(),
+    };
+    // The first letter of a sentence.
+    let mut letters = text.chars();
+    match letters.next() {
+        // Programs are written as they write themselves.
+        Some(first) if extras.device.as_ref().is_none_or(|device| device.name == "builtin") => {
+            first.to_uppercase().chain(letters).collect()
+        }
+        _ => text,
     }
+}
+
+/// When, and of which seconds the figures are.
+pub fn subtitle(facts: &RunFacts) -> String {
+    let mut parts = Vec::new();
+    let label = &facts.main_side().header().label;
+    if !label.is_empty() {
+        parts.push(label.clone());
+    }
+    parts.push(text::time_of_day(facts.start_unix_ns));
+    let run = facts.main_side().total.as_ref().map(|total| text::duration(total.seconds));
+    match (&facts.headline, run) {
+        (Some(headline), Some(run)) => parts.push(format!(
+            "figures of phase {}: {} of a run of {run}",
+            headline.phase,
+            text::duration(headline.scope.seconds)
+        )),
+        (None, Some(run)) => parts.push(format!("a run of {run}")),
+        _ => {}
+    }
+    for side in facts.sides() {
+        let n = side.processes.len();
+        parts.push(format!("{n} {} process{}", side.side.name(), if n == 1 { "" } else { "es" }));
+    }
+    parts.join(" · ")
+}
+
+/// What is known of the device: what it is, what it used, what its own log says.
+pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
+    let pair = |name: &str, value: String| (name.to_owned(), value);
+    let Some(device) = &extras.device else {
+        let known = device::of_settings(facts).filter(|device| device.starts_with("proxy "));
+        let note = |device: String| format!("{device}, not started by this program: no more is known of it");
+        return known.map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
+    };
+    let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
+    let ended = total.map(|total| total.ended_count());
+    let hits = total.map(|total| total.block.class(polygraph_stats::Class::Hit).rptm_us.count());
+    let account = device.result.as_ref();
+    [
+        Some(pair("Device", device.setup())),
+        device.used(ended).map(|used| pair("It used", used)),
+        device.own_hits(hits).map(|own| pair("Its own log", own)),
+        account
+            .and_then(|account| account.ended_by_itself.as_ref())
+            .map(|status| pair("It died", format!("the device ended by itself during the run ({status})"))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 pub fn banner(facts: &RunFacts) -> Banner {
     let verdict = &facts.verdict;
-    let texts = |warning: bool| {
-        let wanted = verdict.findings.iter().filter(|f| (f.weight == Weight::Warning) == warning);
-        wanted.map(|finding| finding.text.clone()).collect()
+    // What decided comes first; what else was found, however heavy, is there to be known.
+    let heaviest = verdict.findings.first().map(|finding| finding.weight);
+    let decides = |weight: Weight| weight != Weight::Warning && Some(weight) == heaviest;
+    let texts = |wanted: bool| {
+        let found = verdict.findings.iter().filter(|finding| decides(finding.weight) == wanted);
+        found.map(|finding| finding.text.clone()).collect()
     };
     Banner {
         word: verdict.word(),
@@ -29,86 +105,127 @@ pub fn banner(facts: &RunFacts) -> Banner {
             Outcome::Failed => Tone::Bad,
             Outcome::Invalid => Tone::Doubtful,
         },
-        reasons: texts(false),
-        warnings: texts(true),
+        reasons: texts(true),
+        warnings: texts(false),
     }
 }
 
-pub fn subtitle(facts: &RunFacts) -> String {
-    let mut parts = vec![text::time_of_day(facts.start_unix_ns)];
-    if let Some(total) = &facts.main_side().total {
-        parts.push(format!("{} measured", text::duration(total.seconds)));
-    }
-    for side in facts.sides() {
-        let n = side.processes.len();
-        parts.push(format!("{n} {} process{}", side.side.name(), if n == 1 { "" } else { "es" }));
-    }
-    parts.join(" · ")
-}
-
+/// What is to be known of the large numbers; nothing if they are of the phase that the workload measures.
 pub fn lead(facts: &RunFacts) -> String {
     match &facts.headline {
         None => "Nothing was measured.".to_owned(),
-        Some(headline) => format!(
-            "These figures are of phase {}, {} long, from {} to {} of the run: {}.",
-            headline.phase,
-            text::duration(headline.scope.seconds),
-            text::duration(headline.begin_s),
-            text::duration(headline.end_s),
-            headline.reason
-        ),
+        Some(headline) if headline.primary => String::new(),
+        Some(headline) => format!("These figures are of phase {}: {}.", headline.phase, headline.reason),
     }
 }
 
 pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let Some(headline) = &facts.headline else { return Vec::new() };
-    let figure = |name| value(name, &headline.scope);
-    let mut tiles = vec![
-        Tile {
-            name: "Measured load".into(),
-            value: text::number(figure("rep_rate"), 1),
-            unit: "replies/s".into(),
-            more: match facts.main_side().offered_rate() {
-                Some(planned) => format!(
-                    "{} requests/s offered, {} planned",
-                    text::number(figure("req_rate"), 1),
-                    text::number(Some(planned), 1)
-                ),
-                None => format!("{} requests/s offered", text::number(figure("req_rate"), 1)),
-            },
+    let figure = |name: &str| value(name, &headline.scope);
+    let planned = facts.main_side().offered_rate();
+    let failed = figure("err_cnt").unwrap_or(0.0);
+    let ended = headline.scope.ended_count() as f64;
+    let per_second = |count: f64| (headline.scope.seconds > 0.0).then(|| count / headline.scope.seconds);
+    let good = Tile {
+        name: "Good replies".into(),
+        value: text::number(figure("ok_xact.rate"), 1),
+        unit: "/s".into(),
+        more: match planned {
+            Some(planned) => format!(
+                "{}/s planned, {}/s offered",
+                text::number(Some(planned), 1),
+                text::number(figure("req_rate"), 1)
+            ),
+            None => format!("{}/s offered", text::number(figure("req_rate"), 1)),
         },
-        Tile {
-            name: "Mean response time".into(),
-            value: text::short(figure("resp_tm_mean")),
-            unit: "ms".into(),
-            more: [("p50", "resp_tm_p50"), ("p95", "resp_tm_p95"), ("p99", "resp_tm_p99")]
-                .map(|(shown, name)| format!("{shown} {}", text::ms(figure(name))).replace(' ', "\u{a0}"))
-                .join(" · "),
-        },
-    ];
+        ..Tile::default()
+    };
+    let bad = Tile {
+        name: "Failed transactions".into(),
+        value: text::number(per_second(failed), if failed > 0.0 { 1 } else { 0 }),
+        unit: "/s".into(),
+        more: format!(
+            "{} % ({} of {})",
+            text::number(figure("err_pct"), 2),
+            text::number(Some(failed), 0),
+            text::number(Some(ended), 0)
+        ),
+        bad: failed > 0.0,
+    };
+    let time = |name: &str, figures: &str| {
+        let of = |leaf: &str| figure(&format!("{figures}.{leaf}"));
+        let (value, unit) = text::in_unit(of("mean"));
+        let more = [("median", "p50"), ("p95", "p95")]
+            .map(|(shown, leaf)| format!("{shown} {}", text::ms(of(leaf))).replace(' ', "\u{a0}"))
+            .join(" · ");
+        Tile { name: name.into(), value, unit: unit.into(), more, ..Tile::default() }
+    };
+    let mut tiles = vec![good];
     if facts.client.is_some() {
+        let share = |name: &str| format!("{} %", text::number(figure(name), 1));
+        tiles.extend([time("Time of hits, mean", "hit.rptm"), time("Time of misses, mean", "miss.rptm")]);
         tiles.push(Tile {
             name: "Document hit ratio".into(),
             value: text::number(figure("rep_dhr"), 1),
             unit: "%".into(),
-            more: format!("{} % offered", text::number(figure("req_dhr"), 1)),
+            more: format!("{} offered; bytes {} of {}", share("req_dhr"), share("rep_bhr"), share("req_bhr")),
+            ..Tile::default()
         });
-        tiles.push(Tile {
-            name: "Byte hit ratio".into(),
-            value: text::number(figure("rep_bhr"), 1),
-            unit: "%".into(),
-            more: format!("{} % offered", text::number(figure("req_bhr"), 1)),
-        });
+    } else {
+        tiles.push(time("Response time, mean", "baseline.rptm"));
     }
-    tiles.push(Tile {
-        name: "Errors".into(),
-        value: text::number(figure("err_pct"), 2),
-        unit: "%".into(),
-        more: format!(
-            "{} of {} transactions",
-            text::number(figure("err_cnt"), 0),
-            text::number(Some(headline.scope.ended_count() as f64), 0)
-        ),
-    });
+    if facts.verdict.outcome != Outcome::Valid {
+        // Without a good reply there is nothing to say of times and hits.
+        tiles.retain(|tile| tile.value != text::UNDEFINED);
+    }
+    // What went wrong comes first.
+    tiles.insert(if bad.bad && facts.verdict.outcome != Outcome::Valid { 0 } else { tiles.len() }, bad);
     tiles
+}
+
+/// Below the numbers: the failures of a run that is not valid, and the run in one figure.
+pub fn rest(facts: &RunFacts) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let faults = if facts.verdict.outcome == Outcome::Valid { Vec::new() } else { faults(facts) };
+    if !faults.is_empty() {
+        parts.extend([Part::Heading("Errors".to_owned()), Part::Faults(faults)]);
+    }
+    parts.extend(charts::overview(facts).map(Part::Figure));
+    parts
+}
+
+/// The most frequent failures of the whole run, as the clients saw them, with what they mean and an example.
+fn faults(facts: &RunFacts) -> Vec<String> {
+    let side = facts.main_side();
+    let Some(total) = &side.total else { return Vec::new() };
+    let mut errors: Vec<_> = total.block.errors.iter().filter(|(kind, _)| kind.fails()).collect();
+    errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let line = |(kind, count): &(polygraph_stats::ErrorKind, u64)| {
+        let example = example(side, *kind).map_or(String::new(), |text| format!(" For example: {text}"));
+        format!(
+            "{} of {} transactions of the run failed: {}. {}{example}",
+            text::number(Some(*count as f64), 0),
+            text::number(Some(total.ended_count() as f64), 0),
+            kind.text(),
+            sentence(kind.hint())
+        )
+    };
+    errors.iter().take(FAULTS).map(line).collect()
+}
+
+/// With a capital and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let capital: String = letters.next().map_or(String::new(), |first| first.to_uppercase().collect());
+    let stop = if text.ends_with('.') || text.is_empty() { "" } else { "." };
+    format!("{capital}{}{stop}", letters.as_str())
+}
+
+fn example(side: &SideFacts, kind: polygraph_stats::ErrorKind) -> Option<String> {
+    let sample = side.samples.iter().find(|sample| sample.kind == kind)?;
+    let mut text: String = sample.detail.chars().take(EXAMPLE).collect();
+    if text.len() < sample.detail.len() {
+        text.push('…');
+    }
+    (side.side == Side::Client && !text.is_empty()).then_some(text)
 }

@@ -13,10 +13,12 @@ pub struct Story {
     pub title: String,
     /// When, how many runs, how long.
     pub subtitle: String,
+    /// How the search ended.
+    pub ending: Ending,
     /// The result in a sentence.
     pub conclusion: String,
-    /// Whether something holds, once the search has come to its end.
-    pub found: Option<bool>,
+    /// What to do next, if there is something to do.
+    pub next: Option<String>,
     /// The highest rate that holds, requests per second.
     pub held: Option<f64>,
     /// The lowest rate that does not.
@@ -29,6 +31,49 @@ pub struct Story {
     pub runs: Vec<Run>,
     /// The command line.
     pub command: String,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It has not.
+    Searching,
+    /// A rate holds, and one that is hardly higher does not.
+    Found,
+    /// The highest rate that was to be tried holds: the peak is beyond it.
+    NotReached,
+    /// The bench cannot offer more than what holds.
+    BenchLimit,
+    /// There were not enough runs to find out.
+    OutOfRuns,
+    /// No rate holds.
+    Nothing,
+}
+
+impl Ending {
+    fn word(self) -> &'static str {
+        match self {
+            Ending::Searching => "SEARCHING",
+            Ending::Found => "FOUND",
+            Ending::NotReached => "NOT REACHED",
+            Ending::BenchLimit => "BENCH LIMIT",
+            Ending::OutOfRuns => "NOT NARROWED DOWN",
+            Ending::Nothing => "NOT FOUND",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Ending::Found => Tone::Good,
+            Ending::Nothing => Tone::Bad,
+            _ => Tone::Doubtful,
+        }
+    }
+
+    /// The peak may be higher than the highest rate that holds.
+    fn is_open(self) -> bool {
+        matches!(self, Ending::NotReached | Ending::BenchLimit | Ending::Searching)
+    }
 }
 
 /// A run of the search.
@@ -54,15 +99,10 @@ pub fn html(story: &Story) -> String {
         title: story.title.clone(),
         subtitle: story.subtitle.clone(),
         banner: Some(Banner {
-            word: match story.found {
-                Some(true) => "FOUND",
-                Some(false) => "NOT FOUND",
-                None => "SEARCHING",
-            }
-            .to_owned(),
+            word: story.ending.word().to_owned(),
             meaning: story.conclusion.clone(),
-            tone: if story.found == Some(true) { Tone::Good } else { Tone::Doubtful },
-            reasons: Vec::new(),
+            tone: story.ending.tone(),
+            reasons: story.next.iter().cloned().collect(),
             warnings: Vec::new(),
         }),
         tiles: tiles(story),
@@ -71,6 +111,7 @@ pub fn html(story: &Story) -> String {
             .to_owned(),
         sections: sections(story),
         footer: format!("{} · {}", story.title, story.subtitle),
+        ..Page::default()
     };
     page.html()
 }
@@ -82,14 +123,21 @@ fn tiles(story: &Story) -> Vec<Tile> {
         value,
         unit: unit.to_owned(),
         more,
+        ..Tile::default()
     };
     let figure = |pick: fn(&Measured) -> Option<f64>| at(story.held).and_then(|run| pick(&run));
     vec![
         tile(
-            "Peak",
+            if story.ending.is_open() { "Peak, at least" } else { "Peak" },
             text::short(story.held),
             "requests/s",
-            format!("fails at {}/s", text::short(story.failed)),
+            match (story.failed, story.ending) {
+                (Some(failed), Ending::BenchLimit) => {
+                    format!("beyond the bench at {}/s", text::short(Some(failed)))
+                }
+                (Some(failed), _) => format!("fails at {}/s", text::short(Some(failed))),
+                (None, _) => "no rate failed".to_owned(),
+            },
         ),
         tile(
             "Mean response time there",
@@ -185,7 +233,7 @@ fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
 }
 
 fn line(story: &Story, name: &str, pick: fn(&Measured) -> Option<f64>) -> Series {
-    Series::line(name, curve(story).iter().map(|(rate, run)| (*rate, pick(run))).collect())
+    Series::marked(name, curve(story).iter().map(|(rate, run)| (*rate, pick(run))).collect())
 }
 
 fn response_time(story: &Story) -> Option<Drawn> {
@@ -350,7 +398,8 @@ mod tests {
             title: "Peak of squid".to_owned(),
             subtitle: "5 runs".to_owned(),
             conclusion: "peak 100/s".to_owned(),
-            found: Some(true),
+            ending: Ending::Found,
+            next: None,
             held: Some(100.0),
             failed: Some(200.0),
             criteria: Criteria {
@@ -392,7 +441,27 @@ mod tests {
             assert!(page.contains(wanted), "{wanted} is missing");
         }
         assert!(!page.contains("id=\"fig-errors\""), "there are none");
-        let nothing = Story { runs: Vec::new(), held: None, failed: None, low: None, found: None, ..story() };
+        let nothing = Story {
+            runs: Vec::new(),
+            held: None,
+            failed: None,
+            low: None,
+            ending: Ending::Searching,
+            ..story()
+        };
         assert!(html(&nothing).contains("SEARCHING"));
+    }
+
+    /// What holds at the highest rate that was to be tried is no peak.
+    #[test]
+    fn a_peak_that_was_not_reached_is_not_found() {
+        let next = Some("raise --most".to_owned());
+        let page = html(&Story { ending: Ending::NotReached, next, failed: None, ..story() });
+        for wanted in ["NOT REACHED", "Peak, at least", "no rate failed", "<li>raise --most</li>"] {
+            assert!(page.contains(wanted), "{wanted} is missing");
+        }
+        assert!(!page.contains(">FOUND") && !page.contains("fails at"));
+        let page = html(&Story { ending: Ending::BenchLimit, ..story() });
+        assert!(page.contains("BENCH LIMIT") && page.contains("beyond the bench at 200/s"));
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! [`page`], [`table`] and [`chart`] know nothing of runs: other reports are made of them too.
 //!
-//! The first screen answers: can I trust it, what did it do, how fast, how many hits. All headline figures come
-//! from the primary phase, which is named. Nothing is shown that was not measured.
+//! The first screen answers: which device, can I trust it, what did it do, how fast, how many hits; and of a run that is
+//! not valid first what went wrong. All headline figures come from the primary phase, which is named. Nothing is shown that was not measured.
 
 pub mod chart;
 mod charts;
@@ -76,6 +76,11 @@ pub fn write_html(facts: &RunFacts, out: &Path, extras: &Extras) -> Result<(), R
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })
 }
 
+/// The device and the workload of a run, as its report is called.
+pub fn title(facts: &RunFacts, extras: &Extras) -> String {
+    first::title(facts, extras)
+}
+
 /// The report of a run.
 pub fn html(facts: &RunFacts) -> String {
     html_with(facts, &Extras::default())
@@ -83,20 +88,22 @@ pub fn html(facts: &RunFacts) -> String {
 
 /// The report of a run with extras.
 pub fn html_with(facts: &RunFacts, extras: &Extras) -> String {
+    let title = first::title(facts, extras);
     let page = Page {
-        title: first::title(facts),
         subtitle: first::subtitle(facts),
+        facts: first::device(facts, extras),
         banner: Some(first::banner(facts)),
         tiles: first::tiles(facts),
         lead: first::lead(facts),
+        first: first::rest(facts),
         sections: sections::all(facts, extras),
         footer: format!(
-            "{} · {} · polygraph {}. A dash (–) stands for a value that is undefined. Times in tables are \
+            "{title} · {} · polygraph {}. A dash (–) stands for a value that is undefined. Times in tables are \
              rounded; the logs hold all values.",
-            first::title(facts),
             first::subtitle(facts),
             facts.main_side().header().version
         ),
+        title,
     };
     page.html()
 }

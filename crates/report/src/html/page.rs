@@ -35,10 +35,14 @@ pub struct Page {
     pub subtitle: String,
     /// The judgement, if there is one.
     pub banner: Option<Banner>,
+    /// What the page is about, below the subtitle: names and values.
+    pub facts: Vec<(String, String)>,
     /// Large numbers.
     pub tiles: Vec<Tile>,
     /// What the large numbers are of.
     pub lead: String,
+    /// What belongs on the first screen, below the large numbers.
+    pub first: Vec<Part>,
     /// The parts of the page.
     pub sections: Vec<Section>,
     /// The last line.
@@ -90,7 +94,7 @@ impl Tone {
 }
 
 /// A large number of the first screen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tile {
     /// What it is.
     pub name: String,
@@ -100,6 +104,8 @@ pub struct Tile {
     pub unit: String,
     /// A line of detail.
     pub more: String,
+    /// It is what went wrong.
+    pub bad: bool,
 }
 
 /// A part of the page with a place in its contents.
@@ -139,6 +145,8 @@ pub enum Part {
     Text(String),
     /// Conclusions, a line each.
     Notes(Vec<String>),
+    /// What went wrong, a line each.
+    Faults(Vec<String>),
     /// A command or a text to be shown as it is.
     Code(String),
     /// A table.

@@ -4,21 +4,23 @@ use polygraph_stats::{ErrorKind, Header};
 
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
-use super::{Extras, charts, distributions, glossary, popularity, tables, wire};
+use super::{Extras, charts, distributions, first, glossary, popularity, tables, wire};
 use crate::fold::{ProcessFacts, RunFacts, Sample, SideFacts};
+use crate::verdict::{Outcome, Party};
 use crate::{correctness, misses, text};
 
 /// All sections in the order of the page.
 pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
     let view = View::headline(facts);
     let view = view.as_ref();
-    let sections = [
+    let mut sections: Vec<Section> = [
         load(facts, view),
         response_time(facts, view),
         hits(facts, view),
         correct(facts),
         traffic(facts, view),
         popular(facts, extras),
+        device(facts, extras),
         connections(facts, view),
         errors(facts),
         phases(facts, extras),
@@ -27,12 +29,52 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
         health(facts),
         configuration(facts),
         Section::new("glossary", "Glossary", "").with([Part::Terms(glossary::terms())]),
-    ];
+    ]
+    .into();
     let always = ["errors", "correctness"];
+    sections.retain(|section| always.contains(&section.id.as_str()) || !section.parts.is_empty());
+    let urgent = urgent(facts);
+    sections.sort_by_key(|section| urgent.iter().position(|id| *id == section.id).unwrap_or(urgent.len()));
     sections
-        .into_iter()
-        .filter(|section| always.contains(&section.id.as_str()) || !section.parts.is_empty())
-        .collect()
+}
+
+/// The sections that tell what went wrong in a run that is not valid: they come first.
+fn urgent(facts: &RunFacts) -> Vec<&'static str> {
+    let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != Outcome::Valid) else {
+        return Vec::new();
+    };
+    let total = facts.main_side().total.as_ref();
+    let failed = total.is_some_and(|total| total.block.errors.iter().any(|(kind, _)| kind.fails()));
+    let bench = matches!(limit, Party::Client | Party::Server | Party::Host);
+    [
+        bench.then_some("health"),
+        failed.then_some("errors"),
+        (!correctness::of_run(facts).findings.is_empty()).then_some("correctness"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What the program knows of the device that it started.
+fn device(facts: &RunFacts, extras: &Extras) -> Section {
+    let section = Section::new(
+        "device",
+        "Device",
+        "What the device used, by its processes on this machine, and how it was configured.",
+    );
+    let Some(device) = &extras.device else { return section };
+    let mut parts = vec![Part::Pairs(first::device(facts, extras))];
+    parts.extend(charts::device(facts, device).into_iter().flatten().map(Part::Figure));
+    if !device.command.is_empty() {
+        parts.push(Part::Code(text::command(&device.command)));
+    }
+    parts.extend(device.files.iter().map(|(name, text)| Part::Fold {
+        id: String::new(),
+        summary: name.clone(),
+        parts: vec![Part::Code(text.trim_end().to_owned())],
+    }));
+    section.with(parts)
 }
 
 fn load(facts: &RunFacts, view: Option<&View<'_>>) -> Section {

@@ -51,7 +51,10 @@ pub fn response_times(view: &View<'_>) -> Option<Table> {
         rows.push(row("uncachable", cells("uncachable.rptm")));
         rows.push(row("all, from the moment due", cells("baseline.due_rptm")));
     }
-    rows.retain(|row| row[1] != "0");
+    rows.retain(|row| !["0", UNDEFINED].contains(&row[1].as_str()));
+    if rows.is_empty() {
+        return None;
+    }
     Some(Table {
         caption: caption("Response time in ms", view),
         head: columns(&["replies", "count", "mean", "p50", "p90", "p95", "p99", "max"]),
@@ -65,6 +68,8 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
         return None;
     }
     let scope = view.scope;
+    // Without a good reply there is no ratio.
+    value("rep_dhr", scope).or(value("cachable.ratio.obj", scope))?;
     let percent = |share: Option<f64>| {
         share.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
     };
@@ -256,7 +261,7 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
             .map_or(UNDEFINED.into(), |share| format!("{} %", number(Some(share), 1)))
     });
     line("processor time per transaction", &|scope| {
-        value("cpu.xact.time", scope).map_or(UNDEFINED.into(), |us| format!("{} us", number(Some(us), 1)))
+        value("cpu.xact.time", scope).map_or(UNDEFINED.into(), |us| format!("{} µs", number(Some(us), 1)))
     });
     line("lateness of starts, mean", &time("late.mean"));
     line("lateness of starts, p50", &time("late.p50"));

@@ -103,9 +103,9 @@ fn pages_are_whole_small_and_offline() {
             assert!(!page.contains(forbidden), "{name}: {forbidden}");
         }
         page.split("<figure id=\"").skip(1).for_each(|figure| check_figure(name, figure));
-        // Error samples quote URLs; nothing else names a place elsewhere.
+        // Error samples quote URLs of servers; nothing else names a place elsewhere.
         let elsewhere = page.matches("http").count() - page.matches("http-equiv").count();
-        assert_eq!(elsewhere, page.matches("<code>http://127").count(), "{name}");
+        assert_eq!(elsewhere, page.matches("http://127").count(), "{name}");
         for (open, close) in [
             ("<section", "</section>"),
             ("<svg", "</svg>"),
@@ -123,13 +123,92 @@ fn pages_are_whole_small_and_offline() {
 fn the_first_screen_says_what_the_facts_say() {
     let facts = fold(&Run::default().logs()).unwrap();
     let page = html(&facts);
-    let top = &page[..page.find("<nav").unwrap()];
+    let top = &page[..page.find("<section id=").unwrap()];
     let scope = &facts.headline.as_ref().unwrap().scope;
-    assert!(top.contains(">VALID<") && top.contains("phase meas, 30 s long"));
-    for (name, decimals) in [("rep_rate", 1), ("rep_dhr", 1), ("rep_bhr", 1), ("err_pct", 2)] {
+    let run = text::duration(facts.client.as_ref().unwrap().total.as_ref().unwrap().seconds);
+    assert!(
+        top.contains(">VALID<") && top.contains(&format!("figures of phase meas: 30 s of a run of {run} ·"))
+    );
+    for (name, decimals) in [("ok_xact.rate", 1), ("rep_dhr", 1)] {
         let shown = text::number(value(name, scope), decimals);
         assert!(top.contains(&format!("<div class=\"value\">{shown}<")), "{name} {shown}");
     }
+    for name in ["hit.rptm", "miss.rptm"] {
+        let (mean, unit) = text::in_unit(value(&format!("{name}.mean"), scope));
+        assert!(top.contains(&format!("{mean}<span class=\"unit\"> {unit}<")), "{name} {mean}");
+        let p95 = text::ms(value(&format!("{name}.p95"), scope)).replace(' ', "\u{a0}");
+        assert!(top.contains(&format!("p95\u{a0}{p95}")), "{name} {p95}");
+    }
+    assert!(top.contains("<figure id=\"fig-overview\">"), "one figure on the first screen");
+    assert!(!page.contains(" us<"), "micro is µ");
+}
+
+/// The ids of sections in their order.
+fn sections(page: &str) -> Vec<&str> {
+    page.split("<section id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn a_run_that_failed_shows_its_errors_first() {
+    let page = |run: Run| html(&fold(&run.logs()).unwrap());
+    let failed = page(Run { error: Some((4, ErrorKind::BadStatus)), ..Run::default() });
+    let (top, _) = failed.split_once("<section id=").unwrap();
+    assert!(top.contains("FAILED") && top.contains("<ul class=\"faults\"><li>"), "{top}");
+    assert!(top.contains(" transactions of the run failed: "), "{top}");
+    let (bad, good) = (top.find("Failed transactions").unwrap(), top.find("Good replies").unwrap());
+    assert!(bad < good && top.contains("class=\"tile bad\""), "{top}");
+    assert_eq!(sections(&failed)[0], "errors");
+    let busy = page(Run { busy: 0.99, ..Run::default() });
+    assert_eq!(sections(&busy)[0], "health", "who was the limit comes first");
+    let valid = page(Run::default());
+    assert!(sections(&valid)[0] == "load" && !valid.contains("<ul class=\"faults\">"));
+}
+
+/// Tables without a figure in them tell nothing.
+#[test]
+fn a_run_without_a_good_reply_has_no_empty_tables() {
+    let run = Run { error: Some((1, ErrorKind::ConnectFailed)), ..Run::default() };
+    let page = html(&fold(&run.logs()).unwrap());
+    // Further down servers say what they saw.
+    let (upper, _) = page.split_once("<section id=\"scopes\">").unwrap();
+    for table in ["Response time in ms, phase meas", "Hit ratio, phase meas"] {
+        assert!(!upper.contains(table), "{table}");
+    }
+    assert_eq!(sections(&page)[0], "errors");
+    assert!(!page.contains("Time of hits"), "nor cards");
+}
+
+/// What the program knows of the device stands under the title, in a section, and in figures.
+#[test]
+fn the_device_is_under_the_title() {
+    let dir = tempfile::tempdir().unwrap();
+    let facts = fold(&Run::default().logs()).unwrap();
+    let manifest = serde_json::json!({ "device": {
+        "name": "squid", "version": "6.13", "role": "forward", "address": "127.0.0.1:3128", "options": { "mem": "64MB" },
+        "configuration": ["device/squid.conf"],
+        "result": { "cpu_s": 12.5, "resident_bytes": 88080384, "log": { "requests": 4000, "hits": 2100 } },
+    } });
+    fs::write(dir.path().join(crate::run_dir::MANIFEST), manifest.to_string()).unwrap();
+    fs::create_dir(dir.path().join("device")).unwrap();
+    fs::write(dir.path().join("device/squid.conf"), "cache_mem <64> MB").unwrap();
+    let usage = "seconds,cpu_seconds,resident_bytes,processes\n1,0.5,52428800,1\n2,0.75,53477376,1\n3,1.25,54525952,1\n";
+    fs::write(dir.path().join(crate::device::USAGE), usage).unwrap();
+    let page = html_with(&facts, &Extras::of_run(dir.path()));
+    let (top, rest) = page.split_once("<section id=").unwrap();
+    assert!(top.contains("<h1>squid 6.13 under "), "{top}");
+    for shown in [
+        "mem=64MB",
+        "12.50 s of processor time (",
+        "84.0 MB of memory",
+        "2,100 hits in 4,000 requests; robots saw ",
+    ] {
+        assert!(top.contains(shown), "{shown}");
+    }
+    assert!(rest.contains("cache_mem &#60;64&#62; MB") && rest.contains("id=\"fig-device-memory\""));
+    let (_, cpu) = rest.split_once("<figure id=\"fig-device-cpu\">").unwrap();
+    let (cpu, _) = cpu.split_once("</figure>").unwrap();
+    assert!(cpu.contains("<td>25.0</td>") && cpu.contains("<td>50.0</td>"), "percent of a core: {cpu}");
+    assert!(!html(&facts).contains("id=\"device\""));
 }
 
 #[test]
@@ -138,7 +217,7 @@ fn every_figure_is_there() {
     let page = html(&fold(&run.logs()).unwrap());
     let figures: Vec<_> = attributes(&page, "id").into_iter().filter(|id| id.starts_with("fig-")).collect();
     let drawn = figures.iter().filter(|id| !id.ends_with("-t") && !id.ends_with("-d")).count();
-    assert_eq!(drawn, 18, "{figures:?}");
+    assert_eq!(drawn, 19, "{figures:?}");
     let sections: Vec<_> =
         page.split("<section id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let all = [
@@ -396,7 +475,11 @@ fn a_browser_shows_all_figures_without_complaint() {
         (0..5).map(|_| browse(&page)).find(|(_, document)| drawn(document) > 0).expect("figures are drawn");
     assert_eq!(console, Vec::<String>::new());
     assert!(document.contains(&format!("data-interactive=\"{interactive}\"")), "the script ran");
-    assert_eq!(figures(&document) - drawn(&document), 2, "bars alone are static");
+    assert_eq!(
+        figures(&document) - drawn(&document),
+        3,
+        "bars and the figure of the first screen are static"
+    );
     assert_eq!(document.matches("<canvas").count(), interactive);
     // A page whose script was altered must be found out, or this test would find nothing.
     let (console, document) = browse(&page.replace("(() => {", "(() => { nothing();"));

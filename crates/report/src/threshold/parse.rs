@@ -116,7 +116,7 @@ fn split(bound: &str) -> Option<(Option<f64>, f64, &str)> {
 fn factor(own: Unit, unit: &str) -> Option<f64> {
     let time = |unit: &str| {
         Some(match unit {
-            "us" => 1e-6,
+            "us" | "µs" => 1e-6,
             "ms" | "msec" => 1e-3,
             "s" | "sec" => 1.0,
             "min" => 60.0,

@@ -4,7 +4,7 @@ use super::{Findings, Party};
 use crate::fold::RunFacts;
 
 /// Fewer ended transactions in the primary phase say nothing.
-pub(super) const MIN: u64 = 100;
+pub const MIN: u64 = 100;
 /// Fewer ended transactions in the primary phase say little.
 pub(super) const FEW: u64 = 1000;
 

@@ -1,11 +1,11 @@
 //! From the state of a search to its page.
 
 use polygraph_plan::peak::{End, Finding, Vote};
-use polygraph_report::html::knee::{Run, Story, html as page};
+use polygraph_report::html::knee::{Ending, Run, Story, html as page};
 use polygraph_report::text;
 
-use super::conclusion;
 use super::state::State;
+use super::{conclusion, next_step};
 
 /// The page of a search; without a finding it goes on.
 pub fn html(state: &State, finding: Option<&Finding>) -> String {
@@ -24,7 +24,7 @@ pub fn html(state: &State, finding: Option<&Finding>) -> String {
         directory: step.directory.clone(),
     });
     page(&Story {
-        title: format!("Peak of {}", state.what()),
+        title: format!("Peak: {}", state.what()),
         subtitle: format!("{} runs in {}", state.steps.len(), text::duration(seconds.round())),
         conclusion: match finding {
             Some(finding) => conclusion(state, finding),
@@ -33,7 +33,14 @@ pub fn html(state: &State, finding: Option<&Finding>) -> String {
                 format!("the search goes on; about {left} runs are to come")
             }
         },
-        found: finding.map(|finding| matches!(finding.end, End::Found | End::Most | End::BenchLimit)),
+        ending: finding.map_or(Ending::Searching, |finding| match finding.end {
+            End::Found => Ending::Found,
+            End::Most => Ending::NotReached,
+            End::BenchLimit if finding.held.is_some() => Ending::BenchLimit,
+            End::BenchLimit | End::Nothing => Ending::Nothing,
+            End::OutOfRuns => Ending::OutOfRuns,
+        }),
+        next: finding.and_then(next_step),
         held,
         failed: finding.and_then(|finding| finding.failed),
         criteria: state.criteria,

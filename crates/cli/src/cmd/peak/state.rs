@@ -31,8 +31,8 @@ pub struct State {
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// The workload.
-    pub workload: String,
+    /// The device and the workload.
+    pub what: String,
     /// Its rate, requests per second.
     pub rate: f64,
     /// Why this rate, in a word.
@@ -76,7 +76,7 @@ impl State {
 
     /// What was searched with.
     pub fn what(&self) -> &str {
-        self.steps.first().map_or("nothing", |step| step.workload.as_str())
+        self.steps.first().map_or("nothing", |step| step.what.as_str())
     }
 
     /// The runs as the search sees them.

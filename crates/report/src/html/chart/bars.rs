@@ -2,10 +2,14 @@
 
 use charts_rs::{BarChart, Box as Edges, Color, Series as Drawing};
 
-use super::draw::round_top;
-use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, adopt, line};
+use super::draw::{STEPS, Y_LABEL, round_top, y_label};
+use super::labels::steps;
+use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, adopt, line, relabel};
 use super::{Drawn, Key, colour};
 use crate::text;
+
+/// With more bars than this, numbers above them would be on top of each other.
+const NUMBERED_MAX: usize = 24;
 
 /// A figure of bars.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ impl Bars {
             return None;
         }
         let svg = self.plot(max).svg().ok()?;
+        let labels = steps(round_top(max), STEPS);
+        let svg = relabel(&svg, Y_LABEL, |index, _| labels.get(index as usize).cloned().unwrap_or_default());
         let legend = self.groups.iter().enumerate().map(|(i, (name, _))| Key {
             name: name.clone(),
             colour: colour(i),
@@ -45,7 +51,7 @@ impl Bars {
             std::iter::once(name.clone()).chain(values).collect()
         };
         Some(Drawn {
-            svg: adopt(&svg, &self.id, &self.title, &self.about, 0..self.groups.len()),
+            svg: adopt(&svg, &self.id, &self.title, &self.about, HEIGHT, 0..self.groups.len()),
             legend: legend.collect(),
             columns: std::iter::once(self.of.clone())
                 .chain(self.groups.iter().map(|(name, _)| name.clone()))
@@ -59,8 +65,13 @@ impl Bars {
     }
 
     fn plot(&self, max: f64) -> BarChart {
+        // A bar that is too low to be seen still has its number.
+        let numbered = self.groups.len() * self.categories.len() <= NUMBERED_MAX;
         let series = self.groups.iter().map(|(name, values)| {
-            Drawing::new_nullable(name.clone(), values.iter().map(|v| v.map(|v| v as f32)).collect())
+            let values = values.iter().map(|v| v.map(|v| v as f32)).collect();
+            let mut bars = Drawing::new_nullable(name.clone(), values);
+            bars.label_show = numbered;
+            bars
         });
         let mut plot = BarChart::new(series.collect(), self.categories.clone());
         plot.width = WIDTH;
@@ -71,6 +82,8 @@ impl Bars {
         plot.compact = true;
         plot.legend.show = Some(false);
         plot.series.colors = (0..self.groups.len()).map(line).collect();
+        plot.series.label.font.color = TEXT;
+        plot.series.label.font.size = 11.0;
         plot.grid.stroke_color = GRID;
         plot.x_axis.stroke_color = AXIS;
         plot.x_axis.font.color = TEXT;
@@ -82,7 +95,8 @@ impl Bars {
         y.title = Some(self.y_title.clone());
         y.min = Some(0.0);
         y.max = Some(round_top(max) as f32);
-        y.split_number = 5;
+        y.split_number = STEPS;
+        y.formatter = Some(y_label(&steps(round_top(max), STEPS)));
         plot
     }
 }

@@ -2,31 +2,43 @@
 
 use charts_rs::{AxisScale, AxisType, Box as Edges, LineChart, Series as Drawing, Symbol};
 
-use super::labels::{decade, decades, exponent, nines};
-use super::svg::{AXIS, GRID, HEIGHT, MARK, TEXT, WIDTH, adopt, line, relabel};
+use super::labels::{decade, decades, exponent, nines, steps};
+use super::svg::{AXIS, GRID, MARK, TEXT, WIDTH, adopt, line, relabel};
 use super::{Across, Chart, MARK_DASH, MARKS, Series, Shape, dash};
 
 /// Around labels of the x axis that are to be rewritten.
 const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
-/// Around labels of a logarithmic y axis that begins below 0.1: the library writes 0.01 as 0.
-const DECADE: (char, char) = ('\u{e002}', '\u{e003}');
+/// Around labels of the y axis: the library writes one decimal and no more, 0.01 as 0 and 1,250 as 1.2k.
+pub(super) const Y_LABEL: (char, char) = ('\u{e002}', '\u{e003}');
+/// Steps of a linear y axis.
+pub(super) const STEPS: usize = 5;
 /// Dashes that leave nothing of a line.
 const NO_LINE: &str = "0,99999";
 
 /// The picture of a chart whose series have at least a value each.
 pub fn svg(chart: &Chart) -> Option<String> {
     let svg = plot(chart).svg().ok()?;
-    let page = adopt(&svg, &chart.id, &chart.title, &chart.about, chart.series.iter().map(Series::style));
+    let page = adopt(
+        &svg,
+        &chart.id,
+        &chart.title,
+        &chart.about,
+        chart.height,
+        chart.series.iter().map(Series::style),
+    );
     let page = relabel(&page, LABEL, |_, label| match chart.across {
         Across::Nines => nines(label),
         _ => exponent(label),
     });
-    if !chart.log {
-        return Some(page);
-    }
     // Labels of the y axis come from the top down.
+    if !chart.log {
+        let labels = steps(top(chart), STEPS);
+        return Some(relabel(&page, Y_LABEL, |index, _| {
+            labels.get(index as usize).cloned().unwrap_or_default()
+        }));
+    }
     let (_, high) = y_decades(chart);
-    Some(relabel(&page, DECADE, |index, _| decade(high - index)))
+    Some(relabel(&page, Y_LABEL, |index, _| decade(high - index)))
 }
 
 pub(super) fn plot(chart: &Chart) -> LineChart {
@@ -39,7 +51,7 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     }
     let mut plot = LineChart::new(series, Vec::new());
     plot.width = WIDTH;
-    plot.height = HEIGHT;
+    plot.height = chart.height;
     plot.margin = Edges { left: 4.0, top: 6.0, right: 18.0, bottom: 4.0 };
     plot.background_color = charts_rs::Color::transparent();
     plot.font_family = "system-ui".into();
@@ -78,18 +90,24 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
         // One step a decade, or lines of the grid would miss the labels.
         let (low, high) = y_decades(chart);
         y.scale = AxisScale::Log(10.0);
-        if low < -1 {
-            y.formatter = Some(format!("{}{{c}}{}", DECADE.0, DECADE.1));
-        }
+        y.formatter = Some(y_label(&(low..=high).map(decade).collect::<Vec<_>>()));
         y.split_number = (high - low) as usize;
         y.min = Some(10f32.powi(low));
         y.max = Some(10f32.powi(high));
     } else {
         y.min = Some(0.0);
         y.max = Some(top as f32);
-        y.split_number = 5;
+        y.formatter = Some(y_label(&steps(top, STEPS)));
+        y.split_number = STEPS;
     }
     plot
+}
+
+/// The form of labels of the y axis that are to be rewritten as these: as wide as the widest, for the library leaves room
+/// for what it writes itself.
+pub(super) fn y_label(labels: &[String]) -> String {
+    let widest = labels.iter().max_by_key(|label| label.chars().count()).map_or("", String::as_str);
+    format!("{}{widest}{}", Y_LABEL.0, Y_LABEL.1)
 }
 
 fn drawing(series: &Series, at: impl Fn(f64) -> f64) -> Drawing {
@@ -99,6 +117,10 @@ fn drawing(series: &Series, at: impl Fn(f64) -> f64) -> Drawing {
     match series.shape {
         Shape::Line => {
             drawing.stroke_dash_array = Some(dash(series.style()).to_owned()).filter(|dash| !dash.is_empty());
+        }
+        Shape::Marked => {
+            drawing.stroke_dash_array = Some(dash(series.style()).to_owned()).filter(|dash| !dash.is_empty());
+            drawing.symbol = Some(Symbol::Circle(3.0, Some(line(series.style()))));
         }
         Shape::Points => {
             drawing.stroke_dash_array = Some(NO_LINE.to_owned());
@@ -137,15 +159,14 @@ fn top(chart: &Chart) -> f64 {
     round_top(max)
 }
 
-/// Five round steps, a little above the largest value. Labels have one decimal, so that small steps must
-/// not have two.
+/// Five round steps, a little above the largest value.
 pub(super) fn round_top(max: f64) -> f64 {
     if max <= 0.0 {
         return 1.0;
     }
     let step = max * 1.02 / 5.0;
     let power = 10f64.powf(step.log10().floor());
-    let fits = |n: &f64| n * power >= step && (power >= 1.0 || n.fract() == 0.0);
+    let fits = |n: &f64| n * power >= step;
     let nice = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].into_iter().find(fits).unwrap_or(10.0);
     5.0 * nice * power
 }

@@ -1,4 +1,6 @@
-//! Labels of axes that the drawing library cannot write: nines and decades.
+//! Labels of axes that the drawing library cannot write: nines, decades, small steps.
+
+use crate::text::number;
 
 /// The share (0 to 1) that so many nines stand for.
 pub fn share_of_nines(nines: f64) -> f64 {
@@ -36,4 +38,30 @@ pub fn exponent(label: &str) -> String {
 pub fn decades(low: f64, high: f64) -> (i32, i32) {
     let low = low.log10().floor() as i32;
     (low, (high.log10().ceil() as i32).max(low + 1))
+}
+
+/// Labels of so many equal steps up to `top`, from the top down to 0: with as many digits as it takes to tell them apart.
+pub fn steps(top: f64, count: usize) -> Vec<String> {
+    let step = top / count as f64;
+    // Steps have two digits at most.
+    let decimals = (1 - step.log10().floor() as i32).clamp(0, 9) as usize;
+    let label = |index: usize| {
+        let plain = number(Some(step * index as f64), decimals);
+        if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_owned() } else { plain }
+    };
+    (0..=count).rev().map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_steps_are_exact_and_differ() {
+        assert_eq!(steps(0.4, 5), ["0.4", "0.32", "0.24", "0.16", "0.08", "0"]);
+        assert_eq!(steps(1250.0, 5), ["1,250", "1,000", "750", "500", "250", "0"]);
+        assert_eq!(steps(7.5, 5), ["7.5", "6", "4.5", "3", "1.5", "0"]);
+        assert_eq!(steps(0.0015, 5).first().map(String::as_str), Some("0.0015"));
+        assert_eq!(steps(25_000_000.0, 5)[1], "20,000,000");
+    }
 }

@@ -49,6 +49,8 @@ pub enum Shape {
     Line,
     /// Each by itself.
     Points,
+    /// Marked each, and joined by a line.
+    Marked,
 }
 
 /// Points of a figure that belong together.
@@ -74,6 +76,11 @@ impl Series {
     pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         let points = points.into_iter().map(|(x, y)| (x, Some(y))).collect();
         Series { name: name.into(), points, shape: Shape::Points, style: None }
+    }
+
+    /// A line whose points are marked: what was measured, and what is only between.
+    pub fn marked(name: impl Into<String>, points: Vec<(f64, Option<f64>)>) -> Series {
+        Series { shape: Shape::Marked, ..Series::line(name, points) }
     }
 
     /// The same with colour and dashes number `style`.
@@ -170,6 +177,10 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Positions of vertical marks: limits of phases.
     pub marks: Vec<f64>,
+    /// Height of the drawing, in units of which it is 900 wide.
+    pub height: f32,
+    /// It has no interactive form.
+    pub still: bool,
 }
 
 /// A figure as it goes into a page.
@@ -219,6 +230,8 @@ impl Chart {
             y_max: None,
             series: Vec::new(),
             marks: Vec::new(),
+            height: svg::HEIGHT,
+            still: false,
         }
     }
 
@@ -252,6 +265,18 @@ impl Chart {
     #[must_use]
     pub fn up_to(self, max: f64) -> Chart {
         Chart { y_max: Some(max), ..self }
+    }
+
+    /// With a drawing of another height.
+    #[must_use]
+    pub fn high(self, height: f32) -> Chart {
+        Chart { height, ..self }
+    }
+
+    /// As a drawing alone, with scripts too.
+    #[must_use]
+    pub fn still(self) -> Chart {
+        Chart { still: true, ..self }
     }
 
     /// With a further series.
@@ -288,7 +313,7 @@ impl Chart {
             legend: self.legend(),
             columns,
             rows,
-            data: data::chart(&self),
+            data: if self.still { String::new() } else { data::chart(&self) },
             id: self.id,
             title: self.title,
             about: self.about,
@@ -318,7 +343,7 @@ impl Chart {
         let series = self.series.iter().enumerate().map(|(number, series)| Key {
             name: series.name.clone(),
             colour: colour(series.style()),
-            dash: (series.shape == Shape::Line).then(|| dash(series.style())),
+            dash: (series.shape != Shape::Points).then(|| dash(series.style())),
             series: Some(number),
         });
         let marks = (!self.marks.is_empty()).then(|| Key {

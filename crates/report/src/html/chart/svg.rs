@@ -23,10 +23,11 @@ pub(super) fn adopt(
     id: &str,
     title: &str,
     about: &str,
+    height: f32,
     styles: impl IntoIterator<Item = usize>,
 ) -> String {
     let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
-    let mut page = format!("{}{body}", open(id, title, about));
+    let mut page = format!("{}{body}", open(id, title, about, height));
     let colours = styles.into_iter().map(|style| (line(style), super::colour(style)));
     let fixed = [(AXIS, "axis"), (GRID, "grid"), (TEXT, "muted"), (MARK, "mark")]
         .map(|(colour, name)| (colour, format!("var(--{name})")));
@@ -37,9 +38,9 @@ pub(super) fn adopt(
 }
 
 /// The begin of a figure's `svg` element.
-fn open(id: &str, title: &str, about: &str) -> String {
+fn open(id: &str, title: &str, about: &str, height: f32) -> String {
     format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\n\
          <title id=\"{id}-t\">{}</title><desc id=\"{id}-d\">{}</desc>",
         escape(title),
         escape(about)

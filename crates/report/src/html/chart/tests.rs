@@ -47,6 +47,39 @@ fn decades_are_labelled_from_the_bottom_up_and_from_left_to_right() {
     assert!(steps.iter().all(|step| (step - steps[0]).abs() < 1.5) && places.is_sorted(), "{places:?}");
 }
 
+/// Small and odd steps: the drawing library alone writes 0.1, 0.2, 0.2, 0.3, 0.4 and 1.2k.
+#[test]
+fn no_two_labels_of_an_axis_are_equal() {
+    for (max, wanted) in
+        [(0.38, ["0.4", "0.32", "0.24", "0.16", "0.08"]), (1200.0, ["1,250", "1,000", "750", "500", "250"])]
+    {
+        let svg = Chart::new("c", "t", "y").with(line("a", [0.0, max, max, max])).draw().unwrap().svg;
+        let heights = wanted.map(|label| place(&svg, label).1);
+        assert!(heights.is_sorted_by(|a, b| a < b), "{heights:?}");
+        let bars = Bars {
+            id: "b".into(),
+            title: "t".into(),
+            about: "a".into(),
+            of: "device".into(),
+            y_title: "ms".into(),
+            categories: vec!["squid".into()],
+            groups: vec![("mean".into(), vec![Some(max)]), ("least".into(), vec![Some(max / 1000.0)])],
+        };
+        let svg = bars.draw().unwrap().svg;
+        wanted.iter().for_each(|label| assert!(svg.contains(&format!(">{label}<")), "{label}: {svg}"));
+        let number = if max > 1.0 { ">1.2<" } else { ">0.38<" };
+        assert!(svg.contains(number), "a bar has its number: {svg}");
+    }
+}
+
+#[test]
+fn marked_lines_show_what_was_measured() {
+    let points = vec![(1.0, Some(2.0)), (2.0, Some(3.0)), (4.0, Some(3.5))];
+    let drawn = Chart::new("c", "t", "y").with(Series::marked("a", points)).draw().unwrap();
+    assert_eq!(drawn.svg.matches("<circle").count(), 3, "{}", drawn.svg);
+    assert!(drawn.legend[0].dash.is_some() && drawn.svg.contains("<path"), "and a line: {}", drawn.svg);
+}
+
 #[test]
 fn nothing_to_show_is_no_figure() {
     assert!(chart(vec![Series::line("a", vec![(0.0, None), (1.0, None)])]).draw().is_none());

@@ -1,0 +1,223 @@
+//! The device of a run, as its result directory knows it: what it is, how it is configured, what it used, what its own
+//! log says. The program knows all this only of devices that it started itself.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::fold::RunFacts;
+use crate::text::{UNDEFINED, bytes, number};
+
+/// What the device used over time, within a result directory: a table with a heading.
+pub const USAGE: &str = "device/usage.csv";
+/// No more of a configuration file is shown.
+const CONFIGURATION_MAX: usize = 64 * 1024;
+
+/// A device that the program started for the run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Device {
+    /// Its name, for example `squid`.
+    pub name: String,
+    /// What it says of its version.
+    #[serde(default)]
+    pub version: String,
+    /// What it is: `forward`, `surrogate` or `balancer`, in words.
+    #[serde(default)]
+    pub role: String,
+    /// Where it listens.
+    #[serde(default)]
+    pub address: String,
+    /// What it was told, by name.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// Its command line.
+    #[serde(default)]
+    pub command: Vec<String>,
+    #[serde(default)]
+    configuration: Vec<String>,
+    /// What it did; `None` if the run did not come to its end.
+    #[serde(default)]
+    pub result: Option<Account>,
+    /// Its configuration files: name and text.
+    #[serde(skip)]
+    pub files: Vec<(String, String)>,
+    /// What it used over time.
+    #[serde(skip)]
+    pub usage: Vec<Sample>,
+}
+
+/// What a device used and did during a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Account {
+    /// Processor time in seconds.
+    pub cpu_s: f64,
+    /// The most resident memory that was seen, in bytes.
+    pub resident_bytes: u64,
+    /// It ended before it was told to: how.
+    #[serde(default)]
+    pub ended_by_itself: Option<String>,
+    /// What its own log says.
+    pub log: OwnLog,
+}
+
+/// What a device's own log says.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct OwnLog {
+    /// Requests of any kind.
+    pub requests: u64,
+    /// Those that it calls hits.
+    pub hits: u64,
+    /// The same of plain requests alone, where its log tells them apart.
+    #[serde(default)]
+    pub plain: Option<Plain>,
+}
+
+/// Plain requests of a device's own log.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Plain {
+    /// Requests.
+    pub requests: u64,
+    /// Hits.
+    pub hits: u64,
+}
+
+/// What a device had used at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Seconds since the start of the run.
+    pub at_s: f64,
+    /// Processor time since then, in seconds.
+    pub cpu_s: f64,
+    /// Resident memory in bytes.
+    pub resident_bytes: f64,
+}
+
+impl Device {
+    /// The device of a result directory with this manifest; `None` if the program started none.
+    pub fn of_run(directory: &Path, manifest: &serde_json::Value) -> Option<Device> {
+        let mut device: Device = serde_json::from_value(manifest.get("device")?.clone()).ok()?;
+        let text = |name: &String| {
+            let bytes = std::fs::read(directory.join(name)).ok()?;
+            let shown = &bytes[..bytes.len().min(CONFIGURATION_MAX)];
+            Some((name.clone(), String::from_utf8_lossy(shown).into_owned()))
+        };
+        device.files = device.configuration.iter().filter_map(text).collect();
+        device.usage =
+            std::fs::read_to_string(directory.join(USAGE)).map(|csv| samples(&csv)).unwrap_or_default();
+        Some(device)
+    }
+
+    /// Name and version.
+    pub fn title(&self) -> String {
+        match (self.name.as_str(), self.version.as_str()) {
+            ("builtin", _) => "built-in proxy".to_owned(),
+            (name, "") => name.to_owned(),
+            (name, version) => format!("{name} {version}"),
+        }
+    }
+
+    /// What it is and how it is configured, in a line.
+    pub fn setup(&self) -> String {
+        let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
+        let options: Vec<String> = options.collect();
+        let told = if options.is_empty() { "default configuration".to_owned() } else { options.join(" ") };
+        let role = match self.role.as_str() {
+            "" | "forward" => "forward proxy",
+            role => role,
+        };
+        format!("{}, {role} at {}, {told}", self.title(), self.address)
+    }
+
+    /// What it used over the whole run, in a line; `transactions` are those of the robots.
+    pub fn used(&self, transactions: Option<u64>) -> Option<String> {
+        let account = self.result.as_ref()?;
+        let each = transactions.filter(|count| *count > 0).map_or(String::new(), |count| {
+            let ms = number(Some(1000.0 * account.cpu_s / count as f64), 2);
+            format!(" ({ms} ms a transaction)")
+        });
+        let memory = bytes(Some(account.resident_bytes as f64));
+        Some(format!("{} s of processor time{each}, {memory} of memory", number(Some(account.cpu_s), 2)))
+    }
+
+    /// The hits of its own log, beside those that the robots saw in the whole run.
+    pub fn own_hits(&self, seen: Option<u64>) -> Option<String> {
+        let log = &self.result.as_ref()?.log;
+        let (hits, requests, kind) = match log.plain {
+            Some(plain) => (plain.hits, plain.requests, "plain requests"),
+            None => (log.hits, log.requests, "requests"),
+        };
+        let count = |count: u64| number(Some(count as f64), 0);
+        let seen = seen.map_or(UNDEFINED.to_owned(), count);
+        Some(format!("{} hits in {} {kind}; robots saw {seen} hits", count(hits), count(requests)))
+    }
+}
+
+/// The samples of a table; a line that is none is left out.
+fn samples(csv: &str) -> Vec<Sample> {
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let column = |name: &str| head.iter().position(|cell| *cell == name);
+    let (Some(at), Some(cpu), Some(resident)) =
+        (column("seconds"), column("cpu_seconds"), column("resident_bytes"))
+    else {
+        return Vec::new();
+    };
+    let sample = |line: &str| {
+        let cells: Vec<f64> = line.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+        let cell = |index: usize| cells.get(index).copied().filter(|value| value.is_finite());
+        Some(Sample { at_s: cell(at)?, cpu_s: cell(cpu)?, resident_bytes: cell(resident)? })
+    };
+    lines.filter_map(sample).collect()
+}
+
+/// What the robots were led to, if nothing but logs is known: the proxy's address, or no device at all.
+pub fn of_settings(facts: &RunFacts) -> Option<String> {
+    let settings = &facts.main_side().header().settings;
+    let (_, proxy) = settings.iter().find(|(name, _)| name == "proxy" || name.ends_with(": proxy"))?;
+    Some(if proxy == "none" { "no proxy".to_owned() } else { format!("proxy {proxy}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &str = r#"{ "device": { "name": "squid", "version": "6.13", "role": "forward", "address": "127.0.0.1:3128",
+        "options": { "mem": "64MB" }, "configuration": ["device/squid.conf", "device/missing.conf"],
+        "result": { "cpu_s": 2.5, "resident_bytes": 88080384, "ended_by_itself": null,
+            "log": { "requests": 1200, "hits": 640, "plain": { "requests": 1000, "hits": 600 } } } } }"#;
+
+    #[test]
+    fn a_result_directory_knows_its_device() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("device")).unwrap();
+        std::fs::write(dir.path().join("device/squid.conf"), "cache_mem 64 MB").unwrap();
+        let csv = "seconds,cpu_seconds,resident_bytes,processes\n1.0,0.5,1000,2\nbroken\n2.0,1.0,2000,2\n";
+        std::fs::write(dir.path().join(USAGE), csv).unwrap();
+        let manifest = serde_json::from_str(MANIFEST).unwrap();
+        let device = Device::of_run(dir.path(), &manifest).unwrap();
+        assert_eq!(device.setup(), "squid 6.13, forward proxy at 127.0.0.1:3128, mem=64MB");
+        assert_eq!(
+            device.used(Some(1000)).unwrap(),
+            "2.50 s of processor time (2.50 ms a transaction), 84.0 MB of memory"
+        );
+        assert_eq!(
+            device.own_hits(Some(600)).unwrap(),
+            "600 hits in 1,000 plain requests; robots saw 600 hits"
+        );
+        assert_eq!(device.files, [("device/squid.conf".to_owned(), "cache_mem 64 MB".to_owned())]);
+        let at = |at_s, cpu_s, resident_bytes| Sample { at_s, cpu_s, resident_bytes };
+        assert_eq!(device.usage, [at(1.0, 0.5, 1000.0), at(2.0, 1.0, 2000.0)]);
+    }
+
+    #[test]
+    fn a_run_that_was_killed_has_no_account() {
+        let manifest = serde_json::json!({ "device": { "name": "builtin", "version": "built-in" } });
+        let device = Device::of_run(Path::new("/nowhere"), &manifest).unwrap();
+        assert_eq!(
+            (device.title().as_str(), device.used(None), device.usage),
+            ("built-in proxy", None, vec![])
+        );
+        assert!(Device::of_run(Path::new("/nowhere"), &serde_json::json!({})).is_none());
+    }
+}
