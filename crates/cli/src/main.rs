@@ -6,6 +6,8 @@ mod cmd;
 mod console;
 mod content_files;
 mod device;
+#[cfg(test)]
+mod documented;
 mod dump;
 mod expect;
 mod facts;

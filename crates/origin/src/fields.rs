@@ -41,6 +41,7 @@ fields! {
     Location "Location"
     XTarget "X-Target"
     XXact "X-Xact"
+    XContents "X-Contents"
     XRemWorld "X-Rem-World"
     XAbort "X-Abort"
     XPhaseSyncPos "X-Phase-Sync-Pos"

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
 use polygraph_traffic::groups::{Groups, Rule, Standing, Word};
-use polygraph_traffic::{Kind, Oid, Random, Stream, UniqId};
+use polygraph_traffic::{Fingerprint, Kind, Oid, Random, Stream, UniqId};
 use polygraph_wire::marks::Marks;
 
 use crate::serve::Site;
@@ -19,6 +19,8 @@ pub struct Origin<L: Link> {
     pub(crate) link: L,
     pub(crate) house: Arc<House>,
     pub(crate) recorder: Recorder,
+    /// Of the catalog.
+    pub(crate) contents: Fingerprint,
     /// For choices that depend on nothing but chance.
     pub(crate) rng: RefCell<Stream>,
     /// Head of the reply that is being sent.
@@ -50,6 +52,7 @@ impl<L: Link> Origin<L> {
             accepted: Cell::new(0),
             standing: Cell::default(),
             clients: RefCell::new(Groups::new(Rule::Highest)),
+            contents: Fingerprint::of(&house.catalog),
             link,
             house,
             recorder,

@@ -2,10 +2,10 @@
 
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::life::Times;
-use polygraph_traffic::{AbortCoords, Body, Content, Method, Oid, Random, Stream, UniqId};
+use polygraph_traffic::{AbortCoords, Body, Content, Fingerprint, Method, Oid, Random, Stream, UniqId};
 use polygraph_wire::coding::{Choice, Offer, negotiate};
 use polygraph_wire::cookie::{Lifetime, SetCookie};
-use polygraph_wire::marks::{X_TARGET, Xact};
+use polygraph_wire::marks::{ContentsMark, X_TARGET, Xact};
 use polygraph_wire::multipart;
 use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
 use polygraph_wire::worlds::{AbortMark, WorldMark};
@@ -38,12 +38,13 @@ const NO_TYPE: &str = "application/octet-stream";
 pub struct Identity {
     minor_version: u8,
     target: Vec<u8>,
+    contents: Fingerprint,
     sets_cookies: bool,
 }
 
 impl Identity {
-    /// What `server` has drawn once and for all.
-    pub fn new(house: &House, server: &Server) -> Identity {
+    /// What `server` has drawn once and for all; `contents` is the fingerprint of the catalog.
+    pub fn new(house: &House, server: &Server, contents: Fingerprint) -> Identity {
         let farm = &house.farms[server.farm];
         let mut rng = house.seed.stream("sticky", server.number);
         let minor_version = farm.http_minors.draw(&mut rng).copied().unwrap_or(1);
@@ -51,6 +52,7 @@ impl Identity {
         Identity {
             minor_version,
             target: format!("{X_TARGET}: {}\r\n", server.address).into_bytes(),
+            contents,
             sets_cookies: rng.event(senders),
         }
     }
@@ -112,6 +114,8 @@ pub struct Writer<'a> {
 /// An object at the moment of a reply.
 struct Subject<'a> {
     oid: Oid,
+    /// Bytes of the body without any coding; known where one is made.
+    size: Option<u64>,
     content: Option<&'a Content>,
     cachable: bool,
     times: Option<Times>,
@@ -161,6 +165,7 @@ impl Writer<'_> {
         head.configured([&[], &self.farm.headers], rng);
         self.general(&mut head);
         head.text(Field::ContentLength, b"0");
+        self.contents(&mut head, None);
         self.marks(&mut head);
         head.end();
         Reply::new(status, Body::empty())
@@ -171,11 +176,11 @@ impl Writer<'_> {
         let content = catalog.content(oid.kind);
         let times = catalog.times(&oid, now);
         let classic = self.house.classic && times.is_none();
-        Subject { oid, content, cachable: catalog.cachable(&oid), times, classic }
+        Subject { oid, size: None, content, cachable: catalog.cachable(&oid), times, classic }
     }
 
     fn object(&self, oid: Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
-        let subject = self.subject(oid, self.about.now);
+        let mut subject = self.subject(oid, self.about.now);
         let coding = coding(&subject, self.request);
         if coding == Choice::NotAcceptable {
             return self.bare(406, b"406 Not Acceptable", rng, out);
@@ -189,7 +194,9 @@ impl Writer<'_> {
             return self.not_modified(&subject, rng, out);
         }
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
-        let mut body = self.house.catalog.body(&oid, url);
+        let size = self.house.catalog.size(&oid);
+        let mut body = self.house.catalog.body_of(&oid, url, size);
+        subject.size = Some(size);
         if coding == Choice::Gzip {
             body = gzip(body);
         }
@@ -212,6 +219,7 @@ impl Writer<'_> {
         head.text(Field::Location, &location);
         head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
         head.text(Field::ContentType, b"text/html");
+        self.contents(&mut head, None);
         self.marks(&mut head);
         head.end();
         Reply::new(
@@ -247,6 +255,7 @@ impl Writer<'_> {
             head.text(Field::ContentType, mime_type.as_bytes());
         }
         encoding(&mut head, coding);
+        self.contents(&mut head, subject.size);
         self.marks(&mut head);
         self.finish(200, head, body, cookies, rng)
     }
@@ -267,6 +276,7 @@ impl Writer<'_> {
             self.general(&mut head);
             head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
             head.text(Field::ContentLength, b"0");
+            self.contents(&mut head, subject.size);
             self.marks(&mut head);
             head.end();
             return Reply::new(416, Body::empty());
@@ -300,6 +310,7 @@ impl Writer<'_> {
             }
         };
         encoding(&mut head, coding);
+        self.contents(&mut head, subject.size);
         self.marks(&mut head);
         self.finish(206, head, body, cookies, rng)
     }
@@ -387,6 +398,12 @@ impl Writer<'_> {
             });
         }
         set
+    }
+
+    /// What contents the server has. Not in 304: what that does not say stays as it was in a stored reply.
+    fn contents(&self, head: &mut Head<'_>, size: Option<u64>) {
+        let mark = ContentsMark { fingerprint: self.identity.contents, size };
+        head.add(Field::XContents, |out| mark.write(out));
     }
 
     /// The benchmark's marks.

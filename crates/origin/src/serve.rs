@@ -82,7 +82,7 @@ impl<L: Link> Site<L> {
             farm: server.farm,
             number: server.number,
             names: Names::new(&server.names),
-            identity: Identity::new(&origin.house, &server),
+            identity: Identity::new(&origin.house, &server, origin.contents),
             universes: RefCell::default(),
             origin,
         }

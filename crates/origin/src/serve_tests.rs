@@ -9,7 +9,7 @@ use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Recorder};
 use polygraph_traffic::content::Content;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
-use polygraph_traffic::{AbortCoords, Distr, PopModel, Seed, Selector, UniqId};
+use polygraph_traffic::{AbortCoords, Distr, Fingerprint, PopModel, Seed, Selector, UniqId};
 use polygraph_wire::{checksum, date};
 
 use crate::origin::Origin;
@@ -110,14 +110,17 @@ fn classic_replies_are_what_they_always_were() {
     let cachable = "Cache-Control: public,max-age=31536000\r\n";
     assert_eq!(
         split(&reply).0.to_owned() + "\r\n\r\n",
-        format!("HTTP/1.1 200 OK\r\n{cachable}{times}Content-Length: 20\r\n{marks}")
+        format!(
+            "HTTP/1.1 200 OK\r\n{cachable}{times}Content-Length: 20\r\nX-Contents: deb1f63b4389 20\r\n{marks}"
+        )
     );
     assert_eq!(split(&reply).1.len(), 20);
     let reply = bench.ask(get("Connection: close\r\n").replace("t03", "t04"));
     let uncachable = "Cache-Control: private,no-cache\r\nPragma: no-cache\r\n";
     assert!(
         reply.starts_with(&format!(
-            "HTTP/1.1 200 OK\r\n{uncachable}{times}Connection: close\r\nContent-Length: 20\r\n{marks}"
+            "HTTP/1.1 200 OK\r\n{uncachable}{times}Connection: close\r\nContent-Length: 20\r\nX-Contents: deb1f63b4389 20\r\n\
+             {marks}"
         )),
         "{reply}"
     );
@@ -522,6 +525,31 @@ fn of_kind(kind: usize, fields: &str) -> String {
     get(fields).replace("t03", &format!("t{:02x}", kind + 3))
 }
 
+/// Whatever way a body goes, the mark has the size of the object. Without an object there is only the fingerprint.
+#[test]
+fn replies_tell_what_contents_the_server_has() {
+    let bench = Bench::new(living());
+    let mut fingerprint = Vec::new();
+    Fingerprint::of(&bench.origin.house.catalog).write(&mut fingerprint);
+    let fingerprint = String::from_utf8(fingerprint).unwrap();
+    let whole = format!("{fingerprint} 1000");
+    for fields in ["", "Range: bytes=5-9\r\n", "Range: bytes=5-9,20-29\r\n", "Range: bytes=5000-\r\n"] {
+        assert_eq!(field(&bench.ask(of_kind(0, fields)), "X-Contents"), Some(&*whole), "{fields}");
+    }
+    let head = bench.ask(of_kind(0, "").replace("GET", "HEAD"));
+    assert_eq!(field(&head, "X-Contents"), Some(&*whole));
+    let coded = bench.ask_bytes(of_kind(3, "Accept-Encoding: gzip\r\n"));
+    let coded = String::from_utf8_lossy(&coded).into_owned();
+    let size = bench.origin.house.catalog.contents[3].size.as_ref().unwrap().mean();
+    assert_eq!(field(&coded, "Content-Encoding"), Some("gzip"));
+    assert_eq!(field(&coded, "X-Contents"), Some(&*format!("{fingerprint} {size}")));
+    let lost = bench.ask("GET /x HTTP/1.1\r\nHost: www\r\n\r\n");
+    assert_eq!(field(&lost, "X-Contents"), Some(&*fingerprint));
+    // Stores put the fields of 304 into what they have.
+    let same = bench.ask(of_kind(0, &format!("If-Modified-Since: {}\r\n", date::format(EPOCH))));
+    assert!(same.starts_with("HTTP/1.1 304") && field(&same, "X-Contents").is_none(), "{same}");
+}
+
 #[test]
 fn life_cycles_show_in_heads() {
     let bench = Bench::new(living());
@@ -538,7 +566,7 @@ fn life_cycles_show_in_heads() {
         format!(
             "HTTP/1.1 200 OK\r\nCache-Control: public\r\nDate: Sat, 21 Nov 2026 00:00:00 GMT\r\n\
              Expires: Sat, 21 Nov 2026 00:01:00 GMT\r\nLast-Modified: {modified}\r\nContent-MD5: {digest}\r\n\
-             Content-Length: 1000\r\nContent-Type: text/html\r\nX-Target: 10.0.0.1:80\r\n\
+             Content-Length: 1000\r\nContent-Type: text/html\r\nX-Contents: c8295ac5d392 1000\r\nX-Target: 10.0.0.1:80\r\n\
              X-Xact: 00000007.00000007:00000008 00000001.00000abc:7ffffffb 0"
         )
     );

@@ -103,11 +103,14 @@ impl Correctness<'_> {
     }
 
     fn checked(&self) -> String {
-        let Verified { replies, bytes: volume, digests } = self.verified;
+        let Verified { replies, bytes: volume, uncompared, digests } = self.verified;
         let count = |n: u64| number(Some(n as f64), 0);
         let mut details = Vec::new();
-        if volume > 0 {
-            details.push(format!("{} compared", bytes(Some(volume as f64))));
+        let size = |volume: u64| bytes(Some(volume as f64));
+        if uncompared > 0 {
+            details.push(format!("{} of {} compared", size(volume), size(volume + uncompared)));
+        } else if volume > 0 {
+            details.push(format!("{} compared", size(volume)));
         }
         if digests > 0 {
             details.push(format!("{} digest{} checked", count(digests), plural(digests)));
@@ -134,10 +137,10 @@ impl Correctness<'_> {
                 "examples": finding.samples.iter().map(sample).collect::<Vec<_>>(),
             })
         };
-        let Verified { replies, bytes, digests } = self.verified;
+        let Verified { replies, bytes, uncompared, digests } = self.verified;
         json!({
             "conclusion": self.conclusion(),
-            "verified": { "replies": replies, "bytes": bytes, "digests": digests },
+            "verified": { "replies": replies, "bytes": bytes, "uncompared": uncompared, "digests": digests },
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     }
@@ -162,7 +165,17 @@ mod tests {
         let replies = number(Some(total.block.ok_count() as f64), 0);
         let text = found.conclusion();
         assert!(text.starts_with(&format!("No correctness error in {replies} verified replies (")), "{text}");
-        assert!(text.contains(" MB compared, "), "{text}");
+        assert!(text.contains(" MB compared, ") && !text.contains(" of "), "{text}");
+    }
+
+    #[test]
+    fn what_was_not_compared_is_told() {
+        let run = Run { compare: false, ..Run::default() };
+        let text = of_run(&fold(&run.logs()).unwrap()).conclusion();
+        let (replies, rest) = text.split_once(" verified replies (").unwrap();
+        let replies = replies.rsplit(' ').next().unwrap();
+        let compared = bytes(Some(replies.replace(',', "").parse().unwrap()));
+        assert!(rest.starts_with(&format!("{compared} of ")) && rest.contains(" MB compared, "), "{text}");
     }
 
     #[test]

@@ -16,6 +16,7 @@
 
 mod blame;
 mod chance;
+mod contents;
 mod generator;
 mod logs;
 mod overload;
@@ -218,7 +219,8 @@ impl Findings {
         self.0.iter().any(|finding| rules.contains(&finding.rule))
     }
 
-    fn into_verdict(self) -> Verdict {
+    fn into_verdict(mut self) -> Verdict {
+        self.excuse_for_contents();
         let slow_bench = self.any_of(&["saturated", "gaps"]);
         let mut findings = self.0;
         for finding in findings.iter_mut().filter(|finding| slow_bench && finding.needs_quick_bench) {

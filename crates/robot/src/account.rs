@@ -45,9 +45,15 @@ pub fn settle<L: Link>(
                     return false;
                 }
                 Err(fault) => {
-                    // A page of the device's own in place of the object.
-                    if done.problem.is_some() {
-                        note_origin(crew, robot, order, &done.facts, fault.contrast.as_deref(), now);
+                    // A page of the device's own in place of the object, or one that says that there is none.
+                    match &done.problem {
+                        Some(problem) if is_of_other_contents(done) => {
+                            report(crew, robot, order, &done.facts, problem, now);
+                        }
+                        Some(_) => {
+                            note_origin(crew, robot, order, &done.facts, fault.contrast.as_deref(), now);
+                        }
+                        None => {}
                     }
                     Fault { tape: done.tape.take(), ..fault.since(done.started) }
                 }
@@ -131,6 +137,7 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
     crew.recorder().with(|block| {
         block.verified.replies += u64::from(is_verified(done));
         block.verified.bytes += done.verified.bytes;
+        block.verified.uncompared += done.verified.uncompared;
         block.verified.digests += u64::from(done.verified.digest);
         if let Some(at) = done.continued {
             block.continue_us.record((at - done.started) / 1000);
@@ -346,6 +353,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
     }
     if second_hand
         && order.foreign.is_none()
+        && !is_of_other_contents(done)
         && !crew.settings().field.catalog.cachable(&order.oid)
         && let Some(other) = other_asker(crew, robot, order, facts)
     {
@@ -429,16 +437,34 @@ fn note_origin<L: Link>(
     });
 }
 
+/// Counts something that is wrong with a reply, with what both sides know about it.
+fn report<L: Link>(
+    crew: &Rc<Crew<L>>,
+    robot: usize,
+    order: &Order,
+    facts: &Facts,
+    finding: &Finding,
+    now: u64,
+) {
+    crew.recorder().error_with(finding.kind, now, || {
+        evidence(crew, robot, order, Some(facts), &finding.detail, finding.contrast.as_deref())
+    });
+}
+
+/// The reply was made by a server that has other contents than the robots.
+fn is_of_other_contents(done: &Done) -> bool {
+    done.problem.as_ref().is_some_and(|problem| problem.kind == ErrorKind::OtherContents)
+}
+
 /// What is wrong with a reply but lets the transaction succeed.
 fn note<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done, class: Class, now: u64) {
     let facts = &done.facts;
-    let report = |finding: &Finding| {
-        crew.recorder().error_with(finding.kind, now, || {
-            let contrast = finding.contrast.as_deref();
-            evidence(crew, robot, order, Some(facts), &finding.detail, contrast)
-        });
-    };
+    let report = |finding: &Finding| report(crew, robot, order, facts, finding, now);
     done.problem.iter().for_each(report);
+    // Robots expect what its server does not know of.
+    if is_of_other_contents(done) {
+        return;
+    }
     let tolerance = crew.settings().tolerance;
     for fault in done.faults.iter().filter(|_| !tolerance.bad_tags) {
         report(&Finding::new(markup_class(*fault), fault.to_string()));

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use polygraph_stats::ErrorKind;
+use polygraph_stats::{Block, ErrorKind};
 use polygraph_traffic::content::{Encodings, Injected, Injection, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::ranges::{Extent, RangeRule};
-use polygraph_traffic::{Catalog, Content, Distr, IdSource, Kind, Method, RequestKind, Seed, Selector};
+use polygraph_traffic::{
+    Catalog, Content, Distr, Fingerprint, IdSource, Kind, Method, RequestKind, Seed, Selector,
+};
 
 use crate::crew_tests::{errors, pages, run, settings};
 use crate::order::{Chooser, Factors};
+use crate::settings::{Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object, reply};
 
 /// Requests for pages, and for what is embedded in them.
@@ -162,4 +165,93 @@ fn each_request_decides_anew_what_it_takes_of_a_container() {
             );
         }
     }
+}
+
+/// Robots of generation 1.x that were not told sizes.
+fn untold() -> Settings {
+    let mut settings = settings(Catalog::classic(Seed(5), Distr::Const(0.0)), |_| {});
+    let field = Arc::make_mut(&mut settings.field);
+    (field.verify, field.marks_cachable) = (Verify::Bytes, Some(0.8));
+    settings
+}
+
+/// The contents of their servers, and the field that tells of them.
+fn told(seed: u64, ask: &Ask) -> (Vec<u8>, String) {
+    let catalog = Catalog::classic(Seed(seed), Distr::Exp { mean: 13_312.0 });
+    let mut fingerprint = Vec::new();
+    Fingerprint::of(&catalog).write(&mut fingerprint);
+    let fingerprint = String::from_utf8(fingerprint).unwrap();
+    let size = catalog.size(&ask.oid());
+    (catalog.body(&ask.oid(), b"").to_vec(), format!("X-Contents: {fingerprint} {size}\r\n"))
+}
+
+/// What robots say of servers with `seed` whose device does this to bodies and to the field about contents.
+fn untold_robots(seed: u64, device: fn(Vec<u8>, String) -> (Vec<u8>, String)) -> Block {
+    let link = TestLink::new(move |ask: &Ask| {
+        let (body, fields) = told(seed, ask);
+        let (body, fields) = device(body, fields);
+        let cachable = if ask.oid().kind == Kind::FIRST { "public" } else { "private,no-cache" };
+        Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: {cachable}\r\n{fields}"), &body), 0)
+    });
+    run(&link, untold(), 20)
+}
+
+#[test]
+fn bodies_are_compared_whole_by_robots_that_know_no_sizes() {
+    let block = untold_robots(5, |body, fields| (body, fields));
+    assert_eq!(errors(&block), []);
+    let verified = block.verified;
+    assert!(verified.replies > 100 && verified.bytes > 5000 * verified.replies, "{verified:?}");
+    assert_eq!(verified.uncompared, 0);
+
+    // The last byte, and one byte less.
+    let altered = |mut body: Vec<u8>, fields| {
+        *body.last_mut().unwrap() ^= 1;
+        (body, fields)
+    };
+    let block = untold_robots(5, altered);
+    assert_eq!((block.ok_count(), errors(&block).len(), errors(&block)[0].0), (0, 1, ErrorKind::AlteredBody));
+    let shortened = |mut body: Vec<u8>, fields| {
+        body.pop();
+        (body, fields)
+    };
+    let block = untold_robots(5, shortened);
+    assert_eq!((block.ok_count(), errors(&block)[0].0), (0, ErrorKind::WrongSize));
+}
+
+/// Servers of earlier versions, or a device that removes what it does not know.
+#[test]
+fn bodies_are_compared_also_where_nobody_tells_their_size() {
+    let block = untold_robots(5, |body, _| (body, String::new()));
+    assert_eq!(errors(&block), []);
+    let verified = block.verified;
+    assert!(verified.bytes > 5000 * verified.replies && verified.uncompared == 0, "{verified:?}");
+    let altered = |mut body: Vec<u8>, _| {
+        *body.last_mut().unwrap() ^= 1;
+        (body, String::new())
+    };
+    assert_eq!(untold_robots(5, altered).ok_count(), 0);
+}
+
+#[test]
+fn servers_with_other_contents_are_told_from_devices_that_alter_them() {
+    let block = untold_robots(6, |body, fields| (body, fields));
+    assert_eq!(errors(&block), [(ErrorKind::OtherContents, block.ok_count())]);
+    assert!(block.verified.bytes == 0 && block.verified.uncompared > 5000 * block.ok_count());
+
+    // Sizes make a difference only to robots that know some.
+    let link = TestLink::new(|ask: &Ask| {
+        let (body, fields) = told(5, ask);
+        Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: public\r\n{fields}"), &body), 0)
+    });
+    let sizes =
+        |mean| Catalog { contents: vec![Content::plain("C", Distr::Exp { mean }, 1.0)], seed: Seed(5) };
+    let other = run(&link, settings(sizes(10_000.0), |_| {}), 5);
+    assert_eq!(errors(&other), [(ErrorKind::OtherContents, other.ok_count())]);
+
+    // That there is no such object follows, and is no more the device's doing.
+    let link = TestLink::new(|ask: &Ask| Answer::Reply(reply(ask, "404 Not Found", &told(6, ask).1, b""), 0));
+    let block = run(&link, untold(), 5);
+    let count = block.failed_count();
+    assert_eq!(errors(&block), [(ErrorKind::BadStatus, count), (ErrorKind::OtherContents, count)]);
 }

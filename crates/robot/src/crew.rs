@@ -24,7 +24,9 @@ use polygraph_link::{Link, Nanos, before, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::groups::Standing;
 use polygraph_traffic::store::{Fill, Legacy, Share};
-use polygraph_traffic::{AbortCoords, Catalog, Content, Draw, IdSource, Oid, Random, RequestKind, Stream};
+use polygraph_traffic::{
+    AbortCoords, Catalog, Content, Draw, Fingerprint, IdSource, Oid, Random, RequestKind, Stream,
+};
 use polygraph_wire::markup::Tags;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
@@ -34,7 +36,7 @@ pub use member::Robot;
 use self::member::{Private, new_robot};
 use self::workers::Workers;
 use crate::auth::Cycle;
-use crate::entity::Entity;
+use crate::entity::{Entity, Known};
 use crate::exchange::Fault;
 use crate::gate::Gate;
 use crate::history::History;
@@ -64,6 +66,8 @@ pub struct Crew<L: Link> {
     settings: Settings,
     recorder: Recorder,
     kits: Vec<Kit>,
+    /// What contents robots expect of servers.
+    contents: Fingerprint,
     chooser: RefCell<Chooser>,
     robots: RefCell<Vec<Robot<L::Conn>>>,
     /// The kind of each robot; it never changes and is asked for at every step, so it is not kept among what does.
@@ -116,6 +120,7 @@ impl<L: Link> Crew<L> {
         };
         Rc::new(Crew {
             kits: settings.profiles.iter().map(kit).collect(),
+            contents: Fingerprint::of(&settings.field.catalog),
             chooser: RefCell::new(Chooser::new(&settings, ids)),
             connection_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
             robots: RefCell::new(robots),
@@ -410,16 +415,13 @@ impl<L: Link> Crew<L> {
     pub fn entity<'a>(&'a self, robot: usize, order: &'a Order, url: &'a dyn Fn() -> String) -> Entity<'a> {
         let field = &*self.settings.field;
         let kit = &self.kits[self.kind(robot)];
-        let trusts_unmarked = self.settings.tolerance.foreign_replies;
-        Entity::new(
-            &field.catalog,
-            order,
-            url,
-            field.verify,
-            trusts_unmarked,
-            kit.accepts_gzip,
-            kit.links.as_ref(),
-        )
+        let known = Known {
+            catalog: &field.catalog,
+            fingerprint: self.contents,
+            verify: field.verify,
+            trusts_unmarked: self.settings.tolerance.foreign_replies,
+        };
+        Entity::new(known, order, url, kit.accepts_gzip, kit.links.as_ref())
     }
 
     /// Writes the head of the request for `order` and hands it to `send`.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use flate2::write::GzDecoder;
 use polygraph_stats::ErrorKind;
-use polygraph_traffic::content::Source;
-use polygraph_traffic::{Body, Catalog, Method};
+use polygraph_traffic::content::{MAX_BODY, Source};
+use polygraph_traffic::{Body, Catalog, Fingerprint, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::marks::ContentsMark;
 use polygraph_wire::multipart::{self, MultipartError};
 use polygraph_wire::range::{ByteRange, ContentRange};
 
@@ -69,14 +70,26 @@ struct Seen {
     equal: u64,
 }
 
+/// What robots know about contents.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The contents.
+    pub catalog: &'a Catalog,
+    /// Their fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Where sizes are known from.
+    pub verify: Verify,
+    /// Replies without any marks of ours may be anything.
+    pub trusts_unmarked: bool,
+}
+
 /// The content of one reply.
 pub struct Entity<'a> {
-    catalog: &'a Catalog,
+    known: Known<'a>,
     order: &'a Order,
     url: &'a dyn Fn() -> String,
-    verify: Verify,
-    /// Replies without any marks of ours may be anything.
-    trusts_unmarked: bool,
+    /// Size of the object, without any coding, if it is known.
+    size: Option<u64>,
     way: Way,
     /// Whether the robot accepts compressed content.
     accepts_gzip: bool,
@@ -93,6 +106,8 @@ pub struct Entity<'a> {
 pub struct Verified {
     /// Bytes that were compared.
     pub bytes: u64,
+    /// Bytes that were compared with nothing.
+    pub uncompared: u64,
     /// A digest was checked.
     pub digest: bool,
 }
@@ -100,47 +115,53 @@ pub struct Verified {
 impl<'a> Entity<'a> {
     /// The content of the reply to `order`. `url` tells its URL.
     pub fn new(
-        catalog: &'a Catalog,
+        known: Known<'a>,
         order: &'a Order,
         url: &'a dyn Fn() -> String,
-        verify: Verify,
-        trusts_unmarked: bool,
         accepts_gzip: bool,
         wanted: Option<&'a Rc<Wanted>>,
     ) -> Entity<'a> {
         let way = Way::Ignored;
-        Entity {
-            catalog,
-            order,
-            url,
-            verify,
-            trusts_unmarked,
-            way,
-            accepts_gzip,
-            digest: None,
-            problem: None,
-            wanted,
-            links: None,
-        }
+        let (size, digest, problem, links) = (None, None, None, None);
+        Entity { known, order, url, size, way, accepts_gzip, digest, problem, wanted, links }
+    }
+
+    /// What is wrong if the server has other contents than the robots. Then nothing follows from bodies.
+    fn disagreement(&self, told: ContentsMark) -> Option<Finding> {
+        let (own, theirs) = (self.known.fingerprint, told.fingerprint);
+        let same_sizes = self.known.verify == Verify::Bytes || own.sizes == theirs.sizes;
+        let what = match (own.contents == theirs.contents, same_sizes) {
+            _ if self.order.foreign.is_some() => return None,
+            (true, true) => return None,
+            (true, false) => "the server was started with other reply sizes than the client",
+            (false, _) => "the server was started with another seed or other contents than the client",
+        };
+        let show = |fingerprint: Fingerprint| {
+            let mut text = b"X-Contents: ".to_vec();
+            fingerprint.write(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        Some(Finding::new(ErrorKind::OtherContents, what).expected(show(own), show(theirs)))
     }
 
     /// The body of the object, without any coding. Only text that is inserted may quote the URL.
     fn expected(&self) -> Body {
-        let url = match self.catalog.content(self.order.oid.kind) {
+        let catalog = self.known.catalog;
+        let url = match catalog.content(self.order.oid.kind) {
             Some(content) if content.injection.is_some() => (self.url)(),
             _ => String::new(),
         };
-        self.catalog.body(&self.order.oid, url.as_bytes())
+        catalog.body_of(&self.order.oid, url.as_bytes(), self.size())
     }
 
-    /// Size of the object, without any coding.
+    /// Size of the object, without any coding. One that nobody knows is no limit to the comparison.
     fn size(&self) -> u64 {
-        self.catalog.size(&self.order.oid)
+        self.size.unwrap_or(MAX_BODY as u64)
     }
 
     /// The object is real content: bytes that differ say nothing about where they come from.
     fn is_real(&self) -> bool {
-        let source = self.catalog.content(self.order.oid.kind).map(|content| &content.source);
+        let source = self.known.catalog.content(self.order.oid.kind).map(|content| &content.source);
         matches!(source, Some(Source::Database(_) | Source::Root(_)))
     }
 
@@ -191,11 +212,11 @@ impl<'a> Entity<'a> {
     /// knows, and several ranges may be refused for their number (RFC 9110, section 15.5.17).
     fn refused(&self) -> Option<Finding> {
         let (order, size) = (self.order, self.size());
-        let encodings = self.catalog.content(order.oid.kind).map(|content| content.encodings);
+        let encodings = self.known.catalog.content(order.oid.kind).map(|content| content.encodings);
         let plain =
             encodings.is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.accepts_gzip);
         let alone = order.range_specs().len() == 1;
-        let known = alone && plain && order.foreign.is_none() && self.verify == Verify::Full;
+        let known = alone && plain && order.foreign.is_none() && self.size.is_some();
         let finding = || Finding::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
         (known && asked(order, size).next().is_some())
             .then(|| finding().expected(format!("status 206, {}", wanted(order, size)), "status 416"))
@@ -205,7 +226,7 @@ impl<'a> Entity<'a> {
     /// sizes, and those more than digests, so the first finding in that order counts.
     pub fn finish(self, facts: &Facts) -> (Option<Finding>, Verified) {
         let real = self.is_real();
-        let full = self.verify == Verify::Full;
+        let sized = self.size.is_some();
         let mut verified = Verified::default();
         let wrong_size = |seen: u64, size: u64| {
             let finding =
@@ -213,13 +234,19 @@ impl<'a> Entity<'a> {
             (seen != size).then(|| finding().expected(format!("{size} bytes"), format!("{seen} bytes")))
         };
         let of_content = match self.way {
-            Way::Unknown => self.problem,
-            Way::Ignored => self.problem.or_else(|| wrong_length(self.order, facts)),
+            Way::Unknown => {
+                verified.uncompared = facts.body_bytes;
+                self.problem
+            }
+            Way::Ignored => {
+                verified.uncompared = facts.body_bytes;
+                self.problem.or_else(|| wrong_length(self.order, facts))
+            }
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
                 let size = || match facts.status {
                     206 => wrong_length(self.order, facts),
-                    _ if full => wrong_size(facts.body_bytes, comparison.size),
+                    _ if sized => wrong_size(facts.body_bytes, comparison.size),
                     _ => None,
                 };
                 self.problem.or_else(|| comparison.verdict(real)).or_else(size)
@@ -229,7 +256,7 @@ impl<'a> Entity<'a> {
                 let Sink(comparison, _) = decoder.get_ref();
                 verified.bytes = comparison.equal;
                 let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
-                let size = || if full { wrong_size(comparison.equal, comparison.size) } else { None };
+                let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
                 match (comparison.verdict(real), coding) {
                     // One wrong bit can turn all that is decompressed after it into other text.
                     (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
@@ -385,6 +412,15 @@ impl Parts {
 
 impl Content for Entity<'_> {
     fn begin(&mut self, facts: &Facts) {
+        let told = facts.marks.contents;
+        self.problem = told.and_then(|told| self.disagreement(told));
+        if self.problem.is_some() {
+            return;
+        }
+        self.size = match self.known.verify {
+            Verify::Full => Some(self.known.catalog.size(&self.order.oid)),
+            Verify::Bytes => told.and_then(|told| told.size),
+        };
         let rare = facts.rare.as_deref();
         let partial = facts.status == 206;
         let told = rare.and_then(|rare| rare.range);
@@ -408,7 +444,7 @@ impl Content for Entity<'_> {
         }
         // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
         // the plain body sends that; who gets the other one got a reply to somebody else's request.
-        let content = self.catalog.content(self.order.oid.kind);
+        let content = self.known.catalog.content(self.order.oid.kind);
         let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
         let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
         if facts.coding == Coding::Other || unwanted {
@@ -421,10 +457,10 @@ impl Content for Entity<'_> {
         if self.order.method == Method::Head {
             return;
         }
-        let may_be_anything = self.trusts_unmarked && !facts.is_marked();
+        let may_be_anything = self.known.trusts_unmarked && !facts.is_marked();
         // A part of a page may begin and end within a tag.
         if !partial && !may_be_anything {
-            self.links = self.wanted.and_then(|wanted| wanted.search(self.catalog, self.order, rare));
+            self.links = self.wanted.and_then(|wanted| wanted.search(self.known.catalog, self.order, rare));
         }
         if self.order.foreign.is_some() || may_be_anything {
             self.way = Way::Unknown;

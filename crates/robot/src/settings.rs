@@ -40,12 +40,13 @@ pub struct Server {
     pub direct: usize,
 }
 
-/// What a reply's body is compared with.
+/// Where sizes are known from. Bytes are compared in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verify {
-    /// Size and every byte.
+    /// The catalog.
     Full,
-    /// Every byte, but not the size, which this side was not told.
+    /// What the server tells in each reply (`X-Contents`): this side was not told. A size of which nobody tells is not
+    /// verified.
     Bytes,
 }
 

@@ -270,6 +270,8 @@ pub struct Verified {
     pub replies: u64,
     /// Body bytes that were compared with the expected ones, byte by byte or by digest.
     pub bytes: u64,
+    /// Body bytes that were compared with nothing.
+    pub uncompared: u64,
     /// Bodies whose digest was checked.
     pub digests: u64,
 }
@@ -289,5 +291,5 @@ fold_fields! {
     Dns { lookups, cache_hits, rptm_us }
     Closes { uses, ttl_us }
     Validations { useful, useless }
-    Verified { replies, bytes, digests }
+    Verified { replies, bytes, uncompared, digests }
 }

@@ -218,10 +218,9 @@ const PAGE_HEAD: &[u8] = b"<!DOCTYPE html><html><head><title>page</title></head>
 const PAGE_TAIL: &[u8] = b"\n</body></html>\n";
 
 impl Body {
-    /// The body of `oid` as `catalog` has it. `url` is what injected text may quote.
-    pub fn of(catalog: &Catalog, oid: &Oid, url: &[u8]) -> Body {
+    /// The body of `oid` as `catalog` has it, `size` bytes of it. `url` is what injected text may quote.
+    pub fn of(catalog: &Catalog, oid: &Oid, url: &[u8], size: u64) -> Body {
         let Some(content) = catalog.content(oid.kind) else { return Body::empty() };
-        let size = catalog.size(oid);
         let material = Material::of(catalog, oid, &content.source);
         let (insertions, quote) = match catalog.injection(oid) {
             None => (None, &url[..0]),

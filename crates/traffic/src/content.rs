@@ -384,7 +384,12 @@ impl Catalog {
 
     /// The object's body, not coded. `url` is what injected text may quote.
     pub fn body(&self, oid: &Oid, url: &[u8]) -> Body {
-        Body::of(self, oid, url)
+        self.body_of(oid, url, self.size(oid))
+    }
+
+    /// The same with another size than the object has here, for those who know sizes from somebody else.
+    pub fn body_of(&self, oid: &Oid, url: &[u8], size: u64) -> Body {
+        Body::of(self, oid, url, size)
     }
 }
 

@@ -9,6 +9,7 @@
 //! * [`object`]: object ids, what URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
 //!   embedded objects); [`life`], [`body`], [`coding`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
+//! * [`fingerprint`]: whether both sides have the same contents.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
 //! * [`groups`]: agreement of processes about phases.
@@ -21,6 +22,7 @@ pub mod coding;
 pub mod content;
 pub mod distr;
 pub mod files;
+pub mod fingerprint;
 pub mod groups;
 pub mod headers;
 pub mod id;
@@ -42,6 +44,7 @@ pub use arrivals::{Arrivals, LoadCurve};
 pub use body::Body;
 pub use content::{Catalog, Content};
 pub use distr::Distr;
+pub use fingerprint::Fingerprint;
 pub use id::{IdSource, UniqId};
 pub use logn::Logn;
 pub use object::{Kind, Oid};

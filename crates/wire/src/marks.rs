@@ -4,12 +4,15 @@
 //! |---|---|---|
 //! | `X-Xact` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
 //! | `X-Target` | the server the client believes it talks to | the actual address of the server that replied |
+//! | `X-Contents` | | [`Fingerprint`] of the server's contents, and the size of the object without any coding |
 //!
 //! [`worlds`](crate::worlds) has the others.
 
-use polygraph_traffic::UniqId;
 use polygraph_traffic::id::ID_TEXT_LEN;
+use polygraph_traffic::{Fingerprint, UniqId};
 
+use crate::body::parse_decimal;
+use crate::decimal;
 use crate::head::{Header, is_named};
 use crate::target::Target;
 use crate::worlds::{
@@ -21,6 +24,8 @@ use crate::worlds::{
 pub const X_XACT: &str = "X-Xact";
 /// Name of the server mark.
 pub const X_TARGET: &str = "X-Target";
+/// Name of the mark of contents.
+pub const X_CONTENTS: &str = "X-Contents";
 
 /// Bytes of an `X-Xact` value written by [`Xact::write`].
 pub const XACT_LEN: usize = ID_TEXT_LEN + 1 + ID_TEXT_LEN + 2;
@@ -55,6 +60,36 @@ impl Xact {
     }
 }
 
+/// The value of `X-Contents`. Stored replies keep it, so a hit tells the same as the reply of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentsMark {
+    /// What contents the server has.
+    pub fingerprint: Fingerprint,
+    /// Size of the object in bytes; `None` if the reply is for none.
+    pub size: Option<u64>,
+}
+
+impl ContentsMark {
+    /// Appends the text form: `1a2b3c4d5e6f 13312`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        self.fingerprint.write(out);
+        if let Some(size) = self.size {
+            out.push(b' ');
+            decimal::write(out, size);
+        }
+    }
+
+    /// Reads the text form; `None` if it is anything else.
+    pub fn parse(value: &[u8]) -> Option<ContentsMark> {
+        let (fingerprint, rest) = value.trim_ascii().split_at_checked(Fingerprint::LEN)?;
+        let size = match rest {
+            [] => None,
+            rest => Some(parse_decimal(rest.strip_prefix(b" ")?)?),
+        };
+        Some(ContentsMark { fingerprint: Fingerprint::parse(fingerprint)?, size })
+    }
+}
+
 /// The marks found among header fields; a malformed mark counts as absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks {
@@ -62,6 +97,8 @@ pub struct Marks {
     pub xact: Option<Xact>,
     /// The server mark.
     pub target: Option<Target>,
+    /// The mark of contents.
+    pub contents: Option<ContentsMark>,
     /// A world of the sender's own.
     pub local_world: Option<WorldMark>,
     /// A world that the sender knows.
@@ -90,6 +127,8 @@ impl Marks {
             self.xact = Xact::parse(value);
         } else if is_named(name, X_TARGET) {
             self.target = Target::parse(value);
+        } else if is_named(name, X_CONTENTS) {
+            self.contents = ContentsMark::parse(value);
         } else if is_named(name, X_ABORT) {
             self.abort = AbortMark::parse(value);
         } else if is_named(name, X_LOC_WORLD) {
@@ -128,12 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn contents_are_told_with_and_without_a_size() {
+        let fingerprint = Fingerprint { contents: 0x1a_2b3c, sizes: 0x4d_5e6f };
+        for (size, expected) in [(Some(13_312), "1a2b3c4d5e6f 13312"), (None, "1a2b3c4d5e6f")] {
+            let (mark, mut text) = (ContentsMark { fingerprint, size }, Vec::new());
+            mark.write(&mut text);
+            assert_eq!(String::from_utf8_lossy(&text), expected);
+            assert_eq!(ContentsMark::parse(&text), Some(mark));
+        }
+        for text in ["", "1a2b3c4d5e6", "1a2b3c4d5e6f -1", "1a2b3c4d5e6f13312", "1a2b3c4d5e6g 1"] {
+            assert_eq!(ContentsMark::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
     fn marks_are_found_among_fields() {
         let mut marks = Marks::default();
         let mut see = |name, value: &str| marks.see(&Header { name, value: value.as_bytes() });
         for (name, value) in [
             ("x-xact", "00000001.00000abc:00000002 00000001.00000abc:00000004 1"),
             ("X-TARGET", "10.0.0.1:80"),
+            ("x-contents", "1a2b3c4d5e6f 13312"),
             ("X-Loc-World", "12345678.00abcdef:0000002a t3 -1/500 250"),
             ("X-Rem-World", "12345678.00abcdef:0000002c t3 7/500 250"),
             ("X-Abort", "-5 7"),
@@ -148,6 +202,7 @@ mod tests {
         }
         assert_eq!(marks.xact.map(|xact| xact.flags), Some(1));
         assert_eq!(marks.target.and_then(|target| target.addr()), "10.0.0.1:80".parse().ok());
+        assert_eq!(marks.contents.and_then(|contents| contents.size), Some(13312));
         assert_eq!(marks.local_world.map(|world| world.window), Some(None));
         assert_eq!(marks.remote_world.map(|world| world.window), Some(Some(7)));
         assert_eq!(marks.abort.map(|abort| abort.place.get()), Some(7));
@@ -160,7 +215,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = Xact::parse(&value);
+            let _ = (Xact::parse(&value), ContentsMark::parse(&value));
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Args {
     /// Pause of best-effort robots between transactions
     #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
     pub xact_think: Optional<Distr>,
-    /// The servers' reply sizes: if given, the size of every reply is checked
+    /// The servers' reply sizes. Default: as the servers tell; if given, servers must have the same
     #[arg(long, value_name = "DISTR", value_parser = sizes)]
     pub rep_sz: Option<Distr>,
     /// Binary log file, for lx, lr and report

@@ -181,6 +181,9 @@ pub(super) fn verification(t: &mut Table) {
     t.one("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {
         Some(s.block.verified.bytes as f64)
     });
+    t.one("verified.uncompared.size.sum", Bytes, "body bytes that were compared with nothing", |s| {
+        Some(s.block.verified.uncompared as f64)
+    });
     t.one("verified.digest.count", Count, "bodies whose digest was checked", |s| {
         Some(s.block.verified.digests as f64)
     });

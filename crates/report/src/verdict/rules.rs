@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Findings, Weight, generator, logs, overload, replies, sample, trend};
+use super::{Findings, Weight, contents, generator, logs, overload, replies, sample, trend};
 use crate::fold::RunFacts;
 
 /// A rule of the verdict.
@@ -86,6 +86,24 @@ fn table() -> Vec<Rule> {
             .into(),
         Failed,
         replies::content,
+    );
+    add(
+        contents::CONTENTS,
+        format!(
+            "more than {} of the replies in the whole run carry the mark of a server with another seed, other sizes or other              contents than the client has (`c211`; fewer: warning). Nothing is held against the device then",
+            percent(contents::OTHER_MAX)
+        ),
+        Invalid,
+        contents::contents,
+    );
+    add(
+        "compared",
+        format!(
+            "less than {} of the body bytes could be compared with what the servers must have sent",
+            percent(contents::COMPARED_MIN)
+        ),
+        Warning,
+        contents::compared,
     );
     add(
         "saturated",

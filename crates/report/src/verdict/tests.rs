@@ -314,3 +314,20 @@ fn every_rule_is_documented() {
         assert!(page == now, "docs/verdict.md is stale: run the tests once with UPDATE_DOCS=1");
     }
 }
+
+/// Robots that know less than the servers can find nothing wrong; that must not look like proof.
+#[test]
+fn bytes_that_were_not_compared_are_told() {
+    check(&Run { compare: false, ..Run::default() }, Outcome::Valid, &["(compared)"]);
+}
+
+#[test]
+fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
+    let run = Run { error: Some((7, ErrorKind::OtherContents)), ..Run::default() };
+    check(&run, Outcome::Invalid, &["contents"]);
+    assert_eq!(fold(&run.logs()).unwrap().verdict.limit, Some(Party::Test));
+    let wrong = Run { second_error: Some((50, ErrorKind::Stale)), ..run };
+    check(&wrong, Outcome::Invalid, &["contents", "(correctness)"]);
+    let few = Run { error: Some((301, ErrorKind::OtherContents)), ..Run::default() };
+    check(&few, Outcome::Valid, &["(contents)"]);
+}

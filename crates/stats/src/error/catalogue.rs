@@ -246,6 +246,8 @@ catalogue! {
         "Content-Length is no number, or there are several that differ: the end of the message cannot be known."
     "c" 210 LateBytes "late_bytes" Client Noted Message "bytes on an idle connection"
         "Bytes came on a connection whose last reply was complete: a wrong Content-Length, or a reply that nobody asked for."
+    "c" 211 OtherContents "other_contents" Client Noted Bench "server has other contents than the client"
+        "Both sides must be started with the same seed and the same contents (--global_rng_seed, --rep_sz, --config, --set); or the copy was made in an earlier test with others. The body was not compared."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

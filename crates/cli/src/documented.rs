@@ -1,0 +1,127 @@
+//! Every option that a document names exists, and belongs to the command beside it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+
+use crate::{Cli, repair};
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All pages for users.
+fn pages() -> Vec<PathBuf> {
+    let folders =
+        ["", "docs", "workloads", "devices", "bakeoffs", "editors"].map(|folder| root().join(folder));
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let mut pages: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    pages.sort();
+    pages
+}
+
+/// Names of the options of a command, without dashes.
+fn options(command: &clap::Command) -> BTreeSet<String> {
+    let names = command.get_arguments().flat_map(|arg| {
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        arg.get_long().into_iter().chain(aliases).map(str::to_owned).collect::<Vec<_>>()
+    });
+    names.chain(["help".to_owned(), "version".to_owned()]).collect()
+}
+
+/// The options that a text names: `--x`, wherever a word begins.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| c.is_whitespace() || "()[]{}|,;:'\"`".contains(c));
+    words.filter_map(|word| {
+        let name = word.strip_prefix("--")?;
+        let end =
+            name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(name.len());
+        Some(&name[..end]).filter(|name| !name.is_empty())
+    })
+}
+
+/// Pieces of code of a page: code blocks line by line, continued lines as one, and what stands between backquotes.
+fn code(page: &str) -> Vec<String> {
+    let (mut found, mut fenced, mut open) = (Vec::new(), false, String::new());
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if fenced || line.starts_with("    ") || !open.is_empty() {
+            match line.strip_suffix('\\') {
+                Some(part) => open.push_str(part),
+                None => found.push(std::mem::take(&mut open) + line),
+            }
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The commands in a piece of code.
+fn commands(code: &str) -> impl Iterator<Item = &str> {
+    code.split(['|', '&', ';']).map(|command| command.split(" #").next().unwrap_or_default().trim())
+}
+
+/// The subcommand that a command line is for: by its name, or by a classic one.
+fn subcommand(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let classic = repair::CLASSIC.iter().find(|(name, _)| *name == first);
+    match first {
+        "polygraph" => words.next(),
+        "cargo" => words.skip_while(|word| *word != "--").nth(1),
+        _ => classic.map(|(_, command)| *command),
+    }
+}
+
+#[test]
+fn options_in_documents_exist() {
+    let program = Cli::command();
+    let known: BTreeSet<String> = program.get_subcommands().flat_map(options).collect();
+    let (mut wrong, mut right) = (Vec::new(), 0);
+    for path in pages() {
+        // It tells of options that are gone.
+        if path.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        for code in code(&page) {
+            for line in commands(&code) {
+                let command = subcommand(line).and_then(|name| program.find_subcommand(name));
+                let of_command = match command {
+                    Some(command) => options(command),
+                    // An option by itself belongs to any command, one of another program is none of ours.
+                    None if line.starts_with("--") => known.clone(),
+                    None => continue,
+                };
+                let is_known =
+                    |name: &&str| of_command.contains(&name.replace('-', "_")) || of_command.contains(*name);
+                let (good, bad): (Vec<&str>, Vec<&str>) = named(line).partition(is_known);
+                right += good.len();
+                wrong.extend(bad.iter().map(|name| format!("{}: --{name} in `{line}`", path.display())));
+            }
+        }
+    }
+    assert!(right > 200, "only {right} options were found");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn options_are_found_in_text() {
+    let page = "See `--rep_size`, or\n\n    polygraph client --proxy a:1 \\\n        --dhr=5p | lx --phase all # --not\n";
+    let code = code(page);
+    let lines: Vec<_> = code.iter().flat_map(|code| commands(code)).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(
+        lines.iter().map(|line| subcommand(line)).collect::<Vec<_>>(),
+        [None, Some("client"), Some("lx")]
+    );
+    let names: Vec<Vec<&str>> = lines.iter().map(|line| named(line).collect()).collect();
+    assert_eq!(names, [vec!["rep_size"], vec!["proxy", "dhr"], vec!["phase"]]);
+}

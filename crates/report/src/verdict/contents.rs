@@ -1,0 +1,62 @@
+//! Whether bodies could be compared with what the servers must have sent.
+
+use polygraph_stats::ErrorKind;
+
+use super::{Findings, Party, Weight};
+use crate::figures::error_count;
+use crate::fold::RunFacts;
+use crate::text;
+
+/// Share of the replies that may tell of other contents than the robots expect: copies of an earlier test.
+pub(super) const OTHER_MAX: f64 = 0.01;
+/// Share of the body bytes that has to be compared. The rest are pages of redirects and the like.
+pub(super) const COMPARED_MIN: f64 = 0.99;
+
+/// Name of the rule about contents that differ.
+pub(super) const CONTENTS: &str = "contents";
+
+/// Client and server have other contents: what came cannot be held against the device.
+pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
+    let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
+    let (other, ended) = (error_count(&total.block, ErrorKind::OtherContents), total.ended_count() as f64);
+    if other == 0.0 {
+        return;
+    }
+    let share = format!("in {other:.0} of {ended:.0} replies");
+    if other <= OTHER_MAX * ended {
+        let text =
+            format!("the server's mark tells of other contents than the client has {share}: not compared");
+        return found.warn(CONTENTS, text);
+    }
+    let text = format!(
+        "client and server disagree about the contents ({share} the server's mark is not the client's): start both with \
+         the same --global_rng_seed and --rep_sz, or with the same workload and --set; after such a test empty the device"
+    );
+    found.invalid(CONTENTS, Party::Test, text);
+}
+
+/// Some of what came was compared with nothing.
+pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
+    let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
+    let verified = total.block.verified;
+    let all = verified.bytes + verified.uncompared;
+    if (verified.bytes as f64) < COMPARED_MIN * all as f64 {
+        let size = |bytes: u64| text::bytes(Some(bytes as f64));
+        let shares = format!("{} of {} reply bytes were compared", size(verified.bytes), size(all));
+        found.warn(
+            "compared",
+            format!("{shares} with what the servers must have sent: the others may be anything"),
+        );
+    }
+}
+
+impl Findings {
+    /// What a device is accused of means nothing if client and server disagree about what is right.
+    pub(super) fn excuse_for_contents(&mut self) {
+        let disagree = self.0.iter().any(|found| found.rule == CONTENTS && found.weight == Weight::Invalid);
+        for finding in self.0.iter_mut().filter(|finding| disagree && finding.weight == Weight::Failed) {
+            finding.weight = Weight::Warning;
+            finding.text.push_str(" (says nothing: client and server disagree about the contents)");
+        }
+    }
+}
