@@ -205,7 +205,10 @@ impl<'a> Bench<'a> {
         let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
         let log = log("client.log");
         let (limits, tolerance) = (self.limits, self.robot_tolerance);
-        let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        let mut client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        if test.is_direct(&origins) {
+            client.header.settings.push(("device".to_owned(), "none".to_owned()));
+        }
         let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
         if let Some(device) = &device {
             manifest["device"] = device.manifest();

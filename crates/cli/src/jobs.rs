@@ -94,6 +94,8 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
+    let accepting = if tolerance.foreign_replies { "yes" } else { "no" };
+    header.settings.push(("accepts foreign messages".to_owned(), accepting.to_owned()));
     header.settings.push(("process group".to_owned(), group.to_string()));
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);

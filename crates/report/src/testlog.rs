@@ -346,6 +346,7 @@ impl Run {
             block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
                 block.verified.replies += 1;
+                block.verified.due += 1;
                 block.verified.bytes += x.size - 250;
                 block.verified.digests += u64::from(x.class == Class::Miss);
             }

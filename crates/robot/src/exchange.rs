@@ -84,9 +84,19 @@ impl From<ConnectError> for Fault {
             ConnectError::NoPort => ErrorKind::NoPort,
             ConnectError::NoDescriptor => ErrorKind::NoDescriptor,
             ConnectError::Bind(_) => ErrorKind::System,
-            ConnectError::Refused(_) => ErrorKind::ConnectFailed,
+            ConnectError::Refused(why) => failed_to_connect(why),
         };
         Fault::new(kind, error.to_string())
+    }
+}
+
+/// The class of a connection that did not come about.
+fn failed_to_connect(why: io::ErrorKind) -> ErrorKind {
+    match why {
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            ErrorKind::Unreachable
+        }
+        _ => ErrorKind::ConnectFailed,
     }
 }
 
@@ -555,7 +565,7 @@ fn sending(error: &io::Error) -> Fault {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
-        _ => ErrorKind::ConnectFailed,
+        why => failed_to_connect(why),
     };
     Fault::new(kind, format!("while sending the request: {error}"))
 }
@@ -573,7 +583,8 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
         io::ErrorKind::ConnectionReset => ErrorKind::Reset,
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable => ErrorKind::ConnectFailed,
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown => failed_to_connect(error.kind()),
         _ => ErrorKind::System,
     };
     describe(kind, format!("while waiting for the reply: {error}; "), reader)

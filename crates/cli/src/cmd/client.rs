@@ -106,6 +106,9 @@ pub fn run(mut args: Args) -> Done {
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
     let log = args.log.clone();
     let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    if args.surrogate.is_some() {
+        client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
+    }
     client.sample_log = args.sample_log.clone();
     client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {

@@ -24,6 +24,7 @@ mod sync;
 mod tidy;
 mod try_run;
 mod usage;
+mod verdict_matrix;
 mod workers;
 mod working_set;
 mod workloads;

@@ -138,7 +138,10 @@ fn load(t: &mut Table) {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
     t.count("ok_xact.count", "transactions that ended well", |s| s.block.ok_count());
-    t.one("ok_xact.rate", PerSecond, "transactions that ended well per second", |s| {
+    t.one("err_xact.rate", PerSecond, "failed transactions per second", |s| {
+        s.rate(s.block.failed_count() as f64)
+    });
+    t.one("ok_xact.rate", PerSecond, "transactions that ended well per second: good replies", |s| {
         s.rate(s.block.ok_count() as f64)
     });
     t.alias("err_xact.ratio", "err_pct");

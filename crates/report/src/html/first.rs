@@ -65,16 +65,21 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let figure = |name| value(name, &headline.scope);
     let mut tiles = vec![
         Tile {
-            name: "Measured load".into(),
-            value: text::number(figure("rep_rate"), 1),
+            name: "Good replies".into(),
+            value: text::number(figure("ok_xact.rate"), 1),
             unit: "replies/s".into(),
             more: match facts.main_side().offered_rate() {
                 Some(planned) => format!(
-                    "{} requests/s offered, {} planned",
+                    "{} requests/s offered, {} planned, {} failed",
                     text::number(figure("req_rate"), 1),
-                    text::number(Some(planned), 1)
+                    text::number(Some(planned), 1),
+                    text::number(figure("err_xact.rate"), 1)
                 ),
-                None => format!("{} requests/s offered", text::number(figure("req_rate"), 1)),
+                None => format!(
+                    "{} requests/s offered, {} failed",
+                    text::number(figure("req_rate"), 1),
+                    text::number(figure("err_xact.rate"), 1)
+                ),
             },
         },
         Tile {

@@ -126,7 +126,7 @@ fn the_first_screen_says_what_the_facts_say() {
     let top = &page[..page.find("<nav").unwrap()];
     let scope = &facts.headline.as_ref().unwrap().scope;
     assert!(top.contains(">VALID<") && top.contains("phase meas, 30 s long"));
-    for (name, decimals) in [("rep_rate", 1), ("rep_dhr", 1), ("rep_bhr", 1), ("err_pct", 2)] {
+    for (name, decimals) in [("ok_xact.rate", 1), ("rep_dhr", 1), ("rep_bhr", 1), ("err_pct", 2)] {
         let shown = text::number(value(name, scope), decimals);
         assert!(top.contains(&format!("<div class=\"value\">{shown}<")), "{name} {shown}");
     }
@@ -257,7 +257,7 @@ fn the_numbers_are_those_of_lx() {
         let percent = |name: &str| format!("{} %", fixed(name, 2));
         let load = |row| cells(&page, &format!("Load, {caption}"), row);
         assert_eq!(load("offered")[..2], [fixed("req_rate", 2), fixed("xact.started", 0)]);
-        assert_eq!(load("measured")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
+        assert_eq!(load("ended")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
         assert_eq!(load("ended well")[1..], [fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)]);
         for (row, prefix) in
             [("all", "baseline.rptm"), ("hits", "hit.rptm"), ("uncachable", "uncachable.rptm")]

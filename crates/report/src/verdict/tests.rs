@@ -306,7 +306,7 @@ fn table() -> String {
 fn every_rule_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let (begin, end) = (page.find("| rule |").unwrap(), page.find("\n\n## Precedence").unwrap());
+    let (begin, end) = (page.find("| rule |").unwrap(), page.find("\n\n## Examples").unwrap());
     let now = format!("{}{}{}", &page[..begin], table().trim_end(), &page[end..]);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &now).unwrap();
