@@ -83,8 +83,9 @@ impl From<ConnectError> for Fault {
         let kind = match error {
             ConnectError::NoPort => ErrorKind::NoPort,
             ConnectError::NoDescriptor => ErrorKind::NoDescriptor,
-            ConnectError::Bind(_) => ErrorKind::System,
-            ConnectError::Refused(_) => ErrorKind::ConnectFailed,
+            ConnectError::NoMemory | ConnectError::Bind(_) => ErrorKind::System,
+            ConnectError::Refused(kind) if is_remote(kind) => ErrorKind::ConnectFailed,
+            ConnectError::Refused(_) => ErrorKind::System,
         };
         Fault::new(kind, error.to_string())
     }
@@ -550,12 +551,28 @@ pub(crate) fn is_intended<L: Link>(fault: &Fault, order: &Order, crew: &Crew<L>)
     cut_short && coords.cut(size).is_some_and(|place| facts.body_bytes <= place)
 }
 
+/// Whether a connection was not established because of who was to accept it, or of the way there. Anything else, like
+/// memory that is short or a packet filter of this host, is the doing of the host of the robots.
+fn is_remote(error: io::ErrorKind) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        error,
+        K::ConnectionRefused
+            | K::HostUnreachable
+            | K::NetworkUnreachable
+            | K::TimedOut
+            | K::ConnectionAborted
+            | K::NotConnected
+    )
+}
+
 fn sending(error: &io::Error) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
-        _ => ErrorKind::ConnectFailed,
+        kind if is_remote(kind) => ErrorKind::ConnectFailed,
+        _ => ErrorKind::System,
     };
     Fault::new(kind, format!("while sending the request: {error}"))
 }
@@ -571,9 +588,7 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
         }
         io::ErrorKind::TimedOut => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset => ErrorKind::Reset,
-        io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable => ErrorKind::ConnectFailed,
+        kind if is_remote(kind) => ErrorKind::ConnectFailed,
         _ => ErrorKind::System,
     };
     describe(kind, format!("while waiting for the reply: {error}; "), reader)
