@@ -22,6 +22,7 @@ mod overload;
 mod replies;
 mod rules;
 mod sample;
+mod stalls;
 mod trend;
 
 use crate::fold::RunFacts;
@@ -213,12 +214,12 @@ impl Findings {
     }
 
     /// Whether one of these rules had something to say.
-    fn any_of(&self, rules: &[&str]) -> bool {
-        self.0.iter().any(|finding| rules.contains(&finding.rule))
+    fn any_of_weight(&self, rules: &[&str], weight: Weight) -> bool {
+        self.0.iter().any(|finding| finding.weight == weight && rules.contains(&finding.rule))
     }
 
     fn into_verdict(self) -> Verdict {
-        let slow_bench = self.any_of(&["saturated", "gaps"]);
+        let slow_bench = self.any_of_weight(&["saturated", "gaps", "stalls", "accepting"], Weight::Invalid);
         let mut findings = self.0;
         for finding in findings.iter_mut().filter(|finding| slow_bench && finding.needs_quick_bench) {
             finding.weight = Weight::Warning;
