@@ -136,6 +136,8 @@ pub struct ProcessFacts {
     pub interval_s: f64,
     /// What is missing, in sentences.
     pub missing: Vec<String>,
+    /// Times in which it stood still, in seconds since the start of the run.
+    pub stalls: Vec<(f64, f64)>,
 }
 
 /// An example of an error.

@@ -86,6 +86,7 @@ struct OneLog<'a> {
     /// By number of the phase.
     parts: BTreeMap<u32, Part>,
     samples: Vec<Sample>,
+    stalls: Vec<(f64, f64)>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
 }
@@ -101,6 +102,7 @@ impl<'a> OneLog<'a> {
             next: None,
             parts: BTreeMap::new(),
             samples: Vec::new(),
+            stalls: Vec::new(),
             end: None,
             last_ns: 0,
         };
@@ -163,6 +165,10 @@ impl<'a> OneLog<'a> {
                         facts: facts.clone(),
                     });
                 }
+                Record::Stall(stall) => {
+                    let at_s = |ns: u64| self.offset_s + ns as f64 * 1e-9;
+                    self.stalls.push((at_s(stall.begin_ns), at_s(stall.end_ns)));
+                }
                 Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
                 _ => {}
             }
@@ -189,6 +195,7 @@ impl<'a> OneLog<'a> {
             last_s: self.offset_s + self.last_ns as f64 * 1e-9,
             interval_s: self.interval_s,
             missing: self.source.missing(),
+            stalls: self.stalls,
         }
     }
 }

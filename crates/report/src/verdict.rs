@@ -28,6 +28,7 @@ mod party;
 mod replies;
 mod rules;
 mod sample;
+mod stalls;
 mod trend;
 mod verified;
 
@@ -190,7 +191,7 @@ struct Findings {
 }
 
 /// Rules that find a bench too slow to hold it against a device that it took long.
-const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "frozen"];
+const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", "accepting"];
 
 impl Findings {
     /// Something to be known when the figures are read, which spoils nothing.
@@ -267,8 +268,8 @@ impl Finding {
             (Weight::Invalid, _, Some(Party::Server)) if self.deed.is_some() => 5,
             // A test cut short is what follows when something else broke.
             (_, _, Some(Party::Test)) => 6,
-            (_, "interrupted" | "origin" | "frozen", _) => 1,
-            (_, "names" | "network" | "resources", _) => 2,
+            (_, "interrupted" | "origin" | "stalls", _) => 1,
+            (_, "names" | "network" | "resources" | "accepting", _) => 2,
             (_, "gaps" | "saturated" | "clock", _) => 3,
             _ => 4,
         }

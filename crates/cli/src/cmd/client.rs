@@ -100,7 +100,11 @@ pub fn run(mut args: Args) -> Done {
             },
         )?,
     };
-    let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
+    let limits = ClientLimits {
+        ports: args.robots.ports.0,
+        open_connections: args.robots.open_conn_lmt,
+        with_servers: false,
+    };
     let [layout] = processes::layouts(&test, &args.common, args.robots.open_conn_lmt, [Side::Client]);
     working_set.check(&test)?;
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);

@@ -242,7 +242,13 @@ fn errors(t: &mut Table) {
 fn health(t: &mut Table) {
     use Unit::{Bytes, Ms, Percent, Us};
     t.section("Health of the bench");
-    t.hist("late", "lateness of starts: actual minus due", Ms, 1e-3, |s| s.block.late_us.clone());
+    t.hist(
+        "late",
+        "lateness: of starts (clients), of the ends of think times (servers), actual minus due",
+        Ms,
+        1e-3,
+        |s| s.block.late_us.clone(),
+    );
     t.one("cpu.busiest.share", Percent, "share of the time that the busiest event loop was at work", |s| {
         Some(100.0 * s.busiest_share?)
     });

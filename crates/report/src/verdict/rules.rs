@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::{Findings, Weight, generator, logs, outside, overload, replies, sample, trend, verified};
+use super::{
+    Findings, Weight, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
+};
 use crate::fold::RunFacts;
 
 /// A rule of the verdict.
@@ -80,6 +82,28 @@ fn table() -> Vec<Rule> {
         logs::gaps,
     );
     add(
+        "stalls",
+        format!(
+            "a process, either side, stood still for more than {} s at a stretch, or for more than {} and {} s in sum, in the \
+             primary phase or in the phase in which the run was given up (less: warning)",
+            stalls::LONGEST_S,
+            percent(stalls::SHARE_MAX),
+            stalls::LEAST_S
+        ),
+        Invalid,
+        stalls::stalls,
+    );
+    add(
+        "accepting",
+        format!(
+            "servers could not accept connections for more than {} of the time and {} s, for want of file descriptors",
+            percent(stalls::SHARE_MAX),
+            stalls::LEAST_S
+        ),
+        Invalid,
+        stalls::accepting,
+    );
+    add(
         "content",
         "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`): a single \
          reply in the whole run"
@@ -116,6 +140,17 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         generator::late,
+    );
+    add(
+        "late",
+        format!(
+            "99 % of the servers' think times did not end within {} ms or {} of their mean response time, whichever is longer, \
+             after they should have",
+            stalls::THINK_LATE_MS,
+            percent(generator::LATE_SHARE)
+        ),
+        Invalid,
+        stalls::late_servers,
     );
     add(
         "samples",
