@@ -107,7 +107,11 @@ impl BenchOptions {
     /// # Errors
     /// As [`Bench::new`].
     pub fn bench<'a>(&'a self, test: Test, command: &'a str) -> Result<Bench<'a>, Failure> {
-        let limits = ClientLimits { ports: self.robots.ports.0, open_connections: self.robots.open_conn_lmt };
+        let limits = ClientLimits {
+            ports: self.robots.ports.0,
+            open_connections: self.robots.open_conn_lmt,
+            with_servers: true,
+        };
         let label = if self.common.label.is_empty() { command } else { &self.common.label };
         Ok(Bench {
             label,
@@ -164,7 +168,7 @@ impl<'a> Bench<'a> {
     pub fn new(mut test: Test, common: &'a CommonOptions, runs: &'a Path) -> Result<Bench<'a>, Failure> {
         let places = jobs::reserve_all(&test)?;
         test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
-        let limits = ClientLimits { ports: None, open_connections: None };
+        let limits = ClientLimits { ports: None, open_connections: None, with_servers: true };
         Ok(Bench {
             test,
             places,
@@ -223,6 +227,9 @@ impl<'a> Bench<'a> {
         let directory = result_directory(self.runs, self.label)?;
         client.log = Some(directory.join("client.log"));
         server.log = Some(directory.join("server.log"));
+        if test.is_direct(&origins) {
+            client.header.settings.push(("device".to_owned(), "none".to_owned()));
+        }
         if let Some(device) = &device {
             device.overlook(looked);
             device.keep(&directory)?;

@@ -34,7 +34,7 @@ pub fn concerns(kind: ErrorKind) -> bool {
                 | K::BadTagUrl
         ),
         Nature::Access => matches!(kind, K::ProxyAuthIgnored | K::OriginAuthIgnored),
-        Nature::Slow | Nature::Bench => false,
+        Nature::Slow | Nature::Names | Nature::Network | Nature::Bench => false,
     }
 }
 
@@ -103,7 +103,7 @@ impl Correctness<'_> {
     }
 
     fn checked(&self) -> String {
-        let Verified { replies, bytes: volume, uncompared, digests } = self.verified;
+        let Verified { replies, bytes: volume, uncompared, digests, due, .. } = self.verified;
         let count = |n: u64| number(Some(n as f64), 0);
         let mut details = Vec::new();
         let size = |volume: u64| bytes(Some(volume as f64));
@@ -115,7 +115,9 @@ impl Correctness<'_> {
         if digests > 0 {
             details.push(format!("{} digest{} checked", count(digests), plural(digests)));
         }
-        let replies = format!("{} verified repl{}", count(replies), if replies == 1 { "y" } else { "ies" });
+        let of = count(due.max(replies));
+        let replies =
+            format!("{} verified repl{} of {of}", count(replies), if replies == 1 { "y" } else { "ies" });
         if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) }
     }
 
@@ -137,10 +139,12 @@ impl Correctness<'_> {
                 "examples": finding.samples.iter().map(sample).collect::<Vec<_>>(),
             })
         };
-        let Verified { replies, bytes, uncompared, digests } = self.verified;
+        let Verified { replies, bytes, uncompared, digests, due, marked } = self.verified;
         json!({
             "conclusion": self.conclusion(),
-            "verified": { "replies": replies, "bytes": bytes, "uncompared": uncompared, "digests": digests },
+            "verified": {
+                "replies": replies, "bytes": bytes, "uncompared": uncompared, "digests": digests, "due": due, "marked": marked,
+            },
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     }
@@ -164,17 +168,21 @@ mod tests {
         let total = &facts.client.as_ref().unwrap().total.as_ref().unwrap();
         let replies = number(Some(total.block.ok_count() as f64), 0);
         let text = found.conclusion();
-        assert!(text.starts_with(&format!("No correctness error in {replies} verified replies (")), "{text}");
-        assert!(text.contains(" MB compared, ") && !text.contains(" of "), "{text}");
+        assert!(
+            text.starts_with(&format!("No correctness error in {replies} verified replies of {replies} (")),
+            "{text}"
+        );
+        assert!(text.contains(" MB compared, ") && !text.contains("MB of "), "{text}");
     }
 
     #[test]
     fn what_was_not_compared_is_told() {
         let run = Run { compare: false, ..Run::default() };
         let text = of_run(&fold(&run.logs()).unwrap()).conclusion();
-        let (replies, rest) = text.split_once(" verified replies (").unwrap();
+        let (replies, rest) = text.split_once(" verified replies of ").unwrap();
         let replies = replies.rsplit(' ').next().unwrap();
         let compared = bytes(Some(replies.replace(',', "").parse().unwrap()));
+        let rest = rest.split_once('(').unwrap().1;
         assert!(rest.starts_with(&format!("{compared} of ")) && rest.contains(" MB compared, "), "{text}");
     }
 

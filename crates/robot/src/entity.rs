@@ -110,6 +110,8 @@ pub struct Verified {
     pub uncompared: u64,
     /// A digest was checked.
     pub digest: bool,
+    /// The object is empty, and so was the body.
+    pub empty: bool,
 }
 
 impl<'a> Entity<'a> {
@@ -244,6 +246,7 @@ impl<'a> Entity<'a> {
             }
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
+                verified.empty = comparison.size == 0 && facts.body_bytes == 0;
                 let size = || match facts.status {
                     206 => wrong_length(self.order, facts),
                     _ if sized => wrong_size(facts.body_bytes, comparison.size),

@@ -53,8 +53,8 @@ pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
 impl Findings {
     /// What a device is accused of means nothing if client and server disagree about what is right.
     pub(super) fn excuse_for_contents(&mut self) {
-        let disagree = self.0.iter().any(|found| found.rule == CONTENTS && found.weight == Weight::Invalid);
-        for finding in self.0.iter_mut().filter(|finding| disagree && finding.weight == Weight::Failed) {
+        let disagree = self.all.iter().any(|found| found.rule == CONTENTS && found.weight == Weight::Invalid);
+        for finding in self.all.iter_mut().filter(|finding| disagree && finding.weight == Weight::Failed) {
             finding.weight = Weight::Warning;
             finding.text.push_str(" (says nothing: client and server disagree about the contents)");
         }
