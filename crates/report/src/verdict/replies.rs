@@ -3,8 +3,8 @@
 use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
-use super::Findings;
 use super::blame::{Blame, failed_by};
+use super::{Findings, Party};
 use crate::fold::RunFacts;
 use crate::{correctness, text};
 
@@ -41,9 +41,19 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let Some(EndReason::ErrorGoal { phase }) = &process.end else { continue };
         let text = format!("the run was given up in phase {phase}: too many transactions failed");
         let scope = client.phase(phase).and_then(|phase| phase.scope.as_ref());
+        let by_bench = scope.is_some_and(|scope| {
+            let others = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
+            failed_by(scope, Blame::Bench) > others
+        });
         let independent = scope
             .is_some_and(|scope| failed_by(scope, Blame::Device) > ERRORS_MAX * scope.ended_count() as f64);
-        if independent {
+        if by_bench {
+            found.invalid(
+                "error goal",
+                Party::Host,
+                format!("{text}, most of them by faults of the local system"),
+            );
+        } else if independent {
             found.failed("error goal", text);
         } else {
             found.add_slow_device("error goal", text);
