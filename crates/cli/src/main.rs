@@ -17,6 +17,7 @@ mod options;
 mod outside;
 mod pgl_cmds;
 mod power;
+mod preview;
 mod processes;
 mod repair;
 mod result;
