@@ -20,6 +20,7 @@ mod outside;
 mod pgl_cmds;
 mod power;
 mod preflight;
+mod preview;
 mod processes;
 mod repair;
 mod result;

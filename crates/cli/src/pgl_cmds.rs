@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use polygraph_pgl::render::{Style, render};
 use polygraph_pgl::{Compilation, Options, Severity, compile};
-use polygraph_plan::predict::{predict, warnings};
+use polygraph_plan::predict::{predict, scaled, warnings};
 use serde_json::json;
 
 use crate::outside::Looker;
+use crate::preview::Preview;
 
 /// Commands about workload files.
 #[derive(Debug, Subcommand)]
@@ -31,7 +32,9 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   polygraph check simple.pg
   polygraph check polymix-4.pg --cfg_dirs include --set TheBench.peak_req_rate=1000/sec --set FillRate=500/sec \\
-      --set ProxyCacheSize=54GB --set \"DnsServers=['172.16.101.100:53']\"";
+      --set ProxyCacheSize=54GB --set \"DnsServers=['172.16.101.100:53']\"
+
+A short simulation of some of the robots and servers, through a cache that keeps everything, shows what is offered.";
 
 const FMT_EXAMPLES: &str = "\
 Examples:
@@ -52,6 +55,12 @@ pub struct CheckArgs {
     /// Let the workload run commands: back quotes and system()
     #[arg(long = "allow-exec")]
     allow_exec: bool,
+    /// Plan phases and working set so many times as long, as `run --scale` makes them
+    #[arg(long = "scale", value_name = "FACTOR", value_parser = crate::options::scale)]
+    scale: Option<f64>,
+    /// Leave the simulation out that shows what is offered
+    #[arg(long = "no_simulation")]
+    no_simulation: bool,
     /// Seed of random choices that all processes of a test share
     #[arg(long = "global_rng_seed", default_value_t = 1)]
     global_seed: u64,
@@ -125,8 +134,13 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
         ..Options::default()
     };
     let mut compilation = compile(&args.file, &Looker, &options);
+    if let Some(factor) = args.scale {
+        compilation.workload = compilation.workload.map(|workload| scaled(workload, factor));
+    }
     let plan = compilation.workload.as_ref().map(|workload| (predict(workload), workload));
     let physics = plan.as_ref().map(|(plan, workload)| warnings(workload, plan)).unwrap_or_default();
+    let simulated = plan.as_ref().filter(|_| !args.no_simulation);
+    let preview = simulated.map(|(plan, workload)| Preview::of(workload, plan, args.global_seed));
     let plan = plan.map(|(plan, _)| plan);
     compilation.diagnostics.extend(physics);
     let failed = compilation.has_errors();
@@ -139,6 +153,7 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
             "script_output": compilation.script_output,
             "diagnostics": findings,
             "plan": plan,
+            "preview": preview,
         });
         writeln!(out, "{value:#}")?;
     } else {
@@ -149,6 +164,9 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
         show_findings(&compilation)?;
         if let Some(plan) = plan {
             write!(out, "{plan}")?;
+        }
+        if let Some(preview) = preview {
+            write!(out, "\n{preview}")?;
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -150,10 +150,13 @@ impl Conductor {
     /// A conductor of a test that starts at `start`.
     pub fn new(score: Score, start: Nanos) -> Conductor {
         let limit = score.schedule.working_set.filter(|_| score.has_robots);
-        let working_set = match score.timeline.is_frozen() {
-            true => WorkingSet::frozen(),
-            false => WorkingSet::new(limit, start),
+        let working_set = match score.timeline.frozen_from() {
+            Some(_) => WorkingSet::frozen(),
+            None => WorkingSet::new(limit, start),
         };
+        if let (None, Some(at)) = (score.timeline.frozen_from(), working_set.freezes_at()) {
+            score.timeline.freeze_from(at);
+        }
         let conductor = Conductor {
             start,
             stage: Stage::Before(0, start),
@@ -436,7 +439,10 @@ impl Conductor {
             let text = match event {
                 freeze::Event::Started => "working set: fill started".to_owned(),
                 freeze::Event::Frozen => {
-                    self.score.timeline.freeze();
+                    if self.score.timeline.frozen_from().is_none() {
+                        // All loops hear of it before.
+                        self.score.timeline.freeze_from(seen.now + NOTICE);
+                    }
                     format!("working set frozen: {fills} objects, {} bytes filled", seen.counts.fill_bytes)
                 }
             };

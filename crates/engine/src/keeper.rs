@@ -210,6 +210,7 @@ impl<L: Link> Keeper<L> {
         match &self.party {
             Party::Robots { crew, stores } => {
                 crew.set_pace(Pace::STOPPED);
+                crew.set_pace_end(Nanos::MAX);
                 if *stores {
                     // Requests that are still running ask for nothing new.
                     let share = Box::new(crew.working_set());
@@ -261,9 +262,10 @@ impl<L: Link> Keeper<L> {
         match &self.party {
             Party::Robots { crew, .. } => {
                 crew.set_pace(pace);
+                crew.set_pace_end(timeline.end(phase).unwrap_or(Nanos::MAX));
                 crew.set_standing(timeline.standing());
-                if timeline.is_frozen() {
-                    crew.freeze_working_set();
+                if let Some(at) = timeline.frozen_from() {
+                    crew.freeze_working_set(at);
                 }
             }
             Party::Servers(origin) => {

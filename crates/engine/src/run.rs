@@ -104,7 +104,7 @@ impl Job {
         // What was frozen when it was stored stays so.
         let earlier = self.client.as_ref().and_then(|client| client.earlier.as_ref());
         if earlier.is_some_and(WorkingSet::is_frozen) {
-            timeline.freeze();
+            timeline.freeze_from(0);
         }
         let score = Score {
             schedule: Arc::clone(&schedule),

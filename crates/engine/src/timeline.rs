@@ -23,7 +23,7 @@ pub struct Timeline {
     factors: Mutex<Vec<Factors>>,
     /// What is told to other processes of the test.
     standing: Mutex<Standing>,
-    frozen: AtomicBool,
+    frozen_from: AtomicU64,
     servers_may_go: AtomicBool,
     news_wanted: AtomicBool,
 }
@@ -37,7 +37,7 @@ pub struct Decisions {
     progress: Vec<u64>,
     factors: Vec<Factors>,
     standing: Standing,
-    frozen: bool,
+    frozen_from: u64,
     servers_may_go: bool,
     news_wanted: bool,
 }
@@ -52,7 +52,7 @@ impl Timeline {
             progress: cells(0),
             factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
             standing: Mutex::default(),
-            frozen: AtomicBool::new(false),
+            frozen_from: AtomicU64::new(UNKNOWN),
             servers_may_go: AtomicBool::new(false),
             news_wanted: AtomicBool::new(false),
         }
@@ -67,7 +67,7 @@ impl Timeline {
             progress: all(&self.progress),
             factors: self.all_factors().clone(),
             standing: self.standing(),
-            frozen: self.is_frozen(),
+            frozen_from: self.frozen_from.load(Ordering::Acquire),
             servers_may_go: self.servers_may_go(),
             news_wanted: self.news_wanted(),
         }
@@ -84,7 +84,7 @@ impl Timeline {
         self.all_factors().clone_from(&decisions.factors);
         self.set_standing(decisions.standing);
         self.start.store(decisions.start, Ordering::Release);
-        self.frozen.store(decisions.frozen, Ordering::Release);
+        self.frozen_from.store(decisions.frozen_from, Ordering::Release);
         self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
         self.news_wanted.store(decisions.news_wanted, Ordering::Release);
     }
@@ -148,14 +148,14 @@ impl Timeline {
         self.factors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the working set is frozen.
-    pub fn is_frozen(&self) -> bool {
-        self.frozen.load(Ordering::Acquire)
+    /// From when on the working set is frozen, if that is decided.
+    pub fn frozen_from(&self) -> Option<Nanos> {
+        known(&self.frozen_from)
     }
 
-    /// Freezes the working set for the rest of the run.
-    pub fn freeze(&self) {
-        self.frozen.store(true, Ordering::Release);
+    /// Freezes the working set for all requests that are due from `at` on.
+    pub fn freeze_from(&self, at: Nanos) {
+        self.frozen_from.store(at, Ordering::Release);
     }
 
     /// Whether servers may close their connections: while robots of this process are still counting, that
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(there.decisions(), here.decisions());
         };
         same();
-        assert_eq!((there.start(), there.end(0), there.is_frozen()), (None, None, false));
+        assert_eq!((there.start(), there.end(0), there.frozen_from()), (None, None, None));
         here.set_start(100);
         here.set_end(0, 200);
         here.set_progress(1, 0.25);
@@ -221,12 +221,13 @@ mod tests {
         here.set_standing(Standing { position: 2, least: 1, waits: true, gone: None });
         same();
         assert!(there.standing().waits);
-        here.freeze();
+        here.freeze_from(250);
         here.cut(1, 300);
         here.let_servers_go();
         here.want_news();
         same();
         assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
-        assert!(there.is_frozen() && there.servers_may_go() && there.news_wanted());
+        assert_eq!(there.frozen_from(), Some(250));
+        assert!(there.servers_may_go() && there.news_wanted());
     }
 }

@@ -20,6 +20,7 @@ pub mod peak;
 pub mod phases;
 pub mod predict;
 pub mod rptmstat;
+mod sample;
 pub mod script;
 pub mod table;
 pub mod test;

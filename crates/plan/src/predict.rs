@@ -4,7 +4,9 @@
 //! All figures are expectations computed from the workload alone. The robot's request rate is its total rate: embedded
 //! objects are part of it. The offered hit ratio is recurrence times the cachable share of what is requested.
 
+mod lengths;
 mod phases;
+mod scaled;
 mod text;
 mod traffic;
 
@@ -18,6 +20,7 @@ use serde::Serialize;
 
 pub use crate::factor::Factor;
 pub use phases::PhasePlan;
+pub use scaled::scaled;
 pub(crate) use traffic::direct;
 pub use traffic::{Load, Mix};
 
@@ -30,10 +33,12 @@ pub struct Prediction {
     pub servers: Side,
     /// The schedule.
     pub phases: Vec<PhasePlan>,
+    /// Client processes that the workload deals its robots and goals to.
+    pub processes: usize,
     /// Time of all phases that end by time, in seconds.
     pub timed_secs: f64,
-    /// True if some phases end by other means, so that the test takes longer.
-    pub longer: bool,
+    /// Time of all phases as it is expected, in seconds; `None` if that of some cannot be said.
+    pub total_secs: Option<f64>,
     /// What is offered at the peak.
     pub load: Load,
     /// The content types with their shares of requests.
@@ -78,10 +83,21 @@ pub fn predict(workload: &Workload) -> Prediction {
     let servers = side(&servers, bench.and_then(|bench| bench.server_side.as_deref()));
     let mix = traffic::mix(workload);
     let load = traffic::load(workload, &mix);
-    let phases = phases::plan(workload, load.req_rate);
+    let mut phases = phases::plan(workload, load.req_rate);
+    let processes = processes(workload, &robots);
+    lengths::fill_in(workload, &mix, &load, processes, &mut phases);
     let timed_secs = phases.iter().filter_map(|phase| phase.duration_secs).fold(0.0, |sum, secs| sum + secs);
-    let longer = phases.iter().any(|phase| phase.duration_secs.is_none());
-    Prediction { robots, servers, phases, timed_secs, longer, load, mix }
+    let total_secs = phases.iter().map(|phase| phase.expected_secs).sum();
+    Prediction { robots, servers, phases, processes, timed_secs, total_secs, load, mix }
+}
+
+/// Client processes that share the robots: the machines of the bench or, where it names none, as many as it needs.
+fn processes(workload: &Workload, robots: &Side) -> usize {
+    let limit = workload.bench.as_ref().and_then(|bench| bench.client_side.as_deref()?.max_host_load);
+    match (robots.hosts.len(), workload.peak_req_rate.zip(limit)) {
+        (0, Some((peak, limit))) if limit.0 > 0.0 => polygraph_addr::xceil(peak, limit.0).max(1) as usize,
+        (hosts, _) => hosts.max(1),
+    }
 }
 
 fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
@@ -279,6 +295,62 @@ mod tests {
         );
         // Schemes round up: 4 robots of 0.4/sec for 1/sec.
         check(&program("[ '10.0.0.1-2' ] ** 2", "0.4/sec", &bench("1/sec", "500/sec")), &[]);
+    }
+
+    /// Lengths of the phases and of all.
+    fn lengths(text: &str) -> (Vec<Option<f64>>, Option<f64>) {
+        let (_, plan) = plan(text);
+        let round = |secs: f64| (secs * 100.0).round() / 100.0;
+        (plan.phases.iter().map(|phase| phase.expected_secs.map(round)).collect(), plan.total_secs.map(round))
+    }
+
+    #[test]
+    fn phases_last_until_enough_is_counted() {
+        // Ten requests per second, of which half are repeats and a fifth is not cachable: 4 new objects of 13 KB for the cache.
+        let with = |goal: &str, more: &str| {
+            let robots = "R.pop_model.pop_distr = popUnif(); R.recurrence = 50%;".to_owned() + more;
+            program("[ '10.0.0.1-10' ]", "1/sec", &robots).replace("goal.duration = 1min", goal)
+        };
+        for (goal, more, seconds) in [
+            ("goal.fill_size = 5200KB", "", Some(100.0)),
+            ("goal.xactions = 300", "", Some(30.0)),
+            ("goal = { fill_size = 5200KB; duration = 90sec; }", "", Some(90.0)),
+            // A quarter of the requests is not plain, so a quarter fewer objects come.
+            ("goal.fill_size = 5200KB", "R.req_types = [ \"Ims304\": 25%, \"Basic\" ];", Some(133.33)),
+            // The factor halves the repeats: 6 objects per second.
+            ("goal.fill_size = 5200KB; recur_factor_beg = 0.5", "", Some(66.67)),
+            ("goal.fill_size = 5200KB; load_factor_beg = 0.5", "", Some(200.0)),
+            ("goal.fill_size = 5200KB; wait_wss_freeze = true", "working_set_cap(1000);", Some(250.0)),
+            ("goal.fill_size = 5200KB; wait_wss_freeze = true", "working_set_cap(100);", Some(100.0)),
+            ("goal.fill_size = 52KB; wait_wss_freeze = true", "working_set_length(5min);", Some(300.0)),
+            ("goal.errors = 3", "", None),
+            ("goal.fill_size = 5200KB", "R.req_rate = undef();", None),
+            ("goal.fill_size = 5200KB", "R.recurrence = 100%;", None),
+        ] {
+            assert_eq!(lengths(&with(goal, more)), (vec![seconds], seconds), "{goal} {more}");
+        }
+        // Two machines share the robots, and each has its own goal: together they fill twice as much.
+        let bench = "Bench B = { peak_req_rate = 10/sec; client_side.max_host_load = 5/sec; }; use(B);";
+        assert_eq!(lengths(&with("goal.fill_size = 5200KB", bench)).1, Some(200.0));
+    }
+
+    #[test]
+    fn a_later_phase_begins_when_the_fill_is_expected_to_be_done() {
+        let text =
+            program("[ '10.0.0.1-10' ]", "1/sec", "Phase Q = { name = \"q\"; goal.duration = 1min; };")
+                .replace("schedule(P)", "schedule(Q, P, Q)")
+                .replace("name = \"p\"; goal.duration = 1min", "name = \"p\"; goal.fill_size = 10400KB");
+        let (workload, plan) = plan(&text);
+        let starts: Vec<_> = plan.phases.iter().map(|phase| phase.start_secs.map(f64::round)).collect();
+        assert_eq!(starts, [Some(0.0), Some(60.0), Some(160.0)]);
+        let words = plan.to_string();
+        for line in
+            ["  p      0:01:00  ~0:01:40  fill of 10.1562MB", "  q     ~0:02:40   0:01:00  1min", " ~0:03:40"]
+        {
+            assert!(words.contains(line), "{line}: {words}");
+        }
+        let tenth = predict(&scaled(workload, 0.1));
+        assert_eq!((tenth.total_secs.map(f64::round), tenth.timed_secs), (Some(22.0), 12.0));
     }
 
     #[test]

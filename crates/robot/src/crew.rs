@@ -90,7 +90,10 @@ pub struct Crew<L: Link> {
     pace: Cell<Pace>,
     /// Share of the robots that were alive when they were counted last.
     alive: Cell<f64>,
-    frozen: Cell<bool>,
+    /// Launches that are due from then on wait for what is in force then.
+    paced_until: Cell<Nanos>,
+    /// The working set freezes for requests that are due from then on.
+    freezes: Cell<Nanos>,
     /// Transactions that wait for a connection, by robot.
     gates: RefCell<FxHashMap<usize, Rc<Gate>>>,
     /// Closed-loop robots that wait for the end of all their transactions.
@@ -133,7 +136,8 @@ impl<L: Link> Crew<L> {
             opened: Cell::new(0),
             pace: Cell::new(Pace::FULL),
             alive: Cell::new(0.0),
-            frozen: Cell::new(false),
+            paced_until: Cell::new(Nanos::MAX),
+            freezes: Cell::new(Nanos::MAX),
             gates: RefCell::default(),
             quiet: RefCell::default(),
             workers: Workers::default(),
@@ -158,16 +162,28 @@ impl<L: Link> Crew<L> {
         }
     }
 
-    /// From now on repeats are drawn from as many of the newest objects as there are now (reference: models.md,
-    /// section 3.3). Repeated calls do nothing.
-    pub fn freeze_working_set(&self) {
-        if !self.frozen.replace(true) {
+    /// The pace that was set holds for launches that are due before `end`. Even if they are all late, those behind it wait for
+    /// the next one, so that the clock alone does not decide which pace is theirs.
+    pub fn set_pace_end(&self, end: Nanos) {
+        self.paced_until.set(end);
+    }
+
+    /// Repeats that are due from `at` on are drawn from as many of the newest objects as there are then (reference:
+    /// models.md, section 3.3). Only the first call counts.
+    pub fn freeze_working_set(&self, at: Nanos) {
+        self.freezes.set(self.freezes.get().min(at));
+    }
+
+    /// Freezes the working set if it is time for a request that is due at `due`.
+    fn freeze_by(&self, due: Nanos) {
+        if due >= self.freezes.get() {
             self.chooser.borrow_mut().freeze();
         }
     }
 
     /// What a later test needs to go on with the objects of this one.
     pub fn working_set(&self) -> Share {
+        self.freeze_by(self.now());
         let totals = self.recorder.totals();
         let (ids, galaxies) = self.chooser.borrow().own_galaxies(&self.settings.field);
         let fill = Fill { count: totals.fills, bytes: totals.fill_bytes };

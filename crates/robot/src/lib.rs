@@ -47,6 +47,8 @@ mod content_tests;
 #[cfg(test)]
 mod crew_tests;
 #[cfg(test)]
+mod edge_tests;
+#[cfg(test)]
 mod exchange_tests;
 #[cfg(test)]
 mod step_tests;

@@ -221,9 +221,11 @@ impl Chooser {
         world == UniqId::default() || universe.is_some_and(|universe| is_local(universe.local.id))
     }
 
-    /// Freezes the working sets.
+    /// Freezes the working sets. Repeated calls do nothing.
     pub fn freeze(&mut self) {
-        self.frozen = true;
+        if std::mem::replace(&mut self.frozen, true) {
+            return;
+        }
         for universe in self.universes.iter_mut().flatten() {
             universe.own_mut().flat_map(|galaxy| &mut galaxy.worlds).for_each(World::freeze);
         }

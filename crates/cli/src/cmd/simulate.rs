@@ -21,7 +21,7 @@ use crate::working_set::Files;
 use crate::{Done, Failure, source};
 
 /// The time of day at the start of all simulations: Thu, 01 Nov 2001 00:00:00 GMT, and a second more for every seed.
-const EPOCH: u64 = 1_004_572_800;
+pub const EPOCH: u64 = 1_004_572_800;
 
 /// Options of `simulate`.
 #[derive(Parser, Debug)]

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, free_port};
 
 /// A tap in front of an origin server that notes the requests that pass. Every reply comes `delay` later than
 /// it could.
@@ -44,8 +44,7 @@ fn pass_on(mut client: TcpStream, origin: u16, delay: Duration, noted: &Mutex<Ve
     std::io::copy(&mut server, &mut client).ok().map(|_| ())
 }
 
-/// The requests of a client: for each world (one per event loop) kinds and names of the objects in the order in
-/// which they were asked for. World ids are unique to a run and left out.
+/// The requests of a client.
 fn requests(seed: u64, delay: Duration) -> Vec<Vec<String>> {
     let sandbox = Sandbox::new();
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --loops 1 --rep_sz exp:1KB");
@@ -56,11 +55,18 @@ fn requests(seed: u64, delay: Duration) -> Vec<Vec<String>> {
     );
     let done = sandbox.polygraph(&words);
     assert_eq!(done.code(), Some(0), "{done:?}");
+    sequences(&heads.lock().unwrap())
+}
+
+/// For each world (one per event loop) kinds and names of the objects in the order in which they were asked for. World ids
+/// are unique to a run and left out.
+fn sequences(heads: &[String]) -> Vec<Vec<String>> {
     // Transaction ids are handed out in the order of the requests, whatever order they arrive in.
     let mut worlds: HashMap<String, Vec<(String, String)>> = HashMap::new();
-    for head in heads.lock().unwrap().iter() {
-        let path = head.split(' ').nth(1).unwrap();
-        let (world, object) = path.trim_start_matches("/w").split_once('/').unwrap();
+    for head in heads {
+        let url = head.split(' ').nth(1).unwrap();
+        let (_, path) = url.split_once("/w").unwrap();
+        let (world, object) = path.split_once('/').unwrap();
         let mark = head.lines().find_map(|line| line.strip_prefix("X-Xact: ")).unwrap();
         let id = mark.split(' ').nth(1).unwrap();
         worlds.entry(world.to_owned()).or_default().push((id.to_owned(), object.to_owned()));
@@ -81,8 +87,16 @@ fn equal_seeds_give_equal_requests_whatever_the_replies() {
     let at_once = requests(7, Duration::ZERO);
     let late = requests(7, Duration::from_millis(80));
     let other = requests(8, Duration::ZERO);
-    assert_eq!((at_once.len(), late.len()), (2, 2), "a world for each loop");
-    for (a, b) in at_once.iter().zip(&late) {
+    are_equal(&at_once, &late);
+    let n = at_once[0].len().min(other[0].len());
+    assert!(at_once[0][..n] != other[0][..n], "another seed must give other requests");
+}
+
+/// Checks that both are the same requests.
+#[track_caller]
+fn are_equal(one: &[Vec<String>], other: &[Vec<String>]) {
+    assert_eq!((one.len(), other.len()), (2, 2), "a world for each loop");
+    for (a, b) in one.iter().zip(other) {
         // The clock ends the runs, so the last few requests may be missing in one of them.
         let n = a.len().min(b.len());
         assert!(n > 100 && a.len().abs_diff(b.len()) < 20, "{} and {} requests", a.len(), b.len());
@@ -91,6 +105,34 @@ fn equal_seeds_give_equal_requests_whatever_the_replies() {
         let distinct: std::collections::HashSet<&String> = a.iter().collect();
         assert!(distinct.len() < a.len(), "no object was asked for twice");
     }
-    let n = at_once[0].len().min(other[0].len());
-    assert!(at_once[0][..n] != other[0][..n], "another seed must give other requests");
+}
+
+/// The requests of a schedule that ends by time, with factors that change, and a working set that freezes by time.
+fn scheduled(delay: Duration) -> Vec<Vec<String>> {
+    let port = free_port();
+    let workload = "
+        Content C = { kind = \"c\"; size = exp(1KB); cachable = 80%; };
+        Server S = { kind = \"s\"; contents = [ C ]; addresses = ['127.0.0.1:PORT']; };
+        Robot R = { kind = \"r\"; origins = S.addresses; addresses = ['127.0.0.1' ** 8]; req_rate = 30/sec; recurrence = 70%;
+            req_types = [ \"Ims304\": 10%, \"Reload\": 10%, \"Basic\" ];
+            pop_model = { pop_distr = popUnif(); hot_set_frac = 10%; hot_set_prob = 30%; bhr_discrimination = 50%; }; };
+        Phase rise = { name = \"rise\"; goal.duration = 1500msec; load_factor_beg = 0.3; load_factor_end = 1.0;
+            recur_factor_beg = 0.2; recur_factor_end = 1.0; special_msg_factor_beg = 0.2; };
+        Phase top = { name = \"top\"; goal.duration = 1sec; special_msg_factor_beg = 1.0; };
+        Phase fall = { name = \"fall\"; goal.duration = 1500msec; populus_factor_end = 0.4; };
+        working_set_length(1200msec);
+        schedule(rise, top, fall);
+        use(S, R);";
+    let sandbox = Sandbox::new();
+    sandbox.write("phases.pg", &workload.replace("PORT", &port.to_string()));
+    let (tap, heads) = tap(port, delay);
+    // Whether the machine is too busy for a verdict does not matter here.
+    let done = sandbox.polygraph(&format!("run --config phases.pg --proxy 127.0.0.1:{tap} --loops 2"));
+    assert!(done.out.contains("fall"), "{done:?}");
+    sequences(&heads.lock().unwrap())
+}
+
+#[test]
+fn schedules_that_end_by_time_ask_for_the_same_whatever_the_replies() {
+    are_equal(&scheduled(Duration::ZERO), &scheduled(Duration::from_millis(120)));
 }

@@ -35,6 +35,53 @@ fn check_shows_the_plan() {
     for wanted in ["robots   2500 on 1250 addresses", "servers  750", "1000.00/sec", "top1", "4hour"] {
         assert!(out.contains(wanted), "{wanted} is missing in\n{out}");
     }
+    // 10 hours and 20 minutes, and twice 54 GB at 500 requests per second.
+    assert!(out.contains("~18:33:30\n"), "{out}");
+    assert!(out.contains("offered, by a simulation of a sample, one in 9"), "{out}");
+}
+
+/// A figure of a phase as `check --json` expects it.
+fn offered(value: &serde_json::Value, phase: &str, figure: &str) -> f64 {
+    let phases = value["preview"]["phases"].as_array().unwrap_or_else(|| panic!("{value}"));
+    let phase = phases.iter().find(|it| it["name"] == phase).unwrap_or_else(|| panic!("{value}"));
+    phase[figure].as_f64().unwrap_or_else(|| panic!("{figure}: {phase}"))
+}
+
+#[test]
+fn what_is_offered_is_simulated_and_not_just_the_product_of_settings() {
+    let check = |more: &[&str]| {
+        let args: Vec<&str> = POLYMIX_4.iter().chain(&["--json"]).chain(more).copied().collect();
+        serde_json::from_slice::<serde_json::Value>(&polygraph(&args).stdout).expect("JSON")
+    };
+    let value = check(&[]);
+    // Of a plateau about 16,000 requests are simulated: the DHR scatters by a point, the BHR by 2. The settings alone say 55 and
+    // 54.8; the preference for small objects takes the rest.
+    for phase in ["top1", "top2"] {
+        let (dhr, bhr) = (offered(&value, phase, "dhr"), offered(&value, phase, "bhr"));
+        assert!((dhr - 53.0).abs() < 4.0 && (bhr - 43.0).abs() < 6.0, "{phase}: {dhr} and {bhr}");
+        // The limit on uses has a mean of 14.85.
+        let uses = offered(&value, phase, "conn_use");
+        assert!((11.0..14.5).contains(&uses), "{phase}: {uses}");
+    }
+    assert!(offered(&value, "fill", "dhr") < 8.0);
+    assert_eq!(check(&["--no_simulation"])["preview"], serde_json::Value::Null);
+    // Goals are those of two machines; as one that has it all they are met half as fast.
+    let whole = value["plan"]["phases"][1]["expected_secs"].as_f64().expect("a length");
+    let short =
+        check(&["--scale", "1/100"])["plan"]["phases"][1]["expected_secs"].as_f64().expect("a length");
+    assert!((whole / short - 100.0).abs() < 0.1, "{whole} and {short}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_planned_all_the_same() {
+    let plan = |file: &str, settings: &[&str]| {
+        let sets = settings.iter().flat_map(|setting| ["--set", setting]);
+        text(&polygraph(&["check", file].into_iter().chain(sets).collect::<Vec<_>>()).stdout)
+    };
+    let simple = plan("simple.pg", &["phRun.goal.duration=30sec"]);
+    assert!(simple.contains("offered: not simulated: how fast best-effort robots are"), "{simple}");
+    let steered = plan("rptmstat-1.pg", &["PeakRate=100/sec"]);
+    assert!(steered.contains("offered: not simulated: its load follows replies"), "{steered}");
 }
 
 #[test]

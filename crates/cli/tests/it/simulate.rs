@@ -45,6 +45,22 @@ fn two_simulations_with_one_seed_are_identical_byte_by_byte() {
 }
 
 #[test]
+fn phases_last_as_long_as_check_expects() {
+    let sandbox = Sandbox::new();
+    for (size, limit) in [("60MB", "the working set"), ("600MB", "the bytes")] {
+        let workload = polymix_4("1/40", "norm(2.5sec,1sec)", 9080).replace("1GB", size);
+        let done = sandbox.polygraph(&format!("simulate {workload} --out there"));
+        let minutes = row(&done.out, "fill")[0];
+        let check = sandbox.polygraph(&format!("check {workload} --json --no_simulation"));
+        let value: serde_json::Value =
+            serde_json::from_str(&check.out).unwrap_or_else(|e| panic!("{e}: {check:?}"));
+        let expected = value["plan"]["phases"][1]["expected_secs"].as_f64().unwrap() / 60.0;
+        // A fill of 30 MB is 2,700 objects, with a standard deviation of three times their mean size: 6 %.
+        assert!((expected / minutes - 1.0).abs() < 0.18, "{limit}: {expected} and {minutes} minutes");
+    }
+}
+
+#[test]
 fn devices_differ_in_what_they_keep() {
     let sandbox = Sandbox::new();
     let top2 = |device: &str| {

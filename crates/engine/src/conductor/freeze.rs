@@ -52,6 +52,14 @@ impl WorkingSet {
         events
     }
 
+    /// When the set freezes, if only the clock decides.
+    pub fn freezes_at(&self) -> Option<Nanos> {
+        match self.limit? {
+            WorkingSetLimit::After(seconds) => Some(self.start.saturating_add(nanos(seconds))),
+            WorkingSetLimit::Fill(_) => None,
+        }
+    }
+
     /// Phases that wait for the freeze must not end now.
     pub fn holds_phases(&self) -> bool {
         self.filling && !self.frozen

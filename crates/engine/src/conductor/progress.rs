@@ -57,7 +57,8 @@ impl Conductor {
         let done = seen.counts - current.before;
         let share = self.progress_of(current, seen);
         let goal = share.map_or("no goal".to_owned(), |share| format!("{:.0} % of its goal", share * 100.0));
-        let set = if self.score.timeline.is_frozen() { "frozen" } else { "growing" };
+        let frozen = self.score.timeline.frozen_from().is_some_and(|at| at <= seen.now);
+        let set = if frozen { "frozen" } else { "growing" };
         let text = format!(
             "phase {}: {goal}, {} transactions, {} bytes filled; working set {set}",
             self.plan(current).name,

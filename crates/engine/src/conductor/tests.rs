@@ -117,10 +117,25 @@ fn a_phase_waits_for_the_frozen_working_set() {
     let held = "phase fill: goal reached, but the working set is not frozen yet";
     assert_eq!(conductor.step(&seen(2.0, 6, 0, 6)), [Event::said(at(2.0), 1, held)]);
     assert_eq!(conductor.step(&seen(2.5, 7, 0, 7)), [], "said once");
-    assert_eq!((timeline.end(0), timeline.is_frozen()), (None, false));
+    assert_eq!((timeline.end(0), timeline.frozen_from()), (None, None));
     let frozen = "working set frozen: 8 objects, 8000 bytes filled";
     assert_eq!(conductor.step(&seen(3.0, 8, 0, 8)), [Event::said(at(3.0), 5, frozen)]);
-    assert_eq!((timeline.end(0), timeline.is_frozen()), (Some(at(3.0) + NOTICE), true));
+    let soon = Some(at(3.0) + NOTICE);
+    assert_eq!((timeline.end(0), timeline.frozen_from()), (soon, soon));
+}
+
+#[test]
+fn a_set_that_freezes_by_the_clock_does_so_at_the_same_moment_whenever_anybody_looks() {
+    let plan = Schedule {
+        phases: vec![phase("p", Goal { duration: Some(9.0), ..Goal::default() })],
+        working_set: Some(WorkingSetLimit::After(4.0)),
+    };
+    let (mut conductor, timeline) = conductor(plan, None);
+    assert_eq!(timeline.frozen_from(), Some(at(4.0)));
+    for second in [0.0, 3.0, 5.5] {
+        conductor.step(&seen(second, 1, 0, 1));
+    }
+    assert_eq!(timeline.frozen_from(), Some(at(4.0)));
 }
 
 #[test]

@@ -11,10 +11,12 @@ use crate::factor::Factor;
 pub struct PhasePlan {
     /// Its name.
     pub name: String,
-    /// Seconds from the start of the test, if all phases before end by time.
+    /// Seconds from the start of the test, if that can be said of all phases before.
     pub start_secs: Option<f64>,
     /// Its length in seconds, if it ends by time.
     pub duration_secs: Option<f64>,
+    /// Seconds for which it is expected to last: that length, or until enough is counted.
+    pub expected_secs: Option<f64>,
     /// What ends it, in words.
     pub goal: String,
     /// Share of robots alive.
@@ -37,7 +39,6 @@ pub struct PhasePlan {
 pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
     let (mut populus, mut load, mut recur, mut special) =
         (Factor::ONE, Factor::ONE, Factor::ONE, Factor::ONE);
-    let mut start = Some(0.0);
     let mut plans = Vec::with_capacity(workload.phases.len());
     for phase in &workload.phases {
         populus = populus.next(phase.populus_factor_beg, phase.populus_factor_end);
@@ -47,9 +48,10 @@ pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
         let duration_secs = duration(phase);
         plans.push(PhasePlan {
             name: phase.name.clone().unwrap_or_default(),
-            start_secs: start,
+            start_secs: None,
             duration_secs,
-            goal: phase.goal.as_deref().map_or_else(|| "never".to_owned(), goal),
+            expected_secs: duration_secs,
+            goal: ends(phase),
             populus,
             load,
             recur,
@@ -61,7 +63,6 @@ pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
             logged: phase.log_stats,
             script: phase.script.is_some(),
         });
-        start = start.zip(duration_secs).map(|(start, length)| start + length);
     }
     plans
 }
@@ -71,6 +72,12 @@ fn duration(phase: &Phase) -> Option<f64> {
     let goal = phase.goal.as_deref()?;
     let other = goal.xactions.is_some() || goal.fill_size.is_some() || phase.wait_wss_freeze;
     goal.duration.filter(|_| !other).map(|time| time.secs())
+}
+
+/// What ends a phase, in words.
+fn ends(phase: &Phase) -> String {
+    let text = phase.goal.as_deref().map_or_else(|| "never".to_owned(), goal);
+    if phase.wait_wss_freeze { text + ", frozen set" } else { text }
 }
 
 /// A goal in words.

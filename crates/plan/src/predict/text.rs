@@ -59,14 +59,14 @@ impl Prediction {
         }
         writeln!(
             f,
-            "  hit ratio     {:.2}% of documents, {:.2}% of bytes (ideal cache)",
+            "  hit ratio     at most {:.2}% of documents, {:.2}% of bytes (ideal cache)",
             load.hit_ratio * 100.0,
             load.byte_hit_ratio * 100.0
         )?;
         if let Some(uses) = load.requests_per_conn {
             writeln!(
                 f,
-                "  connections   {:.2}/sec opened, {uses:.2} requests on each",
+                "  connections   at least {:.2}/sec opened, at most {uses:.2} requests on each",
                 load.new_conns_per_sec
             )?;
         }
@@ -98,11 +98,17 @@ impl Prediction {
         let ends = self.phases.iter().map(|phase| phase.goal.len()).max().unwrap_or(4).max(4);
         writeln!(
             f,
-            "  {:<width$} {:>9}  {:<ends$}  {:>13} {:>13} {:>13} {:>13} {:>17}",
-            "name", "starts", "ends", "populus", "load", "recurrence", "special", "requests/sec"
+            "  {:<width$} {:>9} {:>9}  {:<ends$}  {:>13} {:>13} {:>13} {:>13} {:>17}",
+            "name", "starts", "lasts", "ends", "populus", "load", "recurrence", "special", "requests/sec"
         )?;
+        // From the first phase on whose end is counted, times are expectations.
+        let mut sure = true;
+        let about = |sure: bool, secs: f64| format!("{}{}", if sure { "" } else { "~" }, clock(secs));
         for phase in &self.phases {
-            let start = phase.start_secs.map_or("?".to_owned(), clock);
+            let is_timed = phase.duration_secs.is_some();
+            let start = phase.start_secs.map_or("?".to_owned(), |secs| about(sure, secs));
+            let lasts = phase.expected_secs.map_or("?".to_owned(), |secs| about(is_timed, secs));
+            sure &= is_timed;
             let rate = phase.req_rate.map_or("?".to_owned(), |rate| arrow(rate, 1.0, ""));
             let note = match (phase.logged, phase.script) {
                 (true, false) => "",
@@ -112,7 +118,7 @@ impl Prediction {
             };
             writeln!(
                 f,
-                "  {:<width$} {start:>9}  {:<ends$}  {:>13} {:>13} {:>13} {:>13} {rate:>17}{note}",
+                "  {:<width$} {start:>9} {lasts:>9}  {:<ends$}  {:>13} {:>13} {:>13} {:>13} {rate:>17}{note}",
                 phase.name,
                 phase.goal,
                 percent(phase.populus),
@@ -121,8 +127,17 @@ impl Prediction {
                 percent(phase.special_msg),
             )?;
         }
-        let more = if self.longer { " and the phases that end by other means" } else { "" };
-        writeln!(f, "  {:<width$} {:>9}{more}", "total", clock(self.timed_secs))
+        match self.total_secs {
+            Some(secs) => writeln!(f, "  {:<width$} {:>9} {:>9}", "total", "", about(sure, secs)),
+            None => {
+                let timed = clock(self.timed_secs);
+                writeln!(
+                    f,
+                    "  {:<width$} {:>9} {timed:>9} and the phases whose end replies decide",
+                    "total", ""
+                )
+            }
+        }
     }
 }
 

@@ -37,13 +37,14 @@ pub struct Load {
     pub req_rate: Option<f64>,
     /// Bits per second of reply bodies.
     pub reply_bits_per_sec: Option<f64>,
-    /// Expected document hit ratio of an ideal cache (0..1).
+    /// Upper bound of the document hit ratio (0..1): that of an ideal cache once there is something to ask for again.
     pub hit_ratio: f64,
-    /// Expected byte hit ratio of an ideal cache (0..1), before a preference for small objects.
+    /// Upper bound of the byte hit ratio (0..1): the same, without a preference for small objects.
     pub byte_hit_ratio: f64,
-    /// Mean number of requests on a client connection; `None` if unknown.
+    /// Mean number of requests that a client connection may have; `None` if unknown. Connections that are idle for too long,
+    /// or that a test leaves behind, have fewer.
     pub requests_per_conn: Option<f64>,
-    /// Connections opened by clients per second.
+    /// Connections opened by clients per second, at least.
     pub new_conns_per_sec: f64,
     /// Most connections that robots may have open; `None` without a limit.
     pub max_conns: Option<f64>,
@@ -123,7 +124,7 @@ fn add(
 }
 
 /// The mean of a setting over all robots.
-fn mean_over(workload: &Workload, of: impl Fn(&Robot) -> f64) -> f64 {
+pub(super) fn mean_over(workload: &Workload, of: impl Fn(&Robot) -> f64) -> f64 {
     let count = workload.robot_count() as f64;
     let sum: f64 = workload.robots.iter().map(|robot| of(robot) * robot.agent.addresses.0.len() as f64).sum();
     if count > 0.0 { sum / count } else { 0.0 }

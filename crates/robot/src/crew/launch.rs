@@ -94,6 +94,10 @@ impl<L: Link> Crew<L> {
             if self.pace.get().stopped {
                 return;
             }
+            if due >= self.paced_until.get() {
+                yield_now().await;
+                continue;
+            }
             agenda.pop();
             let is_due = clocks[robot].is_due();
             agenda.push(Reverse((next(&mut clocks[robot], robot, due), robot)));
@@ -204,6 +208,7 @@ impl<L: Link> Crew<L> {
     }
 
     pub(super) fn order(&self, robot: usize, due: Nanos) -> Order {
+        self.freeze_by(due);
         let pace = self.pace.get();
         let factors = Factors { recur: pace.recur.at(due), special: pace.special.at(due) };
         let mut robots = self.robots.borrow_mut();

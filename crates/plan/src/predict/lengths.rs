@@ -1,0 +1,143 @@
+//! How long phases last that end when enough is counted: what the mix, the rates and the factors give on average.
+
+use polygraph_pgl::Workload;
+use polygraph_pgl::types::{Goal, Phase, Robot};
+
+use super::traffic::mean_over;
+use super::{Load, Mix, PhasePlan};
+
+/// Steps in which factors that change are followed.
+const STEPS: usize = 100;
+/// Goals that would take longer are not met: a year.
+const NEVER_SECS: f64 = 365.0 * 86_400.0;
+/// Factors that rise from nothing with what is counted are taken to be at least here, as they are in a run.
+const LEAST_PROGRESS: f64 = 0.01;
+
+/// What one client process counts.
+struct Counting {
+    /// Requests per second with all factors at 1.
+    rate: f64,
+    recurrence: f64,
+    /// Share of requests that are not plain GET, with all factors at 1.
+    special: f64,
+    /// Bytes of cachable objects, and cachable objects, for each request.
+    bytes: f64,
+    objects: f64,
+}
+
+/// What is counted per second.
+#[derive(Clone, Copy)]
+struct Pace {
+    xactions: f64,
+    bytes: f64,
+    objects: f64,
+}
+
+impl Counting {
+    fn new(workload: &Workload, mix: &Mix, load: &Load, processes: f64) -> Option<Counting> {
+        Some(Counting {
+            rate: load.req_rate? / processes,
+            recurrence: mean_over(workload, |robot| robot.recurrence),
+            special: mean_over(workload, special),
+            bytes: mix.mean_bytes? * mix.cachable_bytes,
+            objects: mix.cachable,
+        })
+    }
+
+    /// What is counted when `progress` of a phase is reached.
+    fn at(&self, plan: &PhasePlan, progress: f64) -> Pace {
+        let xactions = self.rate * plan.populus.at(progress) * plan.load.at(progress);
+        // Only plain requests for new objects fill.
+        let new = 1.0 - (self.recurrence * plan.recur.at(progress)).min(1.0);
+        let fills = xactions * new * (1.0 - self.special * plan.special_msg.at(progress));
+        Pace { xactions, bytes: fills * self.bytes, objects: fills * self.objects }
+    }
+
+    /// Sums up over a phase.
+    fn mean(&self, plan: &PhasePlan, of: impl Fn(Pace) -> f64) -> f64 {
+        let middle = |step: usize| (step as f64 + 0.5) / STEPS as f64;
+        (0..STEPS).map(|step| of(self.at(plan, middle(step)))).sum::<f64>() / STEPS as f64
+    }
+
+    /// Seconds until `goal` is counted, while the factors follow the count.
+    fn until(&self, plan: &PhasePlan, goal: f64, of: impl Fn(Pace) -> f64) -> f64 {
+        let slice = goal / STEPS as f64;
+        let middle = |step: usize| ((step as f64 + 0.5) / STEPS as f64).max(LEAST_PROGRESS);
+        (0..STEPS).map(|step| slice / of(self.at(plan, middle(step)))).sum()
+    }
+}
+
+/// Share of a robot's requests that are not plain GET.
+fn special(robot: &Robot) -> f64 {
+    let plain = |items: &[(String, f64)], word: &str| {
+        let share: f64 = items.iter().filter(|(item, _)| item == word).map(|(_, share)| share).sum();
+        if items.is_empty() { 1.0 } else { share }
+    };
+    1.0 - plain(&robot.req_types.items, "Basic") * plain(&robot.req_methods.items, "GET")
+}
+
+/// Fills in how long the phases are expected to last, and when they begin. `processes` share the robots.
+pub(super) fn fill_in(
+    workload: &Workload,
+    mix: &Mix,
+    load: &Load,
+    processes: usize,
+    plans: &mut [PhasePlan],
+) {
+    let counting = Counting::new(workload, mix, load, processes.max(1) as f64);
+    let mut set = Set::of(workload);
+    let mut start = Some(0.0);
+    for (phase, plan) in workload.phases.iter().zip(plans) {
+        plan.start_secs = start;
+        plan.expected_secs =
+            plan.duration_secs.or_else(|| expected(phase, plan, counting.as_ref()?, &set, start?));
+        let Some((begin, length)) = start.zip(plan.expected_secs) else {
+            start = None;
+            continue;
+        };
+        start = Some(begin + length);
+        if let Some(counting) = &counting {
+            set.objects += counting.mean(plan, |pace| pace.objects) * length;
+        }
+    }
+}
+
+/// The working set.
+struct Set {
+    /// Objects so far.
+    objects: f64,
+    cap: Option<f64>,
+    /// The set freezes so many seconds after the start.
+    length: Option<f64>,
+}
+
+impl Set {
+    fn of(workload: &Workload) -> Set {
+        let length = workload.working_set_length.map(|time| time.secs());
+        let cap = workload.working_set_cap.map(f64::from).filter(|_| length.is_none());
+        Set { objects: 0.0, cap, length }
+    }
+}
+
+/// Seconds for which a phase that begins at `start` is expected to last.
+fn expected(phase: &Phase, plan: &PhasePlan, counting: &Counting, set: &Set, start: f64) -> Option<f64> {
+    // What scripts and thermostats do follows from replies.
+    if phase.script.is_some() || phase.rptmstat.is_some() {
+        return None;
+    }
+    let own = by_goal(phase.goal.as_deref()?, plan, counting)?;
+    let frozen = match (phase.wait_wss_freeze, set.cap, set.length) {
+        (true, Some(cap), _) => (cap - set.objects).max(0.0) / counting.mean(plan, |pace| pace.objects),
+        (true, None, Some(length)) => length - start,
+        _ => 0.0,
+    };
+    Some(own.max(frozen)).filter(|secs| *secs < NEVER_SECS)
+}
+
+/// Seconds until the first positive goal is met.
+fn by_goal(goal: &Goal, plan: &PhasePlan, counting: &Counting) -> Option<f64> {
+    let time = goal.duration.map(|time| time.secs());
+    let xactions = goal.xactions.map(|count| counting.until(plan, f64::from(count), |pace| pace.xactions));
+    let fill = goal.fill_size.map(|size| counting.until(plan, size.0 as f64, |pace| pace.bytes));
+    [time, xactions, fill].into_iter().flatten().reduce(f64::min)
+}
