@@ -60,5 +60,5 @@ pub fn assigned(text: &str) -> Option<(String, bool)> {
 pub fn words(field: &str, open: bool) -> Vec<Json> {
     let quoted = |word: &&str| if open { (*word).to_owned() } else { format!("\"{word}\"") };
     let item = |word: &&str| json!({ "label": quoted(word), "kind": VALUE, "detail": field, "sortText": format!("0{word}") });
-    words_of(field).iter().map(|word| item(&word)).collect()
+    words_of(field).iter().map(item).collect()
 }
