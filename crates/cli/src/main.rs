@@ -1,5 +1,6 @@
 //! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
 
+mod accounts;
 mod addr_cmds;
 mod bench;
 mod cmd;

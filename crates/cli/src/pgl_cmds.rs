@@ -10,6 +10,7 @@ use polygraph_pgl::{Compilation, Options, Severity, compile};
 use polygraph_plan::predict::{predict, scaled, warnings};
 use serde_json::json;
 
+use crate::accounts::{self, AccountsArgs};
 use crate::outside::Looker;
 use crate::preview::Preview;
 
@@ -19,6 +20,9 @@ pub enum PglCommand {
     /// Compile a workload and show what it would do
     #[command(name = "check", visible_alias = "pgl-test", after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// List the accounts that robots log in with, for the device: htpasswd, LDIF or plain
+    #[command(name = "accounts", after_help = crate::accounts::EXAMPLES)]
+    Accounts(AccountsArgs),
     /// Explain a finding by its identifier
     Explain(ExplainArgs),
     /// Format workload files
@@ -110,6 +114,7 @@ impl PglCommand {
     pub fn run(self) -> ExitCode {
         let done = match self {
             PglCommand::Check(args) => check(&args),
+            PglCommand::Accounts(args) => accounts::run(&args),
             PglCommand::Explain(args) => explain(&args),
             PglCommand::Fmt(args) => fmt(&args),
             PglCommand::Lsp(args) => lsp(args),
@@ -172,7 +177,8 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show_findings(compilation: &Compilation) -> io::Result<()> {
+/// Writes findings to standard error, for people.
+pub fn show_findings(compilation: &Compilation) -> io::Result<()> {
     let mut err = io::stderr().lock();
     let colors = err.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let style = if colors { Style::Color } else { Style::Plain };

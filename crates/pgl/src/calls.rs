@@ -150,7 +150,7 @@ calls! {
     Dynamize "dynamize" Both [P::Container, P::Number] Rest::None, Y::Many(B::DynName), "dynamize(array, probability)" "dynamicName() of every element; probabilities are kept."
     SetAddrPort "setAddrPort" Both [P::Container, P::Int] Rest::None, Y::Many(B::Addr), "setAddrPort(array, port)" "A flattened copy with another port; a negative one removes it. Probabilities are kept."
     Select "select" Both [P::Container, P::Int] Rest::None, Y::First, "select(array, n)" "n random items, none twice before all were used. Repeatable: depends on the global seed."
-    Credentials "credentials" Both [P::Int, P::Str] Rest::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`."
+    Credentials "credentials" Both [P::Int, P::Str] Rest::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`, which depend on the global seed. They are other ones than those of Polygraph 4, whose random numbers are not reproduced: accounts made for it do not fit. `polygraph accounts` gives them as htpasswd and LDIF."
     AnyOf "anyOf" Both [P::Container] Rest::None, Y::One(B::Re), "anyOf(array)" "A regular expression that matches if any of these does."
     UniqId "uniqId" Both [] Rest::None, Y::One(B::UniqId), "uniqId()" "A fresh identifier, different in each process."
     System "system" Both [P::Str] Rest::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow-exec."

@@ -195,6 +195,10 @@ upper bound below the lower one."
 IntDivision "W0710" Warning "a division of ints that leaves nothing"
 "`55/80` is 0, for the quotient of two ints is an int. For a fraction one of the two must be a float: `55.0/80`, or \
 shares: `55%/80%`."
+Accounts "N0711" Note "credentials() makes accounts of its own"
+"Names and passwords that credentials() makes depend on its arguments and on the global seed. They are other ones than \
+those of Polygraph 4, whose random numbers are not reproduced, so accounts made for that do not fit. The device gets \
+those of this program from\n\n    polygraph accounts FILE --format htpasswd\n    polygraph accounts FILE --format ldif"
 SelectCycles "W0709" Warning "select() returns items repeatedly"
 "More items were asked for than there are; after each item was used once they come again."
 UnknownCall "E0801" Error "an unknown call"

@@ -82,6 +82,8 @@ pub struct Limits {
     pub inclusions: usize,
     /// Bytes of all texts together.
     pub source_bytes: usize,
+    /// Words, literals and signs of all texts together.
+    pub tokens: usize,
     /// Items of arrays computed in all.
     pub work: u64,
     /// Items of arrays written out in the workload, agents included.
@@ -96,6 +98,7 @@ impl Default for Limits {
             include_depth: 256,
             inclusions: 10_000,
             source_bytes: 64 << 20,
+            tokens: 4 << 20,
             work: 8 << 20,
             items: 4 << 20,
             findings: 100,

@@ -1,6 +1,6 @@
 //! Findings as text: the source line with the place underlined, other places, notes and advice.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{SourceMap, Span};
@@ -39,6 +39,12 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> Str
         let source = sources.file(file);
         // Only the lines around the places are handed over: a program may have megabytes.
         let (start, end) = window(&spans, file, &source.text);
+        if longest_line(&source.text[start..end]) > WIDEST {
+            let at = spans.iter().find(|(span, ..)| span.file == file).map_or(0, |(span, ..)| span.start);
+            let (line, column) = source.line_col(at);
+            group = group.element(Origin::path(&*source.name).line(line).char_column(column));
+            continue;
+        }
         let annotations: Vec<_> = spans
             .iter()
             .filter(|(span, ..)| span.file == file)
@@ -105,6 +111,13 @@ fn inside(span: Span, text: &str) -> std::ops::Range<usize> {
     let start = floor(span.start as usize);
     let end = floor(span.end as usize).max(start);
     start..end
+}
+
+/// Bytes of the longest line that is shown: a program may be one line of megabytes.
+const WIDEST: usize = 2000;
+
+fn longest_line(text: &str) -> usize {
+    text.split('\n').map(str::len).max().unwrap_or(0)
 }
 
 /// The whole lines that hold all places of a file.

@@ -1,6 +1,6 @@
 //! Where text comes from: files, their names and positions, and the loader that fetches them.
 
-use std::io;
+use std::io::{self, Read};
 
 use serde::Serialize;
 
@@ -154,6 +154,11 @@ pub trait Loader {
     /// The bytes of the file at `path`.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
+    /// Names in a directory, those of directories with a `/` at their end; nothing if that cannot be told.
+    fn list(&self, _directory: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a file or directory that a workload names is there and of this kind; if not, why. Nothing is read here unless
     /// the caller wants that.
     fn look(&self, _kind: FileKind, _path: &str) -> Result<(), String> {
@@ -166,6 +171,12 @@ pub trait Loader {
     }
 }
 
+/// Bytes read of a file: one more than a program may have, so that the limit is noticed.
+const MOST: u64 = (64 << 20) + 1;
+
+/// Entries of a directory that are listed.
+const MOST_LISTED: usize = 10_000;
+
 /// Reads from the file system; `-` is standard input.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct DiskLoader;
@@ -174,14 +185,26 @@ impl Loader for DiskLoader {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         if path == "-" {
             let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut io::stdin(), &mut bytes)?;
+            io::stdin().take(MOST).read_to_end(&mut bytes)?;
             return Ok(bytes);
         }
         // A device or a pipe could deliver bytes for ever; only plain files and stdin are read.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"));
         }
-        std::fs::read(path)
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn list(&self, directory: &str) -> Vec<String> {
+        let name = |entry: io::Result<std::fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let folder = if entry.file_type().ok()?.is_dir() { "/" } else { "" };
+            Some(entry.file_name().into_string().ok()? + folder)
+        };
+        std::fs::read_dir(directory)
+            .map_or(Vec::new(), |all| all.take(MOST_LISTED).filter_map(name).collect())
     }
 
     fn run(&self, command: &str) -> io::Result<String> {

@@ -10,8 +10,10 @@
 //! * [`script`]: code that runs with a phase.
 //! * [`mod@adopt`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
+//! * [`accounts`]: whom robots log in as.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
 
+pub mod accounts;
 pub mod adopt;
 pub mod factor;
 pub mod goal;

@@ -10,7 +10,7 @@ mod scaled;
 mod text;
 mod traffic;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use polygraph_addr::{Addr, Host, compact, join};
 use polygraph_pgl::types::{AgentAddrs, BenchSide};
@@ -101,9 +101,16 @@ fn processes(workload: &Workload, robots: &Side) -> usize {
 }
 
 fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
-    let all: Vec<&Addr> = agents.iter().flat_map(|addrs| &addrs.0).collect();
-    let mut seen = HashSet::new();
-    let unique: Vec<&Addr> = all.iter().copied().filter(|addr| seen.insert(&addr.host)).collect();
+    // Agents at each host: there may be a million of them, and many machines.
+    let mut counts: HashMap<&Host, usize> = HashMap::new();
+    let mut unique: Vec<&Addr> = Vec::new();
+    for addr in agents.iter().flat_map(|addrs| &addrs.0) {
+        let count = counts.entry(&addr.host).or_default();
+        *count += 1;
+        if *count == 1 {
+            unique.push(addr);
+        }
+    }
     // Interface and subnet belong to the machine, not to the reader's picture of who lives where.
     let bare = |addrs: &[&Addr]| {
         let addrs = addrs.iter().map(|addr| Addr { interface: None, subnet: None, ..(*addr).clone() });
@@ -113,12 +120,11 @@ fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
     let mut hosts = Vec::new();
     if !machines.is_empty() && unique.len().is_multiple_of(machines.len()) {
         for (machine, share) in machines.iter().zip(unique.chunks((unique.len() / machines.len()).max(1))) {
-            let here: HashSet<&Host> = share.iter().map(|addr| &addr.host).collect();
-            let agents = all.iter().filter(|addr| here.contains(&addr.host)).count();
+            let agents = share.iter().filter_map(|addr| counts.get(&addr.host)).sum();
             hosts.push(HostPlan { host: machine.host.to_string(), agents, ranges: bare(share) });
         }
     }
-    Side { agents: all.len(), addresses: unique.len(), hosts, ranges: bare(&unique) }
+    Side { agents: counts.values().sum(), addresses: unique.len(), hosts, ranges: bare(&unique) }
 }
 
 /// Ports that one client address has towards one server address on a common system (32768 to 60999).

@@ -2,10 +2,12 @@
 //!
 //! * [`challenge`]: the common grammar: schemes with parameters.
 //! * [`basic`]: name and password as they are (RFC 7617).
+//! * [`stored`]: passwords as servers keep them.
 //! * [`digest`]: proof of the password by a hash (RFC 7616, also the form of RFC 2069).
 
 pub mod basic;
 pub mod challenge;
 pub mod digest;
+pub mod stored;
 
 pub use challenge::{Challenge, challenges};

@@ -180,3 +180,46 @@ fn fmt_keeps_comments_in_other_encodings() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(std::fs::read(&file).unwrap(), b"int x = 1; // caf\xe9\n");
 }
+
+/// Squid's own program for files of htpasswd, where it is installed.
+const NCSA: &str = "/usr/lib/squid/basic_ncsa_auth";
+
+#[test]
+fn accounts_are_good_for_the_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.pg");
+    let with = format!("{AGENTS}R.credentials = credentials(3, \"lab\") + [\"joe:secret\"];\nuse(S, R);\n");
+    std::fs::write(&file, with).unwrap();
+    let file = file.to_str().unwrap();
+    let plain = polygraph(&["accounts", file, "--format", "plain", "--clear"]);
+    assert_eq!(plain.status.code(), Some(0), "{}", text(&plain.stderr));
+    assert!(text(&plain.stderr).contains("4 accounts"), "{}", text(&plain.stderr));
+    let pairs = text(&plain.stdout);
+    assert!(pairs.ends_with("joe:secret\n") && pairs.starts_with("user0_"), "{pairs}");
+
+    let hashed = text(&polygraph(&["accounts", file]).stdout);
+    assert!(hashed.contains("joe:$apr1$") && !hashed.contains("secret"), "{hashed}");
+    assert_eq!(hashed, text(&polygraph(&["accounts", file]).stdout), "the same list each time");
+    let other = text(&polygraph(&["accounts", file, "--global_rng_seed", "2"]).stdout);
+    assert_ne!(hashed.lines().next(), other.lines().next(), "made accounts depend on the seed");
+    let ldif = text(&polygraph(&["accounts", file, "--format", "ldif", "--base", "dc=x"]).stdout);
+    assert!(ldif.contains("dn: uid=joe,dc=x\n") && ldif.contains("userPassword: {SMD5}"), "{ldif}");
+    assert_eq!(polygraph(&["accounts", file, "--clear"]).status.code(), Some(2));
+
+    // `check` says that these are not the accounts of Polygraph 4.
+    let told = text(&polygraph(&["check", file]).stderr);
+    assert!(told.contains("N0711") && told.contains("polygraph accounts"), "{told}");
+
+    if Path::new(NCSA).exists() {
+        let passwd = dir.path().join("passwd");
+        std::fs::write(&passwd, &hashed).unwrap();
+        let asked: String = pairs.lines().map(|pair| pair.replacen(':', " ", 1) + "\n").collect();
+        let questions = dir.path().join("questions");
+        std::fs::write(&questions, asked + "joe wrong\n").unwrap();
+        let input = std::fs::File::open(&questions).unwrap();
+        let answers = Command::new(NCSA).arg(&passwd).stdin(input).output().unwrap();
+        let answers = text(&answers.stdout);
+        let good: Vec<bool> = answers.lines().map(|line| line.starts_with("OK")).collect();
+        assert_eq!(good, [true, true, true, true, false], "{answers}");
+    }
+}

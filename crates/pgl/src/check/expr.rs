@@ -28,7 +28,7 @@ impl Checker<'_> {
                 poison(span)
             }
             tree::ExprKind::Path(path) => match self.source(path) {
-                Some(place) => Expr { ty: place.ty, kind: ExprKind::Read(place), span },
+                Some(place) => Expr { ty: place.ty, kind: ExprKind::Read(Box::new(place)), span },
                 None => poison(span),
             },
             tree::ExprKind::Call(call) => self.function(call, span),
@@ -160,13 +160,13 @@ impl Checker<'_> {
         self.report(Diagnostic::new(Code::ShareAsNumber, at, text).help(help));
     }
 
-    fn array(&mut self, items: &[(tree::Expr, Option<tree::Expr>)], span: Span) -> Expr {
+    fn array(&mut self, items: &[tree::ArrayItem], span: Span) -> Expr {
         let mut base = None;
         let mut checked = Vec::with_capacity(items.len());
         let wanted = self.wanted.map(|wanted| Ty::one(wanted.base));
         for (value, prob) in items {
             let value = self.part(value, wanted);
-            let prob = prob.as_ref().map(|prob| self.probability(prob));
+            let prob = prob.as_ref().map(|prob| Box::new(self.probability(prob)));
             let of = match value.ty.base {
                 Base::AddrRange => Base::Addr,
                 Base::StrRange => Base::Str,

@@ -83,13 +83,16 @@ pub struct Expr {
     pub span: Span,
 }
 
+/// An element of an array with its probability.
+pub type ArrayItem = (Expr, Option<Box<Expr>>);
+
 /// The kinds of expressions.
 #[derive(Debug, Clone)]
 pub enum ExprKind {
     /// A literal.
     Value(Value),
     /// A variable or field.
-    Read(Place),
+    Read(Box<Place>),
     /// A function call.
     Call(Call, Vec<Expr>),
     /// An operator before its operand.
@@ -97,7 +100,7 @@ pub enum ExprKind {
     /// Operators applied from left to right.
     Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
     /// An array.
-    Array(Vec<(Expr, Option<Expr>)>),
+    Array(Vec<ArrayItem>),
     /// Something a finding was reported about.
     Poison,
 }
@@ -212,7 +215,7 @@ pub struct Reference {
 }
 
 /// What a name stands for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Target {
     /// A variable.
     Var(VarId),

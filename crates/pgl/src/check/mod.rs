@@ -201,6 +201,7 @@ impl<'a> Checker<'a> {
             let known = self.program.vars[var.0 as usize].ty;
             if known == ty && !self.contexts[innermost].locals.contains_key(&word.text) {
                 self.contexts[innermost].locals.insert(word.text.clone(), var);
+                self.references.push(Reference { span: word.span, target: Target::Var(var) });
                 return var;
             }
         }

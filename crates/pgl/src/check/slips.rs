@@ -46,7 +46,7 @@ fn reads<'e>(expr: &'e Expr, place: &Place) -> Option<&'e Expr> {
             inside(first).or_else(|| rest.iter().find_map(|(_, _, operand)| inside(operand)))
         }
         ExprKind::Array(items) => {
-            items.iter().find_map(|(item, prob)| inside(item).or_else(|| prob.as_ref().and_then(inside)))
+            items.iter().find_map(|(item, prob)| inside(item).or_else(|| prob.as_deref().and_then(inside)))
         }
     }
 }

@@ -492,6 +492,11 @@ impl Machine<'_> {
             Value::Str(format!("user{index}_{user:08x}@{space}:pw{password:08x}x").into())
         };
         let pairs: Vec<Value> = (0..count).map(|index| pair(self, index)).collect();
+        if !std::mem::replace(&mut self.told_accounts, true) {
+            let text = "these accounts are others than those that Polygraph 4 makes";
+            let help = "give them to the device: `polygraph accounts FILE --format htpasswd` (or `ldif`)";
+            self.report(Diagnostic::new(Code::Accounts, args[0].span, text).help(help));
+        }
         match Array::of(pairs) {
             Ok(array) => Value::Array(Arc::new(array)),
             Err(limit) => self.limit(limit, args[0].span),

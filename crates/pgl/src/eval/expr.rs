@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::check::hir::{Expr, ExprKind};
+use crate::check::hir::{ArrayItem, Expr, ExprKind};
 use crate::check::no_operator;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -158,7 +158,7 @@ impl Machine<'_> {
         self.report(finding)
     }
 
-    fn array(&mut self, items: &[(Expr, Option<Expr>)], span: Span) -> Value {
+    fn array(&mut self, items: &[ArrayItem], span: Span) -> Value {
         if !self.charge(items.len() as u64, span) {
             return Value::Poison;
         }

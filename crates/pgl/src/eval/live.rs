@@ -53,6 +53,7 @@ pub fn run_in(
         target: None,
         wanted: None,
         told_undefined: FxHashSet::default(),
+        told_accounts: true,
         random: std::mem::replace(&mut interpreter.random, Random::new(0)),
         unique: interpreter.unique,
         live: Some(Live { env, watchdogs: Vec::new() }),

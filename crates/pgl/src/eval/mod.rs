@@ -89,6 +89,7 @@ pub fn run(
         wanted: None,
         told_undefined: FxHashSet::default(),
         random: Random::new(options.global_seed),
+        told_accounts: false,
         unique: 0,
         live: None,
     };
@@ -127,6 +128,8 @@ struct Machine<'a> {
     /// Assignments and declarations that left something undefined and were complained about.
     told_undefined: FxHashSet<Span>,
     random: Random,
+    /// Whether it was said that accounts are made.
+    told_accounts: bool,
     unique: u64,
     /// The running test, for scripts.
     live: Option<live::Live<'a>>,

@@ -16,12 +16,14 @@ pub struct Analysis {
     pub program: Program,
     /// Names in all texts.
     pub references: Vec<Reference>,
+    /// Directories in which included files are searched.
+    pub search_path: Vec<String>,
 }
 
 impl Analysis {
     /// Compiles a document. After syntax errors names are still resolved, but nothing is said about them.
     pub fn new(path: &str, text: String, loader: &dyn Loader, search_path: Vec<String>) -> Self {
-        let options = Options { search_path, ..Options::default() };
+        let options = Options { search_path: search_path.clone(), ..Options::default() };
         let mut sources = SourceMap::default();
         let mut out = Diagnostics::new(options.limits.findings);
         let main = sources.add(path, text, None);
@@ -30,13 +32,13 @@ impl Analysis {
         if out.has_errors() {
             let mut quiet = Diagnostics::new(0);
             let (program, references) = check::check(&body, &[], &mut quiet);
-            return Self { sources, findings: out.finish(), program, references };
+            return Self { sources, findings: out.finish(), program, references, search_path };
         }
         let (program, references) = check::check(&body, &[], &mut out);
         let outcome = eval::run(&program, &sources, loader, &options, &mut out);
         let kept = program.clone();
         let _ = workload::build(program, &outcome, (&sources, loader), &options, &mut out);
-        Self { sources, findings: out.finish(), program: kept, references }
+        Self { sources, findings: out.finish(), program: kept, references, search_path }
     }
 
     /// The document itself.

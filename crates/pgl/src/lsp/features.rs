@@ -7,7 +7,8 @@ use crate::check::hir::Target;
 use crate::diagnostic::Severity;
 use crate::lsp::analysis::Analysis;
 use crate::lsp::position::{range_of, uri_of};
-use crate::source::{FileId, Span};
+use crate::lsp::values;
+use crate::source::{FileId, Loader, Span};
 use crate::types::{ADDR_FIELDS, BASIC, Base, Rec, Ty, stat_completions, type_names};
 
 /// Findings in the document; those in included files stand at the directive that brought the file in.
@@ -50,7 +51,7 @@ pub fn diagnostics(analysis: &Analysis) -> Vec<Json> {
         .collect()
 }
 
-fn location(analysis: &Analysis, span: Span) -> Json {
+pub(super) fn location(analysis: &Analysis, span: Span) -> Json {
     let file = analysis.sources.file(span.file);
     json!({ "uri": uri_of(&file.name), "range": range_of(file, span) })
 }
@@ -143,22 +144,37 @@ const CLASS: u8 = 7;
 const KEYWORD: u8 = 14;
 
 /// What may be written at the cursor.
-pub fn completion(analysis: &Analysis, offset: u32) -> Json {
+pub fn completion(analysis: &Analysis, offset: u32, loader: &dyn Loader) -> Json {
     let text = analysis.main().text.get(..offset as usize).unwrap_or("");
+    if let Some(files) = values::included(analysis, text, loader) {
+        return files;
+    }
+    let assigned = values::assigned(text);
+    if let Some((field, true)) = &assigned {
+        return json!(values::words(field, true));
+    }
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text.trim_end_matches(is_word);
     if let Some(owner) = before.strip_suffix('.') {
         let start = owner.trim_end_matches(|c: char| is_word(c) || c == '.').len();
         return json!(fields_of(analysis, &owner[start..], offset));
     }
-    let mut items = Vec::new();
+    let mut items = assigned.as_ref().map_or(Vec::new(), |(field, _)| values::words(field, false));
+    let wanted = assigned.and_then(|(field, _)| type_of(analysis, &field, text));
     for owner in open_blocks(text).iter().rev() {
         if let Some(Base::Record(rec)) = type_of(analysis, owner, text).map(|ty| ty.base) {
             items.extend(record_fields(rec));
         }
     }
     let vars = analysis.program.vars.iter().filter(|var| var.global);
-    items.extend(vars.map(|var| item(&var.name, VARIABLE, &var.ty.to_string(), &type_doc(var.ty.base))));
+    items.extend(vars.map(|var| {
+        let mut found = item(&var.name, VARIABLE, &var.ty.to_string(), &type_doc(var.ty.base));
+        // What fits comes first.
+        if wanted.is_some_and(|wanted| wanted.base == var.ty.base) {
+            found["sortText"] = json!(format!("0{}", var.name));
+        }
+        found
+    }));
     items.extend(CALLS.iter().map(|def| item(def.name, FUNCTION, def.form, def.doc)));
     items.extend(type_names().map(|name| {
         let doc = crate::types::declarable(name).map_or(String::new(), type_doc);

@@ -1,13 +1,15 @@
-//! A language server: diagnostics, hover, completion and go to definition, from the same front end as everything else.
+//! A language server: diagnostics, hover, completion, outline, uses of names, renaming, go to definition, from the same front end as everything else.
 //!
 //! JSON-RPC over a pair of streams, by hand: one message after the other, each answered before the next is read.
 
 mod analysis;
 mod features;
 mod position;
+mod symbols;
+mod values;
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use serde_json::{Value as Json, json};
 
@@ -22,22 +24,50 @@ const MAX_MESSAGE: usize = 128 << 20;
 pub fn serve(input: impl BufRead, output: impl Write, search_path: Vec<String>) -> io::Result<bool> {
     let mut server = Server { output, documents: HashMap::new(), search_path, shutdown: false };
     let mut input = input;
-    while let Some(message) = read(&mut input)? {
-        if !server.handle(&message)? {
-            return Ok(server.shutdown);
+    loop {
+        match read(&mut input)? {
+            Incoming::End => return Ok(server.shutdown),
+            Incoming::Bad(code, message) => {
+                let error = json!({ "code": code, "message": message });
+                server.send(&json!({ "jsonrpc": "2.0", "id": null, "error": error }))?;
+            }
+            Incoming::Message(message) => {
+                if !server.handle(&message)? {
+                    return Ok(server.shutdown);
+                }
+            }
         }
     }
-    Ok(server.shutdown)
 }
 
-/// Reads one message; `None` at the end of the input.
-fn read(input: &mut impl BufRead) -> io::Result<Option<Json>> {
+/// What came from the client.
+enum Incoming {
+    /// A message.
+    Message(Json),
+    /// Something that is none: the error code of the protocol, and why.
+    Bad(i32, String),
+    /// Nothing more.
+    End,
+}
+
+/// Codes of errors in the protocol.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const METHOD_NOT_FOUND: i32 = -32601;
+const REQUEST_FAILED: i32 = -32803;
+
+/// Longest line of a head that is looked at.
+const MAX_LINE: u64 = 8192;
+
+/// Reads one message. What is no message is told, and the next one is read from behind it.
+fn read(input: &mut impl BufRead) -> io::Result<Incoming> {
     let mut length = None;
     loop {
-        let mut line = String::new();
-        if input.read_line(&mut line)? == 0 {
-            return Ok(None);
+        let mut line = Vec::new();
+        if input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(Incoming::End);
         }
+        let line = String::from_utf8_lossy(&line);
         let line = line.trim_end();
         if line.is_empty() {
             break;
@@ -48,14 +78,20 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<Json>> {
             length = value.trim().parse::<usize>().ok();
         }
     }
-    let bad = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
-    let length = length.ok_or_else(|| bad("a message without Content-Length"))?;
+    let Some(length) = length else {
+        return Ok(Incoming::Bad(INVALID_REQUEST, "a message without Content-Length".to_owned()));
+    };
     if length > MAX_MESSAGE {
-        return Err(bad("a message is too long"));
+        io::copy(&mut input.by_ref().take(length as u64), &mut io::sink())?;
+        return Ok(Incoming::Bad(INVALID_REQUEST, format!("a message has more than {MAX_MESSAGE} bytes")));
     }
-    let mut body = vec![0; length];
-    input.read_exact(&mut body)?;
-    serde_json::from_slice(&body).map(Some).map_err(|error| bad(&format!("a message is no JSON: {error}")))
+    let mut body = Vec::new();
+    input.by_ref().take(length as u64).read_to_end(&mut body)?;
+    Ok(match serde_json::from_slice(&body) {
+        Ok(message @ Json::Object(_)) => Incoming::Message(message),
+        Ok(_) => Incoming::Bad(INVALID_REQUEST, "a message is no object".to_owned()),
+        Err(error) => Incoming::Bad(PARSE_ERROR, format!("a message is no JSON: {error}")),
+    })
 }
 
 struct Server<W> {
@@ -78,6 +114,10 @@ impl Loader for EditorLoader<'_> {
             Some((_, text)) => Ok(text.clone().into_bytes()),
             None => DiskLoader.read(path),
         }
+    }
+
+    fn list(&self, directory: &str) -> Vec<String> {
+        DiskLoader.list(directory)
     }
 }
 
@@ -121,9 +161,19 @@ impl<W: Write> Server<W> {
             }
             "textDocument/hover" => Ok(self.with_place(params, features::hover)),
             "textDocument/definition" => Ok(self.with_place(params, features::definition)),
-            "textDocument/completion" => Ok(self.with_place(params, features::completion)),
+            "textDocument/completion" => Ok(self.with_place(params, |analysis, offset| {
+                features::completion(analysis, offset, &self.loader())
+            })),
+            "textDocument/documentSymbol" => {
+                Ok(self.with_place(params, |analysis, _| symbols::outline(analysis)))
+            }
+            "textDocument/references" => {
+                let all = params["context"]["includeDeclaration"].as_bool().unwrap_or(true);
+                Ok(self.with_place(params, |analysis, offset| symbols::references(analysis, offset, all)))
+            }
+            "textDocument/rename" => self.rename(params),
             "textDocument/formatting" => Ok(self.formatting(params)),
-            _ => Err(json!({ "code": -32601, "message": format!("{method} is not supported") })),
+            _ => Err(json!({ "code": METHOD_NOT_FOUND, "message": format!("{method} is not supported") })),
         };
         let reply = match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -147,11 +197,26 @@ impl<W: Write> Server<W> {
     fn analyse(&self, uri: &str) -> Option<Analysis> {
         let text = self.documents.get(uri)?;
         let path = path_of(uri).unwrap_or_else(|| uri.to_owned());
-        let loader = EditorLoader { documents: &self.documents };
-        Some(Analysis::new(&path, text.clone(), &loader, self.search_path.clone()))
+        Some(Analysis::new(&path, text.clone(), &self.loader(), self.search_path.clone()))
     }
 
-    fn with_place(&self, params: &Json, answer: fn(&Analysis, u32) -> Json) -> Json {
+    fn loader(&self) -> EditorLoader<'_> {
+        EditorLoader { documents: &self.documents }
+    }
+
+    fn rename(&self, params: &Json) -> Result<Json, Json> {
+        let name = params["newName"].as_str().unwrap_or("");
+        let mut refused = None;
+        let edit = self.with_place(params, |analysis, offset| {
+            symbols::rename(analysis, offset, name, &self.loader()).unwrap_or_else(|why| {
+                refused = Some(json!({ "code": REQUEST_FAILED, "message": why }));
+                Json::Null
+            })
+        });
+        refused.map_or(Ok(edit), Err)
+    }
+
+    fn with_place(&self, params: &Json, answer: impl FnOnce(&Analysis, u32) -> Json) -> Json {
         let uri = params["textDocument"]["uri"].as_str().unwrap_or("");
         let Some(analysis) = self.analyse(uri) else { return Json::Null };
         let line = params["position"]["line"].as_u64().unwrap_or(0) as usize;
@@ -181,7 +246,10 @@ fn capabilities() -> Json {
             "hoverProvider": true,
             "definitionProvider": true,
             "documentFormattingProvider": true,
-            "completionProvider": { "triggerCharacters": ["."] },
+            "documentSymbolProvider": true,
+            "referencesProvider": true,
+            "renameProvider": true,
+            "completionProvider": { "triggerCharacters": [".", "\"", "/"] },
         },
         "serverInfo": { "name": "polygraph" },
     })

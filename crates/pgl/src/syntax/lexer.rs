@@ -12,10 +12,12 @@ pub const MAX_TOKEN: usize = 4096;
 /// U+FEFF in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// Cuts `text` into tokens.
-pub fn lex(text: &str, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
+/// Cuts `text` into tokens, up to `most` besides blanks and comments; more are a finding.
+pub fn lex_some(text: &str, most: usize, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
     let mut lexer = Lexer { text: text.as_bytes(), at: 0, file, out };
-    let mut tokens = Vec::with_capacity(text.len() / 4);
+    // Each token may have a blank before it.
+    let mut tokens = Vec::with_capacity((text.len() / 4).min(most.saturating_mul(2)));
+    let mut solid = 0;
     while lexer.at < lexer.text.len() {
         let start = lexer.at;
         let token = lexer.next();
@@ -26,9 +28,22 @@ pub fn lex(text: &str, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
             lexer.report(Code::TokenTooLong, start, start + 1, text);
         }
         let token = if too_long { Token::Bad } else { token };
+        solid += usize::from(!token.is_trivia());
+        if solid > most {
+            let text = "the program has more words and signs than there is room for";
+            let finding = Diagnostic::new(Code::SourceTooLarge, Span::new(file, start, lexer.at), text)
+                .help("write long lists as ranges, such as `'10.1.0-3.1-250:80'`, or make them with a call");
+            lexer.out.push(finding);
+            break;
+        }
         tokens.push(Lexeme { token, start: start as u32, end: lexer.at as u32 });
     }
     tokens
+}
+
+/// Cuts all of `text` into tokens.
+pub fn lex(text: &str, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
+    lex_some(text, crate::Limits::default().tokens, file, out)
 }
 
 struct Lexer<'a> {

@@ -441,6 +441,7 @@ impl<'a> Parser<'a> {
             return None;
         }
         let span = name.span.to(self.last_span());
+        args.shrink_to_fit();
         Some(Call { name, args, span })
     }
 
@@ -535,7 +536,7 @@ impl<'a> Parser<'a> {
             Token::Measure => match literal::bad_unit(self.text(span)) {
                 Some((number, unit)) => {
                     self.at += 1;
-                    ExprKind::BadUnit(BadUnit { number: number.into(), unit: unit.into() })
+                    ExprKind::BadUnit(Box::new(BadUnit { number: number.into(), unit: unit.into() }))
                 }
                 None => literal(self, literal::measure),
             },
@@ -595,7 +596,7 @@ impl<'a> Parser<'a> {
                 }
                 let call = self.call();
                 self.nesting -= 1;
-                return call.map_or(ExprKind::Error, ExprKind::Call);
+                return call.map_or(ExprKind::Error, |call| ExprKind::Call(Box::new(call)));
             }
             Token::Regex => {
                 let word = self.word();
@@ -659,7 +660,7 @@ impl<'a> Parser<'a> {
             loop {
                 let before = self.at;
                 let value = self.expr();
-                let prob = if self.eat(Token::Colon) { Some(self.expr()) } else { None };
+                let prob = if self.eat(Token::Colon) { Some(Box::new(self.expr())) } else { None };
                 items.push((value, prob));
                 if !self.eat(Token::Comma) {
                     break;
@@ -677,6 +678,7 @@ impl<'a> Parser<'a> {
         if !self.expect(Token::RBracket, "`,` or `]`") {
             return ExprKind::Error;
         }
+        items.shrink_to_fit();
         ExprKind::Array(items)
     }
 }

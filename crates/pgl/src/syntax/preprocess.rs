@@ -6,7 +6,7 @@ use crate::Options;
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{FileId, Loader, SourceMap, Span};
-use crate::syntax::lexer::lex;
+use crate::syntax::lexer::lex_some;
 use crate::syntax::token::{Lexeme, Token};
 
 /// A token as the parser sees it: trivia and directives are gone, the text it came from is known.
@@ -26,11 +26,22 @@ pub fn preprocess(
     options: &Options,
     out: &mut Diagnostics,
 ) -> Vec<Tok> {
-    let mut pre =
-        Preprocessor { sources, loader, options, out, tokens: Vec::new(), bytes: 0, inclusions: 0, open: 0 };
+    let mut pre = Preprocessor {
+        sources,
+        loader,
+        options,
+        out,
+        tokens: Vec::new(),
+        bytes: 0,
+        words: 0,
+        full: false,
+        inclusions: 0,
+        open: 0,
+    };
     pre.text(main);
     let len = pre.sources.file(main).text.len();
-    let mut tokens = pre.tokens;
+    // A part of a program would only raise findings that are none.
+    let mut tokens = if pre.full { Vec::new() } else { pre.tokens };
     tokens.push(Tok { token: Token::End, span: Span::new(main, len, len) });
     tokens
 }
@@ -42,6 +53,10 @@ struct Preprocessor<'a> {
     out: &'a mut Diagnostics,
     tokens: Vec<Tok>,
     bytes: usize,
+    /// Words, literals and signs so far, those of included files too.
+    words: usize,
+    /// True once there were too many of them.
+    full: bool,
     inclusions: usize,
     open: usize,
 }
@@ -50,9 +65,16 @@ impl Preprocessor<'_> {
     fn text(&mut self, file: FileId) {
         let text = std::mem::take(&mut self.sources.text_mut(file).text);
         self.bytes += text.len();
-        let lexemes = lex(&text, file, self.out);
+        let most = self.options.limits.tokens.saturating_sub(self.words);
+        let lexemes = lex_some(&text, most, file, self.out);
+        let words = lexemes.iter().filter(|lexeme| !lexeme.token.is_trivia()).count();
+        self.words += words;
+        self.full |= lexemes.last().is_some_and(|lexeme| (lexeme.end as usize) < text.len());
         self.open += 1;
         for lexeme in lexemes {
+            if self.full {
+                break;
+            }
             let words = &text[lexeme.start as usize..lexeme.end as usize];
             let span = Span { file, start: lexeme.start, end: lexeme.end };
             match lexeme.token {

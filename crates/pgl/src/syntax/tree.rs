@@ -116,18 +116,21 @@ pub enum ExprKind {
     /// A variable or field.
     Path(Path),
     /// A function call.
-    Call(Call),
+    Call(Box<Call>),
     /// `-x`, `+x`, `!x`
     Unary(UnaryOp, Box<Expr>),
     /// Operators of one level, applied from left to right: `a - b + c`. Kept flat so that a long sum is not a deep tree.
     Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
     /// `[a, b: 10%]`
-    Array(Vec<(Expr, Option<Expr>)>),
+    Array(Vec<ArrayItem>),
     /// A number with a word that is not a unit. What was meant depends on where it stands, so that the checker complains.
-    BadUnit(BadUnit),
+    BadUnit(Box<BadUnit>),
     /// An expression with a syntax error.
     Error,
 }
+
+/// An element of an array with its probability. There may be millions of them, few with probabilities.
+pub type ArrayItem = (Expr, Option<Box<Expr>>);
 
 /// A number with a word glued to it that is not a unit.
 #[derive(Debug, Clone)]

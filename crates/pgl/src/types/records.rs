@@ -334,7 +334,7 @@ records! {
         passive_ftp: f64 = Default::Float(1.0),
         /// Where names are resolved; needed as soon as an origin is a name that is not mapped inside the test.
         dns_resolver: Option<Box<DnsResolver>>,
-        /// `user:password` items; `user:` is an empty password; `${worker}` and `${target_ip}` are expanded on use. A robot takes the next of a shuffled cycle at each session start.
+        /// `user:password` items; `user:` is an empty password; `${worker}` and `${target_ip}` are expanded on use. A robot takes the next of a shuffled cycle at each session start. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
         credentials: Vec<String>,
         /// Probability (0..1) of sending a wrong password.
         auth_error: f64 = Default::Float(0.0),

@@ -12,10 +12,10 @@ use crate::workload::behavior::{self, Met};
 use crate::workload::{Checks, Place, Visible, Workload, check_ips};
 
 /// Known words of selectors.
-const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
-const INTERESTS: &[&str] = &["public", "private", "foreign"];
-const REP_TYPES: &[&str] = &["Basic", "302 Found"];
-const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
+pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
+pub(super) const INTERESTS: &[&str] = &["public", "private", "foreign"];
+pub(super) const REP_TYPES: &[&str] = &["Basic", "302 Found"];
+pub(super) const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
 
 /// Moves values of old fields to the fields of today.
 pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &Used) -> Robot {
@@ -291,8 +291,8 @@ fn origins(
     let mut seen = rustc_hash::FxHashSet::default();
     let mut reported = 0;
     for name in robot.origins.values() {
-        let key = (name.addr.host.clone(), name.addr.port);
-        let known = visible.names.contains_key(&key);
+        let key = (&name.addr.host, name.addr.port);
+        let known = visible.names.contains_key(&(name.addr.host.clone(), name.addr.port));
         let addr = &name.addr;
         let finding = |text: String| {
             checks.at_element(Code::BadOrigins, used, "origins", text, &|value| super::is_addr(value, addr))

@@ -8,8 +8,8 @@ use crate::value::Record;
 use crate::workload::agents::set_field;
 use crate::workload::{Checks, Place, Visible, Workload};
 
-const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
-const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
+pub(super) const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
+pub(super) const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
 
 /// A content with a behaviour of its own.
 pub struct Special<'a> {

@@ -14,9 +14,9 @@ use crate::workload::behavior::direct;
 use crate::workload::maps::Visible;
 use crate::workload::{Checks, Workload};
 
-const GENERATORS: &[&str] = &["random_text", "random_data"];
-const INJECTED: &[&str] = &["db_text", "request_uri"];
-const ENCODINGS: &[&str] = &["identity", "gzip"];
+pub(super) const GENERATORS: &[&str] = &["random_text", "random_data"];
+pub(super) const INJECTED: &[&str] = &["db_text", "request_uri"];
+pub(super) const ENCODINGS: &[&str] = &["identity", "gzip"];
 
 /// Checks a content; `around` is a place near it, for what is missing.
 pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {

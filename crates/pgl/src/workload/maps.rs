@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use polygraph_addr::{Addr, Host};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -24,8 +24,14 @@ impl AddrMap {
     }
 }
 
-/// Takes a used map, or leaves it out with a warning.
-pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Checks<'_>) {
+/// Takes a used map, or leaves it out with a warning. `known` are the names in maps taken before.
+pub fn add(
+    map: AddrMap,
+    used: &Used,
+    known: &mut FxHashSet<Key>,
+    workload: &mut Workload,
+    checks: &mut Checks<'_>,
+) {
     let lacks = match (map.names.is_empty(), map.addresses.is_empty()) {
         (false, false) => None,
         (true, _) => Some("names"),
@@ -49,22 +55,18 @@ pub fn add(map: AddrMap, used: &Used, workload: &mut Workload, checks: &mut Chec
         let finding = checks.at(Code::BadMap, used, "addresses", text);
         checks.push(finding);
     }
-    let mut known: FxHashMap<_, ()> = FxHashMap::default();
-    for other in &workload.addr_maps {
-        known.extend(other.names.iter().map(|name| ((name.addr.host.clone(), name.addr.port), ())));
-    }
-    if let Some(name) =
-        map.names.iter().find(|name| known.contains_key(&(name.addr.host.clone(), name.addr.port)))
-    {
+    let key = |name: &Name| (name.addr.host.clone(), name.addr.port);
+    if let Some(name) = map.names.iter().find(|name| known.contains(&key(name))) {
         let text = format!("{} is in two maps", name.addr);
         let finding = checks.at(Code::BadMap, used, "names", text);
         checks.push(finding);
     }
+    known.extend(map.names.iter().map(key));
     workload.addr_maps.push(map);
 }
 
 /// Host and port as workloads write them.
-type Key = (Host, Option<u16>);
+pub(super) type Key = (Host, Option<u16>);
 
 /// What robots can send requests to.
 pub(crate) struct Visible {
@@ -93,7 +95,8 @@ impl Visible {
 
 /// Checks server addresses and gives the names and addresses that robots can see.
 pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
-    let mut addresses = FxHashMap::default();
+    let count = workload.server_count();
+    let mut addresses = FxHashMap::with_capacity_and_hasher(count, Default::default());
     let mut complete = true;
     for (position, (server, used)) in workload.servers.iter().zip(servers).enumerate() {
         let mut told = false;
@@ -129,23 +132,26 @@ pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) 
         }
     }
     let mut behind: Vec<Vec<usize>> = (0..servers.len()).map(|position| vec![position]).collect();
-    let mut names = FxHashMap::default();
+    let mut positions: FxHashMap<Vec<usize>, usize> = FxHashMap::default();
+    let mut named = Vec::new();
     for map in &workload.addr_maps {
         for (name, all) in map.pairs() {
             let port = |addr: &Addr| addr.port.or(name.addr.port).unwrap_or(HTTP_PORT);
             let found = all.iter().filter_map(|addr| addresses.get(&(addr.host.clone(), Some(port(addr)))));
             let found: Vec<usize> = found.copied().collect::<BTreeSet<_>>().into_iter().collect();
-            // There are few kinds of servers, and fewer mixes of them.
-            let position = behind.iter().position(|known| *known == found).unwrap_or_else(|| {
-                behind.push(found);
-                behind.len() - 1
-            });
-            names.insert((name.addr.host.clone(), name.addr.port), position);
+            let position = match &found[..] {
+                [server] => *server,
+                _ => *positions.entry(found).or_insert_with_key(|found| {
+                    behind.push(found.clone());
+                    behind.len() - 1
+                }),
+            };
+            named.push(((name.addr.host.clone(), name.addr.port), position));
         }
     }
-    for (address, position) in addresses {
-        names.entry(address).or_insert(position);
-    }
+    // A server's address stands for the server alone, and names in maps come first.
+    let mut names = addresses;
+    names.extend(named);
     let variables = servers.iter().filter_map(|used| used.name.clone()).collect();
     Visible { names, behind, variables, complete }
 }

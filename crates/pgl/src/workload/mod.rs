@@ -11,6 +11,7 @@ mod phases;
 use std::sync::Arc;
 
 use polygraph_addr::Addr;
+use rustc_hash::FxHashSet;
 
 use crate::Options;
 use crate::check::hir::Program;
@@ -27,6 +28,23 @@ use crate::value::{Record, Value};
 
 use behavior::{Met, Special};
 use maps::Visible;
+
+/// The words that a field of agents or contents chooses among; none for other fields.
+pub(crate) fn words_of(field: &str) -> &'static [&'static str] {
+    match field {
+        "req_types" => behavior::REQ_TYPES,
+        "req_methods" => behavior::REQ_METHODS,
+        "http_versions" => agents::HTTP_VERSIONS,
+        "interests" => agents::INTERESTS,
+        "rep_types" => agents::REP_TYPES,
+        "protocol" => agents::PROTOCOLS,
+        "generator" => content::GENERATORS,
+        "inject_object" => content::INJECTED,
+        "encodings" => content::ENCODINGS,
+        "protocols" => parts::TLS_PROTOCOLS,
+        _ => &[],
+    }
+}
 
 /// Everything a test needs to know from its program.
 #[derive(Debug, Clone, Default)]
@@ -175,6 +193,7 @@ pub(crate) fn build(
     let mut workload = Workload::default();
     let (mut robots, mut servers) = (Vec::new(), Vec::new());
     let mut bench_at: Option<Span> = None;
+    let mut mapped = FxHashSet::default();
     // Servers come first: content types get their numbers in the order in which servers bring them.
     for used in outcome.used.iter().filter(|used| used.record.rec == Rec::Server) {
         if !has_addresses(&mut checks, used) {
@@ -200,7 +219,8 @@ pub(crate) fn build(
             }
             Rec::AddrMap if is_poisoned(used, "names") || is_poisoned(used, "addresses") => {}
             Rec::AddrMap => {
-                maps::add(AddrMap::from_record(record, &mut lower), used, &mut workload, &mut checks)
+                let map = AddrMap::from_record(record, &mut lower);
+                maps::add(map, used, &mut mapped, &mut workload, &mut checks);
             }
             Rec::Bench => {
                 if let Some(first) = bench_at.replace(used.span) {

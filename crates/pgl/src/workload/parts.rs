@@ -9,7 +9,7 @@ use crate::value::{Record, Value};
 use crate::workload::agents::quoted_list;
 use crate::workload::{Checks, Place};
 
-const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
+pub(super) const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
 
 /// Checks what hangs below a robot.
 pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {

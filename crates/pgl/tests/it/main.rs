@@ -3,6 +3,7 @@
 mod docs;
 mod formatting;
 mod fuzzing;
+mod limits;
 mod messages;
 mod mutate;
 mod programs;

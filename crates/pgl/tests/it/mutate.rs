@@ -12,6 +12,7 @@ pub fn run(data: &[u8]) {
         include_depth: 8,
         inclusions: 16,
         source_bytes: 1 << 18,
+        tokens: 1 << 15,
         work: 1 << 14,
         items: 1 << 13,
         findings: 20,

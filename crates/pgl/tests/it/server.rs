@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 /// Sends messages and returns everything the server says.
 fn session(messages: &[Value]) -> Vec<Value> {
-    let mut input = Vec::new();
-    for message in messages {
-        let body = message.to_string();
-        input.extend(format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes());
-    }
+    exchange(&messages.iter().map(Value::to_string).collect::<Vec<_>>())
+}
+
+/// Sends texts as messages and returns everything the server says.
+fn exchange(messages: &[String]) -> Vec<Value> {
+    let framed = messages.iter().map(|body| format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    let input: Vec<u8> = framed.collect::<String>().into_bytes();
     let mut output = Vec::new();
     let clean = serve(Cursor::new(input), &mut output, Vec::new()).expect("no broken stream");
     assert!(clean, "the session ended in order");
@@ -54,7 +56,7 @@ fn a_session_with_all_features() {
         request(5, "completion", 2, 4),
         request(6, "hover", 1, 2),
         request(7, "formatting", 0, 0),
-        request(8, "rename", 0, 0),
+        request(8, "foldingRange", 0, 0),
         json!({ "jsonrpc": "2.0", "id": 9, "method": "shutdown" }),
         json!({ "jsonrpc": "2.0", "method": "exit" }),
     ]);
@@ -85,4 +87,134 @@ fn a_session_with_all_features() {
     assert_eq!(reply(4)["result"]["range"]["start"], json!({ "line": 0, "character": 5 }));
     assert_eq!(reply(4)["result"]["uri"], "file:///w/test.pg");
     assert_eq!(reply(8)["error"]["code"], -32601);
+}
+
+/// A session about one document: the replies to requests, by their identifiers from 1 on.
+fn about(uri: &str, text: &str, requests: &[Value]) -> Vec<Value> {
+    let mut messages = vec![json!({ "jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {
+        "textDocument": { "uri": uri, "languageId": "pgl", "version": 1, "text": text } } })];
+    for (id, request) in requests.iter().enumerate() {
+        let mut request = request.clone();
+        (request["jsonrpc"], request["id"]) = (json!("2.0"), json!(id + 1));
+        request["params"]["textDocument"]["uri"] = json!(uri);
+        messages.push(request);
+    }
+    messages.push(json!({ "jsonrpc": "2.0", "id": 0, "method": "shutdown" }));
+    messages.push(json!({ "jsonrpc": "2.0", "method": "exit" }));
+    let replies = session(&messages);
+    let reply = |id: usize| replies.iter().find(|reply| reply["id"] == id).expect("a reply").clone();
+    (1..=requests.len()).map(reply).collect()
+}
+
+fn at(method: &str, line: usize, character: usize, more: Value) -> Value {
+    let mut params = json!({ "position": { "line": line, "character": character } });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        params[name] = value.clone();
+    }
+    json!({ "method": format!("textDocument/{method}"), "params": params })
+}
+
+fn labels(reply: &Value) -> Vec<&str> {
+    reply["result"].as_array().expect("a list").iter().filter_map(|item| item["label"].as_str()).collect()
+}
+
+#[test]
+fn completion_knows_what_may_stand_there() {
+    let text = "rate Fast = 5/sec;\nRobot R = {\n    req_types = [ \"Ims304\": 5%, \"B\n    req_methods = [\n    req_rate = \n};\n";
+    let replies = about(
+        "file:///w/test.pg",
+        text,
+        &[
+            at("completion", 2, 34, json!({})),
+            at("completion", 3, 19, json!({})),
+            at("completion", 4, 15, json!({})),
+        ],
+    );
+    assert_eq!(labels(&replies[0]), ["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"]);
+    assert_eq!(labels(&replies[1])[..4], ["\"GET\"", "\"HEAD\"", "\"POST\"", "\"PUT\""]);
+    let items = replies[2]["result"].as_array().expect("a list");
+    let fast = items.iter().find(|item| item["label"] == "Fast").expect("the variable");
+    assert_eq!(fast["sortText"], "0Fast", "a rate is wanted");
+}
+
+#[test]
+fn completion_of_included_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir_all(dir.path().join("include/deep")).expect("writable");
+    for name in ["other.pg", "notes.txt", "include/parts.pg", "include/deep/more.pg"] {
+        std::fs::write(dir.path().join(name), "").expect("writable");
+    }
+    let uri = format!("file://{}/test.pg", dir.path().display());
+    let text = "#include \"\n#include \"deep/m\n#include \"done.pg\" // \n";
+    let requests = [
+        at("completion", 0, 10, json!({})),
+        at("completion", 1, 16, json!({})),
+        at("completion", 2, 22, json!({})),
+    ];
+    let replies = about(&uri, text, &requests);
+    assert_eq!(labels(&replies[0]), ["deep/", "include/", "other.pg", "parts.pg"]);
+    assert_eq!(labels(&replies[1]), ["more.pg"]);
+    assert!(!labels(&replies[2]).contains(&"other.pg"));
+}
+
+const NAMES: &str = "\
+rate Peak = 5/sec;
+Robot R = {
+    rate half = Peak / 2;
+    req_rate = half;
+};
+if (Peak > 3/sec) then { int n = 1; } else { int n = 2; }
+print(Peak, n);
+";
+
+#[test]
+fn outline_uses_and_other_names() {
+    let declared = |all: bool| json!({ "context": { "includeDeclaration": all } });
+    let name = |name: &str| json!({ "newName": name });
+    let replies = about(
+        "file:///w/test.pg",
+        NAMES,
+        &[
+            at("documentSymbol", 0, 0, json!({})),
+            at("references", 0, 6, declared(true)),
+            at("references", 2, 17, declared(false)),
+            at("rename", 6, 7, name("Top")),
+            at("rename", 5, 30, name("count_of")),
+            at("rename", 6, 7, name("n")),
+            at("rename", 2, 10, name("recurrence")),
+            at("rename", 2, 10, name("sec")),
+            at("rename", 1, 1, name("Bot")),
+            at("references", 3, 6, declared(true)),
+        ],
+    );
+    let symbols: Vec<_> =
+        replies[0]["result"].as_array().expect("a list").iter().map(|s| &s["name"]).collect();
+    assert_eq!(symbols, ["Peak", "R", "n"]);
+    assert_eq!(replies[0]["result"][1]["children"][0]["name"], "half");
+    assert_eq!(replies[0]["result"][1]["range"]["end"], json!({ "line": 4, "character": 1 }));
+    let lines = |reply: &Value| {
+        let list = reply["result"].as_array().expect("a list").clone();
+        list.iter().map(|place| place["range"]["start"]["line"].as_u64().expect("a line")).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&replies[1]), [0, 2, 5, 6]);
+    assert_eq!(lines(&replies[2]), [2, 5, 6]);
+    let edits =
+        |reply: &Value| reply["result"]["changes"]["file:///w/test.pg"].as_array().map_or(0, Vec::len);
+    assert_eq!(edits(&replies[3]), 4);
+    // Both branches declare the same variable.
+    assert_eq!(edits(&replies[4]), 3);
+    for (index, why) in [(5, "a name that is taken"), (6, "a field"), (7, "a unit"), (8, "a type")] {
+        assert_eq!(replies[index]["error"]["code"], -32803, "{why}: {}", replies[index]);
+    }
+    assert_eq!(lines(&replies[9]), [3], "uses of a field");
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_next_one_is_read() {
+    let good = json!({ "jsonrpc": "2.0", "id": 5, "method": "shutdown" }).to_string();
+    let exit = json!({ "jsonrpc": "2.0", "method": "exit" }).to_string();
+    let replies = exchange(&["{ no JSON".to_owned(), "[1]".to_owned(), good, exit]);
+    let codes: Vec<_> = replies.iter().map(|reply| &reply["error"]["code"]).collect();
+    assert_eq!(codes, [&json!(-32700), &json!(-32600), &Value::Null]);
+    assert_eq!((&replies[0]["id"], &replies[2]["id"]), (&Value::Null, &json!(5)));
 }

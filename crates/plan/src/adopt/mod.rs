@@ -20,6 +20,8 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use robots::WORKER;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

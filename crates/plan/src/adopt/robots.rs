@@ -22,7 +22,7 @@ const DNS_PORT: u16 = 53;
 const DNS_TIMEOUT: f64 = 5.0;
 
 /// Robots of all worker processes belong to one worker, as the calls of the language have it.
-const WORKER: &str = "0";
+pub(crate) const WORKER: &str = "0";
 
 /// A kind of robots.
 ///

@@ -1,0 +1,185 @@
+//! The accounts that robots of a workload log in with, as proxies, servers and directories want to have them.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use polygraph_pgl::Workload;
+use polygraph_wire::auth::stored::{apr1, salt, smd5};
+
+use crate::adopt::WORKER;
+
+/// A user with a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The name.
+    pub user: String,
+    /// The password in clear.
+    pub password: String,
+}
+
+/// The accounts of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// Each user once, in the order of the robots.
+    pub list: Vec<Account>,
+    /// Users who have another password elsewhere in the workload.
+    pub contradictory: Vec<String>,
+    /// Entries with `${target_ip}`, which no list can have.
+    pub by_target: usize,
+}
+
+/// How accounts are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form<'a> {
+    /// Lines of `htpasswd`: `user:$apr1$...`.
+    Htpasswd,
+    /// Entries of a directory below this name, passwords as `{SMD5}` or in clear.
+    Ldif {
+        /// Where the entries are.
+        base: &'a str,
+        /// Passwords as they are, for directories that hash them in a way of their own.
+        clear: bool,
+    },
+    /// Lines `user:password` in clear, or just names.
+    Plain {
+        /// Whether passwords are told.
+        clear: bool,
+    },
+}
+
+impl Accounts {
+    /// The accounts of all robots.
+    pub fn of(workload: &Workload) -> Accounts {
+        let mut accounts = Accounts::default();
+        let mut known: HashMap<String, String> = HashMap::new();
+        for entry in workload.robots.iter().flat_map(|robot| &robot.credentials) {
+            if entry.contains("${target_ip}") {
+                accounts.by_target += 1;
+                continue;
+            }
+            let entry = entry.replace("${worker}", WORKER);
+            let (user, password) = entry.split_once(':').unwrap_or((&entry, ""));
+            match known.get(user) {
+                Some(before) if before != password => accounts.contradictory.push(user.to_owned()),
+                Some(_) => {}
+                None => {
+                    known.insert(user.to_owned(), password.to_owned());
+                    let (user, password) = (user.to_owned(), password.to_owned());
+                    accounts.list.push(Account { user, password });
+                }
+            }
+        }
+        accounts
+    }
+
+    /// One account as text of one or more lines.
+    pub fn text(account: &Account, form: Form<'_>) -> String {
+        let Account { user, password } = account;
+        let salt = || salt(format!("{user}:{password}").as_bytes());
+        match form {
+            Form::Plain { clear: false } => format!("{user}\n"),
+            Form::Plain { clear: true } => format!("{user}:{password}\n"),
+            Form::Htpasswd => format!("{user}:{}\n", apr1(password.as_bytes(), &salt())),
+            Form::Ldif { base, clear } => {
+                let stored = if clear { password.clone() } else { smd5(password.as_bytes(), &salt()) };
+                let mut text = String::new();
+                let lines = [
+                    ("dn", &*format!("uid={},{base}", in_name(user))),
+                    ("objectClass", "inetOrgPerson"),
+                    ("uid", user),
+                    ("cn", user),
+                    ("sn", user),
+                    ("userPassword", &stored),
+                ];
+                lines.iter().for_each(|(name, value)| line(&mut text, name, value));
+                text.push('\n');
+                text
+            }
+        }
+    }
+}
+
+/// A value as a part of a name of a directory (RFC 4514, section 2.4).
+fn in_name(value: &str) -> String {
+    let last = value.chars().count().saturating_sub(1);
+    let mut name = String::new();
+    for (at, c) in value.chars().enumerate() {
+        let special = matches!(c, '"' | '+' | ',' | ';' | '<' | '>' | '\\' | '=');
+        if special || (c == ' ' && (at == 0 || at == last)) || (c == '#' && at == 0) {
+            name.push('\\');
+        }
+        name.push(c);
+    }
+    name
+}
+
+/// A line of LDIF; what is not plain text is in base64 (RFC 2849).
+fn line(text: &mut String, name: &str, value: &str) {
+    let plain = value.bytes().all(|c| (32..127).contains(&c))
+        && !value.starts_with([' ', ':', '<'])
+        && !value.ends_with(' ');
+    // Writing to a string cannot fail.
+    let _ = match plain {
+        true => writeln!(text, "{name}: {value}"),
+        false => writeln!(text, "{name}:: {}", STANDARD.encode(value)),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_pgl::{MemoryLoader, Options, compile};
+
+    use super::*;
+
+    fn accounts(credentials: &str) -> Accounts {
+        let text = format!(
+            "Content C = {{ size = exp(1KB); }};\nServer S = {{ contents = [ C ]; addresses = ['127.0.0.1:9090']; }};\n\
+             Robot R = {{ origins = S.addresses; addresses = ['127.0.0.1']; req_rate = 1/sec; credentials = {credentials}; }};\n\
+             use(S, R);"
+        );
+        let loader = MemoryLoader::default().with("test.pg", text);
+        Accounts::of(&compile("test.pg", &loader, &Options::default()).workload.expect("a workload"))
+    }
+
+    fn account(user: &str, password: &str) -> Account {
+        Account { user: user.to_owned(), password: password.to_owned() }
+    }
+
+    #[test]
+    fn each_user_is_listed_once() {
+        let found = accounts(
+            "[ \"joe:a\", \"joe:a\", \"ann:b:c\", \"joe:x\", \"w${worker}:\", \"m@${target_ip}:x\", \"u\\[1]:p\", \"u[1-2]:p\" ]",
+        );
+        let users: Vec<_> = found.list.iter().map(|account| (&*account.user, &*account.password)).collect();
+        assert_eq!(
+            users,
+            [("joe", "a"), ("ann", "b:c"), ("w0", ""), ("u[1]", "p"), ("u1", "p"), ("u2", "p")]
+        );
+        assert_eq!((found.contradictory, found.by_target), (vec!["joe".to_owned()], 1));
+    }
+
+    #[test]
+    fn passwords_are_told_only_when_asked_for() {
+        let joe = account("joe", "secret");
+        let base = "ou=people,dc=x";
+        for form in [Form::Htpasswd, Form::Ldif { base, clear: false }, Form::Plain { clear: false }] {
+            let text = Accounts::text(&joe, form);
+            assert!(text.contains("joe") && !text.contains("secret"), "{text}");
+        }
+        assert_eq!(Accounts::text(&joe, Form::Plain { clear: true }), "joe:secret\n");
+        assert_eq!(
+            Accounts::text(&joe, Form::Ldif { base, clear: true }),
+            "dn: uid=joe,ou=people,dc=x\nobjectClass: inetOrgPerson\nuid: joe\ncn: joe\nsn: joe\nuserPassword: secret\n\n"
+        );
+    }
+
+    #[test]
+    fn odd_names_are_quoted_in_directories() {
+        let odd = account(" a,b=c", "é");
+        let text = Accounts::text(&odd, Form::Ldif { base: "dc=x", clear: true });
+        assert!(text.starts_with("dn: uid=\\ a\\,b\\=c,dc=x\n"), "{text}");
+        assert!(text.contains("\nuid:: IGEsYj1j\n") && text.contains("\nuserPassword:: w6k=\n"), "{text}");
+    }
+}
