@@ -258,7 +258,13 @@ impl<'a> Bench<'a> {
                 false => progress.show(header, record),
             }
         })
-        .map_err(Failure::setup)?;
+        .map_err(Failure::setup)
+        .inspect_err(|_| {
+            if !directory.join("client.log").exists() {
+                // Nothing was measured.
+                let _ = std::fs::remove_dir_all(&directory);
+            }
+        })?;
         let summary = match device {
             Some(device) => {
                 let report = device.stop(&directory)?;

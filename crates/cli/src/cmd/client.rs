@@ -9,7 +9,8 @@ use polygraph_plan::Schedule;
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
-use crate::console::{Classic, Progress};
+use crate::console::{Classic, Progress, print};
+use crate::ending::Ending;
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
@@ -108,6 +109,8 @@ pub fn run(mut args: Args) -> Done {
     let log = args.log.clone();
     let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
     client.sample_log = args.sample_log.clone();
+    jobs::can_write_log(args.log.as_deref())?;
+    jobs::can_write_log(args.sample_log.as_deref())?;
     let look = Look {
         preflight: args.preflight.preflight,
         servers: Servers::Elsewhere,
@@ -132,13 +135,16 @@ pub fn run(mut args: Args) -> Done {
     let quiet = args.common.verb_lvl == 0;
     let mut progress = Progress::new(job.schedule.duration());
     let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
+    let mut ending = Ending::default();
     let outcome = polygraph_engine::run(job, |header, record| {
+        ending.see(record);
         if quiet {
             progress.show(header, record);
         }
         console.show(header, record);
     });
     let mut outcome = outcome.map_err(crate::Failure::setup)?;
+    print(&ending.of_client(args.log.as_deref()));
     working_set.store(&test, &args.common, outcome.shares.take())?;
     cmd::run::exit_code(&outcome)
 }

@@ -63,11 +63,11 @@ impl Case<'_> {
         match trouble {
             Trouble::Refused => {
                 let start = match self.target {
-                    Target::Origin => "; start it first, with `polygraph server`",
+                    Target::Origin => " Start it first, with `polygraph server`",
                     _ => "",
                 };
                 format!(
-                    "nothing listens at {to} (connection refused): is {who} running, and is this its port?{start}"
+                    "nothing listens at {to} (connection refused): is {kind} running, and is this its port?{start}"
                 )
             }
             Trouble::Unreachable(error) => {

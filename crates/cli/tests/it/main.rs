@@ -11,6 +11,7 @@ mod devices;
 mod dns;
 mod downtime;
 mod failure;
+mod first_steps;
 mod logs;
 mod names;
 mod odd_robots;

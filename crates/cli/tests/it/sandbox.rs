@@ -226,7 +226,9 @@ impl Done {
     pub fn verdict(&self) -> &str {
         let words = ["VALID", "FAILED", "INVALID"];
         let verdict = self.out.lines().find_map(|line| {
+            // Who was the limit stands behind it: `INVALID (client): ...`.
             let (word, _) = line.split_once(": ")?;
+            let word = word.split(" (").next()?;
             words.contains(&word).then_some(word)
         });
         verdict.unwrap_or_else(|| panic!("no verdict: {self:?}"))
