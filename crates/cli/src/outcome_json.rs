@@ -34,7 +34,7 @@ pub fn of_result(result: &RunResult) -> String {
 
 /// Why a run did not begin. A device that did not answer has a verdict, whatever else is wrong has none.
 pub fn of_failure(failure: &Failure) -> String {
-    let verdict = failure.verdict.then_some("failed");
+    let verdict = failure.verdict.then_some("FAILED");
     let all =
         json!({ "verdict": verdict, "headline": failure.to_string(), "report": null, "directory": null });
     format!("{all:#}\n")

@@ -50,9 +50,12 @@ impl Case<'_> {
     pub fn failure(&self, text: &str) -> Failure {
         match self.target {
             Target::Origin => Failure::setup(anyhow::anyhow!("{text}")),
-            _ => Failure::verdict(format!(
-                "FAILED (device): {text}. Nothing was measured (--preflight no skips this look)"
-            )),
+            _ => {
+                let stop = if text.ends_with('?') { "" } else { "." };
+                Failure::verdict(format!(
+                    "FAILED (device): {text}{stop} Nothing was measured (--preflight no skips this look)"
+                ))
+            }
         }
     }
 

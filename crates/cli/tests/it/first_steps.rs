@@ -108,7 +108,7 @@ fn options_that_a_workload_replaces_name_the_way() {
 #[test]
 fn help_is_short_at_first_and_whole_if_wanted() {
     let sandbox = Sandbox::new();
-    let options = |text: &str| text.lines().filter(|line| line.trim_start().starts_with("--")).count();
+    let options = |text: &str| text.lines().filter(|line| line.starts_with("      --")).count();
     for command in ["run", "client", "server", "peak", "simulate", "downtime", "proxy"] {
         let (short, whole) =
             (sandbox.polygraph(&format!("{command} -h")), sandbox.polygraph(&format!("{command} --help")));
