@@ -273,7 +273,11 @@ impl<'a> Bench<'a> {
                 classic.show(header, record);
             }
         })
-        .inspect_err(|_| explain(&directory))
+        .inspect_err(|_| match directory.join("client.log").exists() {
+            true => explain(&directory),
+            // Nothing was measured.
+            false => drop(std::fs::remove_dir_all(&directory)),
+        })
         .map_err(Failure::setup)?;
         // What was measured is worth something, even if not everything can be kept of it.
         let mut trouble = None;

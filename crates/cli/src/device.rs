@@ -382,6 +382,10 @@ pub fn failure(error: Error) -> Failure {
         | Error::Description { .. }
         | Error::Template { .. }
         | Error::Setting { .. } => Failure::usage(error),
+        Error::Address { ref source, .. } => {
+            let hint = console::listen_hint(source);
+            Failure::setup(anyhow::anyhow!("{error}{hint}"))
+        }
         _ => Failure::setup(error),
     }
 }

@@ -1,13 +1,14 @@
 //! `--expect`: what a single run has to reach.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use polygraph_report::RunFacts;
 use polygraph_report::threshold::{Checked, Condition, ConditionError, check_run};
 
-use crate::exit;
+use crate::{Failure, exit, junit};
 
 /// Conditions on the figures of a run.
 #[derive(Args, Clone, Debug, Default)]
@@ -16,6 +17,9 @@ pub struct Expectations {
     /// Fail (exit code 10) unless this holds; repeatable: 'dhr>=54%', 'rptm.p95<2s', 'err_pct<=1%', 'rptm@top2<3s'
     #[arg(long, value_name = "CONDITION", value_parser = value)]
     expect: Vec<Condition>,
+    /// Write verdict and expectations as JUnit XML, which CI servers show as tests
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
 /// Reads any condition.
@@ -40,6 +44,22 @@ impl Expectations {
     /// Holds a run against the conditions.
     pub fn check(&self, facts: &RunFacts) -> Met {
         Met(check_run(facts, &self.expect))
+    }
+
+    /// Writes the file for CI servers, if it is wanted.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn publish(&self, facts: &RunFacts, met: &Met) -> Result<(), Failure> {
+        self.junit.as_ref().map_or(Ok(()), |path| junit::write(path, facts, &met.0))
+    }
+
+    /// The same for a run that could not begin.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn publish_failure(&self, failure: &Failure) -> Result<(), Failure> {
+        self.junit.as_ref().map_or(Ok(()), |path| junit::write_failure(path, failure))
     }
 }
 

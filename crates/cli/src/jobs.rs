@@ -261,14 +261,27 @@ fn check_local(test: &Test) -> Result<(), Failure> {
 
 fn reserve(address: SocketAddr) -> Result<Reserved, Failure> {
     Reserved::new(address).map_err(|e| {
-        let hint = match e.kind() {
-            ErrorKind::PermissionDenied => "; ports below 1024 need root",
-            ErrorKind::AddrInUse => "; another program uses it",
-            ErrorKind::AddrNotAvailable => "; it is not an address of this host",
-            _ => "",
-        };
+        let hint = console::listen_hint(&e);
         Failure::setup(anyhow::anyhow!("cannot listen at {address}: {e}{hint}"))
     })
+}
+
+/// Makes sure that a log can be written, and leaves everything as it was.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn can_write_log(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let is_new = !path.exists();
+    let opened = std::fs::File::options().create(true).append(true).open(path);
+    if is_new && opened.is_ok() {
+        let _ = std::fs::remove_file(path);
+    }
+    opened.map(drop).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::setup(anyhow::anyhow!("cannot write the log {}: {error}", path.display()))
 }
 
 /// Sets a log of the same name aside, and makes sure that a log can be written before anything else happens: a server opens its log only when the
@@ -287,7 +300,7 @@ pub fn check_log(path: Option<&Path>) -> Result<(), Failure> {
     }
     match std::fs::File::options().create(true).append(true).open(path) {
         Ok(_) => Ok(()),
-        Err(e) => Err(Failure::setup(anyhow::anyhow!("cannot write the log {}: {e}", path.display()))),
+        Err(e) => Err(unwritable(path, &e)),
     }
 }
 

@@ -10,13 +10,17 @@ mod device;
 #[cfg(test)]
 mod documented;
 mod dump;
+mod ending;
 mod expect;
 mod facts;
 mod forecast;
+mod help;
 mod jobs;
+mod junit;
 mod later;
 mod names;
 mod options;
+mod outcome_json;
 mod outside;
 mod pgl_cmds;
 mod power;
@@ -132,11 +136,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let (words, repairs) = repair::command_line(words, &Cli::command());
+    let known = Cli::command();
+    if let Some(text) = repair::unknown_name(&words, &known) {
+        return console::failure(&Failure::usage(text));
+    }
+    let (words, repairs) = repair::command_line(words, &known);
     for repair in &repairs {
         console::warn(&format!("understood {} as {}", repair.was, repair.is));
     }
-    let matches = match Cli::command().try_get_matches_from(&words) {
+    let matches = match help::dress(known).try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => {
             if error.kind() == clap::error::ErrorKind::UnknownArgument
@@ -145,12 +153,12 @@ fn main() -> ExitCode {
             {
                 return console::failure(&Failure::usage(text));
             }
-            return console::usage(&error);
+            return console::usage(&error, &words);
         }
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
-        Err(error) => return console::usage(&error),
+        Err(error) => return console::usage(&error, &words),
     };
     let needs_loops = matches!(
         cli.command,
@@ -228,6 +236,11 @@ impl Failure {
     /// A verdict on a device that could not be measured at all.
     pub fn verdict(text: impl std::fmt::Display) -> Failure {
         Failure { verdict: true, ..Failure::new(exit::FAILED, anyhow::anyhow!("{text}")) }
+    }
+
+    /// The exit code that says so.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
     }
 
     /// A wrong command line that only shows when options are looked at together.

@@ -42,6 +42,58 @@ pub const CLASSIC: [(&str, &str); 18] = [
     ("make_report", "make-report"),
 ];
 
+/// Programs of the original that are not part of this one, and what does their work.
+const ABSENT: [(&[&str], &str); 8] = [
+    (
+        &["polymon", "beepmon"],
+        "the console of a running test shows how it goes, and `ltrace` shows a log over time, also while it grows",
+    ),
+    (
+        &["polyprobe"],
+        "`polygraph run --no_proxy` shows what the bench can do, and a bake-off measures the network first",
+    ),
+    (&["polyrrd"], "`polygraph export` writes tables of figures over time for other programs"),
+    (&["cdb"], "contents of a workload name files or directories themselves (`content_db`)"),
+    (
+        &["distr-test", "pop-test", "rng-test"],
+        "`polygraph check` shows what distributions of a workload give",
+    ),
+    (&["udp2tcpd"], "messages go to standard output and standard error; send these where you want them"),
+    (
+        &["pgl2acl", "pgl2ldap", "pgl2eng"],
+        "`polygraph check` shows what a workload says, and `pgl2ips` its addresses",
+    ),
+    (&["aka"], "addresses are added with `ip address add`; `pgl2ips` lists those of a workload"),
+];
+
+/// What to say to a name that the program was called by and that is not its own. Under a name that somebody chose for
+/// it, it works as ever if a command follows.
+pub fn unknown_name(words: &[String], cli: &Command) -> Option<String> {
+    let program = words.first()?.rsplit('/').next()?;
+    let name = program.split("--").next().unwrap_or(program);
+    if name == "polygraph" || CLASSIC.iter().any(|(classic, _)| *classic == name) {
+        return None;
+    }
+    let plain = name.strip_prefix("polygraph-").unwrap_or(name);
+    if let Some((_, instead)) = ABSENT.iter().find(|(names, _)| names.contains(&plain)) {
+        return Some(format!("there is no `{name}` here: {instead}"));
+    }
+    if cli.find_subcommand(plain).is_some() {
+        return Some(format!("`{name}` is not a name of this program; call it as `polygraph {plain}`"));
+    }
+    let next = words.get(1).map(String::as_str).unwrap_or_default();
+    let is_command =
+        cli.find_subcommand(next).is_some() || ["help", "-h", "--help", "-V", "--version"].contains(&next);
+    (!is_command && !name.contains("polygraph")).then(|| {
+        let known: Vec<&str> = CLASSIC.iter().map(|(name, _)| *name).collect();
+        format!(
+            "`{name}` is not a name of this program; call it as `polygraph COMMAND` (`polygraph --help` lists the commands), or by one of \
+             its classic names: {}",
+            known.join(", ")
+        )
+    })
+}
+
 /// Turns a command line into one for `cli`: a classic program name into a subcommand, and the spelling of
 /// options into the canonical one.
 pub fn command_line(words: Vec<String>, cli: &Command) -> (Vec<String>, Vec<Repair>) {
@@ -158,6 +210,33 @@ mod tests {
         let (words, made) = options_of(&words, &known);
         assert_eq!(words.join(" "), expected);
         assert_eq!(made.len(), repairs, "{made:?}");
+    }
+
+    #[test]
+    fn names_that_are_none_of_ours_are_explained() {
+        let cli = <crate::Cli as clap::CommandFactory>::command();
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (line, text) in [
+            ("/usr/bin/polymon", "ltrace"),
+            ("polygraph-polymon -h", "ltrace"),
+            ("polyfoo --port 80", "not a name of this program"),
+            ("polyfoo", "polyclt, polysrv"),
+            ("polygraph-check x.pg", "`polygraph check`"),
+        ] {
+            let found = unknown_name(&words(line), &cli).unwrap_or_else(|| panic!("{line}"));
+            assert!(found.contains(text), "{line}: {found}");
+        }
+        for line in [
+            "polygraph",
+            "polysrv --port 80",
+            "polysrv--port 80",
+            "before-polygraph",
+            "pg run",
+            "pg --help",
+            "polygraph-lx x",
+        ] {
+            assert_eq!(unknown_name(&words(line), &cli), None, "{line}");
+        }
     }
 
     #[test]

@@ -121,6 +121,7 @@ pub fn conclude(
     let met = expectations.check(&facts);
     manifest["verdict"] = facts.verdict.json();
     write_manifest(directory, manifest)?;
+    expectations.publish(&facts, &met)?;
     let mut write = |name: &str, json: Option<serde_json::Value>| {
         if let Some(json) = json {
             manifest[name] = json;

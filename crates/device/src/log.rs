@@ -290,6 +290,26 @@ mod tests {
     }
 
     #[test]
+    fn requests_before_the_test_are_overlooked() {
+        let format = LogFormat {
+            file: String::new(),
+            delay_s: 0.0,
+            result_column: 1,
+            bytes_column: 2,
+            hit: vec!["hit".into()],
+            miss: vec!["miss".into()],
+            skip: vec!["none".into()],
+            plain: None,
+        };
+        let log = "none 0\nmiss 100\nnone 0\nhit 7\nmiss 8\n";
+        let counts = |overlooked| format.count_after(overlooked, log.as_bytes()).unwrap();
+        assert_eq!((counts(0).requests, counts(0).bytes), (3, 115));
+        let one = counts(1);
+        assert_eq!((one.requests, one.hits, one.misses, one.bytes), (2, 1, 1, 15));
+        assert_eq!(counts(9).requests, 0);
+    }
+
+    #[test]
     fn plain_requests_are_told_by_a_column() {
         let format = LogFormat {
             file: String::new(),

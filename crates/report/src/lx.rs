@@ -19,7 +19,7 @@ use crate::scope::Scope;
 use crate::{correctness, misses};
 
 pub use page::statistics_page;
-pub use print::{list_absent, list_figures};
+pub use print::{list_absent, list_figures, list_json};
 pub(crate) use select::{Selected, select};
 
 /// Which logs to look at.

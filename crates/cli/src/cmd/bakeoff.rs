@@ -141,7 +141,10 @@ fn find(name: &str, options: &BTreeMap<String, String>) -> Result<(Device, Param
 }
 
 /// Hours later is too late to learn that there is no such device.
-fn check_devices(plan: &Plan) -> Result<(), Failure> {
+///
+/// # Errors
+/// If there is none, or it is not told what it can be told, or its program is not on this machine.
+pub fn check_devices(plan: &Plan) -> Result<(), Failure> {
     for contestant in &plan.devices {
         if let Target::Device { name, options } = &contestant.target {
             let wrong = |why| Failure::usage(format!("device {}: {why}", contestant.name));

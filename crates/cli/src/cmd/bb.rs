@@ -7,7 +7,7 @@ use clap::Parser;
 use polygraph_bakeoff::plan::Plan;
 use polygraph_plan::values;
 
-use crate::cmd::bakeoff::{BAKEOFFS, carry_out, make};
+use crate::cmd::bakeoff::{BAKEOFFS, carry_out, check_devices, make};
 use crate::device::key_value;
 use crate::options::host_port;
 use crate::{Done, Failure, console};
@@ -74,10 +74,10 @@ fn time(text: &str) -> Result<String, String> {
 pub fn run(args: Args) -> Done {
     let text = plan(&args);
     let directory = args.runs.join(BAKEOFFS);
-    make(&directory)?;
     let path = directory.join(format!("{}.toml", args.label));
     // Checked before it is written: it is named after options, not after lines.
-    Plan::parse(&text, "bb", &directory).map_err(Failure::usage)?;
+    check_devices(&Plan::parse(&text, "bb", &directory).map_err(Failure::usage)?)?;
+    make(&directory)?;
     polygraph_report::write_whole(&path, text)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
     console::note(&format!("plan: {}", path.display()));

@@ -9,7 +9,8 @@ use polygraph_plan::Schedule;
 use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
-use crate::console::{Classic, Progress};
+use crate::console::{Classic, Progress, print};
+use crate::ending::Ending;
 use crate::jobs::{self, ClientLimits, client_job};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
@@ -115,6 +116,8 @@ pub fn run(mut args: Args) -> Done {
         client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
     }
     client.sample_log = args.sample_log.clone();
+    jobs::can_write_log(args.log.as_deref())?;
+    jobs::can_write_log(args.sample_log.as_deref())?;
     let look = Look {
         preflight: args.preflight.preflight,
         servers: Servers::Elsewhere,
@@ -140,7 +143,9 @@ pub fn run(mut args: Args) -> Done {
     let with_progress = args.common.verb_lvl < 2;
     let mut progress = Progress::new(job.schedule.duration());
     let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
+    let mut ending = Ending::default();
     let outcome = polygraph_engine::run(job, |header, record| {
+        ending.see(record);
         // Comments are the console's.
         if with_progress && !matches!(record, Record::Comment { .. }) {
             progress.show(header, record);
@@ -149,6 +154,7 @@ pub fn run(mut args: Args) -> Done {
         console.show(header, record);
     });
     let mut outcome = outcome.map_err(crate::Failure::setup)?;
+    print(&ending.of_client(args.log.as_deref()));
     working_set.store(&test, &args.common, outcome.shares.take())?;
     cmd::run::exit_code(&outcome)
 }

@@ -5,22 +5,33 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_device::Device;
+use serde_json::{Value, json};
 
 use crate::device::failure;
 use crate::{Done, console};
 
-/// Options of `devices`: none are needed.
+/// Options of `devices`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
     after_help = "Example:\n  polygraph run --device squid --device_opt mem=1GB --req_rate 100/sec --goal 5min"
 )]
-pub struct Args {}
+pub struct Args {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
 /// Lists the devices.
-pub fn run(_: Args) -> Done {
+pub fn run(args: Args) -> Done {
+    let devices = Device::set().map_err(failure)?;
+    if args.json {
+        let all: Value = devices.iter().map(json_of).collect();
+        console::print(&format!("{all:#}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut text = String::new();
-    for device in Device::set().map_err(failure)? {
+    for device in devices {
         let version = device.version().unwrap_or_else(|error| match error {
             polygraph_device::Error::Missing { remedy, .. } => format!("not on this machine; {remedy}"),
             other => other.to_string(),
@@ -35,4 +46,21 @@ pub fn run(_: Args) -> Done {
     }
     console::print(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A device for programs; the version of one that is not on this machine is null, and `missing` says how to get it.
+fn json_of(device: &Device) -> Value {
+    let (version, missing) = match device.version() {
+        Ok(version) => (Some(version), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let option = |(name, setting): (&str, &polygraph_device::Setting)| json!({ "name": name, "help": setting.help, "default": setting.default, "values": setting.values });
+    json!({
+        "name": device.name(),
+        "role": device.role().word(),
+        "summary": device.summary(),
+        "version": version,
+        "missing": missing,
+        "options": device.options().into_iter().map(option).collect::<Vec<_>>(),
+    })
 }

@@ -81,8 +81,12 @@ pub fn run(args: Args) -> Done {
     }
     let listen = args.listen.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
     let config = ServerConfig { listen: args.listen, ttl: args.ttl, zone };
-    let mut server = Server::start(config)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot start a name server at {listen}: {e}")))?;
+    let mut server = Server::start(config).map_err(|e| {
+        Failure::setup(anyhow::anyhow!(
+            "cannot start a name server at {listen}: {e}{}",
+            console::listen_hint(&e)
+        ))
+    })?;
     if args.verb_lvl >= 1 {
         for address in server.local_addrs() {
             console::note(&format!("{names} names at {address}, Ctrl-C stops"));

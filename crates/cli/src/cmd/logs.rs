@@ -9,9 +9,9 @@ use polygraph_report::cmp_lx::{CmpScope, cmp_lx as cmp_lx_text};
 use polygraph_report::console::Form;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
-use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures};
+use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
 use polygraph_report::popularity::Curve;
-use polygraph_report::run_dir::logs_in;
+use polygraph_report::run_dir::{RunError, logs_in};
 use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
 use polygraph_stats::log::LogError;
 
@@ -37,7 +37,7 @@ enum LxFormat {
     rename_all = "snake_case",
     after_help = "Examples:\n  lx --phase meas --objects all --prn_names yes run.log\n  \
         lx --objects hit.rptm,miss.rptm --format csv clt1.log clt2.log\n  \
-        lx --objects errors.tbl,baseline.rptm.hist run.log\n  lx --list --objects rep"
+        lx --objects errors.tbl,baseline.rptm.hist run.log\n  lx runs/try-2026-11-21T10-00-00\n  lx --list --objects rep"
 )]
 pub struct LxArgs {
     /// Write to this file instead of standard output
@@ -69,7 +69,7 @@ pub struct LxArgs {
     /// With --list: also names of the original that are not there, and why
     #[arg(long, requires = "list")]
     all: bool,
-    /// Logs of one run; - for standard input
+    /// A result directory, or logs of one run; - for standard input
     #[arg(required_unless_present = "list")]
     logs: Vec<PathBuf>,
 }
@@ -77,11 +77,7 @@ pub struct LxArgs {
 /// Prints statistics of logs.
 pub fn lx(args: LxArgs) -> Done {
     if args.list {
-        let mut text = list_figures(&args.objects).map_err(Failure::data)?;
-        if args.all {
-            text.push_str(&list_absent());
-        }
-        return output(args.out.as_deref(), &text);
+        return list(&args);
     }
     let logs = open(&args.logs)?;
     let options = LxOptions {
@@ -99,9 +95,27 @@ pub fn lx(args: LxArgs) -> Done {
         LxFormat::Text => found.text(options.values_only),
     };
     let done = output(args.out.as_deref(), &text)?;
-    let met = args.expectations.check(&polygraph_report::fold(&logs).map_err(Failure::data)?);
+    let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
+    let met = args.expectations.check(&facts);
+    args.expectations.publish(&facts, &met)?;
     console::note_raw(&met.text());
     Ok(met.failure().unwrap_or(done))
+}
+
+/// Prints the table of figures.
+fn list(args: &LxArgs) -> Done {
+    let form = if args.json { LxFormat::Json } else { args.format };
+    let mut text = match form {
+        LxFormat::Text => list_figures(&args.objects).map_err(Failure::data)?,
+        LxFormat::Json => list_json(&args.objects, args.all).map_err(Failure::data)?,
+        LxFormat::Csv => {
+            return Err(Failure::usage("--list is text, or JSON with --json: there is no CSV of it"));
+        }
+    };
+    if args.all && form == LxFormat::Text {
+        text.push_str(&list_absent());
+    }
+    output(args.out.as_deref(), &text)
 }
 
 /// Options of `ltrace`.
@@ -138,7 +152,7 @@ pub struct LtraceArgs {
     /// Form of what is printed: text or csv
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "csv"])]
     format: String,
-    /// Logs of one run; - for standard input
+    /// A result directory, or logs of one run; - for standard input
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -158,7 +172,7 @@ pub fn ltrace(args: LtraceArgs) -> Done {
         return Err(Failure::usage("a table of all figures would be too wide: name some with --objects"));
     }
     let mut logs = Vec::new();
-    for path in &args.logs {
+    for path in &with_directories(&args.logs).map_err(Failure::data)? {
         match open_one(path) {
             Ok(log) => logs.push(log),
             Err(error) => console::warn(&format!("{error}; left out")),
@@ -197,7 +211,7 @@ pub struct LrArgs {
     /// Print only hits, misses and errors of each phase
     #[arg(long)]
     phase: bool,
-    /// Logs; - for standard input
+    /// Result directories or logs; - for standard input
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -287,6 +301,7 @@ pub fn report(args: ReportArgs) -> Done {
     let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
     console::note(&format!("report: {}", out.display()));
     let met = args.expectations.check(&facts);
+    args.expectations.publish(&facts, &met)?;
     match args.json {
         true => console::print(&format!("{:#}\n", facts.verdict.json())),
         false => console::print(&(facts.verdict.text() + &met.text())),
@@ -296,7 +311,14 @@ pub fn report(args: ReportArgs) -> Done {
 
 /// Opens logs and says what is missing in them.
 pub fn open(paths: &[PathBuf]) -> Result<Vec<Log>, Failure> {
+    let paths = with_directories(paths).map_err(Failure::data)?;
     paths.iter().map(|path| open_one(path)).collect::<Result<_, _>>().map_err(Failure::data)
+}
+
+/// The logs of result directories in the place of these directories.
+fn with_directories(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
+    let logs = |path: &PathBuf| if path.is_dir() { logs_in(path) } else { Ok(vec![path.clone()]) };
+    paths.iter().map(logs).collect::<Result<Vec<_>, _>>().map(|all| all.concat())
 }
 
 /// Opens a log, or reads it from standard input if the path is `-`, and says what is missing in it.

@@ -102,7 +102,13 @@ pub fn run(args: PeakArgs) -> Done {
                 break finding;
             }
             Next::Run(rate, why) => {
-                let step = match step(&args, &directory, &state, rate, why)? {
+                let step = step(&args, &directory, &state, rate, why).inspect_err(|_| {
+                    if state.steps.is_empty() && args.resume.is_none() {
+                        // A search without any run is none.
+                        let _ = std::fs::remove_dir_all(&directory);
+                    }
+                })?;
+                let step = match step {
                     Some(step) => step,
                     None => return Ok(interrupted(&directory)),
                 };

@@ -1,13 +1,15 @@
 //! `polygraph proxy`: the built-in caching proxy.
 
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
-use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme};
+use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme, Snapshot};
 use polygraph_engine::limits;
 use polygraph_plan::values;
+use polygraph_report::text;
 use polygraph_wire::auth::digest::Hash;
 
 use crate::options::whole;
@@ -40,13 +42,13 @@ pub struct Args {
     #[command(flatten)]
     service: ServiceOptions,
     /// Ask clients who they are, in this way: basic, digest (MD5) or digest-sha256
-    #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user")]
+    #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user", help_heading = "Users")]
     auth: Option<Scheme>,
     /// A user who may pass; repeatable
-    #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth")]
+    #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth", help_heading = "Users")]
     user: Vec<(String, String)>,
     /// Name of the protected space
-    #[arg(long, value_name = "TEXT", default_value = "polygraph", requires = "auth")]
+    #[arg(long, value_name = "TEXT", default_value = "polygraph", requires = "auth", help_heading = "Users")]
     realm: String,
     /// Commit a fault on this share of its occasions, for example alter=1%; may be repeated
     ///
@@ -55,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME=SHARE", value_parser = fault, help_heading = "Test kit", hide_short_help = true)]
     fault: Vec<(Fault, f64)>,
     /// Stop after this time. Default: with Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Options")]
     duration: Option<f64>,
 }
 
@@ -97,13 +99,102 @@ pub fn run(args: Args) -> Done {
         faults: args.fault,
         ..ProxyConfig::default()
     };
-    let mut proxy = Proxy::start(config)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}")))?;
+    let (cache, begin) = (args.cache, Instant::now());
+    let mut proxy = Proxy::start(config).map_err(|e| {
+        Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", console::listen_hint(&e)))
+    })?;
     console::note(&format!("proxy at {}, Ctrl-C stops it", proxy.local_addr()));
     polygraph_engine::signals::wait(args.duration.map(Duration::from_secs_f64)).map_err(Failure::setup)?;
     let cpu = proxy.cpu_seconds();
     let seen = proxy.snapshot();
     proxy.stop();
-    console::note(&format!("processor time: {cpu:.2} s\n{seen:#?}"));
+    console::print(&summary(&seen, begin.elapsed().as_secs_f64(), cpu, cache));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the proxy did, for people. What did not happen is left out.
+fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
+    let mut out = String::new();
+    let mut row = |name: &str, parts: Vec<String>| {
+        if !parts.is_empty() {
+            let _ = writeln!(out, "{name:<14} {}", parts.join(", "));
+        }
+    };
+    let some = |pairs: &[(u64, &str)]| {
+        let happened = pairs.iter().filter(|(count, _)| *count > 0);
+        happened.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>()
+    };
+    let bytes = |count: u64| text::bytes(Some(count as f64));
+    row(
+        "proxy",
+        vec![format!("{} at work", text::duration(seconds.round())), format!("{cpu:.2} s of processor time")],
+    );
+    let mut requests = vec![format!("{} in all", seen.requests)];
+    if seen.requests > 0 {
+        let stored = seen.hits + seen.validated;
+        let share = text::number(Some(stored as f64 * 100.0 / seen.requests as f64), 2);
+        requests.push(format!("{stored} answered from the store ({share} %)"));
+    }
+    requests.extend(some(&[
+        (seen.misses, "passed on to origins"),
+        (seen.validations, "of stored replies that were validated"),
+        (seen.rejected, "refused"),
+        (seen.asked, "asked for a password"),
+    ]));
+    row("requests", requests);
+    let mut store =
+        vec![format!("{} objects with {} of {}", seen.store_objects, bytes(seen.store_bytes), bytes(cache))];
+    store.extend(some(&[(seen.stored, "stored"), (seen.evicted, "pushed out to make room")]));
+    row("store", store);
+    row(
+        "connections",
+        some(&[
+            (seen.accepted, "from clients"),
+            (seen.origin_connects, "to origins"),
+            (seen.refused, "refused at the limit (--max_connections)"),
+            (seen.accept_errors, "not accepted for want of descriptors (ulimit -n)"),
+        ]),
+    );
+    row(
+        "traffic",
+        vec![
+            format!("{} to clients", bytes(seen.bytes_out)),
+            format!("{} from origins", bytes(seen.bytes_in)),
+        ],
+    );
+    row(
+        "trouble",
+        some(&[
+            (seen.bad_requests, "requests not understood"),
+            (seen.origin_errors, "origins failed (502 or 504)"),
+            (seen.aborted, "replies cut short"),
+            (seen.faults, "faults on purpose (--fault)"),
+        ]),
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_is_for_people() {
+        let seen = Snapshot {
+            requests: 10,
+            hits: 4,
+            misses: 5,
+            validations: 1,
+            validated: 1,
+            stored: 5,
+            ..Snapshot::default()
+        };
+        let text = summary(&seen, 12.0, 0.5, 1 << 20);
+        for part in
+            ["10 in all", "5 answered from the store (50.00 %)", "5 passed on", "0.50 s of processor time"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("trouble") && !text.contains('{'), "{text}");
+    }
 }

@@ -18,6 +18,7 @@ use crate::expect::Expectations;
 use crate::forecast::{Forecast, forecast};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{Optional, WorkingSetOptions, host_port, optional_time};
+use crate::outcome_json;
 use crate::preflight::Preflight;
 use crate::result::RunResult;
 use crate::source::Route;
@@ -63,6 +64,10 @@ pub struct Args {
     /// nothing is predicted
     #[arg(long, value_name = "MODEL|auto|no", default_value = "auto", value_parser = forecast)]
     predict: Forecast,
+    /// Print the result as JSON: verdict, reasons, figures, expectations, where report and logs are; undefined figures are
+    /// null
+    #[arg(long, conflicts_with = "verb_lvl", help_heading = "Expectations")]
+    json: bool,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -78,9 +83,22 @@ pub struct Args {
 
 /// Runs both sides.
 pub fn run(args: Args) -> Done {
-    let result = measure(args)?;
-    console::print(&result.summary);
-    Ok(result.code)
+    let (json, expectations) = (args.json, args.expectations.clone());
+    match measure(args) {
+        Ok(result) => {
+            let text = if json { outcome_json::of_result(&result) } else { result.summary };
+            console::print(&text);
+            Ok(result.code)
+        }
+        Err(failure) => {
+            expectations.publish_failure(&failure)?;
+            if !json {
+                return Err(failure);
+            }
+            console::print(&outcome_json::of_failure(&failure));
+            Ok(failure.exit_code())
+        }
+    }
 }
 
 /// Runs both sides without saying what came out.

@@ -11,6 +11,7 @@ use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::console::{self, Classic};
+use crate::ending::Ending;
 use crate::jobs::{self, server_job};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions, think, whole,
@@ -85,8 +86,14 @@ pub fn run(args: Args) -> Done {
     let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
     console::note(&facts::listening(&addresses));
-    let outcome = running.follow(|header, record| console.show(header, record));
-    cmd::run::exit_code(&outcome.map_err(Failure::setup)?)
+    let mut ending = Ending::default();
+    let outcome = running.follow(|header, record| {
+        ending.see(record);
+        console.show(header, record);
+    });
+    let outcome = outcome.map_err(Failure::setup)?;
+    console::print(&ending.of_server(args.log.as_deref()));
+    cmd::run::exit_code(&outcome)
 }
 
 /// The test that options describe.

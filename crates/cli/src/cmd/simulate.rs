@@ -156,7 +156,10 @@ pub fn run(args: Args) -> Done {
         identities: None,
         epoch,
     };
-    let mut simulation = Simulation::new(setup, Some(&directory))?;
+    let mut simulation = Simulation::new(setup, Some(&directory)).inspect_err(|_| {
+        // Nothing is in it yet. One that was there before, with something in it, stays.
+        let _ = std::fs::remove_dir(&directory);
+    })?;
     let command = command();
     let headers = simulation.headers();
     for header in headers {

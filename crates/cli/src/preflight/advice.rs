@@ -50,9 +50,12 @@ impl Case<'_> {
     pub fn failure(&self, text: &str) -> Failure {
         match self.target {
             Target::Origin => Failure::setup(anyhow::anyhow!("{text}")),
-            _ => Failure::verdict(format!(
-                "FAILED (device): {text}. Nothing was measured (--preflight no skips this look)"
-            )),
+            _ => {
+                let stop = if text.ends_with('?') { "" } else { "." };
+                Failure::verdict(format!(
+                    "FAILED (device): {text}{stop} Nothing was measured (--preflight no skips this look)"
+                ))
+            }
         }
     }
 
@@ -63,11 +66,11 @@ impl Case<'_> {
         match trouble {
             Trouble::Refused => {
                 let start = match self.target {
-                    Target::Origin => "; start it first, with `polygraph server`",
+                    Target::Origin => " Start it first, with `polygraph server`",
                     _ => "",
                 };
                 format!(
-                    "nothing listens at {to} (connection refused): is {who} running, and is this its port?{start}"
+                    "nothing listens at {to} (connection refused): is {kind} running, and is this its port?{start}"
                 )
             }
             Trouble::Unreachable(error) => {

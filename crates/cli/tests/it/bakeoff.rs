@@ -164,8 +164,8 @@ fn plans_that_cannot_be_used() {
     for (from, to, code, part) in [
         ("rates = [40, 80]", "rates = [40, 40]", 2, "device `small`, rates: 40 is there twice"),
         ("small.txt", "none.txt", 2, "none.txt: write it, or leave the line out"),
-        ("\"builtin\"", "\"squib\"", 3, "there is no device `squib`"),
-        ("mem = \"4MB\"", "mem = \"much\"", 3, "`much` is not a size"),
+        ("\"builtin\"", "\"squib\"", 2, "there is no device `squib`"),
+        ("mem = \"4MB\"", "mem = \"much\"", 2, "`much` is not a size"),
     ] {
         sandbox.write("mini.toml", &MINI.replace(from, to));
         let done = sandbox.polygraph("bakeoff mini.toml");
@@ -183,7 +183,11 @@ fn bb_writes_the_plan_of_the_classic_sequence() {
     assert!(bare.code() == Some(0) && bare.out.contains("--rates"), "{bare:?}");
     let done =
         sandbox.start_program(&bb, "--device squib --rates 20,10 --goal 1min --launch_win 5s").finish();
-    assert!(done.code() == Some(3) && done.err.contains("there is no device `squib`"), "{done:?}");
+    assert!(done.code() == Some(2) && done.err.contains("there is no device `squib`"), "{done:?}");
+    assert!(!sandbox.path().join("runs").exists(), "a plan that cannot be carried out is not written");
+    let nobody = "--proxy 127.0.0.1:1 --size 1GB --rates 20,10 --goal 1min --launch_win 5s";
+    let done = sandbox.start_program(&bb, nobody).finish();
+    assert!(done.code() == Some(3) && done.err.contains("cannot be reached at 127.0.0.1:1"), "{done:?}");
     let plan = sandbox.read("runs/bakeoff/bb.toml");
     assert!(plan.contains("rates = [20.0, 10.0]") && plan.contains("duration = \"1min\""), "{plan}");
 }

@@ -11,6 +11,7 @@ mod devices;
 mod dns;
 mod downtime;
 mod failure;
+mod first_steps;
 mod limits;
 mod logs;
 mod names;

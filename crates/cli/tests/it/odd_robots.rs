@@ -43,7 +43,7 @@ fn with_proxy(scheme: &str, robot: &str) -> (Sandbox, Done, HashMap<String, f64>
     let mut proxy = sandbox.start(&format!("proxy --listen 127.0.0.1:0 --auth {scheme} {users}"));
     let port = proxy.port("proxy at");
     write_workload(&sandbox, robot, "");
-    let (done, figures) = run(&sandbox, &format!("--proxy 127.0.0.1:{port}"));
+    let (done, figures) = run(&sandbox, &format!("--preflight no --proxy 127.0.0.1:{port}"));
     (sandbox, done, figures)
 }
 

@@ -226,6 +226,7 @@ impl Done {
     pub fn verdict(&self) -> &str {
         let words = ["VALID", "FAILED", "INVALID"];
         let verdict = self.out.lines().find_map(|line| {
+            // Who was the limit stands behind it: `INVALID (client): ...`.
             let (word, _) = line.split_once(": ")?;
             let word = word.split(" (").next()?;
             words.contains(&word).then_some(word)

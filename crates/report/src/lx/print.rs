@@ -201,6 +201,33 @@ pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
     Ok(out)
 }
 
+/// The same for programs: objects with name, unit, kind (figure, distribution or list) and definition; with `absent` also those of the
+/// reference that nothing has here, with the reason.
+///
+/// # Errors
+/// As [`list_figures`].
+pub fn list_json(objects: &[String], absent: bool) -> Result<String, LxError> {
+    let of_run = figures::of_any_run();
+    let about = |entry: &Entry<'_>| {
+        let (kind, unit, text) = match entry {
+            Entry::Figure(figure) => ("figure", figure.unit.symbol(), figure.definition.clone()),
+            Entry::Distribution(distribution) => {
+                ("distribution", distribution.unit.symbol(), distribution.definition.clone())
+            }
+            Entry::List(list) => ("list", "", list.definition.to_owned()),
+        };
+        json!({ "name": entry.name(), "unit": unit, "kind": kind, "definition": text })
+    };
+    let mut all: Vec<Value> = select(objects, &of_run)?.entries.iter().map(about).collect();
+    if absent {
+        let missing = absent::ABSENT
+            .iter()
+            .map(|(name, why)| json!({ "name": format!("{name}.*"), "kind": "absent", "reason": why }));
+        all.extend(missing);
+    }
+    Ok(format!("{:#}\n", Value::Array(all)))
+}
+
 /// Names of the reference that nothing has here, and why.
 pub fn list_absent() -> String {
     let width = absent::ABSENT.iter().map(|(name, _)| name.len() + 2).max().unwrap_or(0);
