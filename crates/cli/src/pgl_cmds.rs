@@ -1,7 +1,7 @@
 //! Commands about workload files: `check` (also `pgl-test`), `explain`, `fmt`, `lsp`.
 
-use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -200,7 +200,7 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
         let stdin = path.as_os_str() == "-";
-        let text = if stdin { io::read_to_string(io::stdin())? } else { read(path)? };
+        let text = read(path)?;
         let formatted = match polygraph_pgl::format::format(&text) {
             Ok(formatted) => formatted,
             Err(error) => {
@@ -223,9 +223,30 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-fn read(path: &PathBuf) -> io::Result<String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+/// The text of a workload, from standard input for `-`, as far as the compiler takes it.
+fn read(path: &Path) -> io::Result<String> {
+    let limit = polygraph_pgl::Limits::default().source_bytes;
+    let wrong = |kind, text: String| io::Error::new(kind, format!("{}: {text}", path.display()));
+    let input: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(io::stdin())
+    } else {
+        let file = std::fs::File::open(path).map_err(|error| wrong(error.kind(), error.to_string()))?;
+        // A device or a pipe could deliver bytes for ever.
+        if !file.metadata()?.is_file() {
+            return Err(wrong(io::ErrorKind::InvalidInput, "not a plain file".into()));
+        }
+        Box::new(file)
+    };
+    let mut text = String::new();
+    let got = input.take(limit as u64 + 1).read_to_string(&mut text);
+    got.map_err(|error| wrong(error.kind(), error.to_string()))?;
+    if text.len() > limit {
+        return Err(wrong(
+            io::ErrorKind::InvalidData,
+            format!("more than {limit} bytes: this is no workload"),
+        ));
+    }
+    Ok(text)
 }
 
 fn lsp(args: LspArgs) -> io::Result<ExitCode> {

@@ -227,7 +227,10 @@ impl Findings {
             finding.text.push_str(" (perhaps the bench's doing, for it was not quick enough itself)");
         }
         // A test cut short is what follows when something else broke: the cause comes first.
-        findings.sort_by_key(|finding| (finding.weight, finding.party == Some(Party::Test)));
+        // That client and server disagree is no such consequence.
+        let is_consequence =
+            |found: &Finding| found.party == Some(Party::Test) && found.rule != contents::CONTENTS;
+        findings.sort_by_key(|finding| (finding.weight, is_consequence(finding)));
         let outcome = match findings.first().map(|finding| finding.weight) {
             Some(Weight::Failed) => Outcome::Failed,
             Some(Weight::Invalid) => Outcome::Invalid,
