@@ -17,6 +17,7 @@
 mod blame;
 mod chance;
 mod contents;
+mod descriptors;
 mod generator;
 mod logs;
 mod overload;
@@ -220,6 +221,7 @@ impl Findings {
 
     fn into_verdict(mut self) -> Verdict {
         self.excuse_for_contents();
+        self.excuse_for_descriptors();
         let slow_bench = self.any_of(&["saturated", "gaps"]);
         let mut findings = self.0;
         for finding in findings.iter_mut().filter(|finding| slow_bench && finding.needs_quick_bench) {

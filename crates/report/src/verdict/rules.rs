@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Findings, Weight, contents, generator, logs, overload, replies, sample, trend};
+use super::{Findings, Weight, contents, descriptors, generator, logs, overload, replies, sample, trend};
 use crate::fold::RunFacts;
 
 /// A rule of the verdict.
@@ -153,6 +153,15 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         generator::resources,
+    );
+    add(
+        "resources",
+        format!(
+            "servers refused connections for want of descriptors, more than {} of their transactions; errors of the device              are no evidence then",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        descriptors::refused,
     );
     add(
         "errors",
