@@ -5,9 +5,12 @@
 //! run that was failed or invalid) in the same order, as long as they have attempts left; then, if the claimed
 //! rate was passed and the claim is to be raised, the higher rates in the same manner.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
 use crate::entry::Status;
-use crate::journal::{Ended, Progress, Standing};
-use crate::plan::{Contestant, Plan};
+use crate::journal::{Progress, Standing};
+use crate::plan::{Contestant, Plan, Rules};
 
 /// Seconds that a run takes beyond its phases: to start, to finish transactions, to write the report.
 const OVERHEAD_S: f64 = 6.0;
@@ -100,33 +103,74 @@ pub fn claim(device: &Contestant, standing: &Standing) -> f64 {
     }
 }
 
-/// All steps that are left if everything goes well.
+/// All steps that are left if everything goes well: what [`next`] says again and again, without asking it for each.
 pub fn remaining(plan: &Plan, progress: &Progress) -> Vec<Step> {
-    let mut progress = progress.clone();
     let mut steps = Vec::new();
-    while let Some(step) = next(plan, &progress) {
-        match step {
-            Step::Network => progress.network = Some((0.0, 0.0)),
-            Step::NoProxy => {
-                let run = (plan.top_rate(), String::new(), Status::Passed, String::new());
-                progress.no_proxy.push(run);
-            }
-            Step::Run { device, rate, attempt } => {
-                let name = plan.devices[device].name.clone();
-                progress.devices.entry(name).or_default().ended.push(Ended {
-                    rate,
-                    attempt,
-                    run: String::new(),
-                    status: Status::Passed,
-                    reason: String::new(),
-                    cpu_s: None,
-                    figures: None,
-                });
-            }
+    if plan.checks.network_s.is_some() && progress.network.is_none() {
+        steps.push(Step::Network);
+    }
+    match bench(plan, progress) {
+        Bench::Unknown => steps.push(Step::NoProxy),
+        Bench::Fails => return steps,
+        Bench::Stands => {}
+    }
+    let nobody = Standing::default();
+    for (index, device) in plan.devices.iter().enumerate() {
+        let standing = progress.devices.get(&device.name).unwrap_or(&nobody);
+        let mut left = Left { rules: &plan.rules, runs: counted(standing), steps: Vec::new() };
+        left.all_of(&device.rates);
+        if let Some(raise) = device.raise.as_ref().filter(|_| left.of(device.claimed).1 > 0) {
+            left.all_of(&raise.rates);
         }
-        steps.push(step);
+        let step = |(rate, attempt)| Step::Run { device: index, rate, attempt };
+        steps.extend(left.steps.into_iter().map(step));
     }
     steps
+}
+
+/// The runs at each rate, and how many of them were passed. Rates are compared bit by bit: they come from one plan.
+fn counted(standing: &Standing) -> HashMap<u64, (u32, u32)> {
+    let mut runs = HashMap::new();
+    for ended in &standing.ended {
+        let (count, passed) = runs.entry(ended.rate.to_bits()).or_insert((0, 0));
+        *count += 1;
+        *passed += u32::from(ended.status == Status::Passed);
+    }
+    runs
+}
+
+/// The runs of a device that are left if all are passed.
+struct Left<'a> {
+    rules: &'a Rules,
+    /// By the bits of the rate: runs, and passed ones.
+    runs: HashMap<u64, (u32, u32)>,
+    /// Rates with the numbers of the attempts.
+    steps: Vec<(f64, u32)>,
+}
+
+impl Left<'_> {
+    fn of(&self, rate: f64) -> (u32, u32) {
+        self.runs.get(&rate.to_bits()).copied().unwrap_or_default()
+    }
+
+    fn is_open(&self, rate: f64) -> bool {
+        let (count, passed) = self.of(rate);
+        passed < self.rules.repeats && count < self.rules.attempts
+    }
+
+    /// Adds all runs at these rates: those with the fewest runs first, then in the order of the plan.
+    fn all_of(&mut self, rates: &[f64]) {
+        let open = rates.iter().enumerate().filter(|(_, rate)| self.is_open(**rate));
+        let mut heap: BinaryHeap<_> = open.map(|(at, rate)| Reverse((self.of(*rate).0, at))).collect();
+        while let Some(Reverse((count, at))) = heap.pop() {
+            let (rate, passed) = (rates[at], self.of(rates[at]).1);
+            self.steps.push((rate, count + 1));
+            self.runs.insert(rate.to_bits(), (count + 1, passed + 1));
+            if self.is_open(rate) {
+                heap.push(Reverse((count + 1, at)));
+            }
+        }
+    }
 }
 
 /// Seconds that steps take, with rests and fillings; `up` is the device that is up and full already.

@@ -5,6 +5,8 @@ mod raw;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::entry::PriceLine;
@@ -185,6 +187,21 @@ pub enum Target {
     Surrogate(String),
 }
 
+/// The text of a plan. A device or a file of another kind could deliver bytes for ever.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"));
+    }
+    file.take(raw::MAX_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > raw::MAX_FILE {
+        let problem = format!("more than {} bytes: this is no plan", raw::MAX_FILE);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(text)
+}
+
 impl Plan {
     /// Reads a plan.
     ///
@@ -192,8 +209,7 @@ impl Plan {
     /// If it cannot be read or used; the error says where and what to write instead.
     pub fn read(path: &Path) -> Result<Plan, PlanError> {
         let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| PlanError::Read { path: name.clone(), source })?;
+        let text = read(path).map_err(|source| PlanError::Read { path: name.clone(), source })?;
         let plan = Plan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
         for device in &plan.devices {
             let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];

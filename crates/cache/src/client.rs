@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_wire::body::request_framing;
+use polygraph_wire::body::{has_two_framings, request_framing};
 use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, HeadError, RequestHead, parse_request};
 use tokio::net::TcpStream;
@@ -156,7 +156,9 @@ fn decide_on(worker: &Worker, head: &RequestHead<'_, '_>) -> Decision {
     worker.counters.requests.add(1);
     let framing = request_framing(head);
     let has_body = framing != Ok(Framing::Length(0));
-    let keep = keeps_alive(head.minor_version, head.headers) && !worker.stopping.get();
+    let keep = keeps_alive(head.minor_version, head.headers)
+        && !has_two_framings(head.headers)
+        && !worker.stopping.get();
     let client = Side { head_len: head.len, minor: head.minor_version, keep };
     let own = |status, text| {
         // The body of a refused request is not read, so the connection cannot go on after it.
@@ -167,6 +169,12 @@ fn decide_on(worker: &Worker, head: &RequestHead<'_, '_>) -> Decision {
         Ok(framing) => framing,
         Err(_) => return own(400, "The body of the request is badly framed."),
     };
+    let hosts = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host")).count();
+    if hosts > 1 {
+        // Whoever is behind might take the other one (RFC 9112, section 3.2).
+        let client = Side { keep: false, ..client };
+        return Decision::Own { status: 400, text: "The request has several Host fields.", client };
+    }
     if let Some(access) = &worker.common.config.access {
         let secret = worker.common.secret;
         if let Err(challenge) = access.check(head.headers, head.method, head.target, now_ms() / 1000, secret)

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Write as _};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use polygraph_wire::body::{BodyReader, reply_framing};
+use polygraph_wire::body::{BodyReader, has_two_framings, reply_framing};
 use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, ReplyHead, RequestHead, parse_reply, parse_request};
 
@@ -361,7 +361,9 @@ fn make_plan(
             bodiless,
             block,
             age: reply.headers.iter().any(|h| h.name.eq_ignore_ascii_case("age")).then_some(facts.age),
-            reusable: keeps_alive(reply.minor_version, reply.headers) && framing != Framing::UntilClose,
+            reusable: keeps_alive(reply.minor_version, reply.headers)
+                && framing != Framing::UntilClose
+                && !has_two_framings(reply.headers),
             filling: None,
             validated: None,
         };

@@ -33,13 +33,21 @@ pub struct Object {
     pub date: u64,
 }
 
+/// Memory that a block of `bytes` takes: large ones are of whole pages.
+fn block(bytes: usize) -> usize {
+    const PAGE: usize = 4096;
+    const LARGE: usize = 64 * 1024;
+    if bytes < LARGE { bytes } else { bytes.next_multiple_of(PAGE) }
+}
+
 impl Object {
     /// Bytes of memory this takes, apart from the store's own bookkeeping.
     pub fn bytes(&self) -> u64 {
         // Each separate allocation costs the allocator a header and rounding, about 16 bytes; `Bytes` adds a
         // small shared block.
         const ALLOCATIONS: usize = 6 * 16 + 32;
-        let own = size_of::<Object>() + ALLOCATIONS + self.key.len() + self.head.len() + self.body.len();
+        let own =
+            size_of::<Object>() + ALLOCATIONS + self.key.len() + self.head.len() + block(self.body.len());
         (own + self.selecting.bytes() + self.etag.as_ref().map_or(0, |etag| etag.len())) as u64
     }
 

@@ -1,7 +1,7 @@
 //! Commands about workload files: `check` (also `pgl-test`), `explain`, `fmt`, `lsp`.
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -226,7 +226,7 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &args.files {
         let stdin = path.as_os_str() == "-";
-        let text = if stdin { read_all(io::stdin())? } else { read(path)? };
+        let text = read(path)?;
         let formatted = match polygraph_pgl::format::format_bytes(&text) {
             Ok(formatted) => formatted,
             Err(error) => {
@@ -249,20 +249,30 @@ fn fmt(args: &FmtArgs) -> io::Result<ExitCode> {
     Ok(code)
 }
 
-fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
-    let bytes = std::fs::File::open(path).and_then(read_all);
-    bytes.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
-/// Everything, unless it is more than a program may have.
-fn read_all(input: impl io::Read) -> io::Result<Vec<u8>> {
+/// The text of a workload, from standard input for `-`, as far as the compiler takes it.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
     let limit = polygraph_pgl::Limits::default().source_bytes;
-    let mut bytes = Vec::new();
-    input.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {limit} bytes")));
+    let wrong = |kind, text: String| io::Error::new(kind, format!("{}: {text}", path.display()));
+    let input: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(io::stdin())
+    } else {
+        let file = std::fs::File::open(path).map_err(|error| wrong(error.kind(), error.to_string()))?;
+        // A device or a pipe could deliver bytes for ever.
+        if !file.metadata()?.is_file() {
+            return Err(wrong(io::ErrorKind::InvalidInput, "not a plain file".into()));
+        }
+        Box::new(file)
+    };
+    let mut text = Vec::new();
+    let got = input.take(limit as u64 + 1).read_to_end(&mut text);
+    got.map_err(|error| wrong(error.kind(), error.to_string()))?;
+    if text.len() > limit {
+        return Err(wrong(
+            io::ErrorKind::InvalidData,
+            format!("more than {limit} bytes: this is no workload"),
+        ));
     }
-    Ok(bytes)
+    Ok(text)
 }
 
 fn lsp(args: LspArgs) -> io::Result<ExitCode> {

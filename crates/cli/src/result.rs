@@ -31,13 +31,21 @@ pub struct RunResult {
     pub trouble: Option<Failure>,
 }
 
+/// A label as a name in a directory: of letters, digits, `-`, `_` and `.`, and in sight, for names that begin with a dot
+/// are hidden.
+fn file_name(label: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = label.chars().map(plain).collect();
+    let hidden = name.len() - name.trim_start_matches('.').len();
+    "-".repeat(hidden) + &name[hidden..]
+}
+
 /// Makes a directory `<label>-<time>` that does not exist yet.
 ///
 /// # Errors
 /// If it cannot be made.
 pub fn result_directory(runs: &Path, label: &str) -> Result<PathBuf, Failure> {
-    let label: String =
-        label.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let label = file_name(label);
     let time = jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string();
     let wrong = |path: &Path, e: std::io::Error| {
         Failure::setup(anyhow::anyhow!("cannot make the result directory {}: {e}", path.display()))
@@ -171,5 +179,24 @@ fn client_counts(facts: &RunFacts) -> device::Seen {
         requests: total.map_or(0, |total| total.block.xacts.entered),
         hits: count(Class::Hit),
         basic: Class::ALL.into_iter().filter(|class| class.is_basic()).map(count).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_make_names_in_sight() {
+        for (label, name) in [
+            ("run", "run"),
+            ("a b/c", "a-b-c"),
+            (".hidden", "-hidden"),
+            ("../up", "---up"),
+            ("v1.2", "v1.2"),
+            ("..", "--"),
+        ] {
+            assert_eq!(file_name(label), name);
+        }
     }
 }

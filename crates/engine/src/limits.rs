@@ -15,7 +15,7 @@ pub fn raise_descriptor_limit() -> u64 {
 }
 
 /// How many file descriptors this process may open now.
-fn descriptor_limit() -> u64 {
+pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
@@ -27,6 +27,19 @@ pub const LEAST_DESCRIPTORS: u64 = 40;
 pub fn connection_limit(descriptors: u64) -> usize {
     let limit = descriptors.saturating_sub(descriptors / 33).saturating_sub(30);
     usize::try_from(limit).unwrap_or(usize::MAX).max(1)
+}
+
+/// Blocks from this size on are given back to the system when they are freed, in bytes.
+const LARGE_BLOCK: i32 = 64 * 1024;
+
+/// Makes the allocator give large blocks back as soon as they are freed. Otherwise glibc learns from the first of them to
+/// keep them, and between blocks of mixed sizes that come and go, as in a cache, much more is kept than used.
+pub fn give_back_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it sets a parameter of the allocator, at any time and from any thread (mallopt(3)).
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+    }
 }
 
 /// Resident memory of this process in bytes, 0 if unknown.

@@ -10,6 +10,7 @@ use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket as Socket2, Type};
 use tokio::io::Interest;
 
+use crate::limits;
 use crate::net::Net;
 use crate::poller::register;
 use crate::socket::Socket;
@@ -101,7 +102,9 @@ fn defer_accept(socket: &Socket2) {
     }
 }
 
-/// Accepts connections for ever and hands each to `serve` as a task of its own.
+/// Accepts connections for ever and hands each to `serve` as a task of its own. Those above the process's share of
+/// descriptors are closed at once: so whoever came first is served to the end, and logs and timers have what they need.
+/// `out_of_descriptors` hears of each.
 ///
 /// # Errors
 /// If the socket cannot be watched or is no longer a listening one. Of connections that could not be accepted `refused` is
@@ -112,12 +115,18 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
     serve: impl Fn(Socket) -> F,
     mut refused: impl FnMut(Errno),
 ) -> io::Result<()> {
+    let most = limits::connection_limit(limits::descriptor_limit());
     let listener = register(listener, Interest::READABLE)?;
     loop {
         let mut guard = listener.readable().await?;
         for _ in 0..ACCEPTS_PER_WAKE {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::accept_with(guard.get_inner(), flags) {
+                // The system gives the least number that is free, so the number tells how many there are.
+                Ok(fd) if fd.as_raw_fd() as usize >= most => {
+                    drop(fd);
+                    out_of_descriptors();
+                }
                 Ok(fd) => net.spawn(serve(Socket::new(net.clone(), fd, true))),
                 Err(Errno::AGAIN) => {
                     guard.clear_ready();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use polygraph_report::text::harmless_cell;
 use serde_json::{Map, json};
 
 use crate::parquet;
@@ -107,13 +108,13 @@ fn time(us: i64) -> String {
 
 fn csv(table: &Table, file: File) -> io::Result<()> {
     let mut out = ::csv::Writer::from_writer(file);
-    out.write_record(table.columns.iter().map(|column| &column.name))?;
+    out.write_record(table.columns.iter().map(|column| harmless_cell(&column.name).into_owned()))?;
     for row in 0..table.rows() {
         out.write_record(table.columns.iter().map(|column| match column.cells.at(row) {
             Value::Int(value) => value.map_or_else(String::new, |value| value.to_string()),
             Value::Float(value) => value.map_or_else(String::new, |value| value.to_string()),
             Value::Bool(value) => value.map_or_else(String::new, |value| value.to_string()),
-            Value::Text(value) => value.unwrap_or_default(),
+            Value::Text(value) => harmless_cell(&value.unwrap_or_default()).into_owned(),
             Value::Time(value) => value.map_or_else(String::new, time),
         }))?;
     }

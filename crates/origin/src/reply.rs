@@ -369,7 +369,10 @@ impl Writer<'_> {
     fn general(&self, head: &mut Head<'_>) {
         head.text(Field::Date, self.about.date);
         if self.about.last {
-            head.text(Field::Connection, b"close");
+            // A reply of HTTP/1.0 that does not say that it stays is the last one (RFC 9112, section 9.3).
+            if self.identity.minor_version > 0 {
+                head.text(Field::Connection, b"close");
+            }
         } else if self.identity.minor_version == 0 || self.request.minor_version == 0 {
             head.text(Field::Connection, b"keep-alive");
         }

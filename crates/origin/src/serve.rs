@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, nanos, send_all};
+use polygraph_link::{Conn, Link, Nanos, SECOND, nanos, send_all};
 use polygraph_stats::{CloseKind, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::worlds::WorldMark;
@@ -19,6 +19,11 @@ use crate::settings::{Farm, Server};
 use crate::universe::Universe;
 use crate::upload::Upload;
 use crate::wanted::Wanted;
+
+/// So long may the head of a request take from its first byte on. Those of robots come at once.
+const HEAD_LIMIT: Nanos = 30 * SECOND;
+/// So long may a new connection be silent if servers have no limit for idle ones: devices may connect ahead.
+const SILENCE_LIMIT: Nanos = 300 * SECOND;
 
 /// An origin server as one event loop sees it.
 #[derive(Debug)]
@@ -190,7 +195,8 @@ impl<L: Link> Site<L> {
         inbox: &mut Vec<u8>,
         first: bool,
     ) -> Next {
-        conn.set_deadline(self.farm().idle_timeout.map(|timeout| self.now() + timeout));
+        let patience = self.farm().idle_timeout.or(first.then_some(SILENCE_LIMIT));
+        conn.set_deadline(patience.map(|patience| self.now() + patience));
         let (mut taken, mut begun) = (Ok(false), None);
         if !inbox.is_empty() {
             let data = std::mem::take(inbox);
@@ -204,9 +210,10 @@ impl<L: Link> Site<L> {
                 _ => return Next::Noise,
             }
             if begun.is_none() && !is_blank(inbox) {
-                begun = Some(self.now());
-                // The connection is not idle any more.
-                conn.set_deadline(None);
+                let now = self.now();
+                begun = Some(now);
+                // The connection is not idle any more, but somebody who never comes to the end would hold it for ever.
+                conn.set_deadline(Some(now + HEAD_LIMIT));
             }
             let mut look = None;
             let received = conn
@@ -240,6 +247,14 @@ impl<L: Link> Site<L> {
                     return Next::Closed(CloseKind::IdleLocal);
                 }
                 Ok(None) | Err(_) if idle => return Next::Closed(CloseKind::IdleForeign),
+                Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+                    self.send_refusal(conn, b"HTTP/1.1 408 Request Timeout\r\n");
+                    let limit = HEAD_LIMIT / SECOND;
+                    return Next::Broken(
+                        ErrorKind::Timeout,
+                        format!("no complete request head after {limit} s"),
+                    );
+                }
                 Ok(None) => return Next::Broken(ErrorKind::HeadShort, "while reading a request".into()),
                 Err(e) => return Next::Broken(ErrorKind::HeadShort, format!("while reading a request: {e}")),
             };

@@ -239,6 +239,35 @@ fn servers_of_version_1_0_say_that_they_stay() {
     let bench = Bench::new(house);
     let reply = bench.ask(get(""));
     assert!(reply.starts_with("HTTP/1.0 200 OK\r\n") && reply.contains("\r\nConnection: keep-alive\r\n"));
+    // That they close goes without saying.
+    let reply = bench.ask(get("Connection: close\r\n"));
+    assert!(reply.starts_with("HTTP/1.0 200 OK\r\n") && field(&reply, "Connection").is_none(), "{reply}");
+}
+
+/// Whoever sends a byte of a head now and then would hold a descriptor for ever.
+#[test]
+fn heads_that_never_end_are_given_up() {
+    let mut house = persistent(classic(10.0));
+    house.farms[0].idle_timeout = None;
+    let bench = Bench::new(house);
+    let (slow, silent, good) = (bench.connect(), bench.connect(), bench.connect());
+    good.send(get(""));
+    let head = get("");
+    for (second, piece) in head.as_bytes().chunks(2).take(40).enumerate() {
+        slow.send(piece);
+        bench.run((second + 1) as Nanos * SECOND);
+        assert_eq!(slow.is_closed(), second + 1 >= 30, "after {} s", second + 1);
+    }
+    assert!(slow.text().starts_with("HTTP/1.1 408 "), "{}", slow.text());
+    bench.assert_errors(&[(ErrorKind::Timeout, 1)]);
+    // Devices may connect ahead, and keep what they have used for as long as servers let them.
+    bench.run(299 * SECOND);
+    assert!(!silent.is_closed() && !good.is_closed());
+    bench.run(301 * SECOND);
+    assert!(silent.is_closed() && !good.is_closed());
+    bench.run(10_000 * SECOND);
+    assert!(!good.is_closed());
+    bench.assert_errors(&[(ErrorKind::Timeout, 1)]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::figures::{self, Entry, Figure};
 use crate::fold::Log;
 use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
 use crate::scope::Scope;
+use crate::text::csv_cell;
 
 /// What to trace.
 #[derive(Clone, Debug)]
@@ -145,7 +146,8 @@ fn head(columns: &[Column<'_>], csv: bool) -> String {
             Column::Figure(figure) => figure.name.as_str(),
         })
         .collect();
-    if csv { names.join(",") + "\n" } else { format!("# {}\n", names.join(" ")) }
+    let cells = || names.iter().map(|name| csv_cell(name)).collect::<Vec<_>>().join(",");
+    if csv { cells() + "\n" } else { format!("# {}\n", names.join(" ")) }
 }
 
 fn line(
@@ -188,7 +190,10 @@ fn line(
             Column::Extra("interval.start") => write!(text, "{}", time(begin)),
             Column::Extra("interval.end") => write!(text, "{}", time(end)),
             Column::Extra("interval.entries") => write!(text, "{}", entries.len()),
-            Column::Extra(_) => write!(text, "{}", entries.last().map_or("?", |entry| entry.phase)),
+            Column::Extra(_) => {
+                let phase = entries.last().map_or("?", |entry| entry.phase);
+                if options.csv { write!(text, "{}", csv_cell(phase)) } else { write!(text, "{phase}") }
+            }
         };
     }
     text.push('\n');

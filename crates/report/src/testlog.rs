@@ -39,6 +39,8 @@ pub struct Run {
     pub error: Option<(usize, ErrorKind)>,
     /// And every m-th this one.
     pub second_error: Option<(usize, ErrorKind)>,
+    /// Servers count this error so many times in each interval.
+    pub server_error: Option<(u64, ErrorKind)>,
     /// The robots compare bodies.
     pub verify: bool,
     /// Robots compare whole bodies, not only their first bytes.
@@ -84,6 +86,7 @@ impl Default for Run {
             clock_step_ns: 0,
             error: None,
             second_error: None,
+            server_error: None,
             verify: true,
             compare: true,
             rich: false,
@@ -286,6 +289,9 @@ impl Run {
                         }
                         write(Record::ErrorSample { at_ns: (at * SECOND) as u64, kind, detail, facts });
                     }
+                }
+                if let Some((count, kind)) = self.server_error.filter(|_| side == Side::Server) {
+                    (0..count).for_each(|_| block.count_error(kind));
                 }
                 block.close((end * SECOND) as u64);
                 unfinished = block.xacts.last;

@@ -1,5 +1,7 @@
 //! Numbers, times and commands as people read them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -107,6 +109,22 @@ pub fn times(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", number(Some(count as f64), 0)) }
 }
 
+/// A text as a cell of a table that spreadsheets open: what would be taken for a formula there begins with an apostrophe.
+pub fn harmless_cell(text: &str) -> Cow<'_, str> {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if is_formula { format!("'{text}").into() } else { text.into() }
+}
+
+/// The same as it stands in a line of comma-separated values (RFC 4180).
+pub fn csv_cell(text: &str) -> Cow<'_, str> {
+    let cell = harmless_cell(text);
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\"")).into()
+    } else {
+        cell
+    }
+}
+
 /// A time of day in UTC.
 pub fn time_of_day(unix_ns: u64) -> String {
     match Timestamp::from_second(i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX)) {
@@ -165,5 +183,25 @@ mod tests {
         );
         assert_eq!(command(&["a".into(), "b c".into(), "it's".into()]), "a 'b c' 'it'\\''s'");
         assert_eq!(time_of_day(920_863_899_589_571_000), "1999-03-08 03:31:39 UTC");
+    }
+
+    #[test]
+    fn cells_are_no_formulas() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("+cmd", "'+cmd"),
+            ("-cmd|' /C calc'!A0", "'-cmd|' /C calc'!A0"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "\"'\r=1\""),
+            ("=\"a\",b", "\"'=\"\"a\"\",b\""),
+            ("-5", "-5"),
+            ("+1.5e3", "+1.5e3"),
+            ("a=b", "a=b"),
+            ("", ""),
+            ("a,b", "\"a,b\""),
+        ] {
+            assert_eq!(csv_cell(text), cell, "{text:?}");
+        }
     }
 }

@@ -21,6 +21,7 @@
 mod blame;
 mod chance;
 mod contents;
+mod descriptors;
 mod generator;
 mod logs;
 mod outside;
@@ -248,6 +249,7 @@ impl Findings {
 
     fn into_verdict(mut self) -> Verdict {
         self.excuse_for_contents();
+        self.excuse_for_descriptors();
         let excuse = self.excuse();
         let Findings { all: mut findings, device } = self;
         for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
@@ -274,8 +276,8 @@ impl Finding {
             (Weight::Failed, "content", _) => 0,
             // A server that cannot be told from the device is the last to be suspected.
             (Weight::Invalid, _, Some(Party::Server)) if self.deed.is_some() => 5,
-            // A test cut short is what follows when something else broke.
-            (_, _, Some(Party::Test)) => 6,
+            // A test cut short is what follows when something else broke; that client and server disagree is no such thing.
+            (_, rule, Some(Party::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls", _) => 1,
             (_, "names" | "network" | "resources" | "accepting", _) => 2,
             (_, "gaps" | "saturated" | "clock", _) => 3,

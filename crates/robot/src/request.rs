@@ -126,6 +126,7 @@ pub fn write(order: &Order, context: &Context<'_>, out: &mut Vec<u8>) {
     }
     if let Some(value) = connection(context.http_minor, context.last) {
         head.text("Connection", value);
+        // No standard, but what old proxies look at instead (docs/classic.md).
         if context.via_proxy {
             head.text("Proxy-Connection", value);
         }

@@ -1,6 +1,6 @@
 //! How long a message body is and where it ends (RFC 9112, section 6).
 
-use crate::head::{Header, ReplyHead, RequestHead, has_token, is_named};
+use crate::head::{Header, ReplyHead, RequestHead, is_named};
 
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,12 @@ pub enum BodyError {
 /// If the framing headers contradict themselves.
 pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
     Ok(Declared::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
+}
+
+/// Whether a message has a length beside chunks: they count, and the connection must be closed after it (RFC 9112,
+/// section 6.3).
+pub fn has_two_framings(headers: &[Header<'_>]) -> bool {
+    Declared::of(headers).is_length_ignored()
 }
 
 /// How the body of a reply is framed. `to_head`: the request's method was HEAD.
@@ -86,8 +92,9 @@ impl Declared {
     pub fn see_coding(&mut self, value: &[u8]) {
         if !self.chunked && value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
             self.chunked = true;
-        } else if !has_token(value, "identity") {
-            // `identity` was dropped by RFC 7230 but still exists in the wild.
+        } else if !value.trim_ascii().eq_ignore_ascii_case(b"identity") {
+            // `identity` was dropped by RFC 7230 but still exists in the wild. Beside another coding, its sender and its
+            // readers may think of different ends of the message (RFC 9112, section 6.3).
             self.refuse(BodyError::Coding);
         }
     }
@@ -360,6 +367,10 @@ mod tests {
             false,
             Err(BodyError::Coding),
         );
+        for coding in ["chunked, identity", "identity, chunked", "identity;q=1"] {
+            let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\nContent-Length: 7\r\n\r\n");
+            check(&head, false, Err(BodyError::Coding));
+        }
         check(
             "HTTP/1.1 200 OK\r\ntransfer-encoding: identity\r\nContent-length: 7\r\nContent-Length: 7\r\n\r\n",
             false,

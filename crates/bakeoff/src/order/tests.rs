@@ -190,3 +190,57 @@ fn mixed_orders() {
         assert_eq!(mixed(&rates), want);
     }
 }
+
+/// What is left at once is what comes step by step, wherever a series stands.
+#[test]
+fn what_is_left_is_what_comes_next_again_and_again() {
+    let text = "rates=[10, 30, 20]\n[rules]\nrepeats=2\nattempts=3\n[[device]]\nname='a'\nproxy='h:1'\nsize='1GB'\n\
+        raise_to=50\nraise_rates=[40, 50]\n[[device]]\nname='b'\nproxy='h:2'\nsize='1GB'\n";
+    let plan = plan(text);
+    for fail in 0..20 {
+        let mut progress = Progress::default();
+        for count in 0..30 {
+            let mut ahead = progress.clone();
+            let left: Vec<String> = remaining(&plan, &progress)
+                .iter()
+                .map(|step| match step {
+                    Step::Network => "network".to_owned(),
+                    Step::NoProxy => "no proxy".to_owned(),
+                    Step::Run { device, rate, attempt } => {
+                        format!("{} {rate}/{attempt}", plan.devices[*device].name)
+                    }
+                })
+                .collect();
+            assert_eq!(left, carry_out(&plan, &mut ahead, pass), "after {count} steps");
+            // Goes on by one step.
+            let Some(step) = next(&plan, &progress) else { break };
+            match step {
+                Step::Network => progress.apply(&Event::Network { mbit_s: 1.0, seconds: 1.0 }),
+                Step::NoProxy => {
+                    let (rate, status, reason) = (plan.top_rate(), Status::Passed, String::new());
+                    progress.apply(&Event::NoProxy { rate, run: String::new(), status, reason });
+                }
+                Step::Run { device, rate, attempt } => progress.apply(&Event::End {
+                    status: if (count + fail) % 4 == 0 { Status::Failed } else { Status::Passed },
+                    device: plan.devices[device].name.clone(),
+                    rate,
+                    attempt,
+                    run: String::new(),
+                    reason: String::new(),
+                    cpu_s: None,
+                    figures: None,
+                }),
+            }
+        }
+    }
+}
+
+#[test]
+fn many_rates_are_no_trouble() {
+    let rates: Vec<String> = (1..=20_000).map(|rate| rate.to_string()).collect();
+    let device = "[[device]]\nname='a'\nproxy='h:1'\nsize='1GB'\n";
+    let plan = plan(&format!("rates=[{}]\n{NO_CHECKS}{device}", rates.join(",")));
+    let steps = remaining(&plan, &Progress::default());
+    assert_eq!(steps.len(), 20_000);
+    assert_eq!(steps[19_999], Step::Run { device: 0, rate: 20_000.0, attempt: 1 });
+}

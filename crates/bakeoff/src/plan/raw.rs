@@ -158,9 +158,27 @@ impl Place<'_> {
     }
 }
 
-fn positive_time(text: &str) -> Result<f64, String> {
+/// No time of a plan is longer, in seconds: 30 days.
+const MAX_S: f64 = 30.0 * 86_400.0;
+/// No rate is higher, in requests per second: more than a hundred machines of today offer.
+const MAX_RATE: f64 = 1e7;
+/// No device is asked for more rates.
+const MAX_RATES: usize = 100_000;
+/// Larger files are no plans, in bytes.
+pub(super) const MAX_FILE: u64 = 16 << 20;
+
+fn time(text: &str) -> Result<f64, String> {
     let seconds = values::time(text)?;
-    if seconds > 0.0 && seconds.is_finite() {
+    if (0.0..=MAX_S).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(format!("`{text}`: write a time of at most 30 days, for example 60s"))
+    }
+}
+
+fn positive_time(text: &str) -> Result<f64, String> {
+    let seconds = time(text)?;
+    if seconds > 0.0 {
         Ok(seconds)
     } else {
         Err(format!("`{text}`: write a time longer than nothing, for example 60s"))
@@ -221,7 +239,7 @@ fn workload(raw: &RawWorkload, place: &Place<'_>, directory: &Path) -> Result<Wo
         options.insert(name.clone(), plain(value, place, &format!("options.{name}"))?);
     }
     let mut duration_s = place.read("duration", raw.duration.as_ref(), positive_time, 3600.0)?;
-    let mut cool_s = place.read("cool", raw.cool.as_ref(), values::time, 60.0)?;
+    let mut cool_s = place.read("cool", raw.cool.as_ref(), time, 60.0)?;
     if file.is_some() && raw.duration.is_none() {
         return Err(place.wrong("duration", "missing: say how long a run of the workload takes, to bound it"));
     }
@@ -249,10 +267,10 @@ fn rules(raw: &RawRules, place: &Place<'_>, workload: &Workload) -> Result<Rules
         launch_window_s: place.read(
             "launch_window",
             raw.launch_window.as_ref(),
-            values::time,
+            time,
             own.launch_window_s,
         )?,
-        idle_gap_s: place.read("idle_gap", raw.idle_gap.as_ref(), values::time, own.idle_gap_s)?,
+        idle_gap_s: place.read("idle_gap", raw.idle_gap.as_ref(), time, own.idle_gap_s)?,
         max_errors: place.read("max_errors", raw.max_errors.as_ref(), values::share, own.max_errors)?,
         fill_limit_s: place.read("fill_limit", raw.fill_limit.as_ref(), positive_time, own.fill_limit_s)?,
         repeats: raw.repeats.unwrap_or(own.repeats),
@@ -373,6 +391,11 @@ fn raise(
             None => Ok(None),
         };
     };
+    if !(new <= MAX_RATE && claimed <= MAX_RATE) {
+        return Err(
+            place.wrong("raise_to", format!("write a rate of at most {MAX_RATE} requests per second"))
+        );
+    }
     if new <= claimed {
         return Err(
             place.wrong("raise_to", format!("{new} is no raise of the claim of {claimed}: write more"))
@@ -395,17 +418,20 @@ fn raise(
 }
 
 fn distinct(rates: &[f64], field: &str, place: &Place<'_>) -> Result<(), PlanError> {
-    for (index, rate) in rates.iter().enumerate() {
-        if !(rate.is_finite() && *rate > 0.0) {
-            return Err(
-                place.wrong(field, format!("{rate} is no rate: write requests per second, more than 0"))
-            );
-        }
-        if rates[..index].contains(rate) {
-            let problem =
-                format!("{rate} is there twice: several runs of a rate are asked for with rules.repeats");
-            return Err(place.wrong(field, problem));
-        }
+    if rates.len() > MAX_RATES {
+        return Err(place.wrong(field, format!("{} rates: write at most {MAX_RATES}", rates.len())));
+    }
+    if let Some(rate) = rates.iter().find(|rate| !(**rate > 0.0 && **rate <= MAX_RATE)) {
+        let problem =
+            format!("{rate} is no rate: write requests per second, more than 0 and at most {MAX_RATE}");
+        return Err(place.wrong(field, problem));
+    }
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        let problem =
+            format!("{} is there twice: several runs of a rate are asked for with rules.repeats", pair[0]);
+        return Err(place.wrong(field, problem));
     }
     Ok(())
 }

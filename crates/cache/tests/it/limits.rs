@@ -110,6 +110,8 @@ fn what_is_not_a_proxy_request_is_refused() {
         ("GET http://u:p@a/ HTTP/1.1\r\n\r\n", 400),
         ("GET http://a/ HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (chunked_1_0, 400),
+        ("GET http://a/ HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400),
+        ("POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
         ("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 501),
         ("GET https://a/ HTTP/1.1\r\n\r\n", 501),
@@ -259,4 +261,24 @@ fn a_cache_of_no_size_is_a_plain_proxy() {
         assert_eq!(Client::of(&proxy).ask(origin.get("/a", &[])).text(), "hello");
     }
     assert_eq!((origin.seen().len(), proxy.snapshot().stored), (2, 0));
+}
+
+/// Who sends both may mean to smuggle a request: chunks count, and nothing behind them is taken for a request (RFC 9112,
+/// section 6.3).
+#[test]
+fn a_length_beside_chunks_ends_the_connection() {
+    let origin = Origin::with(reply(&[], "good"));
+    let proxy = proxy();
+    let fields = ["Content-Length: 3", "Transfer-Encoding: chunked"];
+    let mut client = Client::of(&proxy);
+    let got = client.ask(request("POST", &origin.url("/a"), &fields) + "0\r\n\r\n");
+    assert!(got.status == 200 && got.head.contains("Connection: close"), "{got:?}");
+    // The same of an origin: its connection is not used again.
+    let both = format!("HTTP/1.1 200 OK\r\n{}\r\n{}\r\n\r\n3\r\nabc\r\n0\r\n\r\n", fields[0], fields[1]);
+    let origin = Origin::with(both);
+    let mut client = Client::of(&proxy);
+    for _ in 0..2 {
+        assert_eq!(client.ask(origin.get("/a", &[])).text(), "abc");
+    }
+    assert_eq!(origin.connections(), 2);
 }

@@ -30,7 +30,8 @@ pub struct Args {
     /// Address to listen on instead
     #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
     listen: Option<SocketAddr>,
-    /// Memory for stored replies
+    /// Memory for stored replies. The process needs more: about 10 MB, and up to 40 % of this for gaps between replies of
+    /// mixed sizes and for replies on their way
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = values::size)]
     cache: u64,
     /// Number of event loops. Default: one per processor
@@ -84,6 +85,7 @@ fn fault(text: &str) -> Result<(Fault, f64), String> {
 /// Runs the proxy until it is stopped.
 pub fn run(args: Args) -> Done {
     let descriptors = limits::raise_descriptor_limit();
+    limits::give_back_large_blocks();
     let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let config = ProxyConfig {

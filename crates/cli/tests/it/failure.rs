@@ -1,7 +1,8 @@
 //! When things go wrong: devices that cannot follow or are not there, processes that die, users who lose
 //! patience, a machine that lacks something. Nothing crashes, no log is lost, and the exit code tells.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -177,4 +178,41 @@ fn check_report(path: &Path, text: &str) {
     let report = std::fs::read_to_string(path).unwrap();
     assert!(report.contains(text), "{text} is not in {}", path.display());
     assert!(report.trim_end().ends_with("</html>"), "{} is not whole", path.display());
+}
+
+/// Connections above the servers' share of descriptors are closed at once, and counted; those that came first stay.
+#[test]
+fn servers_refuse_what_they_have_no_descriptors_for() {
+    let sandbox = Sandbox::new();
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    let server = "server --listen 127.0.0.1:0 --loops 1 --goal 5min --log s.log";
+    sandbox.write("start.sh", &format!("ulimit -n 80\nexec {program} {server}\n"));
+    let mut server = sandbox.start_program("/bin/sh", "start.sh");
+    let port = server.port("listening at");
+    let connect = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        // Handed over with its first bytes.
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
+        stream
+    };
+    let mut streams: Vec<TcpStream> = (0..80).map(|_| connect()).collect();
+    let is_closed = |stream: &mut TcpStream| match stream.read(&mut [0]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    };
+    let mut refused = 0;
+    for _ in 0..100 {
+        refused = streams.iter_mut().map(is_closed).filter(|closed| *closed).count();
+        if refused > 30 {
+            break;
+        }
+    }
+    assert!((31..=75).contains(&refused), "{refused} of 80");
+    assert!(!is_closed(&mut streams[0]) && is_closed(&mut streams[79]), "first come, first served");
+    drop(streams);
+    let done = server.stop();
+    assert_eq!(done.code(), Some(130), "{done:?}");
+    let (all, _) = sandbox.lx("--side srv", "s.log");
+    assert!(all["errors.no_descriptor.count"] >= refused as f64, "{refused} refused, {all:?}");
 }

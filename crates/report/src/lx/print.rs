@@ -8,6 +8,7 @@ use super::select::wants_all;
 use super::{Extract, LxError, Selected, select};
 use crate::figures::{self, Distribution, Entry, Figure, List, absent};
 use crate::scope::Scope;
+use crate::text::csv_cell;
 
 /// Rows of a printed distribution have at least this share of all values.
 const STEP: f64 = 0.01;
@@ -61,10 +62,7 @@ impl Extract {
         for (figure, value) in self.values(&self.entries()) {
             let value = value.map_or_else(String::new, |value| value.to_string());
             // Names of contents may be of any form.
-            let name = match figure.name.contains([',', '"', '\n']) {
-                true => format!("\"{}\"", figure.name.replace('"', "\"\"")),
-                false => figure.name.clone(),
-            };
+            let name = csv_cell(&figure.name);
             let _ = writeln!(out, "{name},{},{value}", figure.unit.symbol());
         }
         out

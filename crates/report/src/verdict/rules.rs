@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
-    Findings, Weight, contents, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
+    Findings, Weight, contents, descriptors, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
 };
 use crate::fold::RunFacts;
 
@@ -199,6 +199,15 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         generator::resources,
+    );
+    add(
+        "resources",
+        format!(
+            "servers refused connections for want of descriptors, more than {} of their transactions; errors of the deviceare no evidence then",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        descriptors::refused,
     );
     add(
         "names",

@@ -409,3 +409,15 @@ fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     let few = Run { error: Some((301, ErrorKind::OtherContents)), ..Run::default() };
     check(&few, Outcome::Valid, &["(contents)"]);
 }
+
+/// A device whose origins turn it away answers with errors of its own.
+#[test]
+fn servers_without_descriptors_are_the_limit_not_the_device() {
+    let run = Run { error: Some((3, ErrorKind::BadStatus)), ..Run::default() };
+    check(&run, Outcome::Failed, &["errors"]);
+    let refusing = Run { server_error: Some((3, ErrorKind::NoDescriptor)), ..run.clone() };
+    check(&refusing, Outcome::Invalid, &["(errors)", "resources"]);
+    assert_eq!(fold(&refusing.logs()).unwrap().verdict.limit, Some(Party::Server));
+    let wrong = Run { second_error: Some((50, ErrorKind::WrongObject)), ..refusing };
+    check(&wrong, Outcome::Failed, &["(errors)", "resources", "content"]);
+}
