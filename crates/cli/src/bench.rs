@@ -103,7 +103,11 @@ impl BenchOptions {
     /// # Errors
     /// As [`Bench::new`].
     pub fn bench<'a>(&'a self, test: Test, command: &'a str) -> Result<Bench<'a>, Failure> {
-        let limits = ClientLimits { ports: self.robots.ports.0, open_connections: self.robots.open_conn_lmt };
+        let limits = ClientLimits {
+            ports: self.robots.ports.0,
+            open_connections: self.robots.open_conn_lmt,
+            with_servers: true,
+        };
         let label = if self.common.label.is_empty() { command } else { &self.common.label };
         Ok(Bench {
             label,
@@ -155,7 +159,7 @@ impl<'a> Bench<'a> {
     pub fn new(mut test: Test, common: &'a CommonOptions, runs: &'a Path) -> Result<Bench<'a>, Failure> {
         let places = jobs::reserve_all(&test)?;
         test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
-        let limits = ClientLimits { ports: None, open_connections: None };
+        let limits = ClientLimits { ports: None, open_connections: None, with_servers: true };
         Ok(Bench {
             test,
             places,
@@ -205,7 +209,10 @@ impl<'a> Bench<'a> {
         let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
         let log = log("client.log");
         let (limits, tolerance) = (self.limits, self.robot_tolerance);
-        let client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        let mut client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        if test.is_direct(&origins) {
+            client.header.settings.push(("device".to_owned(), "none".to_owned()));
+        }
         let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
         if let Some(device) = &device {
             manifest["device"] = device.manifest();

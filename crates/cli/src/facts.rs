@@ -9,6 +9,8 @@ use polygraph_plan::offered::offered_dhr;
 use polygraph_robot::{Load, Profile};
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
 
+use crate::jobs::OpenLimit;
+
 /// Names and values.
 pub type Facts = Vec<(String, String)>;
 
@@ -16,7 +18,7 @@ pub type Facts = Vec<(String, String)>;
 const FEW: usize = 8;
 
 /// What the client side is told.
-pub fn of_client(test: &Test, open_limit: usize, ports: Option<(u16, u16)>) -> Facts {
+pub fn of_client(test: &Test, open_limit: OpenLimit, ports: Option<(u16, u16)>) -> Facts {
     let field = &test.field;
     let authorities: Vec<&str> = field.servers.iter().map(|server| server.authority.as_str()).collect();
     let mut facts = vec![
@@ -25,10 +27,7 @@ pub fn of_client(test: &Test, open_limit: usize, ports: Option<(u16, u16)>) -> F
         fact("request rate", test.full_rate().map_or("best effort".into(), |rate| format!("{rate}/sec"))),
         fact("repeats after", format!("{} s", field.settle)),
         fact("launch window", format!("{} s", test.launch_window)),
-        fact(
-            "open connections at most",
-            if open_limit == usize::MAX { "any number".into() } else { open_limit.to_string() },
-        ),
+        fact("open connections at most", open_limit.text()),
         fact("shares knowledge of objects", if field.share_worlds { "yes" } else { "no" }),
     ];
     facts.extend(offered_dhr(test).map(|dhr| fact("offered document hit ratio", percent(dhr))));

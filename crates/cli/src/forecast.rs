@@ -21,7 +21,7 @@ use crate::{Failure, jobs};
 /// Name and unit of the columns behind the phase, with the figures that they show.
 const COLUMNS: [(&str, &str); 7] = [
     ("req/s", "req_rate"),
-    ("rep/s", "rep_rate"),
+    ("rep/s", "ok_xact.rate"),
     ("offered", "req_dhr"),
     ("DHR %", "rep_dhr"),
     ("offered", "req_bhr"),
@@ -161,7 +161,7 @@ impl Predicting<'_> {
             let expected = expected.iter().find(|it| it.phase == number)?;
             Some(Phase {
                 phase: name.to_owned(),
-                rep_rate: Pair { measured: figure("rep_rate", scope), predicted: expected.rep_rate },
+                rep_rate: Pair { measured: figure("ok_xact.rate", scope), predicted: expected.rep_rate },
                 dhr: Pair { measured: figure("rep_dhr", scope), predicted: expected.dhr },
             })
         };
@@ -214,7 +214,7 @@ impl Predicting<'_> {
                     let scope = Scope::of_intervals([&**interval]);
                     phases.push(Expected {
                         phase: interval.phase as usize,
-                        rep_rate: figure("rep_rate", &scope),
+                        rep_rate: figure("ok_xact.rate", &scope),
                         dhr: figure("rep_dhr", &scope),
                     });
                 }

@@ -14,7 +14,7 @@ use polygraph_stats::{Header, Side};
 use polygraph_traffic::{IdSource, Seed};
 
 use crate::options::{CommonOptions, ToleranceOptions};
-use crate::{Failure, console, facts, working_set};
+use crate::{Failure, console, facts, processes, working_set};
 
 /// More local addresses than this are a slip in a range.
 const MAX_ADDRESSES: u64 = 1 << 20;
@@ -26,6 +26,67 @@ pub struct ClientLimits {
     pub ports: Option<(u16, u16)>,
     /// Open connections at most.
     pub open_connections: Option<u32>,
+    /// Servers of the same test run beside the robots.
+    pub with_servers: bool,
+}
+
+/// How many connections the robots of a process may have open.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenLimit {
+    /// So many.
+    pub connections: usize,
+    /// Not because the test says so, but because each process may open no more than so many file descriptors.
+    pub descriptors: Option<u64>,
+}
+
+impl OpenLimit {
+    /// No limit.
+    pub const NONE: OpenLimit = OpenLimit { connections: usize::MAX, descriptors: None };
+
+    /// The limit of robots in `layout`, given what the user wants. Robots that share their process with servers
+    /// (`with_servers`) share its descriptors, too: each connection to them has two ends there.
+    ///
+    /// # Errors
+    /// If there are fewer descriptors than what the user wants needs.
+    fn of(wanted: Option<u32>, layout: Layout, with_servers: bool) -> Result<OpenLimit, Failure> {
+        let descriptors = limits::raise_descriptor_limit();
+        let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
+        match wanted.map(|limit| limit as usize) {
+            Some(limit) if limit > most => Err(Failure::setup(anyhow::anyhow!(
+                "--open_conn_lmt {limit} needs more file descriptors than the {descriptors} this process may \
+                 open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
+            ))),
+            Some(limit) => Ok(OpenLimit { connections: limit, descriptors: None }),
+            None => {
+                let ends = if with_servers && layout.processes == 0 { 2 } else { 1 };
+                Ok(OpenLimit { connections: (most / ends).max(1), descriptors: Some(descriptors) })
+            }
+        }
+    }
+
+    /// What the log says about it.
+    pub fn text(self) -> String {
+        match self {
+            OpenLimit { connections: usize::MAX, .. } => "any number".to_owned(),
+            OpenLimit { connections, descriptors: Some(descriptors) } => {
+                format!("{connections}, all that {descriptors} file descriptors allow")
+            }
+            OpenLimit { connections, descriptors: None } => connections.to_string(),
+        }
+    }
+
+    /// What the user must know before the test, which is expected to have so many connections open.
+    fn warning(self, expected: usize) -> Option<String> {
+        let descriptors = self.descriptors?;
+        (expected.saturating_mul(2) > self.connections).then(|| {
+            format!(
+                "robots may have {} connections open at a time, because a process may open {descriptors} files here, \
+                 and the test is expected to need about {expected}: more of them would make the run INVALID. Raise the limit \
+                 (ulimit -Hn, LimitNOFILE of a service), or start more processes (--workers N) for several robots",
+                self.connections
+            )
+        })
+    }
 }
 
 /// The client side of a test as a job of the engine.
@@ -44,14 +105,9 @@ pub fn client_job(
     if let Some(text) = test.misdirection() {
         return Err(Failure::usage(text));
     }
-    let descriptors = limits::raise_descriptor_limit();
-    let most = limits::connection_limit(descriptors).saturating_mul(layout.processes.max(1));
-    let open_limit = limit.open_connections.map_or(most, |limit| limit as usize);
-    if open_limit > most {
-        return Err(Failure::setup(anyhow::anyhow!(
-            "--open_conn_lmt {open_limit} needs more file descriptors than the {descriptors} this process may \
-             open: at most {most} connections; raise the hard limit (ulimit -Hn) or lower the option"
-        )));
+    let open_limit = OpenLimit::of(limit.open_connections, layout, limit.with_servers)?;
+    if let Some(text) = open_limit.warning(processes::expected_connections(test)) {
+        console::warn(&text);
     }
     Ok(client_job_within(test, common, (limit.ports, open_limit), layout, log, working_set, tolerance))
 }
@@ -61,7 +117,7 @@ pub fn client_job(
 pub fn client_job_within(
     test: &Test,
     common: &CommonOptions,
-    (ports, open_limit): (Option<(u16, u16)>, usize),
+    (ports, open_limit): (Option<(u16, u16)>, OpenLimit),
     layout: Layout,
     log: Option<PathBuf>,
     working_set: &working_set::Files,
@@ -82,7 +138,8 @@ pub fn client_job_within(
         profiles: test.robots.clone(),
         field: Arc::clone(&test.field),
         launch_window: test.launch_window,
-        open_limit,
+        open_limit: open_limit.connections,
+        limited_by_host: open_limit.descriptors.is_some(),
         seed: Seed(common.local_rng_seed),
         group,
         tolerance,
@@ -94,6 +151,8 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
+    let accepting = if tolerance.foreign_replies { "yes" } else { "no" };
+    header.settings.push(("accepts foreign messages".to_owned(), accepting.to_owned()));
     header.settings.push(("process group".to_owned(), group.to_string()));
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);

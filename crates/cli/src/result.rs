@@ -116,6 +116,8 @@ pub fn conclude(
     let report = directory.join("report.html");
     let facts = fold_files(&paths).map_err(Failure::data)?;
     let met = expectations.check(&facts);
+    manifest["verdict"] = facts.verdict.json();
+    write_manifest(directory, manifest)?;
     let mut write = |name: &str, json: Option<serde_json::Value>| {
         if let Some(json) = json {
             manifest[name] = json;

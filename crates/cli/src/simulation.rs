@@ -142,7 +142,7 @@ impl Simulation {
         let mut client = jobs::client_job_within(
             &test,
             &common,
-            (None, usize::MAX),
+            (None, jobs::OpenLimit::NONE),
             robots,
             log("client.log"),
             working_set,

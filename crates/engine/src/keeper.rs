@@ -10,7 +10,8 @@ use polygraph_link::{Link, Nanos, SECOND, nanos};
 use polygraph_origin::Origin;
 use polygraph_plan::{SamplePlan, Schedule};
 use polygraph_robot::{Crew, Pace};
-use polygraph_stats::{Block, Recorder, Sample, Side, Taken};
+use polygraph_stats::stall::{STALLED_NS, Stall};
+use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Taken};
 use polygraph_traffic::groups::Word;
 use polygraph_traffic::store::Share;
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,8 @@ pub struct HandOver {
     pub process: u32,
     /// Resident memory of that process at the end of the interval, in bytes.
     pub rss_bytes: u64,
+    /// When the loop did not run, by the clock of links.
+    pub stalls: Vec<Stall>,
 }
 
 /// What a loop delivers.
@@ -149,6 +152,8 @@ pub struct Keeper<L: Link> {
     party: Party<L>,
     /// Connections in the intervals before the current one.
     connections: u64,
+    /// When the loop did not run, since this was handed over last.
+    stalls: Vec<Stall>,
     /// What was told of other processes last, and when.
     told: (Heard, Nanos),
 }
@@ -161,7 +166,7 @@ impl<L: Link> Keeper<L> {
             Party::Servers(_) => Side::Server,
         };
         let told = (Heard { side, index: desk.index, words: Vec::new(), unvisited: 0 }, 0);
-        Keeper { link, frame, desk, recorder, party, connections: 0, told }
+        Keeper { link, frame, desk, recorder, party, connections: 0, stalls: Vec::new(), told }
     }
 
     /// Keeps time until the last phase has ended.
@@ -186,7 +191,7 @@ impl<L: Link> Keeper<L> {
                 let now = self.link.now();
                 if now < edge {
                     self.publish();
-                    self.link.sleep_until(edge.min(now + GLANCE)).await;
+                    self.doze(edge.min(now + GLANCE)).await;
                     continue;
                 }
                 // A phase that ends right at an interval edge must not be followed by an empty interval.
@@ -219,6 +224,20 @@ impl<L: Link> Keeper<L> {
                     self.link.sleep_until(self.link.now() + GLANCE / 5).await;
                 }
             }
+        }
+    }
+
+    /// Sleeps until `at`, and takes note if the loop does not run then: its process was stopped, swapped out or starved,
+    /// or the loop had too much to do. Whoever waited for it waited for the bench.
+    async fn doze(&mut self, at: Nanos) {
+        self.link.sleep_until(at).await;
+        let now = self.link.now();
+        let late = now.saturating_sub(at);
+        if late >= STALLED_NS {
+            self.stalls.push(Stall { begin_ns: at, end_ns: now, loops: 1 });
+            let detail =
+                || format!("the event loop ran {:.3} s later than it should have", late as f64 * 1e-9);
+            self.recorder.error(ErrorKind::LateTimers, now, detail);
         }
     }
 
@@ -322,6 +341,7 @@ impl<L: Link> Keeper<L> {
             cpu_ns,
             process: self.frame.host.process(),
             rss_bytes: self.frame.host.resident_bytes(),
+            stalls: std::mem::take(&mut self.stalls),
         }));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 
 use polygraph_link::Nanos;
+use polygraph_stats::stall::Stall;
 use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample, Taken};
 
 use crate::host::Host;
@@ -44,6 +45,7 @@ struct Pending {
     interval: Interval,
     samples: Vec<Sample>,
     taken: Vec<Taken>,
+    stalls: Vec<Stall>,
     /// Resident memory of the processes that loops live in, by process id.
     memory: BTreeMap<u32, u64>,
 }
@@ -127,7 +129,18 @@ impl Ledger {
     /// If the log cannot be written.
     pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
         let HandOver {
-            index, phase, begin, end, mut block, samples, taken, cpu_ns, process, rss_bytes, ..
+            index,
+            phase,
+            begin,
+            end,
+            mut block,
+            samples,
+            taken,
+            cpu_ns,
+            process,
+            rss_bytes,
+            stalls,
+            ..
         } = from;
         let pending = self.open.entry(end).or_insert_with(|| Pending {
             missing: self.back.len(),
@@ -143,6 +156,7 @@ impl Ledger {
             },
             samples: Vec::new(),
             taken: Vec::new(),
+            stalls: Vec::new(),
             memory: BTreeMap::new(),
         });
         pending.missing -= 1;
@@ -152,6 +166,7 @@ impl Ledger {
         pending.interval.block.merge(&block);
         pending.samples.extend(samples);
         pending.taken.extend(taken);
+        pending.stalls.extend(stalls);
         block.clear();
         // A loop that has ended has no use for it.
         let _ = self.back[index].send(block);
@@ -162,7 +177,8 @@ impl Ledger {
     }
 
     fn finish(&mut self, end: Nanos) -> io::Result<Vec<Record>> {
-        let Some(Pending { mut interval, mut samples, taken, mut memory, .. }) = self.open.remove(&end)
+        let Some(Pending { mut interval, mut samples, taken, stalls, mut memory, .. }) =
+            self.open.remove(&end)
         else {
             return Ok(Vec::new());
         };
@@ -184,6 +200,10 @@ impl Ledger {
             kind: sample.kind,
             detail: sample.evidence.detail,
             facts: sample.evidence.facts,
+        }));
+        records.extend(Stall::united(stalls).into_iter().map(|stall| {
+            let (begin_ns, end_ns) = (self.since_start(stall.begin_ns), self.since_start(stall.end_ns));
+            Record::Stall(Stall { begin_ns, end_ns, ..stall })
         }));
         records.extend(self.samples.records(taken, self.start, self.delivered));
         for record in &records {

@@ -3,9 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
 
-use polygraph_link::Link;
+use polygraph_link::{Link, Nanos, SECOND};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket as Socket2, Type};
@@ -19,6 +18,9 @@ use crate::socket::Socket;
 const BACKLOG: i32 = 4096;
 /// Connections accepted in a row before others get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
+
+/// After a connection that could not be accepted, so long is waited before the next is tried.
+const ACCEPT_PAUSE: Nanos = SECOND / 10;
 
 /// An address that a server will listen at: it is free, and if the system chose its port, nobody else gets it.
 #[derive(Debug)]
@@ -102,12 +104,13 @@ fn defer_accept(socket: &Socket2) {
 /// Accepts connections for ever and hands each to `serve` as a task of its own.
 ///
 /// # Errors
-/// If the socket cannot be watched or is no longer a listening one.
+/// If the socket cannot be watched or is no longer a listening one. Of connections that could not be accepted `refused` is
+/// told.
 pub async fn accept_all<F: Future<Output = ()> + 'static>(
     net: Net,
     listener: OwnedFd,
     serve: impl Fn(Socket) -> F,
-    mut out_of_descriptors: impl FnMut(),
+    mut refused: impl FnMut(Errno),
 ) -> io::Result<()> {
     let listener = register(listener, Interest::READABLE)?;
     loop {
@@ -125,10 +128,9 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                     return Err(e.into());
                 }
                 // Out of descriptors or memory, or an error of a network that may come back (accept(2)).
-                Err(_) => {
-                    out_of_descriptors();
-                    let pause = Duration::from_millis(100).as_nanos() as u64;
-                    net.sleep_until(net.now() + pause).await;
+                Err(e) => {
+                    refused(e);
+                    net.sleep_until(net.now() + ACCEPT_PAUSE).await;
                     break;
                 }
             }

@@ -180,12 +180,14 @@ impl Net {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(family, SocketType::STREAM, flags, None).map_err(|e| match e {
             Errno::MFILE | Errno::NFILE => ConnectError::NoDescriptor,
+            Errno::NOBUFS | Errno::NOMEM => ConnectError::NoMemory,
             e => ConnectError::Refused(e.kind()),
         })?;
         self.bind(&fd, from, to)?;
         match rustix::net::connect(&fd, &to) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket::new(self.clone(), fd, false)),
             Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Err(ConnectError::NoPort),
+            Err(Errno::NOBUFS | Errno::NOMEM) => Err(ConnectError::NoMemory),
             Err(e) => Err(ConnectError::Refused(e.kind())),
         }
     }

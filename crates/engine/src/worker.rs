@@ -11,6 +11,7 @@ use polygraph_link::Link;
 use polygraph_origin::{Origin, Site};
 use polygraph_robot::Crew;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
+use rustix::io::Errno;
 
 use crate::keeper::{Desk, Frame, Keeper, Party, Ready};
 use crate::listen::{accept_all, listen};
@@ -119,7 +120,13 @@ fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recor
         net.clone(),
         listener,
         move |socket| Rc::clone(&site).serve(socket),
-        move || errors.error(ErrorKind::NoDescriptor, clock.now(), || "while accepting".into()),
+        move |error| {
+            let kind = match error {
+                Errno::MFILE | Errno::NFILE => ErrorKind::NoDescriptor,
+                _ => ErrorKind::System,
+            };
+            errors.error(kind, clock.now(), || format!("while accepting: {error}").into());
+        },
     );
     let (clock, errors) = (net.clone(), recorder.clone());
     net.spawn(async move {

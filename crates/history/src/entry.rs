@@ -42,15 +42,16 @@ impl Standing {
 }
 
 /// Figures that are remembered: name in the index and in lists for programs, figure.
-pub(crate) const FIGURES: [(&str, &str); 9] = [
+pub(crate) const FIGURES: [(&str, &str); 10] = [
     ("offered_rate", "baseline.req.rate"),
-    ("rate", "baseline.rep.rate"),
+    ("rate", "ok_xact.rate"),
     ("rptm_mean_ms", "baseline.rptm.mean"),
     ("rptm_p95_ms", "baseline.rptm.p95"),
     ("rptm_p99_ms", "baseline.rptm.p99"),
     ("dhr_percent", "hit.ratio.obj"),
     ("bhr_percent", "hit.ratio.byte"),
     ("errors_percent", "err_xact.ratio"),
+    ("failed_rate", "err_xact.rate"),
     ("seconds", "duration"),
 ];
 
@@ -74,6 +75,8 @@ pub struct Entry {
     pub version: String,
     /// Its verdict.
     pub standing: Standing,
+    /// Who was the limit, for example `server`; empty if nobody was.
+    pub limit: String,
     /// The first reason of the verdict; empty if there is none.
     pub reason: String,
     /// Figures of the phase that results come from, in the order of the index; `None` where undefined.
@@ -133,6 +136,10 @@ impl Entry {
             device: run.device().unwrap_or_default(),
             version: header.version.clone(),
             standing: if running { Standing::Running } else { Standing::Judged(facts.verdict.outcome) },
+            limit: match facts.verdict.limit {
+                Some(party) if !running => party.name().to_owned(),
+                _ => String::new(),
+            },
             reason: match facts.verdict.findings.first() {
                 Some(finding) if !running => finding.text.clone(),
                 _ => String::new(),
@@ -154,11 +161,18 @@ impl Entry {
                 device: String::new(),
                 version: String::new(),
                 standing: Standing::Unreadable,
+                limit: String::new(),
                 reason: error.to_string(),
                 figures: [None; FIGURES.len()],
                 stamp,
             },
         }
+    }
+
+    /// The verdict in a word or two, with who was the limit: `INVALID (server)`.
+    pub fn verdict(&self) -> String {
+        let limit = if self.limit.is_empty() { String::new() } else { format!(" ({})", self.limit) };
+        format!("{}{limit}", self.standing.word())
     }
 
     /// One of the figures by its name in the index, for example `rptm_mean_ms`.
@@ -180,6 +194,7 @@ impl Entry {
             device: row.get("device")?,
             version: row.get("version")?,
             standing: Standing::from_word(&word).unwrap_or(Standing::Unreadable),
+            limit: row.get("limited_by")?,
             reason: row.get("reason")?,
             figures,
             stamp: Stamp { bytes: row.get("bytes")?, modified_ns: row.get("modified_ns")? },
@@ -196,6 +211,7 @@ impl Entry {
             "device": self.device,
             "version": self.version,
             "verdict": self.standing.word(),
+            "limit": Some(&self.limit).filter(|limit| !limit.is_empty()),
             "reason": self.reason,
         });
         for ((name, _), value) in FIGURES.iter().zip(self.figures) {

@@ -15,7 +15,7 @@ use crate::filter::Filter;
 /// Name of the index in a directory of runs.
 pub const FILE: &str = ".runs.sqlite";
 /// Changes with the columns. An index of another version is read anew from the runs.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// How long to wait for others who write.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -170,7 +170,7 @@ fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
             "DROP TABLE IF EXISTS runs;
              CREATE TABLE runs (name TEXT PRIMARY KEY, begin_s INTEGER NOT NULL, label TEXT NOT NULL,
                  workload TEXT NOT NULL, device TEXT NOT NULL, version TEXT NOT NULL, verdict TEXT NOT NULL,
-                 reason TEXT NOT NULL, bytes INTEGER NOT NULL, modified_ns INTEGER NOT NULL{figures});
+                 limited_by TEXT NOT NULL, reason TEXT NOT NULL, bytes INTEGER NOT NULL, modified_ns INTEGER NOT NULL{figures});
              PRAGMA user_version = {VERSION};"
         ))?;
     }
@@ -200,6 +200,7 @@ fn insert(database: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         ("device", Value::Text(entry.device.clone())),
         ("version", Value::Text(entry.version.clone())),
         ("verdict", Value::Text(entry.standing.word().into())),
+        ("limited_by", Value::Text(entry.limit.clone())),
         ("reason", Value::Text(entry.reason.clone())),
         ("bytes", Value::Integer(entry.stamp.bytes)),
         ("modified_ns", Value::Integer(entry.stamp.modified_ns)),

@@ -36,6 +36,9 @@ pub enum ConnectError {
     /// The process has no file descriptor left.
     #[error("out of file descriptors")]
     NoDescriptor,
+    /// The system has no memory left for connections.
+    #[error("out of memory for connections")]
+    NoMemory,
     /// The local address is not one of this machine's.
     #[error("cannot bind to the local address: {0}")]
     Bind(io::ErrorKind),

@@ -369,7 +369,10 @@ impl<L: Link> Site<L> {
         let until = running.started + nanos(seconds);
         let deadline = running.deadline.unwrap_or(Nanos::MAX);
         if seconds > 0.0 {
-            self.origin.link.sleep_until(until.min(deadline)).await;
+            let end = until.min(deadline);
+            self.origin.link.sleep_until(end).await;
+            let late_us = self.origin.link.now().saturating_sub(end) / 1000;
+            self.origin.recorder.with(|block| block.late_us.record(late_us));
         }
         until < deadline
     }

@@ -96,6 +96,23 @@ impl Test {
         }
     }
 
+    /// Robots ask the servers themselves, which listen at these addresses: there is no device between them, unless a network
+    /// slips one in.
+    pub fn is_direct(&self, listening: &[SocketAddr]) -> bool {
+        let named: HashMap<&str, &Vec<IpAddr>> =
+            self.names.iter().map(|(name, addresses)| (name.as_str(), addresses)).collect();
+        let places: HashSet<SocketAddr> = listening.iter().copied().collect();
+        let hosts: HashSet<IpAddr> = listening.iter().map(SocketAddr::ip).collect();
+        let is_ours = |server: &Server| match server.addresses.is_empty() {
+            false => server.addresses.iter().all(|address| places.contains(address)),
+            true => {
+                let name = server.authority.rsplit_once(':').map_or(server.authority.as_str(), |(name, _)| name);
+                named.get(name).is_some_and(|addresses| addresses.iter().all(|ip| hosts.contains(ip)))
+            }
+        };
+        self.robots.iter().all(|profile| profile.proxies.is_empty()) && self.field.servers.iter().all(is_ours)
+    }
+
     /// What is wrong with a name behind which servers have different contents: whoever looks for its address draws one
     /// whatever is asked for, and most requests fail. A device with an address of its own may tell requests apart.
     pub fn misdirection(&self) -> Option<String> {

@@ -53,7 +53,7 @@ impl Line<'_> {
             Span::Interval => format!("i-{}", self.phase),
             Span::Phase => format!("p-{}", self.phase),
         };
-        let (rate, hits, errors) = (figure("rep_rate"), figure("rep_dhr"), figure("err_cnt"));
+        let (rate, hits, errors) = (figure("ok_xact.rate"), figure("rep_dhr"), figure("err_cnt"));
         let mut line = match form {
             Form::V1 => {
                 let unix = self.start_unix_ns as f64 * 1e-9 + self.at_s;

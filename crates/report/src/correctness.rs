@@ -34,7 +34,7 @@ pub fn concerns(kind: ErrorKind) -> bool {
                 | K::BadTagUrl
         ),
         Nature::Access => matches!(kind, K::ProxyAuthIgnored | K::OriginAuthIgnored),
-        Nature::Slow | Nature::Bench => false,
+        Nature::Slow | Nature::Names | Nature::Network | Nature::Bench => false,
     }
 }
 
@@ -103,7 +103,7 @@ impl Correctness<'_> {
     }
 
     fn checked(&self) -> String {
-        let Verified { replies, bytes: volume, digests } = self.verified;
+        let Verified { replies, bytes: volume, digests, due, .. } = self.verified;
         let count = |n: u64| number(Some(n as f64), 0);
         let mut details = Vec::new();
         if volume > 0 {
@@ -112,7 +112,8 @@ impl Correctness<'_> {
         if digests > 0 {
             details.push(format!("{} digest{} checked", count(digests), plural(digests)));
         }
-        let replies = format!("{} verified repl{}", count(replies), if replies == 1 { "y" } else { "ies" });
+        let of = count(due.max(replies));
+        let replies = format!("{} verified repl{} of {of}", count(replies), if replies == 1 { "y" } else { "ies" });
         if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) }
     }
 
@@ -134,10 +135,10 @@ impl Correctness<'_> {
                 "examples": finding.samples.iter().map(sample).collect::<Vec<_>>(),
             })
         };
-        let Verified { replies, bytes, digests } = self.verified;
+        let Verified { replies, bytes, digests, due, marked } = self.verified;
         json!({
             "conclusion": self.conclusion(),
-            "verified": { "replies": replies, "bytes": bytes, "digests": digests },
+            "verified": { "replies": replies, "bytes": bytes, "digests": digests, "due": due, "marked": marked },
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     }
@@ -161,7 +162,7 @@ mod tests {
         let total = &facts.client.as_ref().unwrap().total.as_ref().unwrap();
         let replies = number(Some(total.block.ok_count() as f64), 0);
         let text = found.conclusion();
-        assert!(text.starts_with(&format!("No correctness error in {replies} verified replies (")), "{text}");
+        assert!(text.starts_with(&format!("No correctness error in {replies} verified replies of {replies} (")), "{text}");
         assert!(text.contains(" MB compared, "), "{text}");
     }
 

@@ -107,6 +107,16 @@ pub struct PhaseFacts {
     pub end: PhaseEnd,
     /// What was counted; `None` if nothing was.
     pub scope: Option<Scope>,
+    /// The part of it that was counted while all origin servers are known to have been there; `None` if they were all
+    /// the time, as far as is known.
+    pub sound: Option<Scope>,
+}
+
+impl PhaseFacts {
+    /// What was counted while the origin servers were there; `None` if nothing was counted at all.
+    pub fn evidence(&self) -> Option<&Scope> {
+        self.sound.as_ref().or(self.scope.as_ref()).filter(|_| self.scope.is_some())
+    }
 }
 
 /// What is known of one process.
@@ -122,8 +132,12 @@ pub struct ProcessFacts {
     pub unfinished: Option<u64>,
     /// Time of the last record in seconds since the start of the run.
     pub last_s: f64,
+    /// Its longest interval in seconds.
+    pub interval_s: f64,
     /// What is missing, in sentences.
     pub missing: Vec<String>,
+    /// Times in which it stood still, in seconds since the start of the run.
+    pub stalls: Vec<(f64, f64)>,
 }
 
 /// An example of an error.
@@ -182,12 +196,30 @@ pub struct Headline {
     pub reason: &'static str,
     /// What was counted in them.
     pub scope: Scope,
+    /// The part of it that was counted while all origin servers are known to have been there; see [`PhaseFacts::sound`].
+    pub sound: Option<Scope>,
     /// Begin and end in seconds since the start of the run.
     pub begin_s: f64,
     /// See `begin_s`.
     pub end_s: f64,
     /// Whether these are phases that were planned to be measured.
     pub primary: bool,
+}
+
+impl Headline {
+    /// What was counted while the origin servers were there: all that can be held against a device.
+    pub fn evidence(&self) -> &Scope {
+        self.sound.as_ref().unwrap_or(&self.scope)
+    }
+}
+
+/// An origin server of which nothing is known before the robots are done.
+#[derive(Clone, Debug)]
+pub struct OriginGone {
+    /// Name of its log.
+    pub log: String,
+    /// The last that is known of it, in seconds since the start of the run.
+    pub at_s: f64,
 }
 
 /// The facts of a run.
@@ -201,6 +233,10 @@ pub struct RunFacts {
     pub server: Option<SideFacts>,
     /// What headline figures come from; `None` if no phase counted anything.
     pub headline: Option<Headline>,
+    /// The first origin server whose log ends before the robots are done.
+    pub origin_gone: Option<OriginGone>,
+    /// Robots went through a device, as far as is known: nothing says that they asked the origin servers themselves.
+    pub device: bool,
     /// Can it be trusted?
     pub verdict: Verdict,
 }
@@ -259,14 +295,61 @@ fn fold_sources(sources: Vec<Source<'_>>) -> Result<RunFacts, FoldError> {
         (behind_ns + source.extent_ns()) as f64 * 1e-9
     };
     let window_s = series::window_s(sources.iter().map(end_s).fold(0.0, f64::max));
-    let (clients, servers) =
+    let (clients, servers): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|source: &Source<'_>| source.header().side == Side::Client);
-    let client = gather::side(clients, Side::Client, start_unix_ns, window_s);
-    let server = gather::side(servers, Side::Server, start_unix_ns, window_s);
+    let robots_end_s = clients.iter().map(end_s).reduce(f64::max);
+    let server = gather::side(servers, Side::Server, start_unix_ns, window_s, None);
+    let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
+    let sound_until_s = origin_gone.as_ref().map(|gone| gone.at_s - CLOCKS_APART_S);
+    let client = gather::side(clients, Side::Client, start_unix_ns, window_s, sound_until_s);
     let headline = client.as_ref().or(server.as_ref()).and_then(headline);
-    let mut facts = RunFacts { start_unix_ns, client, server, headline, verdict: Verdict::default() };
+    let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
+    let mut facts =
+        RunFacts { start_unix_ns, client, server, headline, origin_gone, device, verdict: Verdict::default() };
     facts.verdict = verdict::judge(&facts);
     Ok(facts)
+}
+
+/// By so many seconds the clocks of two hosts may differ when one asks what was first.
+const CLOCKS_APART_S: f64 = 1.0;
+/// Ends of intervals of two processes that end together are not further apart.
+const ENDS_APART_S: f64 = 0.5;
+
+impl ProcessFacts {
+    /// Whether the process was there at that moment, as far as its intervals tell.
+    pub fn lived_until(&self, at_s: f64) -> bool {
+        self.last_s + self.interval_s + ENDS_APART_S >= at_s
+    }
+}
+
+/// The first server process of which nothing is known before the robots are done. A log that was closed in order ends
+/// with the process; one that was not may have lost its last interval.
+fn first_gone(servers: &SideFacts, robots_end_s: f64) -> Option<OriginGone> {
+    let gone = servers.processes.iter().filter(|process| match process.end {
+        Some(_) => !process.lived_until(robots_end_s),
+        None => process.last_s < robots_end_s,
+    });
+    let first = gone.min_by(|a, b| a.last_s.total_cmp(&b.last_s))?;
+    Some(OriginGone { log: first.log.clone(), at_s: first.last_s })
+}
+
+/// Whether robots and origin servers had nothing between them: the client says so, or its only target is where the
+/// servers of the command line listen.
+fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
+    let setting = |header: &Header, wanted: &str| {
+        header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
+    };
+    client.processes.iter().all(|process| {
+        let header = &process.header;
+        if let Some(device) = setting(header, "device") {
+            return device == "none";
+        }
+        let listening = server.and_then(|side| setting(side.header(), "addresses"));
+        setting(header, "proxy").is_some_and(|proxy| proxy == "none")
+            && header.workload_text.is_empty()
+            && listening.is_some()
+            && setting(header, "origins") == listening
+    })
 }
 
 /// The logs of one side.
@@ -283,7 +366,7 @@ pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
 pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
     let Some(side) = logs.first().map(|log| log.log.header.side) else { return Vec::new() };
     let sources = logs.iter().map(|log| Source::memory(log)).collect();
-    gather::side(sources, side, start_unix_ns, f64::INFINITY).map_or_else(Vec::new, |side| side.phases)
+    gather::side(sources, side, start_unix_ns, f64::INFINITY, None).map_or_else(Vec::new, |side| side.phases)
 }
 
 /// Headline figures come from the primary phases. If none of them counted anything, the last phase with the
@@ -305,6 +388,9 @@ fn headline(side: &SideFacts) -> Option<Headline> {
         phase: chosen.iter().map(|phase| phase.name.as_str()).collect::<Vec<_>>().join("|"),
         reason,
         scope: Scope::sequential(chosen.iter().filter_map(|phase| phase.scope.as_ref()))?,
+        sound: chosen.iter().any(|phase| phase.sound.is_some()).then(|| {
+            Scope::sequential(chosen.iter().filter_map(|phase| phase.sound.as_ref())).unwrap_or_default()
+        }),
         begin_s: chosen.iter().filter_map(|phase| phase.begin_s).reduce(f64::min)?,
         end_s: chosen.iter().filter_map(|phase| phase.end_s).reduce(f64::max)?,
         primary: chosen.iter().any(|phase| phase.primary),

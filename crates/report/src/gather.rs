@@ -16,18 +16,19 @@ use crate::source::Source;
 /// Examples kept of each class of errors.
 const SAMPLES_PER_KIND: usize = 3;
 
-/// Everything known of one side. `window_s` is the length of the windows of the series. `None` without logs of that
-/// side.
+/// Everything known of one side. `window_s` is the length of the windows of the series; what was counted until
+/// `sound_until_s` is kept apart as well. `None` without logs of that side.
 pub(crate) fn side(
     sources: Vec<Source<'_>>,
     side: Side,
     start_unix_ns: u64,
     window_s: f64,
+    sound_until_s: Option<f64>,
 ) -> Option<SideFacts> {
     let mut logs: Vec<OneLog<'_>> = sources
         .into_iter()
         .filter(|source| source.header().side == side)
-        .map(|source| OneLog::new(source, start_unix_ns))
+        .map(|source| OneLog::new(source, start_unix_ns, sound_until_s))
         .collect();
     if logs.is_empty() {
         return None;
@@ -67,6 +68,8 @@ struct Part {
     last_ns: u64,
     covered_s: f64,
     counted: Growing,
+    /// The part of it that is kept apart.
+    sound: Growing,
 }
 
 /// A log that is being read.
@@ -74,24 +77,32 @@ struct OneLog<'a> {
     source: Source<'a>,
     /// Seconds by which its time lies behind that of the run.
     offset_s: f64,
+    /// What was counted until then is kept apart.
+    sound_until_s: Option<f64>,
+    /// The longest interval so far.
+    interval_s: f64,
     /// The next interval.
     next: Option<Cow<'a, Record>>,
     /// By number of the phase.
     parts: BTreeMap<u32, Part>,
     samples: Vec<Sample>,
+    stalls: Vec<(f64, f64)>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
 }
 
 impl<'a> OneLog<'a> {
-    fn new(source: Source<'a>, start_unix_ns: u64) -> OneLog<'a> {
+    fn new(source: Source<'a>, start_unix_ns: u64, sound_until_s: Option<f64>) -> OneLog<'a> {
         let offset_s = source.header().start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9;
         let mut log = OneLog {
             source,
             offset_s,
+            sound_until_s,
+            interval_s: 0.0,
             next: None,
             parts: BTreeMap::new(),
             samples: Vec::new(),
+            stalls: Vec::new(),
             end: None,
             last_ns: 0,
         };
@@ -117,11 +128,17 @@ impl<'a> OneLog<'a> {
     }
 
     fn count(&mut self, interval: &Interval) {
+        let end_s = self.offset_s + interval.end_ns as f64 * 1e-9;
+        let sound = self.sound_until_s.is_some_and(|until| end_s <= until);
+        self.interval_s = self.interval_s.max(interval.seconds());
         let part = self.parts.entry(interval.phase).or_default();
         part.first_ns = Some(part.first_ns.unwrap_or(u64::MAX).min(interval.begin_ns));
         part.last_ns = part.last_ns.max(interval.end_ns);
         part.covered_s += interval.seconds();
         part.counted.add(interval);
+        if sound {
+            part.sound.add(interval);
+        }
         self.last_ns = interval.end_ns;
     }
 
@@ -148,6 +165,10 @@ impl<'a> OneLog<'a> {
                         facts: facts.clone(),
                     });
                 }
+                Record::Stall(stall) => {
+                    let at_s = |ns: u64| self.offset_s + ns as f64 * 1e-9;
+                    self.stalls.push((at_s(stall.begin_ns), at_s(stall.end_ns)));
+                }
                 Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
                 _ => {}
             }
@@ -172,7 +193,9 @@ impl<'a> OneLog<'a> {
             end,
             unfinished,
             last_s: self.offset_s + self.last_ns as f64 * 1e-9,
+            interval_s: self.interval_s,
             missing: self.source.missing(),
+            stalls: self.stalls,
         }
     }
 }
@@ -218,6 +241,14 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
         Some(Scope { plan: Some(plan), ..counted })
     });
     let scope = Scope::concurrent(scopes);
+    let until_s = logs.iter().find_map(|log| log.sound_until_s);
+    let sound = until_s.map(|_| {
+        let parts = logs.iter_mut().filter_map(|log| {
+            let number = log.parts.keys().copied().find(|&phase| log.phase_name(phase) == name)?;
+            Some(std::mem::take(&mut log.parts.get_mut(&number)?.sound).scope())
+        });
+        Scope::concurrent(parts).unwrap_or_default()
+    });
     PhaseFacts {
         name,
         primary,
@@ -228,6 +259,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
         lost_s,
         end: end.unwrap_or(PhaseEnd::NotReached),
         scope,
+        sound,
     }
 }
 

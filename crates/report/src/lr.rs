@@ -156,6 +156,9 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
             let lines: Vec<String> = xacts.iter().map(|xact| xact_line(sample, xact)).collect();
             (!lines.is_empty()).then(|| lines.join("\n"))
         }
+        Record::Stall(stall) => {
+            said(stall.begin_ns, format!("{} loops stood still for {:.3} s", stall.loops, stall.seconds()))
+        }
         Record::End { at_ns, reason, unfinished } => {
             said(*at_ns, format!("end: {}; {unfinished} transactions unfinished", end_reason(reason)))
         }

@@ -281,6 +281,7 @@ mod tests {
             lost_s: 0.0,
             end: crate::fold::PhaseEnd::Complete,
             scope: Some(scope(causes)),
+            sound: None,
         }
     }
 

@@ -39,7 +39,7 @@ impl Measured {
         let figure = |name| value(name, &headline.scope);
         Measured {
             offered: figure("req_rate"),
-            measured: figure("rep_rate"),
+            measured: figure("ok_xact.rate"),
             mean_ms: figure("resp_tm_mean"),
             p95_ms: figure("resp_tm_p95"),
             max_ms: figure("baseline.rptm.max"),

@@ -6,18 +6,12 @@ use std::path::Path;
 use crate::figures::value;
 use crate::fold::RunFacts;
 use crate::text::{duration, ms, number, times};
-use crate::verdict::Weight;
 use crate::{correctness, misses};
 
 /// Verdict with reasons, load, response time, hit ratio, errors, and where things are: `places` are pairs of
 /// what and where, for example `("report", path)`.
 pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", facts.verdict.headline());
-    for finding in &facts.verdict.findings {
-        let lead = if finding.weight == Weight::Warning { "warning: " } else { "" };
-        let _ = writeln!(out, "  - {lead}{}", finding.text);
-    }
+    let mut out = facts.verdict.text();
     let mut row = |name: &str, text: String| {
         let _ = writeln!(out, "{name:<14} {text}");
     };
@@ -30,7 +24,12 @@ pub fn summary_text(facts: &RunFacts, places: &[(&str, &Path)]) -> String {
         row("phase", format!("{}, {length} of {}{stand_in}", headline.phase, header.workload));
         row(
             "load",
-            format!("{} req/s offered, {} rep/s measured", fixed("req_rate", 2), fixed("rep_rate", 2)),
+            format!(
+                "{} requests/s offered, {} good replies/s, {} failed/s",
+                fixed("req_rate", 2),
+                fixed("ok_xact.rate", 2),
+                fixed("err_xact.rate", 2)
+            ),
         );
         row(
             "response time",

@@ -3,6 +3,7 @@
 use polygraph_stats::error::Sides;
 use polygraph_stats::record::{EndReason, Header, Interval, PhasePlan, Record, Side};
 use polygraph_stats::sample::fact;
+use polygraph_stats::stall::Stall;
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogWriter, MissCause};
 
 use crate::fold::Log;
@@ -30,6 +31,8 @@ pub struct Run {
     pub busy: f64,
     /// Lateness of every start in microseconds.
     pub late_us: u64,
+    /// Lateness of the ends of think times in microseconds.
+    pub think_late_us: u64,
     /// A step of the clock in the middle of the run, in nanoseconds.
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
@@ -43,6 +46,8 @@ pub struct Run {
     pub rich: bool,
     /// Intervals that begin between these seconds are not written.
     pub lost: Option<(f64, f64)>,
+    /// When the client and the server stand still, in seconds.
+    pub stalls: [Option<(f64, f64)>; 2],
     /// How the log ends; `None` is a killed process.
     pub end: Option<EndReason>,
     /// The process ends after so many seconds, whatever the plan says.
@@ -73,12 +78,14 @@ impl Default for Run {
             phases: [4.0, 30.0, 2.0],
             busy: 0.2,
             late_us: 150,
+            think_late_us: 150,
             clock_step_ns: 0,
             error: None,
             second_error: None,
             verify: true,
             rich: false,
             lost: None,
+            stalls: [None; 2],
             end: Some(EndReason::Finished),
             stop_at: None,
             cold: None,
@@ -224,6 +231,13 @@ impl Run {
 
     /// The log of one side as it would be on disk.
     pub fn bytes(&self, side: Side) -> Vec<u8> {
+        match side {
+            Side::Client => self.written(side),
+            Side::Server => Run { late_us: self.think_late_us, ..self.clone() }.written(side),
+        }
+    }
+
+    fn written(&self, side: Side) -> Vec<u8> {
         let mut xacts = self.xacts();
         if side == Side::Server {
             xacts.retain(|x| x.class != Class::Hit);
@@ -246,6 +260,10 @@ impl Run {
         let mut write = |record: Record| log.write(&record).expect("memory");
         write(Record::Header(Box::new(self.header(side))));
         write(Record::Comment { at_ns: 0, level: 1, text: "phases: warm, meas, cool".into() });
+        if let Some((from, to)) = self.stalls[side as usize] {
+            let (begin_ns, end_ns) = ((from * SECOND) as u64, (to * SECOND) as u64);
+            write(Record::Stall(Stall { begin_ns, end_ns, loops: 1 }));
+        }
         let (mut begin, mut block, mut samples) = (0.0, Block::new(), Vec::new());
         let mut unfinished = 0;
         for (phase, seconds) in self.phases.iter().enumerate() {
@@ -346,6 +364,7 @@ impl Run {
             block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
                 block.verified.replies += 1;
+                block.verified.due += 1;
                 block.verified.bytes += x.size - 250;
                 block.verified.digests += u64::from(x.class == Class::Miss);
             }

@@ -7,6 +7,10 @@
 //! connections, connections at their limit, transactions piling up) may be the doing of a bench that no longer
 //! reads its sockets. So: if the bench was saturated or stuck, evidence of the second kind only becomes a warning.
 //!
+//! What a device says after its origin is gone is no evidence against it either: only what was counted until then is,
+//! see `RunFacts::origin_gone`. Where robots asked the servers themselves there is nobody to fail: what would be
+//! held against a device is the servers'.
+//!
 //! Each finding names the [`Party`] that was the limit; the verdict names that of its heaviest finding.
 //!
 //! After that FAILED wins over INVALID. Late starts, clock steps, an interrupted or short run spoil the
@@ -18,14 +22,21 @@ mod blame;
 mod chance;
 mod generator;
 mod logs;
+mod outside;
 mod overload;
+mod party;
 mod replies;
 mod rules;
 mod sample;
+mod stalls;
 mod trend;
+mod verified;
+
+use serde_json::{Value, json};
 
 use crate::fold::RunFacts;
 
+pub use party::Party;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
 
@@ -48,53 +59,6 @@ impl Outcome {
             Outcome::Valid => "VALID",
             Outcome::Invalid => "INVALID",
             Outcome::Failed => "FAILED",
-        }
-    }
-}
-
-/// Who was the limit of a run that is not VALID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Party {
-    /// The device under test.
-    Device,
-    /// A client process: the robots of the bench.
-    Client,
-    /// A server process: the origin servers of the bench.
-    Server,
-    /// The name server that robots ask.
-    NameServer,
-    /// A host of the bench: its clock, ports, descriptors, memory or processors.
-    Host,
-    /// What connects client, device and servers.
-    Network,
-    /// The test as it was planned or carried out: too short, stopped by its user, or without content to verify.
-    Test,
-}
-
-impl Party {
-    /// Name for people and for machines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Party::Device => "device",
-            Party::Client => "client",
-            Party::Server => "server",
-            Party::NameServer => "name server",
-            Party::Host => "host",
-            Party::Network => "network",
-            Party::Test => "test",
-        }
-    }
-
-    /// What an INVALID run suffered from.
-    fn limit(self) -> &'static str {
-        match self {
-            Party::Device => "the device was the limit",
-            Party::Client => "the client, not the device, was the limit",
-            Party::Server => "the origin server of the bench, not the device, was the limit",
-            Party::NameServer => "the name server, not the device, was the limit",
-            Party::Host => "a host of the bench, not the device, was the limit",
-            Party::Network => "the network, not the device, was the limit",
-            Party::Test => "the test does not say enough about the device",
         }
     }
 }
@@ -132,6 +96,8 @@ pub struct Finding {
     pub party: Option<Party>,
     /// The reason, a sentence with its numbers.
     pub text: String,
+    /// What the device did, in few words that follow `the device`.
+    deed: Option<&'static str>,
     /// The evidence is worthless if the bench was saturated.
     needs_quick_bench: bool,
 }
@@ -143,6 +109,8 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Who was the limit; `None` if the run is VALID.
     pub limit: Option<Party>,
+    /// There was a device under test, as far as is known.
+    pub device: bool,
     /// Reasons and warnings, the heaviest first.
     pub findings: Vec<Finding>,
 }
@@ -162,12 +130,45 @@ impl Verdict {
     /// What the outcome means, in words.
     pub fn meaning(&self) -> String {
         match self.outcome {
-            Outcome::Valid => "the device sustained the load and the bench kept up".to_owned(),
-            Outcome::Failed => "the device did not sustain the load".to_owned(),
+            Outcome::Valid if self.device => "the device sustained the load and the bench kept up".to_owned(),
+            Outcome::Valid => "the bench sustained the load; there was no device".to_owned(),
+            Outcome::Failed => {
+                let deed = self.findings.first().and_then(|finding| finding.deed);
+                format!("the device {}", deed.unwrap_or(blame::OVERLOADED))
+            }
             Outcome::Invalid => {
-                format!("{}: do not use these figures", self.limit.unwrap_or(Party::Test).limit())
+                let limit = self.limit.unwrap_or(Party::Test).limit(self.device);
+                format!("{limit}: do not use these figures")
             }
         }
+    }
+
+    /// The headline and, line by line, the reasons and warnings.
+    pub fn text(&self) -> String {
+        let mut out = self.headline() + "\n";
+        for finding in &self.findings {
+            let lead = if finding.weight == Weight::Warning { "warning: " } else { "" };
+            out.push_str(&format!("  - {lead}{}\n", finding.text));
+        }
+        out
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let finding = |finding: &Finding| {
+            json!({
+                "rule": finding.rule,
+                "weight": finding.weight.word(),
+                "limit": finding.party.map(Party::name),
+                "text": finding.text,
+            })
+        };
+        json!({
+            "outcome": self.outcome.word(),
+            "limit": self.limit.map(Party::name),
+            "meaning": self.meaning(),
+            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+        })
     }
 
     /// The findings of that weight.
@@ -178,14 +179,20 @@ impl Verdict {
 
 /// Applies all rules.
 pub fn judge(facts: &RunFacts) -> Verdict {
-    let mut found = Findings::default();
+    let mut found = Findings { all: Vec::new(), device: facts.device };
     rules().iter().for_each(|rule| rule.apply(facts, &mut found));
     found.into_verdict()
 }
 
 /// What the rules have found so far.
-#[derive(Default)]
-struct Findings(Vec<Finding>);
+struct Findings {
+    all: Vec<Finding>,
+    /// There was a device, as far as is known.
+    device: bool,
+}
+
+/// Rules that find a bench too slow to hold it against a device that it took long.
+const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", "accepting"];
 
 impl Findings {
     /// Something to be known when the figures are read, which spoils nothing.
@@ -198,42 +205,75 @@ impl Findings {
         self.push(rule, Weight::Invalid, Some(party), text);
     }
 
-    /// The device failed, however quick the bench was.
-    fn failed(&mut self, rule: &'static str, text: String) {
-        self.push(rule, Weight::Failed, Some(Party::Device), text);
+    /// The device failed, however quick the bench was; `deed` tells what it did, and follows `the device`. Where robots asked
+    /// the servers themselves, these are what failed.
+    fn failed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
+        match self.device {
+            true => self.push(rule, Weight::Failed, Some(Party::Device), text),
+            false => self.push(rule, Weight::Invalid, Some(Party::Server), text.replace("the device", "the server")),
+        }
+        self.all.iter_mut().rev().take(1).for_each(|finding| finding.deed = Some(deed));
     }
 
     /// Evidence that counts only against a device in front of a bench that was quick enough.
     fn add_slow_device(&mut self, rule: &'static str, text: String) {
-        self.failed(rule, text);
-        self.0.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
+        self.slow_as(rule, blame::OVERLOADED, text);
+    }
+
+    /// The same of a device that did something else than not to sustain the load.
+    fn slow_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
+        self.failed_as(rule, deed, text);
+        self.all.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
     }
 
     fn push(&mut self, rule: &'static str, weight: Weight, party: Option<Party>, text: String) {
-        self.0.push(Finding { rule, weight, party, text, needs_quick_bench: false });
+        self.all.push(Finding { rule, weight, party, text, deed: None, needs_quick_bench: false });
     }
 
-    /// Whether one of these rules had something to say.
-    fn any_of(&self, rules: &[&str]) -> bool {
-        self.0.iter().any(|finding| rules.contains(&finding.rule))
+    /// Why it says nothing about a device that something took long; `None` if nothing excuses it.
+    fn excuse(&self) -> Option<&'static str> {
+        let invalid = || self.all.iter().filter(|finding| finding.weight == Weight::Invalid);
+        if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
+            return Some("perhaps the bench's doing, for it was not quick enough itself");
+        }
+        let gone = |finding: &Finding| finding.rule == "interrupted" && finding.party == Some(Party::Server);
+        invalid().any(gone).then_some("perhaps for want of an origin server")
     }
 
     fn into_verdict(self) -> Verdict {
-        let slow_bench = self.any_of(&["saturated", "gaps"]);
-        let mut findings = self.0;
-        for finding in findings.iter_mut().filter(|finding| slow_bench && finding.needs_quick_bench) {
-            finding.weight = Weight::Warning;
-            finding.text.push_str(" (perhaps the bench's doing, for it was not quick enough itself)");
+        let excuse = self.excuse();
+        let Findings { all: mut findings, device } = self;
+        for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
+            if let Some(excuse) = excuse {
+                finding.weight = Weight::Warning;
+                finding.text.push_str(&format!(" ({excuse})"));
+            }
         }
-        // A test cut short is what follows when something else broke: the cause comes first.
-        findings.sort_by_key(|finding| (finding.weight, finding.party == Some(Party::Test)));
+        findings.sort_by_key(|finding| (finding.weight, finding.depth()));
         let outcome = match findings.first().map(|finding| finding.weight) {
             Some(Weight::Failed) => Outcome::Failed,
             Some(Weight::Invalid) => Outcome::Invalid,
             Some(Weight::Warning) | None => Outcome::Valid,
         };
         let limit = findings.first().filter(|_| outcome != Outcome::Valid).and_then(|finding| finding.party);
-        Verdict { outcome, limit, findings }
+        Verdict { outcome, limit, device, findings }
+    }
+}
+
+impl Finding {
+    /// How far it is from the root of the trouble: findings of equal weight are told in this order, the cause first.
+    fn depth(&self) -> u8 {
+        match (self.weight, self.rule, self.party) {
+            (Weight::Failed, "content", _) => 0,
+            // A server that cannot be told from the device is the last to be suspected.
+            (Weight::Invalid, _, Some(Party::Server)) if self.deed.is_some() => 5,
+            // A test cut short is what follows when something else broke.
+            (_, _, Some(Party::Test)) => 6,
+            (_, "interrupted" | "origin" | "stalls", _) => 1,
+            (_, "names" | "network" | "resources" | "accepting", _) => 2,
+            (_, "gaps" | "saturated" | "clock", _) => 3,
+            _ => 4,
+        }
     }
 }
 

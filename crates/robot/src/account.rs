@@ -128,8 +128,11 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         embedded: order.cause == Cause::Embedded,
         first: !order.repeat,
     });
+    let verifiable = verifiable(order, facts, class);
     crew.recorder().with(|block| {
         block.verified.replies += u64::from(is_verified(done));
+        block.verified.due += u64::from(verifiable == Verifiable::Body);
+        block.verified.marked += u64::from(verifiable == Verifiable::Marks);
         block.verified.bytes += done.verified.bytes;
         block.verified.digests += u64::from(done.verified.digest);
         if let Some(at) = done.continued {
@@ -196,7 +199,33 @@ fn count_compound(block: &mut Block, done: &Done, rptm_us: u64, size: u64) {
 }
 
 fn is_verified(done: &Done) -> bool {
-    done.verified.bytes > 0 || done.verified.digest
+    done.verified.bytes > 0 || done.verified.digest || done.verified.empty
+}
+
+/// What shows that a good reply is the one that was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verifiable {
+    /// Its body, which the robot knows.
+    Body,
+    /// The marks of our servers: it has no body.
+    Marks,
+    /// Nothing: it is somebody else's, it was cut short on purpose, or a device may well make it itself.
+    Nothing,
+}
+
+fn verifiable(order: &Order, facts: &Facts, class: Class) -> Verifiable {
+    if order.foreign.is_some() || matches!(class, Class::Abort | Class::Authenticating) {
+        return Verifiable::Nothing;
+    }
+    let bodiless = order.method == Method::Head || matches!(facts.status, 201 | 204 | 304 | 416 | 417);
+    // Positions in a compressed object mean nothing to who does not have it.
+    let coded_part = facts.status == 206 && facts.coding != Coding::Identity;
+    match facts.is_marked() {
+        true if bodiless => Verifiable::Marks,
+        true if facts.is_redirect() || coded_part => Verifiable::Nothing,
+        false if bodiless => Verifiable::Nothing,
+        _ => Verifiable::Body,
+    }
 }
 
 /// Keeps what later transactions want to know.
@@ -323,7 +352,10 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         201 | 204 if order.method.has_body() => {}
         304 if matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
         417 if done.continued.is_none() && order.sends.is_some() => {}
-        _ if facts.is_redirect() => return Ok(Class::RepToRedir),
+        _ if facts.is_redirect() && (facts.is_marked() || is_foreign(crew, order)) => {
+            return Ok(Class::RepToRedir);
+        }
+        _ if facts.is_redirect() => return Err(led_astray(facts)),
         401 | 403 | 407 => return denied(facts, !crew.profile(robot).credentials.is_empty()),
         _ if order.kind == RequestKind::Range => return bad_status("206"),
         _ if order.kind == RequestKind::Ims304 => return bad_status("304"),
@@ -353,6 +385,23 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         return fault(copy_given(ErrorKind::PrivateLeak, detail, order, facts));
     }
     Ok(class_of(order, facts, second_hand))
+}
+
+/// Replies that are not of our servers are what the workload asks for, or what the user puts up with.
+fn is_foreign<L: Link>(crew: &Crew<L>, order: &Order) -> bool {
+    order.foreign.is_some() || crew.settings().tolerance.foreign_replies
+}
+
+/// The device leads robots elsewhere instead of getting them the object.
+fn led_astray(facts: &Facts) -> Fault {
+    let location = facts.rare.as_deref().and_then(|rare| rare.location.as_deref());
+    let to = location.map_or_else(
+        || "without a location".to_owned(),
+        |to| format!("to {}", String::from_utf8_lossy(&to[..to.len().min(100)])),
+    );
+    let detail = format!("status {} {to}, no X- headers", facts.status);
+    let finding = Finding::new(ErrorKind::UnmarkedRedirect, detail.clone());
+    Fault::of(finding.expected("the object, or a redirect with the marks of our servers", detail), facts)
 }
 
 /// For whom a stored reply was made, if that was another robot.
@@ -417,8 +466,7 @@ fn note_origin<L: Link>(
 ) {
     // These a device may well answer by itself (reference: models.md, section 11.4).
     let excused = facts.is_redirect() || matches!(facts.status, 204 | 304 | 401 | 403 | 407);
-    let expected = order.foreign.is_some() || crew.settings().tolerance.foreign_replies;
-    if facts.is_marked() || excused || expected {
+    if facts.is_marked() || excused || is_foreign(crew, order) {
         return;
     }
     let finding = Finding::new(ErrorKind::ForeignReply, "no X- headers")

@@ -59,6 +59,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         field: Arc::new(field),
         launch_window: 0.0,
         open_limit: 1000,
+        limited_by_host: false,
         seed: Seed(1),
         group: IdSource::reproducible(9, 9).fresh(),
         tolerance: crate::Tolerance::default(),

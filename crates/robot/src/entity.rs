@@ -95,6 +95,8 @@ pub struct Verified {
     pub bytes: u64,
     /// A digest was checked.
     pub digest: bool,
+    /// The object is empty, and so was the body.
+    pub empty: bool,
 }
 
 impl<'a> Entity<'a> {
@@ -217,6 +219,7 @@ impl<'a> Entity<'a> {
             Way::Ignored => self.problem.or_else(|| wrong_length(self.order, facts)),
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
+                verified.empty = comparison.size == 0 && facts.body_bytes == 0;
                 let size = || match facts.status {
                     206 => wrong_length(self.order, facts),
                     _ if full => wrong_size(facts.body_bytes, comparison.size),

@@ -83,10 +83,21 @@ impl From<ConnectError> for Fault {
         let kind = match error {
             ConnectError::NoPort => ErrorKind::NoPort,
             ConnectError::NoDescriptor => ErrorKind::NoDescriptor,
-            ConnectError::Bind(_) => ErrorKind::System,
-            ConnectError::Refused(_) => ErrorKind::ConnectFailed,
+            ConnectError::NoMemory | ConnectError::Bind(_) => ErrorKind::System,
+            ConnectError::Refused(why) => failed_to_connect(why),
         };
         Fault::new(kind, error.to_string())
+    }
+}
+
+/// The class of a connection that was not established: because of who was to accept it, or of the way there. Anything
+/// else, like memory that is short or a packet filter of this host, is the doing of the host of the robots.
+fn failed_to_connect(why: io::ErrorKind) -> ErrorKind {
+    use io::ErrorKind as K;
+    match why {
+        K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => ErrorKind::Unreachable,
+        K::ConnectionRefused | K::TimedOut | K::ConnectionAborted | K::NotConnected => ErrorKind::ConnectFailed,
+        _ => ErrorKind::System,
     }
 }
 
@@ -555,7 +566,7 @@ fn sending(error: &io::Error) -> Fault {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
-        _ => ErrorKind::ConnectFailed,
+        why => failed_to_connect(why),
     };
     Fault::new(kind, format!("while sending the request: {error}"))
 }
@@ -571,10 +582,7 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
         }
         io::ErrorKind::TimedOut => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset => ErrorKind::Reset,
-        io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::HostUnreachable
-        | io::ErrorKind::NetworkUnreachable => ErrorKind::ConnectFailed,
-        _ => ErrorKind::System,
+        why => failed_to_connect(why),
     };
     describe(kind, format!("while waiting for the reply: {error}; "), reader)
 }

@@ -153,8 +153,16 @@ impl<L: Link> Crew<L> {
 
     fn open_new(&self, robot: usize, hop: SocketAddr) -> Result<Box<Leased<L::Conn>>, Fault> {
         if self.open_connections() >= self.settings().open_limit {
-            let detail = format!("{} connections are open", self.open_connections());
-            return Err(Fault::new(ErrorKind::TooManyOpen, detail));
+            let open = self.open_connections();
+            return Err(match self.settings().limited_by_host {
+                // More connections are what the test asks for, so the device is not to blame.
+                true => {
+                    let detail =
+                        format!("{open} connections are open, as many as the file descriptors allow");
+                    Fault::new(ErrorKind::NoDescriptor, detail)
+                }
+                false => Fault::new(ErrorKind::TooManyOpen, format!("{open} connections are open")),
+            });
         }
         let drawn = self.profile(robot).requests_per_connection.sample(&mut *self.connection_rng());
         let opened = self.now();

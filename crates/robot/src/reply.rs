@@ -14,6 +14,9 @@ use crate::finding::Finding;
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 64 * 1024;
 
+/// Interim replies before a reply; real ones come once or twice (RFC 9110, section 15.2).
+const MAX_INTERIM: u32 = 32;
+
 /// A moment (January 2027) that tells the century of two-digit years.
 const CENTURY: u64 = 1_800_000_000;
 
@@ -131,6 +134,8 @@ pub struct ReplyReader {
     awaits_continue: bool,
     /// The connection is to stay open, but nothing else would end the reply.
     endless: bool,
+    /// Interim replies so far.
+    interim: u32,
 }
 
 /// How far reading has come.
@@ -163,6 +168,7 @@ impl ReplyReader {
             expects_continue,
             awaits_continue: expects_continue,
             endless: false,
+            interim: 0,
         }
     }
 
@@ -236,7 +242,8 @@ impl ReplyReader {
             // Interim replies announce the real one. Those that ask for nothing may come at any time (RFC 9110, section 15.2).
             if (100..200).contains(&facts.status) {
                 let asked_for = facts.status != 100 || self.expects_continue;
-                if facts.status == 101 || !asked_for {
+                self.interim += 1;
+                if facts.status == 101 || !asked_for || self.interim > MAX_INTERIM {
                     let finding = fault::interim(facts.status, rest);
                     return self.refuse(facts, finding);
                 }

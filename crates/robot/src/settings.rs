@@ -258,6 +258,8 @@ pub struct Settings {
     pub launch_window: f64,
     /// Open connections of this loop; a request that would need more fails.
     pub open_limit: usize,
+    /// The limit is what the host's file descriptors allow, and no part of the test.
+    pub limited_by_host: bool,
     /// Seed of the robots' own choices.
     pub seed: Seed,
     /// Id of the process, in every request.

@@ -272,6 +272,11 @@ pub struct Verified {
     pub bytes: u64,
     /// Bodies whose digest was checked.
     pub digests: u64,
+    /// Replies to be verified: good ones that bring an object which the robots know. Foreign ones are none of them,
+    /// nor are those without a body.
+    pub due: u64,
+    /// Good replies that bring no body, but the marks of our servers: to HEAD, 304 and the like.
+    pub marked: u64,
 }
 
 fold_fields! {
@@ -289,5 +294,5 @@ fold_fields! {
     Dns { lookups, cache_hits, rptm_us }
     Closes { uses, ttl_us }
     Validations { useful, useless }
-    Verified { replies, bytes, digests }
+    Verified { replies, bytes, digests, due, marked }
 }

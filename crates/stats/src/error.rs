@@ -46,6 +46,10 @@ pub enum Nature {
     Access,
     /// Something took too long: the device's fault, unless the bench was slow itself.
     Slow,
+    /// The name server that robots ask.
+    Names,
+    /// What connects the hosts.
+    Network,
     /// The bench or its configuration.
     Bench,
 }
@@ -59,6 +63,8 @@ impl Nature {
             Nature::Message => "message",
             Nature::Access => "access",
             Nature::Slow => "slow",
+            Nature::Names => "names",
+            Nature::Network => "network",
             Nature::Bench => "bench",
         }
     }

@@ -21,6 +21,7 @@ pub mod miss;
 pub mod record;
 pub mod recorder;
 pub mod sample;
+pub mod stall;
 pub mod status;
 pub mod unfinished;
 pub mod window;

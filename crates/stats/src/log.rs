@@ -16,7 +16,7 @@ use crate::record::{EndReason, Header, Interval, Record};
 
 const SIGNATURE: &[u8] = b"polygraph log\n";
 /// Version of the record format. A reader takes logs of its own version only.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// The number of [`Record::Interval`] in frames.
 const INTERVAL: u32 = 2;
 /// Its number and its first three fields take no more bytes.

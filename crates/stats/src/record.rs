@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
 use crate::error::ErrorKind;
+use crate::stall::Stall;
 use crate::xacts::Xact;
 
 /// Which side of the device a process simulates.
@@ -213,4 +214,6 @@ pub enum Record {
         /// The transactions.
         xacts: Vec<Xact>,
     },
+    /// Event loops of the process did not run for a time.
+    Stall(Stall),
 }

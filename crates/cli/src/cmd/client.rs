@@ -100,12 +100,19 @@ pub fn run(mut args: Args) -> Done {
             },
         )?,
     };
-    let limits = ClientLimits { ports: args.robots.ports.0, open_connections: args.robots.open_conn_lmt };
+    let limits = ClientLimits {
+        ports: args.robots.ports.0,
+        open_connections: args.robots.open_conn_lmt,
+        with_servers: false,
+    };
     let [layout] = processes::layouts(&test, &args.common, args.robots.open_conn_lmt, [Side::Client]);
     working_set.check(&test)?;
     let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
     let log = args.log.clone();
     let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+    if args.surrogate.is_some() {
+        client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
+    }
     client.sample_log = args.sample_log.clone();
     client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {

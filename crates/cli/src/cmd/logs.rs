@@ -256,6 +256,9 @@ pub struct ReportArgs {
     /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Print the verdict as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     expectations: Expectations,
     /// A result directory, or logs of one run
@@ -263,7 +266,7 @@ pub struct ReportArgs {
     logs: Vec<PathBuf>,
 }
 
-/// Writes an HTML report.
+/// Writes an HTML report, and says what the run is worth.
 pub fn report(args: ReportArgs) -> Done {
     let (paths, default) = match &args.logs[..] {
         [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("report.html")),
@@ -284,7 +287,10 @@ pub fn report(args: ReportArgs) -> Done {
     let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
     console::note(&format!("report: {}", out.display()));
     let met = args.expectations.check(&facts);
-    console::print(&met.text());
+    match args.json {
+        true => console::print(&format!("{:#}\n", facts.verdict.json())),
+        false => console::print(&(facts.verdict.text() + &met.text())),
+    }
     Ok(met.failure().unwrap_or(ExitCode::SUCCESS))
 }
 

@@ -117,7 +117,7 @@ fn table(entries: &[Entry]) -> String {
     let row = |entry: &Entry| {
         [
             entry.name.clone(),
-            entry.standing.word().to_owned(),
+            entry.verdict(),
             shortened(&entry.workload),
             shortened(&entry.device),
             number(entry.figure("rate"), 1),

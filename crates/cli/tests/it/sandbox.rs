@@ -227,6 +227,7 @@ impl Done {
         let words = ["VALID", "FAILED", "INVALID"];
         let verdict = self.out.lines().find_map(|line| {
             let (word, _) = line.split_once(": ")?;
+            let word = word.split(" (").next()?;
             words.contains(&word).then_some(word)
         });
         verdict.unwrap_or_else(|| panic!("no verdict: {self:?}"))

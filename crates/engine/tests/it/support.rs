@@ -28,6 +28,8 @@ pub struct Bench {
     pub loops: usize,
     pub ports: Option<(u16, u16)>,
     pub open_limit: usize,
+    /// That limit stands for the host's.
+    pub limited_by_host: bool,
     /// Robots connect there instead of to the server.
     pub elsewhere: Option<SocketAddr>,
     /// Robots connect to a proxy like this.
@@ -71,6 +73,7 @@ impl Bench {
             loops: 1,
             ports: None,
             open_limit: 1000,
+            limited_by_host: false,
             elsewhere: None,
             proxy: None,
         }
@@ -166,6 +169,7 @@ impl Bench {
             field: Arc::new(field),
             launch_window: 0.0,
             open_limit: self.open_limit,
+            limited_by_host: self.limited_by_host,
             seed: Seed(1),
             group,
             tolerance: Default::default(),

@@ -6,7 +6,7 @@ use crate::names::{self, UnknownFigure};
 /// What is compared unless somebody asks for more.
 const USUAL: [&str; 15] = [
     "baseline.req.rate",
-    "baseline.rep.rate",
+    "ok_xact.rate",
     "rep.bwidth",
     "baseline.rptm.mean",
     "baseline.rptm.p50",

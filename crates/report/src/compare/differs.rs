@@ -116,11 +116,11 @@ pub(super) fn unusable(run: &Run, name: &str) -> Vec<Differs> {
         Outcome::Valid => {}
         Outcome::Invalid => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
-            found.add(Weight::Refuse, format!("the run is INVALID: {why}"), None);
+            found.add(Weight::Refuse, format!("the run is {}: {why}", verdict.word()), None);
         }
         Outcome::Failed => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
-            found.add(Weight::Warn, format!("the run is FAILED: {why}"), None);
+            found.add(Weight::Warn, format!("the run is {}: {why}", verdict.word()), None);
         }
     }
     let trends = verdict.findings.iter().filter(|finding| finding.rule == "trend");

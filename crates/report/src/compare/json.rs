@@ -14,6 +14,7 @@ pub fn json(comparison: &Comparison<'_>) -> Value {
                 "workload": run.facts.main_side().header().workload,
                 "device": run.device(),
                 "verdict": run.facts.verdict.outcome.word(),
+                "limit": run.facts.verdict.limit.map(|party| party.name()),
             })
         });
         json!({ "name": group.name, "runs": runs.collect::<Vec<_>>() })

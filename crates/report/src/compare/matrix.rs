@@ -5,7 +5,7 @@ use super::{Comparison, Part, choice};
 use crate::text::UNDEFINED;
 
 /// What is worth a table of its own.
-const MAIN: [&str; 4] = ["baseline.rep.rate", "baseline.rptm.mean", "hit.ratio.obj", "err_xact.ratio"];
+const MAIN: [&str; 4] = ["ok_xact.rate", "baseline.rptm.mean", "hit.ratio.obj", "err_xact.ratio"];
 
 /// A titled table for each of the main figures; none unless all names have a system and an option, and there are two
 /// of both at least.

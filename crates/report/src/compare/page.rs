@@ -63,7 +63,7 @@ fn banner(comparison: &Comparison<'_>) -> Banner {
 /// The main figures of the first part: for two groups how the second differs, otherwise who is best.
 fn tiles(comparison: &Comparison<'_>) -> Vec<Tile> {
     let main = [
-        ("baseline.rep.rate", "Measured load"),
+        ("ok_xact.rate", "Good replies"),
         ("baseline.rptm.mean", "Mean response time"),
         ("baseline.rptm.p95", "Response time, 95 %"),
         ("hit.ratio.obj", "Document hit ratio"),
@@ -173,7 +173,7 @@ fn runs(comparison: &Comparison<'_>) -> Section {
                 run.path.display().to_string(),
                 time_of_day(run.facts.start_unix_ns),
                 run.device().unwrap_or_default(),
-                run.facts.verdict.outcome.word().to_owned(),
+                run.facts.verdict.word(),
             ]
         })
     });
@@ -239,7 +239,7 @@ fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
         percentiles.log_if_wide(),
         over_time("cmp-p95", "95 % response time over time", "ms", "baseline.rptm.p95").log_if_wide(),
         over_time("cmp-hits", "Document hit ratio over time", "%", "hit.ratio.obj").up_to(100.0),
-        over_time("cmp-rate", "Measured load over time", "replies/s", "baseline.rep.rate"),
+        over_time("cmp-rate", "Good replies over time", "replies/s", "ok_xact.rate"),
         over_time("cmp-level", "Concurrent transactions over time", "transactions", "xact.level.mean"),
     ]
     .into_iter()

@@ -138,7 +138,10 @@ fn load(t: &mut Table) {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
     t.count("ok_xact.count", "transactions that ended well", |s| s.block.ok_count());
-    t.one("ok_xact.rate", PerSecond, "transactions that ended well per second", |s| {
+    t.one("err_xact.rate", PerSecond, "failed transactions per second", |s| {
+        s.rate(s.block.failed_count() as f64)
+    });
+    t.one("ok_xact.rate", PerSecond, "transactions that ended well per second: good replies", |s| {
         s.rate(s.block.ok_count() as f64)
     });
     t.alias("err_xact.ratio", "err_pct");
@@ -239,7 +242,13 @@ fn errors(t: &mut Table) {
 fn health(t: &mut Table) {
     use Unit::{Bytes, Ms, Percent, Us};
     t.section("Health of the bench");
-    t.hist("late", "lateness of starts: actual minus due", Ms, 1e-3, |s| s.block.late_us.clone());
+    t.hist(
+        "late",
+        "lateness: of starts (clients), of the ends of think times (servers), actual minus due",
+        Ms,
+        1e-3,
+        |s| s.block.late_us.clone(),
+    );
     t.one("cpu.busiest.share", Percent, "share of the time that the busiest event loop was at work", |s| {
         Some(100.0 * s.busiest_share?)
     });

@@ -66,7 +66,7 @@ fn with_servers(facts: &RunFacts, mut chart: Chart, columns: Columns<'_>) -> Cha
 pub fn load(facts: &RunFacts) -> Option<Drawn> {
     let base = chart(
         "fig-load",
-        "Offered and measured load",
+        "Offered load and replies",
         "per second",
         "Transactions begun, ended, and ended well, per second, and what of it came to the servers.",
     );
@@ -75,7 +75,7 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
         base,
         &[
             ("offered", "baseline.req.rate"),
-            ("measured", "baseline.rep.rate"),
+            ("ended", "baseline.rep.rate"),
             ("ended well", "ok_xact.rate"),
         ],
     );

@@ -100,7 +100,7 @@ pub fn knee(facts: &RunFacts) -> Option<Drawn> {
     let side = facts.main_side();
     let headline = facts.headline.as_ref()?;
     let inside = |point: &Point| point.at_s >= headline.begin_s && point.at_s < headline.end_s;
-    let pair = |point: &Point| Some((point.get("baseline.rep.rate")?, point.get("baseline.rptm.mean")?));
+    let pair = |point: &Point| Some((point.get("ok_xact.rate")?, point.get("baseline.rptm.mean")?));
     let points = |primary: bool| {
         let wanted = side.series.iter().filter(move |point| inside(point) == primary);
         wanted.filter_map(pair).collect::<Vec<_>>()

@@ -125,7 +125,6 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let planned = facts.main_side().offered_rate();
     let failed = figure("err_cnt").unwrap_or(0.0);
     let ended = headline.scope.ended_count() as f64;
-    let per_second = |count: f64| (headline.scope.seconds > 0.0).then(|| count / headline.scope.seconds);
     let good = Tile {
         name: "Good replies".into(),
         value: text::number(figure("ok_xact.rate"), 1),
@@ -142,7 +141,7 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     };
     let bad = Tile {
         name: "Failed transactions".into(),
-        value: text::number(per_second(failed), if failed > 0.0 { 1 } else { 0 }),
+        value: text::number(figure("err_xact.rate"), if failed > 0.0 { 1 } else { 0 }),
         unit: "/s".into(),
         more: format!(
             "{} % ({} of {})",

@@ -18,7 +18,7 @@ pub fn terms() -> Vec<Term> {
             "answered by the device alone; fetched from a server and cachable; fetched and not cachable",
         ),
         figure("req_rate", "offered load"),
-        figure("rep_rate", "measured load"),
+        figure("ok_xact.rate", "good replies"),
         figure("resp_tm_mean", "mean response time"),
         word("p50, p95, p99", "percentiles: 50, 95, 99 % of the replies took no longer; p50 is the median"),
         figure("req_dhr", "offered document hit ratio"),

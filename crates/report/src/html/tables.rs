@@ -24,7 +24,7 @@ pub fn load(view: &View<'_>) -> Option<Table> {
         rows.push(row("planned", [number(planned, 2), UNDEFINED.into(), UNDEFINED.into()]));
     }
     rows.push(row("offered", [fixed("req_rate", 2), fixed("xact.started", 0), UNDEFINED.into()]));
-    rows.push(row("measured", [fixed("rep_rate", 2), fixed("xact.finished", 0), UNDEFINED.into()]));
+    rows.push(row("ended", [fixed("rep_rate", 2), fixed("xact.finished", 0), UNDEFINED.into()]));
     rows.push(row(
         "ended well",
         [fixed("ok_xact.rate", 2), fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)],
@@ -193,7 +193,7 @@ pub fn phases(side: &SideFacts) -> Table {
             time(scope.map(|scope| scope.seconds)),
             phase.end.text().to_owned(),
             fixed("req_rate", 2),
-            fixed("rep_rate", 2),
+            fixed("ok_xact.rate", 2),
             ms(figure("resp_tm_mean")),
             ms(figure("resp_tm_p95")),
             fixed("rep_dhr", 2),
@@ -214,7 +214,7 @@ pub fn phases(side: &SideFacts) -> Table {
             "measured",
             "end",
             "offered/s",
-            "measured/s",
+            "good/s",
             "mean",
             "p95",
             "DHR %",

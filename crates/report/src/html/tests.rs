@@ -336,7 +336,7 @@ fn the_numbers_are_those_of_lx() {
         let percent = |name: &str| format!("{} %", fixed(name, 2));
         let load = |row| cells(&page, &format!("Load, {caption}"), row);
         assert_eq!(load("offered")[..2], [fixed("req_rate", 2), fixed("xact.started", 0)]);
-        assert_eq!(load("measured")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
+        assert_eq!(load("ended")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
         assert_eq!(load("ended well")[1..], [fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)]);
         for (row, prefix) in
             [("all", "baseline.rptm"), ("hits", "hit.rptm"), ("uncachable", "uncachable.rptm")]

@@ -7,28 +7,78 @@ use crate::figures::error_count;
 use crate::scope::Scope;
 
 /// Who is to blame for a failed transaction.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
     /// The device, by what it said.
     Device,
     /// The device if the bench was quick enough.
     Slow,
+    /// The name server.
+    Names,
+    /// The network.
+    Network,
     /// The bench.
     Bench,
+}
+
+impl Blame {
+    const ALL: [Blame; 5] = [Blame::Device, Blame::Slow, Blame::Names, Blame::Network, Blame::Bench];
 }
 
 fn blame(kind: ErrorKind) -> Blame {
     match kind.nature() {
         Nature::Content | Nature::Caching | Nature::Message | Nature::Access => Blame::Device,
         Nature::Slow => Blame::Slow,
+        Nature::Names => Blame::Names,
+        Nature::Network => Blame::Network,
         Nature::Bench => Blame::Bench,
     }
 }
 
 /// Failed transactions by who is to blame.
 pub(super) fn failed_by(scope: &Scope, who: Blame) -> f64 {
-    ErrorKind::all()
-        .filter(|kind| kind.fails() && blame(*kind) == who)
-        .map(|kind| error_count(&scope.block, kind))
-        .sum()
+    failing(scope).filter(|(kind, _)| blame(*kind) == who).map(|(_, count)| count).sum()
 }
+
+/// Who is to blame for most of the failed transactions; `None` if none failed.
+pub(super) fn most_to_blame(scope: &Scope) -> Option<Blame> {
+    let counts = Blame::ALL.map(|who| (who, failed_by(scope, who)));
+    let most = counts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    most.filter(|(_, count)| *count > 0.0).map(|(who, _)| who)
+}
+
+fn failing(scope: &Scope) -> impl Iterator<Item = (ErrorKind, f64)> + '_ {
+    ErrorKind::all().filter(|kind| kind.fails()).map(|kind| (kind, error_count(&scope.block, kind)))
+}
+
+/// What a device did whose failures these are, in few words that follow `the device`.
+pub(super) fn deed(scope: &Scope) -> &'static str {
+    use ErrorKind as K;
+    let blamed = failing(scope).filter(|(kind, _)| matches!(blame(*kind), Blame::Device | Blame::Slow));
+    let most = blamed.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, count)| *count > 0.0);
+    let nothing_came = scope.block.ok_count() == 0;
+    let Some((kind, _)) = most else { return OVERLOADED };
+    match (kind, kind.nature()) {
+        (K::ConnectFailed, _) if nothing_came => "was not there",
+        (K::ConnectFailed, _) => "refused connections",
+        (_, Nature::Slow) if nothing_came => "did not answer",
+        (_, Nature::Slow) => OVERLOADED,
+        (K::NoReply | K::Reset, _) => "broke connections off",
+        (K::BadStatus, _) | (_, Nature::Access) => "answered with errors",
+        (K::UnmarkedRedirect, _) => "led robots elsewhere",
+        (_, Nature::Content) => WRONG_CONTENT,
+        (_, Nature::Caching) => BROKE_CACHING,
+        _ => BROKEN_MESSAGES,
+    }
+}
+
+/// What a device did that cannot follow.
+pub(super) const OVERLOADED: &str = "did not sustain the load";
+/// What a device did whose replies are not those of the servers.
+pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
+/// What a device did that gave copies which it must not give.
+pub(super) const BROKE_CACHING: &str = "broke the rules of caching";
+/// What a device did whose messages are wrong.
+pub(super) const BROKEN_MESSAGES: &str = "sent broken messages";
+/// What a device did whose replies are its own.
+pub(super) const OWN_REPLIES: &str = "answered in place of the servers";

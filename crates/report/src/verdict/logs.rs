@@ -28,6 +28,10 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
         Some(EndReason::Interrupted) => {
             (Party::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
         }
+        // A worker process of either side ends the run.
+        Some(EndReason::Fatal(why)) if why.contains(" of the server ") => {
+            (Party::Server, format!("the server could not go on: {why}"))
+        }
         Some(EndReason::Fatal(why)) => (Party::Client, format!("the client could not go on: {why}")),
         Some(EndReason::Idle) => (Party::Client, "the client gave up because no traffic was left".to_owned()),
         Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
@@ -36,18 +40,28 @@ fn client(process: &ProcessFacts, found: &mut Findings) {
 }
 
 fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
-    // Half a second of slack: clocks of hosts and ends of intervals never agree to the last digit.
-    let lived = process.last_s + 0.5 >= needed_s;
+    let lived = process.lived_until(needed_s);
     for missing in &process.missing {
-        let text = format!("the record is incomplete: {missing}");
+        let text = format!("the record of an origin server is incomplete: {missing}");
         if lived {
             found.warn("interrupted", text);
         } else {
             found.invalid("interrupted", Party::Server, text);
         }
     }
-    if let Some(EndReason::Fatal(why)) = &process.end {
-        found.invalid("interrupted", Party::Server, format!("the server could not go on: {why}"));
+    let early = format!("{:.1} s into the run, {needed_s:.1} s were measured", process.last_s);
+    match &process.end {
+        Some(EndReason::Fatal(why)) => {
+            found.invalid("interrupted", Party::Server, format!("the server could not go on: {why}"));
+        }
+        Some(EndReason::Interrupted) if !lived => {
+            found.invalid("interrupted", Party::Server, format!("an origin server was stopped {early}"));
+        }
+        // Robots that find all in the cache need no server.
+        Some(EndReason::Idle) if !lived => {
+            found.warn("interrupted", format!("an origin server had no traffic and ended {early}"));
+        }
+        _ => {}
     }
 }
 

@@ -3,9 +3,10 @@
 use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
-use super::Findings;
-use super::blame::{Blame, failed_by};
-use crate::fold::RunFacts;
+use super::blame::{self, Blame, failed_by, most_to_blame};
+use super::{Findings, Party};
+use crate::fold::{PhaseFacts, RunFacts};
+use crate::scope::Scope;
 use crate::{correctness, text};
 
 /// Share of failed transactions that is allowed in the primary phase (the rule of the 1999 bake-off).
@@ -15,23 +16,35 @@ pub(super) const WRONG_MAX: f64 = 0.001;
 
 pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
-    let scope = &headline.scope;
-    let ended = scope.ended_count() as f64;
-    let said = failed_by(scope, Blame::Device);
-    let both = said + failed_by(scope, Blame::Slow);
-    if both <= ERRORS_MAX * ended {
-        return;
-    }
-    let text = format!(
-        "{:.2} % of the transactions failed in phase {} ({both:.0} of {ended:.0}), {:.0} % are allowed",
-        100.0 * both / ended,
-        headline.phase,
-        100.0 * ERRORS_MAX
-    );
-    if said > ERRORS_MAX * ended {
-        found.failed("errors", text);
-    } else {
-        found.add_slow_device("errors", text);
+    let text = |scope: &Scope, blamed: f64| {
+        let ended = scope.ended_count() as f64;
+        format!(
+            "{:.2} % of the transactions failed in phase {} ({blamed:.0} of {ended:.0}), {:.0} % are allowed",
+            100.0 * blamed / ended,
+            headline.phase,
+            100.0 * ERRORS_MAX
+        )
+    };
+    let too_many = |scope: &Scope| {
+        let blamed = failed_by(scope, Blame::Device) + failed_by(scope, Blame::Slow);
+        Some(blamed).filter(|&blamed| blamed > ERRORS_MAX * scope.ended_count() as f64)
+    };
+    let evidence = headline.evidence();
+    if let Some(blamed) = too_many(evidence) {
+        let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
+        let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
+        match said {
+            true => found.failed_as("errors", deed, text),
+            false => found.slow_as("errors", deed, text),
+        }
+    } else if let (Some(blamed), Some(gone)) = (too_many(&headline.scope), &facts.origin_gone) {
+        let text = format!(
+            "{}, but nothing is known of an origin server after {:.1} s of the run: what was answered without it is no \
+             evidence",
+            text(&headline.scope, blamed),
+            gone.at_s
+        );
+        found.invalid("origin", Party::Server, text);
     }
 }
 
@@ -40,13 +53,22 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
     for process in &client.processes {
         let Some(EndReason::ErrorGoal { phase }) = &process.end else { continue };
         let text = format!("the run was given up in phase {phase}: too many transactions failed");
-        let scope = client.phase(phase).and_then(|phase| phase.scope.as_ref());
-        let independent = scope
-            .is_some_and(|scope| failed_by(scope, Blame::Device) > ERRORS_MAX * scope.ended_count() as f64);
-        if independent {
-            found.failed("error goal", text);
-        } else {
-            found.add_slow_device("error goal", text);
+        let phase = client.phase(phase);
+        let all = phase.and_then(|phase| phase.scope.as_ref());
+        let evidence = phase.and_then(PhaseFacts::evidence);
+        let share = |who| {
+            evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0))
+        };
+        let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
+        match all.and_then(most_to_blame) {
+            Some(Blame::Names) => found.invalid("error goal", Party::NameServer, text),
+            Some(Blame::Network) => found.invalid("error goal", Party::Network, text),
+            Some(Blame::Bench) => found.invalid("error goal", Party::Host, text),
+            _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
+            _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
+                found.invalid("error goal", Party::Server, text);
+            }
+            _ => found.slow_as("error goal", deed, text),
         }
     }
 }
@@ -61,7 +83,7 @@ pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
             };
             let times = text::times(finding.count);
             let text = format!("wrong content delivered to {whom} {times}: {}", finding.kind.text());
-            found.failed("content", text);
+            found.failed_as("content", blame::WRONG_CONTENT, text);
         }
     }
 }
@@ -69,19 +91,30 @@ pub(super) fn content(facts: &RunFacts, found: &mut Findings) {
 pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
     let server = facts.client.as_ref().and(facts.server.as_ref()).and_then(|side| side.total.as_ref());
-    for scope in std::iter::once(&headline.scope).chain(server) {
+    let scopes = [(headline.evidence(), &headline.scope)];
+    for (evidence, scope) in scopes.into_iter().chain(server.map(|total| (total, total))) {
         let ended = scope.ended_count() as f64;
-        let wrong = |kind: ErrorKind| correctness::concerns(kind) && kind.nature() != Nature::Content;
+        // Foreign servers may say what they like about where they are.
+        let ours_only = scope.block.kinds.first().is_none_or(|foreign| foreign.replies.size.count() == 0);
+        let wrong = |kind: ErrorKind| match kind {
+            ErrorKind::BadLocation => ours_only,
+            _ => correctness::concerns(kind) && kind.nature() != Nature::Content,
+        };
         for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {
             let text = format!("{}: {count} of {ended:.0} transactions", kind.text());
-            let few = count as f64 <= WRONG_MAX * ended;
+            let few = evidence.block.errors[kind] as f64 <= WRONG_MAX * evidence.ended_count() as f64;
+            let deed = match kind.nature() {
+                _ if kind == ErrorKind::ForeignReply => blame::OWN_REPLIES,
+                Nature::Caching => blame::BROKE_CACHING,
+                _ => blame::BROKEN_MESSAGES,
+            };
             match kind {
                 _ if few => found.warn("correctness", text),
                 // Nobody can be blamed for a hit on what others had asked for.
                 ErrorKind::FalseHit => found.warn("correctness", text),
                 // A bench that does not read may be why a message was cut.
-                ErrorKind::BodyShort => found.add_slow_device("correctness", text),
-                _ => found.failed("correctness", text),
+                ErrorKind::BodyShort => found.slow_as("correctness", deed, text),
+                _ => found.failed_as("correctness", deed, text),
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::{Findings, Weight, generator, logs, overload, replies, sample, trend};
+use super::{
+    Findings, Weight, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
+};
 use crate::fold::RunFacts;
 
 /// A rule of the verdict.
@@ -46,8 +48,8 @@ fn table() -> Vec<Rule> {
     };
     add(
         "interrupted",
-        "a client was stopped, died, or its log is damaged or was not closed; a server's log ends before the primary \
-         phase does"
+        "a client was stopped, died, or its log is damaged or was not closed; a server was stopped, died, or its log \
+         ends, before the primary phase does (a server without traffic: warning)"
             .into(),
         Invalid,
         logs::interrupted,
@@ -80,12 +82,45 @@ fn table() -> Vec<Rule> {
         logs::gaps,
     );
     add(
+        "stalls",
+        format!(
+            "a process, either side, stood still for more than {} s at a stretch, or for more than {} and {} s in sum, in the \
+             primary phase or in the phase in which the run was given up (less: warning)",
+            stalls::LONGEST_S,
+            percent(stalls::SHARE_MAX),
+            stalls::LEAST_S
+        ),
+        Invalid,
+        stalls::stalls,
+    );
+    add(
+        "accepting",
+        format!(
+            "servers could not accept connections for more than {} of the time and {} s, for want of file descriptors",
+            percent(stalls::SHARE_MAX),
+            stalls::LEAST_S
+        ),
+        Invalid,
+        stalls::accepting,
+    );
+    add(
         "content",
         "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`): a single \
          reply in the whole run"
             .into(),
         Failed,
         replies::content,
+    );
+    add(
+        "unverified",
+        format!(
+            "no reply of the whole run, or fewer than all but {} of those in the primary phase that bring an object of \
+             our servers, could be verified (INVALID if robots were told to accept foreign messages, or cut all replies \
+             short; replies without bodies that carry our marks: warning)",
+            percent(verified::UNVERIFIED_MAX)
+        ),
+        Failed,
+        verified::verified,
     );
     add(
         "saturated",
@@ -105,6 +140,17 @@ fn table() -> Vec<Rule> {
         ),
         Invalid,
         generator::late,
+    );
+    add(
+        "late",
+        format!(
+            "99 % of the servers' think times did not end within {} ms or {} of their mean response time, whichever is longer, \
+             after they should have",
+            stalls::THINK_LATE_MS,
+            percent(generator::LATE_SHARE)
+        ),
+        Invalid,
+        stalls::late_servers,
     );
     add(
         "samples",
@@ -137,8 +183,31 @@ fn table() -> Vec<Rule> {
         generator::resources,
     );
     add(
+        "names",
+        format!(
+            "more than {} of the transactions failed because the name server that robots ask gave no usable answer \
+             (fewer: warning)",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        outside::names,
+    );
+    add(
+        "network",
+        format!(
+            "more than {} of the transactions failed because the network knew no way to the address (fewer: warning)",
+            percent(generator::RESOURCES_MAX)
+        ),
+        Invalid,
+        outside::network,
+    );
+    add(
         "errors",
-        format!("more than {} of the transactions failed", percent(replies::ERRORS_MAX)),
+        format!(
+            "more than {} of the transactions failed by what the device said or because it took too long; only while all \
+             origin servers are known to have been there (afterwards: `origin`, INVALID)",
+            percent(replies::ERRORS_MAX)
+        ),
         Failed,
         replies::errors,
     );
@@ -173,6 +242,16 @@ fn table() -> Vec<Rule> {
         format!("the time-of-day clock was set by more than {} ms", generator::CLOCK_STEP_MAX_MS),
         Invalid,
         generator::clock,
+    );
+    add(
+        "dates",
+        format!(
+            "Date of first-hand replies is off by more than a minute (`c28`) in more than {} of the transactions (fewer: \
+             warning), on one host; with several hosts it is their clocks (INVALID)",
+            percent(replies::WRONG_MAX)
+        ),
+        Failed,
+        outside::dates,
     );
     add(
         "error goal",

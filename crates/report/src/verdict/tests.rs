@@ -146,6 +146,72 @@ fn a_stuck_bench() {
 }
 
 #[test]
+fn a_process_that_stands_still() {
+    let run = |stalls| Run { stalls, ..Run::default() };
+    let party = |run: &Run| fold(&run.logs()).unwrap().verdict.limit;
+    // A second and a half of the 30 s of the primary phase, or 0.7 s in a row of theirs; before and after it nobody cares.
+    for (from, to, outcome, rules) in [
+        (20.0, 21.5, Outcome::Invalid, &["stalls"][..]),
+        (20.0, 20.7, Outcome::Invalid, &["stalls"]),
+        (20.0, 20.4, Outcome::Valid, &["(stalls)"]),
+        (20.0, 20.2, Outcome::Valid, &[]),
+        (1.0, 3.0, Outcome::Valid, &[]),
+        (1.0, 4.2, Outcome::Valid, &[]),
+        (33.6, 35.9, Outcome::Valid, &["(stalls)"]),
+        (35.0, 40.0, Outcome::Valid, &[]),
+    ] {
+        for side in 0..2 {
+            let mut stalls = [None; 2];
+            stalls[side] = Some((from, to));
+            check(&run(stalls), outcome, rules);
+            let whom = [Party::Client, Party::Server][side];
+            assert_eq!(
+                party(&run(stalls)),
+                (outcome == Outcome::Invalid).then_some(whom),
+                "{from} s to {to} s"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
+    let late = Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() };
+    check(&late, Outcome::Failed, &["errors"]);
+    let stopped = Run { stalls: [None, Some((10.0, 15.0))], ..late.clone() };
+    check(&stopped, Outcome::Invalid, &["stalls", "(errors)"]);
+    let wrong = Run { error: Some((20, ErrorKind::BadStatus)), ..stopped };
+    check(&wrong, Outcome::Failed, &["stalls", "errors"]);
+    // A phase that is not judged is one in which a run is given up.
+    let given_up = Run {
+        end: Some(EndReason::ErrorGoal { phase: "warm".into() }),
+        stop_at: Some(3.0),
+        stalls: [None, Some((1.0, 3.0))],
+        ..late
+    };
+    let verdict = fold(&given_up.logs()).unwrap().verdict;
+    assert_eq!((verdict.outcome, verdict.limit), (Outcome::Invalid, Some(Party::Server)), "{verdict:#?}");
+}
+
+#[test]
+fn servers_that_answer_late() {
+    let late_server = Run { think_late_us: 400_000, ..Run::default() }.server();
+    let logs = [Run::default().client(), late_server];
+    check_logs(&logs, Outcome::Invalid, &["late"]);
+    assert_eq!(fold(&logs).unwrap().verdict.limit, Some(Party::Server));
+}
+
+#[test]
+fn servers_without_descriptors() {
+    // Every accept that fails costs a tenth of a second.
+    let server = |every| Run { error: Some((every, ErrorKind::NoDescriptor)), ..Run::default() }.server();
+    check_logs(&[Run::default().client(), server(100)], Outcome::Invalid, &["accepting"]);
+    check_logs(&[Run::default().client(), server(1000)], Outcome::Valid, &[]);
+    let late = Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() };
+    check_logs(&[late.client(), server(100)], Outcome::Invalid, &["accepting", "(errors)"]);
+}
+
+#[test]
 fn saturated_client_and_saturated_server() {
     check(&Run { busy: 0.93, ..Run::default() }, Outcome::Invalid, &["saturated", "saturated"]);
     let busy_server = Run { busy: 0.93, ..Run::default() }.server();
@@ -306,7 +372,7 @@ fn table() -> String {
 fn every_rule_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verdict.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let (begin, end) = (page.find("| rule |").unwrap(), page.find("\n\n## Precedence").unwrap());
+    let (begin, end) = (page.find("| rule |").unwrap(), page.find("\n\n## Examples").unwrap());
     let now = format!("{}{}{}", &page[..begin], table().trim_end(), &page[end..]);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &now).unwrap();

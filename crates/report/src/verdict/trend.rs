@@ -27,7 +27,7 @@ const SURE: f64 = 5.0;
 /// A load that is meant to change takes response times with it, and a run that is no good needs no further reasons.
 pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
-    if facts.client.is_none() || found.0.iter().any(|finding| finding.weight != Weight::Warning) {
+    if facts.client.is_none() || found.all.iter().any(|finding| finding.weight != Weight::Warning) {
         return;
     }
     let side = facts.main_side();

@@ -33,7 +33,7 @@ pub fn oversized(data: &[u8]) -> Box<Finding> {
     Box::new(Finding::new(ErrorKind::HeadTooLarge, detail))
 }
 
-/// An interim reply that nobody asked for.
+/// An interim reply that nobody asked for, or one too many.
 #[cold]
 pub fn interim(status: u16, data: &[u8]) -> Box<Finding> {
     let kind = match status {

@@ -96,7 +96,7 @@ fn full() -> Block {
     CloseKind::ALL.into_iter().for_each(|kind| block.close_connection(kind, 5, 2));
     block.page(5, 10, 3);
     ErrorKind::all().for_each(|kind| block.count_error(kind));
-    block.verified = Verified { replies: 1, bytes: 2, digests: 3 };
+    block.verified = Verified { replies: 1, bytes: 2, digests: 3, due: 4, marked: 5 };
     (block.retried, block.reused) = (1, 2);
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.fail(503, 9, 100, true);

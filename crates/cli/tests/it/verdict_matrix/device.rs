@@ -1,0 +1,202 @@
+//! A device that answers as a test wants it to: with bytes of its own, or with what it makes of the origin's reply.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long one side of a connection may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a device does with a request.
+#[derive(Clone, Copy)]
+pub enum Deed {
+    /// Sends these bytes and closes.
+    Say(&'static [u8]),
+    /// Sends these bytes and keeps the connection open.
+    SayAndHold(&'static [u8]),
+    /// Sends these bytes, then those again and again with a pause after each time, until the client gives up.
+    Repeat(&'static [u8], &'static [u8], Duration),
+    /// Gets the reply from the origin and sends what this makes of it. The number is that of the request.
+    Relay(fn(Reply, u64) -> Vec<u8>),
+    /// Breaks the connection with a reset, before the request is read or after.
+    Reset {
+        /// The request is read first.
+        after_request: bool,
+    },
+}
+
+/// A reply of an origin.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Status line and fields, with the empty line.
+    pub head: String,
+    pub body: Vec<u8>,
+    /// The reply before it on its way to robots, if there is one.
+    pub last: Option<Box<Reply>>,
+}
+
+impl Reply {
+    /// As it came.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.head.as_bytes(), &self.body].concat()
+    }
+
+    /// Without this field, or with another value.
+    pub fn with(mut self, name: &str, value: Option<&str>) -> Reply {
+        let prefix = format!("{}:", name.to_ascii_lowercase());
+        let kept: Vec<&str> = self
+            .head
+            .lines()
+            .filter(|line| !line.is_empty() && !line.to_ascii_lowercase().starts_with(&prefix))
+            .collect();
+        let added = value.map_or_else(String::new, |value| format!("{name}: {value}\r\n"));
+        self.head = kept.join("\r\n") + "\r\n" + &added + "\r\n";
+        self
+    }
+
+    /// With another status line.
+    pub fn status(mut self, line: &str) -> Reply {
+        let rest = self.head.split_once("\r\n").map_or("", |(_, rest)| rest).to_owned();
+        self.head = format!("HTTP/1.1 {line}\r\n{rest}");
+        self
+    }
+
+    /// With another body and its length.
+    pub fn body(mut self, body: Vec<u8>) -> Reply {
+        let length = body.len().to_string();
+        self.body = body;
+        self.with("Content-Length", Some(&length))
+    }
+}
+
+/// A device. It ends when it is dropped.
+pub struct Device {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Device {
+    pub fn start(deed: Deed) -> Device {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ends = Arc::new(AtomicBool::new(false));
+        let (told, requests) = (Arc::clone(&ends), Arc::new(AtomicU64::new(0)));
+        let last = Arc::default();
+        let acceptor = std::thread::spawn(move || {
+            while let Ok((client, _)) = listener.accept() {
+                if told.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (requests, last, ends) = (Arc::clone(&requests), Arc::clone(&last), Arc::clone(&told));
+                // Clients that leave early are no business of a device.
+                std::thread::spawn(move || drop(serve(client, deed, &requests, &last, &ends)));
+            }
+        });
+        Device { address, ends, acceptor: Some(acceptor) }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        drop(TcpStream::connect(self.address));
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+    }
+}
+
+type Last = std::sync::Mutex<Option<Reply>>;
+
+fn serve(
+    mut client: TcpStream,
+    deed: Deed,
+    requests: &AtomicU64,
+    last: &Last,
+    ends: &AtomicBool,
+) -> std::io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    if matches!(deed, Deed::Reset { after_request: false }) {
+        return reset(&client);
+    }
+    let Some(request) = read_head(&mut client)? else { return Ok(()) };
+    let number = requests.fetch_add(1, Ordering::Relaxed);
+    match deed {
+        Deed::Say(bytes) => client.write_all(bytes)?,
+        Deed::SayAndHold(bytes) => {
+            client.write_all(bytes)?;
+            hold(&mut client);
+        }
+        Deed::Repeat(first, bytes, pause) => {
+            client.write_all(first)?;
+            while !ends.load(Ordering::Relaxed) {
+                client.write_all(bytes)?;
+                std::thread::sleep(pause);
+            }
+        }
+        Deed::Relay(make) => {
+            let reply = fetch(&request)?;
+            let before = last.lock().unwrap().replace(reply.clone());
+            let made = make(Reply { last: before.map(Box::new), ..reply }, number);
+            client.write_all(&made)?;
+        }
+        Deed::Reset { .. } => return reset(&client),
+    }
+    client.shutdown(Shutdown::Write)?;
+    hold(&mut client);
+    Ok(())
+}
+
+/// Waits until the client closes its side.
+fn hold(client: &mut TcpStream) {
+    let mut bytes = [0; 1024];
+    while client.read(&mut bytes).is_ok_and(|n| n > 0) {}
+}
+
+fn reset(client: &TcpStream) -> std::io::Result<()> {
+    let now = rustix::net::sockopt::set_socket_linger(client, Some(Duration::ZERO));
+    now.map_err(std::io::Error::from)
+}
+
+/// The head of a request; `None` if the client closes without one.
+fn read_head(from: &mut TcpStream) -> std::io::Result<Option<String>> {
+    let mut head = Vec::new();
+    let mut bytes = [0; 4096];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match from.read(&mut bytes)? {
+            0 => return Ok(None),
+            n => head.extend_from_slice(&bytes[..n]),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&head).into_owned()))
+}
+
+/// Asks the origin that the request names.
+fn fetch(request: &str) -> std::io::Result<Reply> {
+    let wrong = || std::io::Error::from(ErrorKind::InvalidData);
+    let (line, fields) = request.split_once("\r\n").ok_or_else(wrong)?;
+    let mut words = line.split(' ');
+    let (method, url) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
+    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
+    let (authority, path) = rest.split_at(rest.find('/').ok_or_else(wrong)?);
+    let mut origin = TcpStream::connect(authority)?;
+    origin.set_read_timeout(Some(PATIENCE))?;
+    let fields: Vec<&str> =
+        fields.lines().filter(|field| !field.to_ascii_lowercase().contains("connection:")).collect();
+    let sent = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", fields.join("\r\n"));
+    origin.write_all(sent.as_bytes())?;
+    let mut reply = Vec::new();
+    origin.read_to_end(&mut reply)?;
+    let end = reply.windows(4).position(|end| end == b"\r\n\r\n").ok_or_else(wrong)? + 4;
+    let body = reply.split_off(end);
+    Ok(Reply { head: String::from_utf8_lossy(&reply).into_owned(), body, last: None })
+}

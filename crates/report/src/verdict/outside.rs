@@ -1,0 +1,77 @@
+//! What lies outside of client, device and servers: the name server, the network, the clocks.
+
+use polygraph_stats::ErrorKind;
+
+use super::blame::{BROKEN_MESSAGES, Blame, failed_by};
+use super::generator::RESOURCES_MAX;
+use super::replies::WRONG_MAX;
+use super::{Findings, Party};
+use crate::fold::{ProcessFacts, RunFacts, SideFacts};
+
+/// Robots look names up only where no device does it for them.
+pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
+    let reason = "the name server gave no usable answer";
+    without(facts, found, Blame::Names, "names", Party::NameServer, reason);
+}
+
+/// No way to the device or to a server.
+pub(super) fn network(facts: &RunFacts, found: &mut Findings) {
+    let reason = "the network knew no way to the address";
+    without(facts, found, Blame::Network, "network", Party::Network, reason);
+}
+
+/// Servers date their replies, and a device must leave that alone. The clocks of two hosts may differ; one host has only
+/// one clock, so there it is the device that lies.
+pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
+    let Some(headline) = &facts.headline else { return };
+    let ended = headline.scope.ended_count();
+    let count = headline.scope.block.errors[ErrorKind::ClockSkew];
+    if count == 0 {
+        return;
+    }
+    let text = format!("{}: {count} of {ended} transactions", ErrorKind::ClockSkew.text());
+    let one_host = match (&facts.client, &facts.server) {
+        (Some(client), Some(server)) => one_host(client, server),
+        _ => false,
+    };
+    if count as f64 <= WRONG_MAX * ended as f64 {
+        found.warn("dates", text);
+    } else if one_host {
+        let text = "Date of first-hand replies is off by more than a minute, though robots and servers have one clock";
+        found.failed_as("dates", BROKEN_MESSAGES, format!("{text}: {count} of {ended} transactions"));
+    } else {
+        let remedy = "set the clocks of the bench, or see whether the device alters Date";
+        found.invalid("dates", Party::Host, format!("{text}; {remedy}"));
+    }
+}
+
+fn one_host(client: &SideFacts, server: &SideFacts) -> bool {
+    let host = |process: &ProcessFacts| {
+        let known = process.header.environment.iter().find(|(name, _)| name == "host");
+        known.map(|(_, host)| host.clone())
+    };
+    let mut hosts = client.processes.iter().chain(&server.processes).map(host);
+    let first = hosts.next().flatten();
+    first.is_some() && hosts.all(|host| host == first)
+}
+
+fn without(
+    facts: &RunFacts,
+    found: &mut Findings,
+    who: Blame,
+    rule: &'static str,
+    party: Party,
+    reason: &str,
+) {
+    let Some(headline) = &facts.headline else { return };
+    let ended = headline.scope.ended_count() as f64;
+    let failed = failed_by(&headline.scope, who);
+    if failed == 0.0 {
+        return;
+    }
+    let text = format!("{failed:.0} of {ended:.0} transactions failed because {reason}");
+    match failed > RESOURCES_MAX * ended {
+        true => found.invalid(rule, party, text),
+        false => found.warn(rule, text),
+    }
+}

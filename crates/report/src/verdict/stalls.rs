@@ -1,0 +1,126 @@
+//! Whether a process of the bench stood still: it was stopped, swapped out or starved of processor time, and whoever
+//! waited for it waited for the bench.
+
+use polygraph_stats::{EndReason, ErrorKind, Side};
+
+use super::{Findings, Party};
+use crate::figures::error_count;
+use crate::fold::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+
+/// Seconds at a stretch for which a process may stand still in what is judged.
+pub(super) const LONGEST_S: f64 = 1.0;
+/// Share of what is judged in which a process may stand still.
+pub(super) const SHARE_MAX: f64 = 0.02;
+/// Seconds in sum that are always allowed.
+pub(super) const LEAST_S: f64 = 0.5;
+/// Seconds in sum from which on stalls are told.
+const TOLD_S: f64 = 0.25;
+/// Lateness in milliseconds that is always allowed for 99 % of the think times.
+pub(super) const THINK_LATE_MS: f64 = 10.0;
+/// A server that could not accept a connection tries again after so many seconds.
+const ACCEPT_PAUSE_S: f64 = 0.1;
+
+/// How a process stood still in a stretch of the run.
+#[derive(Clone, Copy, Default)]
+struct Still {
+    sum_s: f64,
+    longest_s: f64,
+    /// When the longest began.
+    at_s: f64,
+}
+
+impl Still {
+    fn of(process: &ProcessFacts, windows: &[(f64, f64)]) -> Still {
+        let mut still = Still::default();
+        for &(begin, end) in &process.stalls {
+            for &(from, to) in windows {
+                let seconds = (end.min(to) - begin.max(from)).max(0.0);
+                still.sum_s += seconds;
+                if seconds > still.longest_s {
+                    (still.longest_s, still.at_s) = (seconds, begin.max(from));
+                }
+            }
+        }
+        still
+    }
+}
+
+pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
+    let windows = judged(facts);
+    let whole_s: f64 = windows.iter().map(|(from, to)| to - from).sum();
+    for side in facts.sides() {
+        let all = side.processes.iter().map(|process| Still::of(process, &windows));
+        let Some(worst) = all.max_by(|a, b| a.sum_s.total_cmp(&b.sum_s)) else { continue };
+        let text = format!(
+            "the {} stood still for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in sum ({:.1} % of what is \
+             judged): it was stopped, or had no processor or memory",
+            side.side.name(),
+            worst.longest_s,
+            worst.at_s,
+            worst.sum_s,
+            100.0 * worst.sum_s / whole_s
+        );
+        if worst.longest_s > LONGEST_S || worst.sum_s > LEAST_S.max(SHARE_MAX * whole_s) {
+            found.invalid("stalls", party(side.side), text);
+        } else if worst.sum_s > TOLD_S {
+            found.warn("stalls", text);
+        }
+    }
+}
+
+fn party(side: Side) -> Party {
+    match side {
+        Side::Client => Party::Client,
+        Side::Server => Party::Server,
+    }
+}
+
+/// Begin and end of what is judged: the headline's phases, and those in which the run was given up.
+fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
+    let side = facts.main_side();
+    let given_up = |phase: &PhaseFacts| {
+        let wanted =
+            |end: &EndReason| matches!(end, EndReason::ErrorGoal { phase: name } if *name == phase.name);
+        side.processes.iter().filter_map(|process| process.end.as_ref()).any(wanted)
+    };
+    let headline: Vec<&str> = facts.headline.iter().flat_map(|headline| headline.phase.split('|')).collect();
+    let phases =
+        side.phases.iter().filter(|phase| headline.contains(&phase.name.as_str()) || given_up(phase));
+    phases.filter_map(|phase| Some((phase.begin_s?, phase.end_s?))).collect()
+}
+
+/// Servers that could not accept connections, for want of descriptors or by an error of their system: clients and device
+/// wait for those meanwhile.
+pub(super) fn accepting(facts: &RunFacts, found: &mut Findings) {
+    let Some(total) = facts.server.as_ref().and_then(|server| server.total.as_ref()) else { return };
+    let refused = error_count(&total.block, ErrorKind::NoDescriptor);
+    let seconds = refused * ACCEPT_PAUSE_S;
+    if seconds > LEAST_S.max(SHARE_MAX * total.seconds) {
+        let text = format!(
+            "servers could not accept connections for about {seconds:.1} s, since they were out of file descriptors: raise \
+             the limit (ulimit -Hn), or use more processes (--workers)"
+        );
+        found.invalid("accepting", Party::Host, text);
+    }
+}
+
+/// Think times that ended later than drawn: what the device is charged with is the server's.
+pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
+    let Some(total) = facts.server.as_ref().and_then(measured) else { return };
+    let Some(late_ms) = total.block.late_us.quantile(0.99).map(|us| us as f64 * 1e-3) else { return };
+    let mean_ms = total.all.rptm_us.mean().map_or(0.0, |us| us * 1e-3);
+    let allowed_ms = THINK_LATE_MS.max(super::generator::LATE_SHARE * mean_ms);
+    if late_ms > allowed_ms {
+        let text = format!(
+            "servers answered late: 1 % of their think times ended more than {late_ms:.1} ms late, {allowed_ms:.1} ms are \
+             allowed"
+        );
+        found.invalid("late", Party::Server, text);
+    }
+}
+
+/// What servers counted in their primary phases, or in all if they have none of their own.
+fn measured(server: &SideFacts) -> Option<&crate::scope::Scope> {
+    let primary = server.phases.iter().find(|phase| phase.primary && phase.scope.is_some());
+    primary.and_then(|phase| phase.scope.as_ref()).or(server.total.as_ref())
+}

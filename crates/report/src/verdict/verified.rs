@@ -1,0 +1,62 @@
+//! Whether robots could tell that good replies are what the servers sent.
+
+use polygraph_stats::{Block, Class};
+
+use super::blame::OWN_REPLIES;
+use super::{Findings, Party};
+use crate::fold::RunFacts;
+use crate::scope::Scope;
+
+/// Share of the replies to be verified that may go without: as many as may fail, for a reply that nobody could
+/// check is worth no more than one that failed.
+pub(super) const UNVERIFIED_MAX: f64 = super::replies::ERRORS_MAX;
+
+pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
+    let Some(client) = &facts.client else { return };
+    let all = Scope::sequential(client.phases.iter().filter_map(|phase| phase.evidence()));
+    if let Some(block) = all.as_ref().map(|scope| &scope.block) {
+        let own = ours(block);
+        let seen = block.verified.replies + block.verified.marked;
+        if own > 0 && seen == 0 {
+            let text = format!("none of {own} replies was verified: nothing shows that they are the servers'");
+            return blame(facts, found, block.class(Class::Abort).size.count() == own, text);
+        }
+        if own > 0 && block.verified.replies == 0 {
+            let text = "no body was verified, for the workload asks for none: replies were known by their marks";
+            found.warn("unverified", text.to_owned());
+        }
+    }
+    let Some(headline) = &facts.headline else { return };
+    let counted = headline.evidence().block.verified;
+    let unseen = counted.due.saturating_sub(counted.replies);
+    if unseen as f64 > UNVERIFIED_MAX * counted.due as f64 {
+        let text = format!(
+            "{unseen} of {} replies in phase {} could not be verified, {:.0} % are allowed",
+            counted.due,
+            headline.phase,
+            100.0 * UNVERIFIED_MAX
+        );
+        blame(facts, found, false, text);
+    }
+}
+
+/// Good transactions with objects of our servers.
+fn ours(block: &Block) -> u64 {
+    block.ok_count().saturating_sub(block.kinds.first().map_or(0, |foreign| foreign.replies.size.count()))
+}
+
+/// Who lets robots accept anything has not tested the device; otherwise it answered for the servers.
+fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
+    let accepting = facts.client.iter().flat_map(|side| &side.processes).any(|process| {
+        let mut settings = process.header.settings.iter();
+        settings.any(|(name, value)| name == "accepts foreign messages" && value == "yes")
+    });
+    match by_plan || accepting {
+        true if accepting => {
+            let text = format!("{text}; robots were told to accept foreign messages");
+            found.invalid("unverified", Party::Test, text);
+        }
+        true => found.invalid("unverified", Party::Test, text),
+        false => found.failed_as("unverified", OWN_REPLIES, text),
+    }
+}
