@@ -174,8 +174,12 @@ fn samples(csv: &str) -> Vec<Sample> {
 /// What the robots were led to, if nothing but logs is known: the proxy's address, or no device at all.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
     let settings = &facts.main_side().header().settings;
+    if settings.iter().any(|(name, value)| name == "device" && value == "none") {
+        return Some("no device".to_owned());
+    }
     let (_, proxy) = settings.iter().find(|(name, _)| name == "proxy" || name.ends_with(": proxy"))?;
-    Some(if proxy == "none" { "no proxy".to_owned() } else { format!("proxy {proxy}") })
+    // Robots without a proxy may have a surrogate.
+    (proxy != "none").then(|| format!("proxy {proxy}"))
 }
 
 #[cfg(test)]

@@ -56,9 +56,8 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
-        let share = |who| {
-            evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0))
-        };
+        let share =
+            |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", Party::NameServer, text),
