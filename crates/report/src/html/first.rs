@@ -67,9 +67,11 @@ pub fn subtitle(facts: &RunFacts) -> String {
 pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     let Some(device) = &extras.device else {
-        let known = device::of_settings(facts).filter(|device| device.starts_with("proxy "));
-        let note = |device: String| format!("{device}, not started by this program: no more is known of it");
-        return known.map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
+        let note = |device: String| match device.starts_with("proxy ") {
+            true => format!("{device}, not started by this program: no more is known of it"),
+            false => device,
+        };
+        return device::of_settings(facts).map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
     };
     let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
     let ended = total.map(|total| total.ended_count());
