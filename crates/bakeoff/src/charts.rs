@@ -44,7 +44,7 @@ fn series(entry: &Entry, points: Vec<(f64, Option<f64>)>, style: usize) -> Serie
     let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
     match known.len() {
         0 | 1 => Series::points(&entry.name, known).styled(style),
-        _ => Series::line(&entry.name, points).styled(style),
+        _ => Series::marked(&entry.name, points).styled(style),
     }
 }
 
@@ -157,7 +157,7 @@ pub fn peaks(entries: &[Entry]) -> Option<Drawn> {
 /// The figures of an appendix: times over load, and distributions.
 pub fn of_device(entry: &Entry, id: &str) -> Vec<Drawn> {
     let line = |name: &str, value: fn(&Point) -> Option<f64>| {
-        Series::line(name, entry.passed().map(|point| (point.rate, value(point))).collect())
+        Series::marked(name, entry.passed().map(|point| (point.rate, value(point))).collect())
     };
     let times = Chart::new(format!("{id}-times"), format!("{}: response time", entry.name), "seconds")
         .about("Mean, median, and what 75 % of the replies did not exceed.")

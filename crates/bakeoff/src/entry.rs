@@ -188,6 +188,8 @@ pub struct Entry {
     pub source: String,
     /// The letter of its appendix, if a publication gives it one.
     pub appendix: String,
+    /// It was measured by a series of this program, not imported.
+    pub own: bool,
     /// Results were withheld.
     pub withheld: bool,
     /// Results were measured elsewhere, not at the event that it is shown with.

@@ -216,6 +216,7 @@ fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path
         name: device.title.clone(),
         vendor: device.vendor.clone(),
         source: plan.title.clone(),
+        own: true,
         price: Price { lines: device.prices.clone(), ..Price::default() },
         claimed: Some(claimed),
         first_claim: (claimed > device.claimed).then_some(device.claimed),

@@ -52,7 +52,9 @@ pub fn html(report: &Report) -> String {
     let entries = appendices(&report.entries);
     // Colours go by position: those without results need none.
     let tested: Vec<Entry> = entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
+    let headliners = headliners(&entries);
     let mut sections = vec![
+        ranking(&headliners, entries.len()),
         advice(),
         rules(report, &entries),
         Section::new(
@@ -94,8 +96,8 @@ pub fn html(report: &Report) -> String {
         title: report.title.clone(),
         subtitle: subtitle.join(" · "),
         banner: None,
-        tiles: tiles(&entries),
-        lead: "No single figure ranks these devices: see how to read this report.".into(),
+        tiles: tiles(&headliners),
+        lead: String::new(),
         sections,
         footer: format!(
             "{} · polygraph {}. A dash (–) stands for what is unknown or undefined. All figures of own runs are computed \
@@ -130,6 +132,32 @@ fn letters(index: usize) -> String {
         0 => last.to_string(),
         more => format!("{}{last}", letters(more - 1)),
     }
+}
+
+/// Whose results make the headlines: those of own series, if there are any; others were measured elsewhere, on other
+/// machines and in other years.
+fn headliners(entries: &[Entry]) -> Vec<Entry> {
+    let own: Vec<Entry> =
+        entries.iter().filter(|entry| entry.own && !entry.points.is_empty()).cloned().collect();
+    if own.is_empty() { entries.to_vec() } else { own }
+}
+
+fn ranking(headliners: &[Entry], all: usize) -> Section {
+    let others = match all - headliners.len() {
+        0 => String::new(),
+        others => format!(
+            " The {others} devices that were not measured in these series are further down: other machines and years are no \
+             competition."
+        ),
+    };
+    Section::new(
+        "ranking",
+        "Ranking",
+        format!(
+            "By the highest rate that a device stood. No single figure ranks devices: see how to read this report.{others}"
+        ),
+    )
+    .with(tables::ranking(headliners))
 }
 
 fn tiles(entries: &[Entry]) -> Vec<Tile> {
@@ -371,4 +399,41 @@ pub fn summary(entries: &[Entry]) -> String {
         let _ = writeln!(out, "{}", cells.join("  ").trim_end());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::{Num, Point, Status};
+
+    fn entry(name: &str, own: bool, peak: f64) -> Entry {
+        let point = |rate: f64| Point {
+            mean_s: Some(Num::new(1.0 + rate / 1000.0, 3)),
+            hit_pct: Some(Num::new(50.0, 1)),
+            ..Point::new(rate, Status::Passed)
+        };
+        let points = vec![point(peak / 2.0), point(peak)];
+        Entry { name: name.into(), own, points, ..Entry::default() }
+    }
+
+    #[test]
+    fn the_ranking_is_first_and_published_results_take_no_headline() {
+        let entries =
+            vec![entry("Then", false, 1680.0), entry("Slow", true, 60.0), entry("Quick", true, 100.0)];
+        let page = html(&Report { title: "Both".into(), entries, ..Report::default() });
+        let (top, rest) = page.split_once("<section id=").unwrap();
+        assert!(top.contains(">Quick<") && !top.contains("1,680"), "{top}");
+        assert!(rest.starts_with("\"ranking\">"), "{}", &rest[..200]);
+        let (ranking, later) = rest.split_once("</section>").unwrap();
+        let (quick, slow) = (ranking.find(">Quick<").unwrap(), ranking.find(">Slow<").unwrap());
+        assert!(quick < slow && !ranking.contains(">Then<"), "{ranking}");
+        assert!(later.contains(">Then<"), "it is in the tables below");
+        let (_, figure) =
+            later.split_once("<figure id=\"fig-mean\">").unwrap_or_else(|| panic!("no figure of means"));
+        let (figure, _) = figure.split_once("</figure>").unwrap();
+        assert_eq!(figure.matches("<circle").count(), 6, "each run is a point on its line");
+        // Published results alone are ranked among themselves.
+        let alone = html(&Report { entries: vec![entry("Then", false, 1680.0)], ..Report::default() });
+        assert!(alone.split_once("<section id=").unwrap().0.contains("1,680"));
+    }
 }

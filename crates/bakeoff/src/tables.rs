@@ -121,6 +121,53 @@ pub fn costs(entries: &[Entry]) -> Option<Table> {
         .then(|| Table::new("Throughput cost: total price for each request per second", head, rows))
 }
 
+/// The devices by the highest rate that they stood, the quicker one first where that is equal; then those that stood none.
+/// `None` without results.
+pub fn ranking(entries: &[Entry]) -> Option<Table> {
+    let mut ranked: Vec<&Entry> = entries.iter().filter(|entry| !entry.points.is_empty()).collect();
+    let mean =
+        |entry: &Entry| at_peak(entry).and_then(|point| point.mean_s).map_or(f64::MAX, |num| num.value);
+    let peak = |entry: &Entry| entry.achieved().unwrap_or(0.0);
+    ranked.sort_by(|a, b| peak(b).total_cmp(&peak(a)).then(mean(a).total_cmp(&mean(b))));
+    let rows = ranked.iter().enumerate().map(|(index, entry)| {
+        let point = at_peak(entry);
+        let text = |num: Option<Num>| num.map_or_else(|| UNDEFINED.to_owned(), Num::text);
+        let cost = entry.achieved().and_then(|peak| entry.cost(peak));
+        vec![
+            (index + 1).to_string(),
+            entry.name.clone(),
+            rate(entry.achieved()),
+            rate(entry.claimed),
+            text(point.and_then(|point| point.mean_s)),
+            text(point.and_then(|point| point.hit_pct)),
+            number(point.and_then(|point| point.error_pct), 2),
+            number(point.and_then(|point| point.cpu_ms), 2),
+            cost.map_or_else(|| UNDEFINED.to_owned(), |cost| format!("${}", number(Some(cost), 2))),
+            format!("{} of {}", entry.passed().count(), entry.points.len()),
+        ]
+    });
+    let head = columns(&[
+        "Rank",
+        "Box",
+        "Peak (req/sec)",
+        "Claimed (req/sec)",
+        "Mean response time there (sec)",
+        "Hit ratio there (%)",
+        "Errors there (%)",
+        "Device processor time there (ms)",
+        "Throughput cost there",
+        "Rates passed",
+    ]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    (!rows.is_empty()).then(|| Table::new("Ranking by peak throughput", head, rows))
+}
+
+/// The run at the highest rate that a device stood.
+fn at_peak(entry: &Entry) -> Option<&Point> {
+    let peak = entry.achieved()?;
+    entry.passed().find(|point| point.rate == peak)
+}
+
 /// Who took part.
 pub fn participants(entries: &[Entry]) -> Table {
     let dash = |text: &str| if text.is_empty() { UNDEFINED.to_owned() } else { text.to_owned() };

@@ -324,7 +324,7 @@ fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(St
     settings.extend([
         ("phases".to_owned(), phases.join(", ")),
         ("statistics interval".to_owned(), format!("{} s", common.stats_cycle)),
-        ("timer quantum".to_owned(), format!("{} us", (common.timer_quantum * 1e6).round())),
+        ("timer quantum".to_owned(), format!("{} µs", (common.timer_quantum * 1e6).round())),
         ("global seed".to_owned(), common.global_rng_seed.to_string()),
         ("local seed".to_owned(), common.local_rng_seed.to_string()),
         ("ids".to_owned(), if common.unique_world { "of this run alone" } else { "repeatable" }.to_owned()),

@@ -171,11 +171,19 @@ fn samples(csv: &str) -> Vec<Sample> {
     lines.filter_map(sample).collect()
 }
 
-/// What the robots were led to, if nothing but logs is known: the proxy's address, or no device at all.
+/// What the robots were led to, if nothing but logs is known: the proxy's address, the model of a simulation, or no device
+/// at all.
 pub fn of_settings(facts: &RunFacts) -> Option<String> {
     let settings = &facts.main_side().header().settings;
+    match settings.iter().find(|(name, _)| name == "device").map(|(_, device)| device.as_str()) {
+        Some("none") => return Some("no device".to_owned()),
+        Some("surrogate") => return Some("a surrogate".to_owned()),
+        Some(model) => return Some(format!("simulated {model}")),
+        None => {}
+    }
     let (_, proxy) = settings.iter().find(|(name, _)| name == "proxy" || name.ends_with(": proxy"))?;
-    Some(if proxy == "none" { "no proxy".to_owned() } else { format!("proxy {proxy}") })
+    // Robots without a proxy may have a surrogate.
+    (proxy != "none").then(|| format!("proxy {proxy}"))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn history(sandbox: &Sandbox) {
     let slow = json(&sandbox.polygraph("runs --json --label slow --since 1hr"));
     assert_eq!(slow.as_array().unwrap().len(), 1);
     let table = sandbox.polygraph("runs --limit 2");
-    assert!(table.out.starts_with("run ") && table.out.contains("after PolyMix"), "{table:?}");
+    assert!(table.out.starts_with("run ") && table.out.contains("modified PolyMix"), "{table:?}");
 }
 
 #[test]

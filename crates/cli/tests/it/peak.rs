@@ -80,6 +80,37 @@ fn a_search_finds_the_capacity_and_goes_on_after_a_kill() {
     assert!(again.out.contains(line), "{again:?}");
 }
 
+/// At 50 per second a run of 2 s has 90 measured transactions, too few for a verdict: the search used to lower the rate,
+/// and to call `--most` a peak.
+#[test]
+fn runs_are_made_long_enough_and_a_peak_beyond_the_most_is_not_found() {
+    let search = || {
+        let sandbox = Sandbox::new();
+        let done = sandbox.polygraph(
+            "peak --device builtin --from 50/sec --most 50/sec --goal 2s --confirm 0 --max_runs 3 --xact_think 20ms \
+             --rep_sz 2KB --cool_phase none --loops 1 --max_rptm none",
+        );
+        (sandbox, done)
+    };
+    // On a busy machine the bench is the limit; that says nothing about the search.
+    let (sandbox, done) = (0..5)
+        .map(|_| search())
+        .find(|(_, done)| done.code() == Some(0))
+        .expect("a machine that is not too busy to measure on, one of five times");
+    assert!(done.err.contains("--goal is too short") && done.err.contains("goes on for 4 s"), "{done:?}");
+    let directory = directory(&sandbox);
+    let state: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(directory.join("peak.json")).unwrap()).unwrap();
+    for run in state["steps"].as_array().unwrap() {
+        // 180 are expected.
+        assert!(run["measured"]["ended"].as_u64().unwrap() >= 100 && run["rate"] == 50.0, "{run}");
+    }
+    assert!(done.out.contains("next           the peak is higher: raise --most"), "{done:?}");
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("NOT REACHED") && !page.contains(">FOUND"), "what was not tried is not found");
+    assert!(page.contains("<h1>Peak: Built-in proxy under modified PolyMix-1</h1>"), "a title");
+}
+
 #[test]
 fn searches_that_make_no_sense_are_refused() {
     let sandbox = Sandbox::new();

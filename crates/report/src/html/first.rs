@@ -67,9 +67,11 @@ pub fn subtitle(facts: &RunFacts) -> String {
 pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     let Some(device) = &extras.device else {
-        let known = device::of_settings(facts).filter(|device| device.starts_with("proxy "));
-        let note = |device: String| format!("{device}, not started by this program: no more is known of it");
-        return known.map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
+        let note = |device: String| match device.starts_with("proxy ") {
+            true => format!("{device}, not started by this program: no more is known of it"),
+            false => device,
+        };
+        return device::of_settings(facts).map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
     };
     let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
     let ended = total.map(|total| total.ended_count());
@@ -125,7 +127,6 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let planned = facts.main_side().offered_rate();
     let failed = figure("err_cnt").unwrap_or(0.0);
     let ended = headline.scope.ended_count() as f64;
-    let per_second = |count: f64| (headline.scope.seconds > 0.0).then(|| count / headline.scope.seconds);
     let good = Tile {
         name: "Good replies".into(),
         value: text::number(figure("ok_xact.rate"), 1),
@@ -142,7 +143,7 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     };
     let bad = Tile {
         name: "Failed transactions".into(),
-        value: text::number(per_second(failed), if failed > 0.0 { 1 } else { 0 }),
+        value: text::number(figure("err_xact.rate"), if failed > 0.0 { 1 } else { 0 }),
         unit: "/s".into(),
         more: format!(
             "{} % ({} of {})",
