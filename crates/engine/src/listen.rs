@@ -104,11 +104,10 @@ fn defer_accept(socket: &Socket2) {
 
 /// Accepts connections for ever and hands each to `serve` as a task of its own. Those above the process's share of
 /// descriptors are closed at once: so whoever came first is served to the end, and logs and timers have what they need.
-/// `out_of_descriptors` hears of each.
+/// `refused` is called with the reason for each connection that was closed or could not be accepted.
 ///
 /// # Errors
-/// If the socket cannot be watched or is no longer a listening one. Of connections that could not be accepted `refused` is
-/// told.
+/// If the socket cannot be watched or is no longer a listening one.
 pub async fn accept_all<F: Future<Output = ()> + 'static>(
     net: Net,
     listener: OwnedFd,
@@ -125,7 +124,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                 // The system gives the least number that is free, so the number tells how many there are.
                 Ok(fd) if fd.as_raw_fd() as usize >= most => {
                     drop(fd);
-                    out_of_descriptors();
+                    refused(Errno::MFILE);
                 }
                 Ok(fd) => net.spawn(serve(Socket::new(net.clone(), fd, true))),
                 Err(Errno::AGAIN) => {
