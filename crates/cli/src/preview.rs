@@ -25,6 +25,8 @@ use crate::{Failure, jobs};
 const REQUESTS: f64 = 50_000.0;
 /// Time costs something even where nothing is asked: longer tests are not simulated.
 const LONGEST_SECS: f64 = 48.0 * 3600.0;
+/// With more robots and servers even setting them up takes too long.
+const MOST_AGENTS: usize = 200_000;
 /// A simulation that takes so many times as long as expected does not come to its end.
 const PATIENCE: f64 = 3.0;
 /// A simulation in which a larger share of requests fails says nothing about hits.
@@ -73,6 +75,9 @@ impl Preview {
 }
 
 fn simulate(workload: &Workload, plan: &Prediction, seed: u64) -> Result<Preview, String> {
+    if plan.robots.agents + plan.servers.agents > MOST_AGENTS {
+        return Err("there are too many robots and servers; polygraph simulate does it".into());
+    }
     let test = adopt(workload, "workload", Seed(seed), &Machine)
         .map_err(|all| all.first().map_or_else(String::new, ToString::to_string))?;
     if test.full_rate().is_none() {

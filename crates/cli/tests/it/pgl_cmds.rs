@@ -82,6 +82,8 @@ fn what_cannot_be_simulated_is_planned_all_the_same() {
     assert!(simple.contains("offered: not simulated: how fast best-effort robots are"), "{simple}");
     let steered = plan("rptmstat-1.pg", &["PeakRate=100/sec"]);
     assert!(steered.contains("offered: not simulated: its load follows replies"), "{steered}");
+    let crowd = plan("polymix-1.pg", &["ReqRate=50/sec", "RobotAddrs=['10.0-3.0-250.1-250']"]);
+    assert!(crowd.contains("offered: not simulated: there are too many robots"), "{crowd}");
 }
 
 #[test]
