@@ -244,6 +244,7 @@ pub(crate) fn build(
             _ => {}
         }
     }
+    drop(mapped);
     let used_rate = workload.bench.as_ref().and_then(|bench| bench.peak_req_rate);
     workload.peak_req_rate = used_rate.map(|rate| rate.0).or(outcome.planned_rate);
     for used in &outcome.scheduled {
