@@ -118,6 +118,7 @@ fn what_is_not_a_proxy_request_is_refused() {
         (&many, 431),
         (&long, 431),
         ("GET http://a/ HT", 408),
+        ("SSH-2.0-x", 408),
     ] {
         let mut client = Client::of(&proxy);
         let got = client.ask(text);

@@ -85,3 +85,17 @@ fn fmt_checks_and_rewrites() {
     assert_eq!(std::fs::read_to_string(&path).expect("text"), "int x = 5;\n");
     assert_eq!(polygraph(&["fmt", "--check", name]).status.code(), Some(0));
 }
+
+#[test]
+fn files_without_end_are_not_formatted() {
+    let refused = |path: &str, words: &str| {
+        let output = polygraph(&["fmt", path]);
+        let err = text(&output.stderr);
+        assert!(!output.status.success() && err.contains(words), "{path}: {err}");
+    };
+    refused("/dev/zero", "/dev/zero: not a plain file");
+    let place = tempfile::tempdir().unwrap();
+    let large = place.path().join("large.pg");
+    std::fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+    refused(large.to_str().unwrap(), "large.pg: more than 67108864 bytes");
+}
