@@ -125,7 +125,7 @@ fn what_is_not_a_proxy_request_is_refused() {
         assert_eq!(got.status, status, "{}", &text[..text.len().min(60)]);
         assert!(got.field("Via").is_some() && got.complete);
     }
-    assert_eq!(proxy.snapshot().bad_requests, 5);
+    assert_eq!(proxy.snapshot().bad_requests, 6);
 }
 
 #[test]
