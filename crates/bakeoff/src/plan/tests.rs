@@ -146,3 +146,36 @@ fn rates_as_given_or_mixed() {
     assert_eq!(rates(&format!("order='mixed'\n{text}")), [10.0, 50.0, 20.0, 30.0]);
     assert!(parse(&format!("order='random'\n{text}")).unwrap_err().contains("unknown variant `random`"));
 }
+
+#[test]
+fn times_and_rates_have_bounds() {
+    let wrong = |text: String, words: &str| {
+        let error = parse(&text).unwrap_err();
+        assert!(error.contains(words), "{text}: {error}");
+    };
+    let days = "at most 30 days";
+    for field in ["duration", "cool"] {
+        wrong(SMALL.replace("[[device]]", &format!("[workload]\n{field}='1000000hr'\n[[device]]")), days);
+    }
+    for field in ["launch_window", "idle_gap", "fill_limit"] {
+        wrong(SMALL.replace("[[device]]", &format!("[rules]\n{field}='1000000hr'\n[[device]]")), days);
+    }
+    for rates in ["[1e8]", "[0]", "[-5]", "[nan]", "[inf]"] {
+        wrong(SMALL.replace("[10, 50]", rates), "is no rate");
+    }
+    wrong(format!("{SMALL}raise_to=1e9\n"), "at most 10000000");
+    wrong(SMALL.replace("[10, 50]", "[10, 50, 10]"), "10 is there twice");
+    let many: Vec<String> = (1..=100_001).map(|rate| rate.to_string()).collect();
+    wrong(SMALL.replace("[10, 50]", &format!("[{}]", many.join(","))), "at most 100000");
+}
+
+#[test]
+fn files_that_are_no_plans_are_not_read_to_their_end() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("p.toml");
+    std::fs::File::create(&path).unwrap().set_len(raw::MAX_FILE + 1).unwrap();
+    let error = Plan::read(&path).unwrap_err().to_string();
+    assert!(error.contains("cannot read the plan") && error.contains("bytes: this is no plan"), "{error}");
+    let error = Plan::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(error.contains("not a plain file"), "{error}");
+}

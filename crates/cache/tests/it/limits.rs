@@ -118,13 +118,14 @@ fn what_is_not_a_proxy_request_is_refused() {
         (&many, 431),
         (&long, 431),
         ("GET http://a/ HT", 408),
+        ("SSH-2.0-x", 408),
     ] {
         let mut client = Client::of(&proxy);
         let got = client.ask(text);
         assert_eq!(got.status, status, "{}", &text[..text.len().min(60)]);
         assert!(got.field("Via").is_some() && got.complete);
     }
-    assert_eq!(proxy.snapshot().bad_requests, 5);
+    assert_eq!(proxy.snapshot().bad_requests, 6);
 }
 
 #[test]

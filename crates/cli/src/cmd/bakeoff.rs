@@ -93,6 +93,11 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
             "call the plan something else than {IMPORTED}: imports lie there"
         )));
     }
+    if name.starts_with('.') {
+        return Err(Failure::usage(format!(
+            "{name}: call the plan something that does not begin with a dot, for its results lie in a directory of its name"
+        )));
+    }
     if let Some(stranger) = drop.iter().find(|name| plan.devices.iter().all(|device| device.name != **name)) {
         return Err(Failure::usage(format!("--drop {stranger}: the plan has no such device")));
     }

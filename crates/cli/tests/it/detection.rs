@@ -40,3 +40,41 @@ fn faults_are_counted_and_named_in_the_verdict() {
     }
     assert!(said.contains("FAILED") && said.contains("private reply given to another robot"), "{said}");
 }
+
+/// The two-machine command of the README: the client is not told what the server serves, and finds every altered byte.
+#[test]
+fn clients_that_were_told_no_sizes_compare_every_byte() {
+    let sandbox = Sandbox::new();
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --goal 5min");
+    let origin = server.port("listening at");
+    let mut proxy = sandbox.start("proxy --port 0 --loops 1 --fault alter=20%");
+    let port = proxy.port("proxy at");
+    let client = |more: &str| {
+        sandbox.polygraph(&format!(
+            "client --proxy 127.0.0.1:{port} --origin 127.0.0.1:{origin} --robots 4 --dhr 50p --settle_time 0s \
+             --goal 800 --log c.log {more}"
+        ));
+        let (all, _) = sandbox.lx("", "c.log");
+        all
+    };
+    let found = client("");
+    let count = |name: &str| found[name];
+    // Each body has 13 KB on average.
+    assert!(count("verified.size.sum") > 5_000.0 * count("verified.count"), "{found:?}");
+    assert!(
+        count("verified.uncompared.size.sum") == 0.0 && count("errors.altered_body.count") > 20.0,
+        "{found:?}"
+    );
+
+    let found = client("--global_rng_seed 2");
+    assert_eq!(found["errors.other_contents.count"], found["ok_xact.count"], "{found:?}");
+    assert!(!found.contains_key("errors.altered_body.count") || found["errors.altered_body.count"] == 0.0);
+    let report = sandbox.polygraph("report --out r.html c.log");
+    let page = sandbox.read("r.html");
+    assert!(
+        page.contains("INVALID (") && page.contains("client and server disagree about the contents"),
+        "{report:?}"
+    );
+    proxy.stop();
+    server.stop();
+}

@@ -224,4 +224,16 @@ fn accounts_are_good_for_the_device() {
         let good: Vec<bool> = answers.lines().map(|line| line.starts_with("OK")).collect();
         assert_eq!(good, [true, true, true, true, false], "{answers}");
     }
+#[test]
+fn files_without_end_are_not_formatted() {
+    let refused = |path: &str, words: &str| {
+        let output = polygraph(&["fmt", path]);
+        let err = text(&output.stderr);
+        assert!(!output.status.success() && err.contains(words), "{path}: {err}");
+    };
+    refused("/dev/zero", "/dev/zero: not a plain file");
+    let place = tempfile::tempdir().unwrap();
+    let large = place.path().join("large.pg");
+    std::fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+    refused(large.to_str().unwrap(), "large.pg: more than 67108864 bytes");
 }
