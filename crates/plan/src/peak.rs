@@ -166,12 +166,20 @@ struct Bracket {
 impl Search {
     /// What to do after these trials.
     pub fn next(&self, trials: &[Trial]) -> Next {
+        match self.wanted(trials) {
+            Next::Run(..) if trials.len() >= self.runs => {
+                let Bracket { low, high } = bracket(trials);
+                Next::Done(Finding { end: End::OutOfRuns, held: low, failed: high })
+            }
+            next => next,
+        }
+    }
+
+    /// The same if there were no limit of runs.
+    fn wanted(&self, trials: &[Trial]) -> Next {
         let bracket = bracket(trials);
         let done = |end| Next::Done(Finding { end, held: bracket.low, failed: bracket.high });
         let votes = |rate| Votes::of(trials, rate);
-        if trials.len() >= self.runs {
-            return done(End::OutOfRuns);
-        }
         if let Some(open) = trials.iter().find(|trial| votes(trial.rate).standing() == Standing::Open) {
             return Next::Run(open.rate, Why::Repeat);
         }

@@ -71,7 +71,9 @@ pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
             true => format!("{device}, not started by this program: no more is known of it"),
             false => device,
         };
-        return device::of_settings(facts).map(|device| vec![pair("Device", note(device))]).unwrap_or_default();
+        return device::of_settings(facts)
+            .map(|device| vec![pair("Device", note(device))])
+            .unwrap_or_default();
     };
     let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
     let ended = total.map(|total| total.ended_count());
