@@ -16,7 +16,7 @@ fn after(sandbox: &Sandbox, commands: &str, words: &str) -> Done {
 #[test]
 fn a_limit_of_descriptors_is_no_fault_of_the_device() {
     let sandbox = Sandbox::new();
-    // 50 requests a second that take 3 s need 150 connections; one process has 17 for its robots.
+    // 50 requests a second that take 3 s need 150 connections; 64 descriptors allow 33.
     let done =
         after(&sandbox, "ulimit -n 64", "run --no_proxy --req_rate 50/sec --robots 1 --goal 5s --predict no");
     assert_eq!(done.code(), Some(1), "{done:?}");
