@@ -224,6 +224,8 @@ fn accounts_are_good_for_the_device() {
         let good: Vec<bool> = answers.lines().map(|line| line.starts_with("OK")).collect();
         assert_eq!(good, [true, true, true, true, false], "{answers}");
     }
+}
+
 #[test]
 fn files_without_end_are_not_formatted() {
     let refused = |path: &str, words: &str| {
