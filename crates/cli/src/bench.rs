@@ -15,7 +15,7 @@ use polygraph_traffic::Distr;
 
 use crate::Failure;
 use crate::console::{self, Classic, Progress};
-use crate::device::UnderTest;
+use crate::device::{InPath, UnderTest};
 use crate::expect::Expectations;
 use crate::forecast::{Forecast, Predicting};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
@@ -24,6 +24,7 @@ use crate::options::{
     CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
     ToleranceOptions, think, whole,
 };
+use crate::preflight::{self, Look, Preflight, PreflightOptions, Servers};
 use crate::processes;
 use crate::result::{RunResult, conclude, manifest, result_directory, write_manifest};
 use crate::simulation::Identities;
@@ -67,6 +68,9 @@ pub struct BenchOptions {
     /// What robots put up with.
     #[command(flatten)]
     pub robot_tolerance: RobotToleranceOptions,
+    /// The look before the test.
+    #[command(flatten)]
+    pub preflight: PreflightOptions,
     /// Options of both sides.
     #[command(flatten)]
     pub common: CommonOptions,
@@ -112,6 +116,7 @@ impl BenchOptions {
         Ok(Bench {
             label,
             limits,
+            preflight: self.preflight.preflight,
             tolerance: self.tolerance.into(),
             robot_tolerance: self.robot_tolerance.tolerance(self.tolerance.accept_foreign_msgs),
             ..Bench::new(test, &self.common, &self.runs)?
@@ -140,6 +145,10 @@ pub struct Bench<'a> {
     pub runs: &'a Path,
     /// A device to start in front of the servers and to stop afterwards.
     pub device: Option<UnderTest>,
+    /// How long answers are waited for before the test.
+    pub preflight: Preflight,
+    /// Robots without a proxy connect to a device that poses as the servers.
+    pub surrogate: bool,
     /// The name server of the robots.
     pub names: Option<Names>,
     /// Working sets to go on with and to store.
@@ -170,6 +179,8 @@ impl<'a> Bench<'a> {
             robot_tolerance: polygraph_robot::Tolerance::default(),
             runs,
             device: None,
+            preflight: Preflight::default(),
+            surrogate: false,
             names: None,
             working_set: Files::default(),
             expectations: Expectations::default(),
@@ -193,25 +204,35 @@ impl<'a> Bench<'a> {
             }
         };
         let epoch = jiff::Timestamp::now().as_second() as u64;
-        let directory = result_directory(self.runs, self.label)?;
         let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
-        let mut device = match self.device {
-            Some(device) => Some(device.start(&mut test, &origins, &directory)?),
-            None => None,
-        };
-        let log = |name: &str| Some(directory.join(name));
+        let mut device = self.device.map(|device| device.start(&mut test, &origins)).transpose()?;
         let [on_client, on_server] = processes::layouts(
             &test,
             self.common,
             self.limits.open_connections,
             [Side::Client, Side::Server],
         );
-        let server = server_job(&test, self.common, self.tolerance, places, on_server, log("server.log"));
-        let log = log("client.log");
         let (limits, tolerance) = (self.limits, self.robot_tolerance);
-        let mut client = client_job(&test, self.common, limits, on_client, log, &self.working_set, tolerance)?;
+        let mut client =
+            client_job(&test, self.common, limits, on_client, None, &self.working_set, tolerance)?;
+        let mut server = server_job(&test, self.common, self.tolerance, places, on_server, None);
         if test.is_direct(&origins) {
             client.header.settings.push(("device".to_owned(), "none".to_owned()));
+        }
+        let look = Look {
+            preflight: self.preflight,
+            servers: Servers::Here(&origins),
+            surrogate: self.surrogate || device.as_ref().is_some_and(InPath::is_surrogate),
+            strangers: tolerance.foreign_replies,
+        };
+        let looked = preflight::look(&test, look)?;
+        // Only a test that can begin has a result directory.
+        let directory = result_directory(self.runs, self.label)?;
+        client.log = Some(directory.join("client.log"));
+        server.log = Some(directory.join("server.log"));
+        if let Some(device) = &device {
+            device.overlook(looked);
+            device.keep(&directory)?;
         }
         let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
         if let Some(device) = &device {

@@ -45,7 +45,10 @@ pub fn failure(failure: &Failure) -> ExitCode {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("error: {text}");
+    match failure.verdict {
+        true => print(&format!("{text}\n")),
+        false => eprintln!("error: {text}"),
+    }
     ExitCode::from(failure.code)
 }
 

@@ -154,17 +154,11 @@ impl UnderTest {
         UnderTest { dark: Some(dark.to_owned()), ..self }
     }
 
-    /// Starts the device in front of servers at `origins` and leads the robots of the test to it. Its
-    /// configuration goes to the result directory.
+    /// Starts the device in front of servers at `origins` and leads the robots of the test to it.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn start(
-        mut self,
-        test: &mut Test,
-        origins: &[SocketAddr],
-        directory: &Path,
-    ) -> Result<InPath, Failure> {
+    pub fn start(mut self, test: &mut Test, origins: &[SocketAddr]) -> Result<InPath, Failure> {
         let role = self.device.role();
         if role != Role::Forward {
             self.params.origins = origins.iter().copied().map(reachable).collect();
@@ -175,7 +169,6 @@ impl UnderTest {
         }
         let running = self.device.start(&self.params).map_err(failure)?;
         lead(test, role, reachable(running.address()))?;
-        running.keep(&directory.join(DIRECTORY)).map_err(failure)?;
         let (name, version, address) = (running.name(), running.version(), running.address());
         console::note(&format!("{} {name} {version} at {address}", role.word()));
         let usage = running.usage();
@@ -226,6 +219,24 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl InPath {
+    /// It poses as the servers.
+    pub fn is_surrogate(&self) -> bool {
+        self.role != Role::Forward
+    }
+
+    /// The first `requests` requests that it has answered are none of the test.
+    pub fn overlook(&self, requests: u64) {
+        lock(&self.running).overlook(requests);
+    }
+
+    /// Keeps its configuration in the result directory.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn keep(&self, directory: &Path) -> Result<(), Failure> {
+        lock(&self.running).keep(&directory.join(DIRECTORY)).map_err(failure)
+    }
+
     /// Looks at the device's memory now and then, and cuts its power when that is wanted; called with every record of the
     /// run.
     pub fn watch(&mut self, header: &Header, record: &Record) {

@@ -17,6 +17,7 @@ mod options;
 mod outside;
 mod pgl_cmds;
 mod power;
+mod preflight;
 mod processes;
 mod repair;
 mod result;
@@ -190,22 +191,33 @@ fn main() -> ExitCode {
 pub struct Failure {
     code: u8,
     error: anyhow::Error,
+    /// It is a verdict: a result, not an error.
+    verdict: bool,
 }
 
 impl Failure {
+    fn new(code: u8, error: anyhow::Error) -> Failure {
+        Failure { code, error, verdict: false }
+    }
+
+    /// A verdict on a device that could not be measured at all.
+    pub fn verdict(text: impl std::fmt::Display) -> Failure {
+        Failure { verdict: true, ..Failure::new(exit::FAILED, anyhow::anyhow!("{text}")) }
+    }
+
     /// A wrong command line that only shows when options are looked at together.
     pub fn usage(message: impl std::fmt::Display) -> Failure {
-        Failure { code: exit::USAGE, error: anyhow::anyhow!("{message}") }
+        Failure::new(exit::USAGE, anyhow::anyhow!("{message}"))
     }
 
     /// Something that is missing or in use on this machine.
     pub fn setup(error: impl Into<anyhow::Error>) -> Failure {
-        Failure { code: exit::SETUP, error: error.into() }
+        Failure::new(exit::SETUP, error.into())
     }
 
     /// A log that cannot be used.
     pub fn data(error: impl Into<anyhow::Error>) -> Failure {
-        Failure { code: exit::DATA, error: error.into() }
+        Failure::new(exit::DATA, error.into())
     }
 }
 

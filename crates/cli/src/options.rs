@@ -111,16 +111,24 @@ pub fn http_version(text: &str) -> Result<u8, String> {
     }
 }
 
-/// `host:port`; the text stays as it is for URLs.
+/// `host:port`, as it is for URLs. `http://host:port/`, as browsers and environments write proxies, says the same.
 pub fn host_port(text: &str) -> Result<String, String> {
-    let good = text
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
-    if good {
-        Ok(text.to_owned())
-    } else {
-        Err(format!("`{text}` is not an address: write host:port, for example 127.0.0.1:3128"))
+    let plain = match text.split_once("://") {
+        None => text,
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest.strip_suffix('/').unwrap_or(rest),
+        Some((scheme, _)) => {
+            return Err(format!(
+                "`{text}` asks for {scheme}, and connections are plain HTTP: write host:port, for example 127.0.0.1:3128"
+            ));
+        }
+    };
+    let Some((host, port)) = plain.rsplit_once(':') else {
+        return Err(format!("`{text}` has no port: write host:port, for example {plain}:3128"));
+    };
+    if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(format!("`{text}` is not an address: write host:port, for example 127.0.0.1:3128"));
     }
+    Ok(plain.to_owned())
 }
 
 /// A list of local addresses in the range syntax.
@@ -329,6 +337,26 @@ pub struct ReplyOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_with_and_without_a_scheme() {
+        for text in ["h:3128", "http://h:3128", "HTTP://h:3128/"] {
+            assert_eq!(host_port(text).as_deref(), Ok("h:3128"), "{text}");
+        }
+        assert_eq!(host_port("[::1]:80").as_deref(), Ok("[::1]:80"));
+        for (text, why) in [
+            ("https://h:443", "plain HTTP"),
+            ("socks5://h:1080", "socks5"),
+            ("h", "has no port"),
+            ("http://h/", "has no port"),
+            ("h:0", "not an address"),
+            (":80", "not an address"),
+            ("h:99999", "not an address"),
+        ] {
+            let error = host_port(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn factors() {

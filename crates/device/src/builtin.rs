@@ -19,6 +19,8 @@ pub(crate) struct Builtin {
     proxy: Option<Proxy>,
     /// What proxies before the current one have counted and used.
     before: (Counts, f64),
+    /// What is not counted of it.
+    overlooked: Counts,
 }
 
 impl Builtin {
@@ -36,7 +38,8 @@ impl Builtin {
             service: params.service.clone(),
             ..ProxyConfig::default()
         };
-        let mut device = Builtin { config, proxy: None, before: Default::default() };
+        let mut device =
+            Builtin { config, proxy: None, before: Default::default(), overlooked: Counts::default() };
         device.resume()?;
         Ok(device)
     }
@@ -73,7 +76,22 @@ impl Builtin {
     }
 
     pub fn counts(&self) -> Counts {
+        self.all().less(&self.overlooked)
+    }
+
+    fn all(&self) -> Counts {
         self.proxy.iter().fold(self.before.0, |sum, proxy| sum.plus(&counts(&proxy.snapshot())))
+    }
+
+    /// What it has counted so far does not count, once these requests are among it.
+    pub fn overlook(&mut self, requests: u64) {
+        let mut patience = 100;
+        // A reply is counted after it was sent.
+        while patience > 0 && self.all().requests < requests {
+            patience -= 1;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        self.overlooked = self.all();
     }
 
     /// Its memory is that of its store, for the rest of the process is not the device.

@@ -78,6 +78,19 @@ impl Counts {
         (self.requests > 0).then(|| self.hits as f64 / self.requests as f64)
     }
 
+    /// Without what was counted `before`; of plain requests nothing is taken away.
+    pub(crate) fn less(&self, before: &Counts) -> Counts {
+        Counts {
+            requests: self.requests.saturating_sub(before.requests),
+            hits: self.hits.saturating_sub(before.hits),
+            misses: self.misses.saturating_sub(before.misses),
+            other: self.other.saturating_sub(before.other),
+            bytes: self.bytes.saturating_sub(before.bytes),
+            unreadable: self.unreadable.saturating_sub(before.unreadable),
+            plain: self.plain,
+        }
+    }
+
     pub(crate) fn plus(&self, other: &Counts) -> Counts {
         Counts {
             requests: self.requests + other.requests,
@@ -101,11 +114,22 @@ impl LogFormat {
     ///
     /// # Errors
     /// If `log` cannot be read. Lines that make no sense are counted, not reported.
-    pub fn count(&self, mut log: impl BufRead) -> io::Result<Counts> {
-        let mut counts = Counts { plain: self.plain.as_ref().map(|_| Plain::default()), ..Counts::default() };
-        let mut line = Vec::new();
+    pub fn count(&self, log: impl BufRead) -> io::Result<Counts> {
+        self.count_after(0, log)
+    }
+
+    /// The same, but for the first `overlooked` requests.
+    ///
+    /// # Errors
+    /// As [`LogFormat::count`].
+    pub fn count_after(&self, overlooked: u64, mut log: impl BufRead) -> io::Result<Counts> {
+        let none = Counts { plain: self.plain.as_ref().map(|_| Plain::default()), ..Counts::default() };
+        let (mut counts, mut line, mut left) = (none, Vec::new(), overlooked);
         while log.read_until(b'\n', &mut line)? > 0 {
             self.add(&line, &mut counts);
+            if left > 0 && counts.requests > 0 {
+                (counts, left) = (Counts { unreadable: counts.unreadable, ..none }, left - 1);
+            }
             line.clear();
         }
         Ok(counts)

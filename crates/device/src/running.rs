@@ -60,6 +60,8 @@ struct Program {
     logger: Option<Process>,
     /// Processor seconds of processes that were stopped.
     before: f64,
+    /// So many requests at the begin of its log are not counted.
+    overlooked: u64,
     /// Removes directories when dropped: last, after the processes.
     _directories: (TempDir, Option<TempDir>),
 }
@@ -172,6 +174,14 @@ impl Running {
         }
     }
 
+    /// The first `requests` requests, which it has answered by now, are none of the test and count nowhere.
+    pub fn overlook(&mut self, requests: u64) {
+        match &mut self.kind {
+            Kind::Builtin(builtin) => builtin.overlook(requests),
+            Kind::Program(program) => program.overlooked = requests,
+        }
+    }
+
     /// Takes it down, in order: it accepts nothing any more, its log is complete. What it has stored on disk
     /// stays. A device that is down already stays so.
     pub fn halt(&mut self) -> End {
@@ -273,7 +283,19 @@ impl Program {
         let home = Home { work: work.path().into(), account, descriptors };
         let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store));
         let (main, logger) = (None, None);
-        Ok(Program { device, spec, places, rendered, home, path, main, logger, before: 0.0, _directories })
+        Ok(Program {
+            device,
+            spec,
+            places,
+            rendered,
+            home,
+            path,
+            main,
+            logger,
+            before: 0.0,
+            overlooked: 0,
+            _directories,
+        })
     }
 
     fn write_files(&self, params: &Params) -> Result<()> {
@@ -391,7 +413,7 @@ impl Program {
     fn counts(&self) -> Result<Counts> {
         let path = self.places.work.join(&self.spec.log.file);
         match fs::File::open(&path) {
-            Ok(file) => self.spec.log.count(BufReader::with_capacity(1 << 20, file)),
+            Ok(file) => self.spec.log.count_after(self.overlooked, BufReader::with_capacity(1 << 20, file)),
             // Some make it with the first line.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Counts::default()),
             Err(error) => Err(error),

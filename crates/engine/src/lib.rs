@@ -15,6 +15,7 @@
 //! * [`poller`]: registration of descriptors with the loop.
 //! * [`ports`]: explicit local ports.
 //! * [`listen`]: listening sockets.
+//! * [`preflight`]: a request there and back before a test begins.
 //! * [`layout`], [`roles`]: in which process loops live, and what each of them does.
 //! * [`side`]: the loops and books of one side.
 //! * [`relay`], [`process`], [`protocol`]: worker processes, seen from the coordinator and from inside.
@@ -45,6 +46,7 @@ pub mod net;
 pub mod pacing;
 pub mod poller;
 pub mod ports;
+pub mod preflight;
 pub mod process;
 pub mod protocol;
 pub mod relay;

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use polygraph_link::{Conn, Link, Nanos, nanos, send_all};
 use polygraph_stats::{CloseKind, ErrorKind};
 use polygraph_traffic::{AbortCoords, Body, Oid, Random};
-use polygraph_wire::BodyError;
 use polygraph_wire::worlds::WorldMark;
+use polygraph_wire::{BodyError, preflight};
 
 use crate::account::{Outcome, Place, Sent, Times, settle};
 use crate::names::Names;
@@ -43,6 +43,8 @@ enum Next {
     Refused(Refusal),
     /// What came does not even begin like a request, and nothing good came before: somebody looks for open ports.
     Noise,
+    /// A client looks whether it can reach us, see [`preflight`]; the reply to that.
+    Preflight(Vec<u8>),
 }
 
 /// Why the body of a request is not complete.
@@ -103,10 +105,16 @@ impl<L: Link> Site<L> {
             block.established.enter(opened);
         });
         let place = Place { server: self.number, connection: self.origin.number_connection() };
-        let mut uses = 0;
-        let closed = self.serve_requests(&mut conn, place, &mut uses).await;
+        let (mut uses, mut looked) = (0, false);
+        let closed = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
         let now = self.now();
         recorder.with(|block| {
+            if looked && uses == 0 {
+                // The test has not begun, and this is no part of it.
+                block.conns.forget(opened, now);
+                block.established.forget(opened, now);
+                return;
+            }
             block.conns.leave(now);
             block.established.leave(now);
             if let Some(kind) = closed
@@ -118,7 +126,13 @@ impl<L: Link> Site<L> {
     }
 
     /// Returns how the connection ended, if nothing went wrong.
-    async fn serve_requests(&self, conn: &mut L::Conn, place: Place, uses: &mut u64) -> Option<CloseKind> {
+    async fn serve_requests(
+        &self,
+        conn: &mut L::Conn,
+        place: Place,
+        uses: &mut u64,
+        looked: &mut bool,
+    ) -> Option<CloseKind> {
         let limit = self.connection_uses();
         let (mut request, mut inbox) = (Request::default(), Vec::new());
         loop {
@@ -130,6 +144,12 @@ impl<L: Link> Site<L> {
             let first_byte = match next {
                 Next::Request(first_byte) => first_byte,
                 Next::Closed(kind) => return Some(kind),
+                Next::Preflight(reply) => {
+                    *looked = true;
+                    // If it does not get through, the client says so.
+                    let _ = conn.try_send(&[IoSlice::new(&reply)]);
+                    return Some(CloseKind::Busy);
+                }
                 Next::Noise => {
                     self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
                     return None;
@@ -188,8 +208,15 @@ impl<L: Link> Site<L> {
                 // The connection is not idle any more.
                 conn.set_deadline(None);
             }
+            let mut look = None;
             let received = conn
                 .recv(|data| {
+                    if inbox.is_empty() {
+                        look = preflight::token(data).map(preflight::reply);
+                    }
+                    if look.is_some() {
+                        return None;
+                    }
                     self.count_read(data);
                     if data.is_empty() {
                         return None;
@@ -202,6 +229,9 @@ impl<L: Link> Site<L> {
                     Some(self.take(&all, request, inbox))
                 })
                 .await;
+            if let Some(reply) = look {
+                return Next::Preflight(reply);
+            }
             let idle = is_blank(inbox);
             taken = match received {
                 Ok(Some(taken)) => taken,

@@ -213,6 +213,23 @@ fn transactions_are_not_idle_however_slow_the_client_is() {
 }
 
 #[test]
+fn a_look_before_the_test_is_answered_and_not_counted() {
+    let mut house = house(vec![Content::plain("page", Distr::Const(10.0), 1.0)]);
+    house.farms[0].think = Some(Distr::Const(3.0));
+    let bench = Bench::new(house);
+    let before = bench.block();
+    let request = polygraph_wire::preflight::request("www:80", "12ab", false);
+    // Servers that think do not think about this.
+    let reply = bench.ask(request);
+    let seen = polygraph_wire::preflight::read(reply.as_bytes(), "12ab").unwrap().unwrap();
+    assert!(seen.ours, "{reply}");
+    let after = bench.block();
+    assert_eq!((after.conns.entered, after.conns.last, after.established.entered), (0, 0, 0));
+    assert_eq!((after.xacts.entered, after.reads.count(), after.writes.count()), (0, 0, 0));
+    assert_eq!(after.errors.iter().count(), before.errors.iter().count());
+}
+
+#[test]
 fn servers_of_version_1_0_say_that_they_stay() {
     let mut house = persistent(classic(10.0));
     house.farms[0].http_minors = Selector::only(0);

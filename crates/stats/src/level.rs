@@ -36,6 +36,18 @@ impl Level {
         self.left += 1;
     }
 
+    /// Takes back one that entered at `then_ns` of this interval and is not to be counted, at `now_ns`.
+    pub fn forget(&mut self, then_ns: u64, now_ns: u64) {
+        self.advance(now_ns);
+        let (last, entered) = (self.last, self.entered);
+        self.last = last.saturating_sub(1);
+        self.entered = entered.saturating_sub(1);
+        if self.peak == last {
+            self.peak -= last - self.last;
+        }
+        self.integral = (self.integral - now_ns.saturating_sub(then_ns) as f64 * 1e-9).max(0.0);
+    }
+
     /// The level is `value` from `now_ns` on.
     pub fn set(&mut self, now_ns: u64, value: u64) {
         self.advance(now_ns);
@@ -103,5 +115,16 @@ mod tests {
         let mut next = level.carry();
         next.advance(5 * SECOND);
         assert_eq!(next.mean(1.0), Some(1.0));
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_nothing() {
+        let mut level = Level::default();
+        level.enter(0);
+        let mut other = level.clone();
+        other.enter(SECOND);
+        other.forget(SECOND, 2 * SECOND);
+        level.advance(2 * SECOND);
+        assert_eq!(other, level);
     }
 }

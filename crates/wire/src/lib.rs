@@ -12,6 +12,7 @@
 //! * [`coding`]: which content coding a reply gets.
 //! * [`cookie`]: cookies (RFC 6265).
 //! * [`markup`], [`raw_uris`], [`entities`]: links in bodies.
+//! * [`preflight`]: the request that is sent before a test.
 //! * [`date`]: HTTP dates; [`decimal`]: numbers.
 //! * [`range`]: byte ranges asked for and carried (RFC 9110, section 14).
 //! * [`multipart`]: several ranges in one body.
@@ -29,6 +30,7 @@ pub mod head;
 pub mod marks;
 pub mod markup;
 pub mod multipart;
+pub mod preflight;
 pub mod range;
 pub mod raw_uris;
 pub mod target;

@@ -1,22 +1,30 @@
 //! `polygraph bakeoff`: series of runs, and their report.
 
+use std::collections::BTreeMap;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use polygraph_bakeoff::gather::{self, Source};
 use polygraph_bakeoff::journal::Journal;
 use polygraph_bakeoff::page;
-use polygraph_bakeoff::plan::Plan;
+use polygraph_bakeoff::plan::{Plan, Target};
 use polygraph_bakeoff::series::{self, End, Note, Series, Stage};
+use polygraph_device::{Device, Params};
 
 use crate::console::{self, Progress};
+use crate::options::resolve;
 use crate::{Done, Failure, device, exit};
 
 /// Where bake-offs are, in the directory of results.
 pub const BAKEOFFS: &str = "bakeoff";
 /// Where imported results are, beside bake-offs.
 pub const IMPORTED: &str = "imported";
+
+/// How long a device may take to take a connection.
+const REACH: Duration = Duration::from_secs(5);
 
 /// Options of `bakeoff`.
 #[derive(Parser, Debug)]
@@ -88,12 +96,14 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     if let Some(stranger) = drop.iter().find(|name| plan.devices.iter().all(|device| device.name != **name)) {
         return Err(Failure::usage(format!("--drop {stranger}: the plan has no such device")));
     }
+    check_devices(&plan)?;
     let directory = runs.join(BAKEOFFS).join(&name);
-    make(&directory)?;
     if dry_run {
         console::print(&gather::outlook(&plan, &directory).map_err(Failure::data)?);
         return Ok(ExitCode::SUCCESS);
     }
+    reach_devices(&plan)?;
+    make(&directory)?;
     if !drop.is_empty() {
         let mut journal = Journal::open(&directory.join(series::JOURNAL)).map_err(Failure::setup)?;
         drop.iter()
@@ -123,6 +133,41 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     }
 }
 
+/// A device of a plan with what it is told.
+fn find(name: &str, options: &BTreeMap<String, String>) -> Result<(Device, Params), String> {
+    let device = Device::find(name).map_err(|e| e.to_string())?;
+    let options: Vec<(String, String)> = options.clone().into_iter().collect();
+    Ok((device, device::params_of(&options)?))
+}
+
+/// Hours later is too late to learn that there is no such device.
+fn check_devices(plan: &Plan) -> Result<(), Failure> {
+    for contestant in &plan.devices {
+        if let Target::Device { name, options } = &contestant.target {
+            let wrong = |why| Failure::usage(format!("device {}: {why}", contestant.name));
+            let (device, _) = find(name, options).map_err(wrong)?;
+            device.version().map_err(device::failure)?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether the devices that run somewhere already do so.
+fn reach_devices(plan: &Plan) -> Result<(), Failure> {
+    for contestant in &plan.devices {
+        if let Target::Proxy(place) | Target::Surrogate(place) = &contestant.target {
+            let address = resolve(place)?;
+            TcpStream::connect_timeout(&address, REACH).map_err(|e| {
+                Failure::setup(anyhow::anyhow!(
+                    "device {} cannot be reached at {place}: {e}; is it running there?",
+                    contestant.name
+                ))
+            })?;
+        }
+    }
+    Ok(())
+}
+
 fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
     let mut progress = Progress::new(None);
     let mut tell = |note: Note| match note {
@@ -131,11 +176,6 @@ fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
             console::note(&text);
         }
         Note::Progress(text) => progress.line(&text),
-    };
-    let find = |name: &str, options: &std::collections::BTreeMap<String, String>| {
-        let device = polygraph_device::Device::find(name).map_err(|e| e.to_string())?;
-        let options: Vec<(String, String)> = options.clone().into_iter().collect();
-        Ok((device, device::params_of(&options)?))
     };
     let program = std::env::current_exe()
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find this program itself: {e}")))?;

@@ -15,6 +15,7 @@ use crate::options::{
     CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
     WorkingSetOptions, host_port, optional_time, sizes, think, yes_no,
 };
+use crate::preflight::{self, Look, PreflightOptions, Servers};
 use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
 use crate::working_set::Files;
 use crate::{Done, cmd, processes};
@@ -71,13 +72,13 @@ pub struct Args {
     #[command(flatten)]
     sync: SyncOptions,
     #[command(flatten)]
+    preflight: PreflightOptions,
+    #[command(flatten)]
     common: CommonOptions,
 }
 
 /// Runs the robots.
 pub fn run(mut args: Args) -> Done {
-    jobs::check_log(args.log.as_deref())?;
-    jobs::check_log(args.sample_log.as_deref())?;
     let working_set = Files::open(&args.working_set, &mut args.common)?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(mut test) => {
@@ -114,6 +115,16 @@ pub fn run(mut args: Args) -> Done {
         client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
     }
     client.sample_log = args.sample_log.clone();
+    let look = Look {
+        preflight: args.preflight.preflight,
+        servers: Servers::Elsewhere,
+        surrogate: args.surrogate.is_some(),
+        strangers: args.accept_foreign_msgs,
+    };
+    preflight::look(&test, look)?;
+    // Only now is anything written: a client that cannot begin leaves the log of another in its place.
+    jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     client.settings.share_phases = test.schedule.is_agreed();
     let job = Job {
         schedule: test.schedule.clone(),

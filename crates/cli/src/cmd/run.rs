@@ -17,6 +17,7 @@ use crate::expect::Expectations;
 use crate::forecast::{Forecast, forecast};
 use crate::names::{NameService, Names, name_service};
 use crate::options::{Optional, WorkingSetOptions, host_port, optional_time};
+use crate::preflight::Preflight;
 use crate::result::RunResult;
 use crate::source::Route;
 use crate::working_set::Files;
@@ -94,6 +95,7 @@ pub fn measure(mut args: Args) -> Result<RunResult, Failure> {
         predict => predict,
     };
     bench.device = device;
+    bench.surrogate = args.surrogate.is_some();
     bench.working_set = working_set;
     bench.expectations = args.expectations.clone();
     bench.run()
@@ -138,6 +140,10 @@ impl Args {
         self.bench.runs = runs.to_owned();
         self.bench.common.label = format!("step-{number:02}");
         self.predict = Forecast::No;
+        if number > 1 {
+            // The device has answered before. That it may still be busy with what it was asked then is for the next run to show.
+            self.bench.preflight.preflight = Preflight(None);
+        }
         self.bench.common.local_rng_seed = self.bench.common.local_rng_seed.wrapping_add(number as u64 - 1);
         if self.is_workload() {
             let text = super::peak::rate_text(rate);

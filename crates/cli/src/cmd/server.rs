@@ -60,13 +60,13 @@ pub struct Args {
 /// Runs the server.
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
-    jobs::check_log(args.log.as_deref())?;
-    jobs::check_log(args.sample_log.as_deref())?;
     let test = match source::workload(&args.workload, &args.common, true)? {
         Some(test) => test,
         None => classic(&args),
     };
     let places = jobs::reserve_all(&test)?;
+    jobs::check_log(args.log.as_deref())?;
+    jobs::check_log(args.sample_log.as_deref())?;
     let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
     let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
     let mut server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());

@@ -33,7 +33,7 @@ fn overload_is_a_result() {
 #[test]
 fn a_device_that_is_not_there_ends_the_run_by_its_error_goal() {
     let sandbox = Sandbox::new();
-    let done = sandbox.polygraph("run --proxy 127.0.0.1:1 --req_rate 1000/sec --goal 100s");
+    let done = sandbox.polygraph("run --preflight no --proxy 127.0.0.1:1 --req_rate 1000/sec --goal 100s");
     assert_eq!((done.verdict(), done.code()), ("FAILED", Some(1)), "{done:?}");
     assert!(done.out.contains("too many transactions failed"), "{}", done.out);
     check_report(&sandbox.result().join("report.html"), "FAILED");

@@ -17,6 +17,7 @@ mod names;
 mod odd_robots;
 mod peak;
 mod pgl_cmds;
+mod preflight;
 mod rptmstat;
 mod sandbox;
 mod scripts;

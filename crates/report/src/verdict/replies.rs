@@ -33,7 +33,10 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
+        // A limit of the test's own, and no device to be slow.
+        let own_limit = blame::most(evidence) == Some(ErrorKind::TooManyOpen) && !facts.device;
         match said {
+            _ if own_limit => found.invalid("errors", Party::Test, text),
             true => found.failed_as("errors", deed, text),
             false => found.slow_as("errors", deed, text),
         }
@@ -56,9 +59,8 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         let phase = client.phase(phase);
         let all = phase.and_then(|phase| phase.scope.as_ref());
         let evidence = phase.and_then(PhaseFacts::evidence);
-        let share = |who| {
-            evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0))
-        };
+        let share =
+            |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", Party::NameServer, text),

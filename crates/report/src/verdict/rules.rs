@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{
-    Findings, Weight, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
-};
+use super::{Findings, Weight, generator, logs, outside, overload, replies, sample, stalls, trend, verified};
 use crate::fold::RunFacts;
 
 /// A rule of the verdict.

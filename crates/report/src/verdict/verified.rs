@@ -18,11 +18,13 @@ pub(super) fn verified(facts: &RunFacts, found: &mut Findings) {
         let own = ours(block);
         let seen = block.verified.replies + block.verified.marked;
         if own > 0 && seen == 0 {
-            let text = format!("none of {own} replies was verified: nothing shows that they are the servers'");
+            let text =
+                format!("none of {own} replies was verified: nothing shows that they are the servers'");
             return blame(facts, found, block.class(Class::Abort).size.count() == own, text);
         }
         if own > 0 && block.verified.replies == 0 {
-            let text = "no body was verified, for the workload asks for none: replies were known by their marks";
+            let text =
+                "no body was verified, for the workload asks for none: replies were known by their marks";
             found.warn("unverified", text.to_owned());
         }
     }

@@ -19,7 +19,10 @@ const ABREAST: usize = 6;
 /// A machine that is busy with other work may spoil a row so many times.
 const ATTEMPTS: usize = 4;
 /// Findings of a machine that is busy with other work, if they are not what a row provokes.
-const NOISE: [&str; 6] = ["late", "saturated", "gaps", "frozen", "offered", "late_timers"];
+const NOISE: [&str; 5] = ["late", "saturated", "gaps", "stalls", "offered"];
+
+/// Stands for the exit code of a process that was killed.
+pub const KILLED: i32 = -1;
 
 /// What is to come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,24 +56,29 @@ impl Want {
 #[derive(Debug)]
 pub struct Got {
     verdict: Value,
-    code: Option<i32>,
+    code: i32,
     /// All that was printed, for a person who wants to know why.
     printed: String,
 }
 
 impl Got {
-    /// Of a `run` in this folder.
+    /// Of a `run` in this folder that ended in a result.
     pub fn of_run(sandbox: &Sandbox, done: &crate::sandbox::Done) -> Got {
+        assert!(sandbox.path().join("runs").exists(), "{done:?}");
         let manifest = sandbox.read(sandbox.result().join("manifest.json"));
         let manifest: Value = serde_json::from_str(&manifest).unwrap();
-        Got { verdict: manifest["verdict"].clone(), code: done.code(), printed: format!("{done:?}") }
+        Got {
+            verdict: manifest["verdict"].clone(),
+            code: done.code().unwrap_or(KILLED),
+            printed: format!("{done:?}"),
+        }
     }
 
     /// Of logs, after the process whose exit code counts has ended.
     pub fn of_logs(sandbox: &Sandbox, logs: &str, done: &crate::sandbox::Done) -> Got {
         let report = sandbox.polygraph(&format!("report --json {logs}"));
         let verdict = serde_json::from_str(&report.out).unwrap_or_else(|_| panic!("{report:?}: {done:?}"));
-        Got { verdict, code: done.code(), printed: format!("{done:?}") }
+        Got { verdict, code: done.code().unwrap_or(KILLED), printed: format!("{done:?}") }
     }
 
     fn text<'a>(&'a self, name: &str) -> Option<&'a str> {
@@ -87,7 +95,7 @@ impl Got {
             && self.text("limit") == want.limit
             && self.rule() == want.rule
             && self.text("meaning").is_some_and(|meaning| meaning.contains(want.says))
-            && self.code == Some(want.code)
+            && self.code == want.code
     }
 
     fn is_noise(&self) -> bool {
@@ -185,6 +193,7 @@ fn table() -> String {
     let row = |row: &Row| {
         let Want { outcome, limit, rule, code, .. } = row.want;
         let rule = rule.map_or("-".to_owned(), |rule| format!("`{rule}`"));
+        let code = if code == KILLED { "-".to_owned() } else { code.to_string() };
         format!("| {}: {} | {outcome} | {} | {rule} | {code} |\n", row.group, row.name, limit.unwrap_or("-"))
     };
     let rows: String = rows().iter().map(row).collect();

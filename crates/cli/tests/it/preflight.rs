@@ -1,0 +1,149 @@
+//! The look before the test: what is not there or does not answer is said at once, with what to do, and nobody counts the
+//! request.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use crate::sandbox::{Done, Sandbox, free_port};
+
+/// Somebody who reads a request and answers with this, whatever it is; `None`: never.
+fn stranger(answer: Option<&'static str>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut kept: Vec<TcpStream> = Vec::new();
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            match answer {
+                Some(text) => drop(stream.write_all(text.as_bytes())),
+                None => kept.push(stream),
+            }
+        }
+    });
+    port
+}
+
+#[track_caller]
+fn refused(sandbox: &Sandbox, done: &Done, code: i32, texts: &[&str]) {
+    assert_eq!(done.code(), Some(code), "{done:?}");
+    let said = if code == 1 { &done.out } else { &done.err };
+    for text in texts {
+        assert!(said.contains(text), "{text}: {done:?}");
+    }
+    assert!(!sandbox.path().join("runs").exists(), "a test that did not begin has no result directory");
+}
+
+#[test]
+fn nobody_there() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    for words in [
+        format!("run --proxy 127.0.0.1:{port} --goal 100s"),
+        format!("run --proxy http://127.0.0.1:{port}/ --goal 100s"),
+        format!("client --proxy 127.0.0.1:{port} --goal 100s --log c.log"),
+        format!("client --origin 127.0.0.1:{port} --goal 100s --log c.log"),
+    ] {
+        let done = sandbox.polygraph(&words);
+        refused(
+            &sandbox,
+            &done,
+            3,
+            &["nothing listens at 127.0.0.1", "connection refused", "is this its port?"],
+        );
+        assert_eq!(done.err.lines().count(), 1, "{done:?}");
+        assert!(!sandbox.path().join("c.log").exists());
+    }
+    let done = sandbox.polygraph("run --proxy no-such-host.invalid:3128");
+    refused(&sandbox, &done, 3, &["cannot resolve no-such-host.invalid"]);
+    for (scheme, text) in [("https", "plain HTTP"), ("socks5", "socks5")] {
+        let done = sandbox.polygraph(&format!("run --proxy {scheme}://127.0.0.1:3128"));
+        refused(&sandbox, &done, 2, &[text]);
+    }
+}
+
+#[test]
+fn somebody_who_does_not_do_the_work_of_a_device() {
+    let sandbox = Sandbox::new();
+    for (answer, texts) in [
+        (None, ["did not answer", "did not come to the origin server"]),
+        (Some(""), ["closes them without an answer", "did not come"]),
+        (Some("SSH-2.0-OpenSSH_9.6\r\n"), ["does not answer in HTTP/1", "SSH server"]),
+        (Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), ["answered 403", "access rule"]),
+        (
+            Some("HTTP/1.1 502 Bad Gateway\r\nServer: box\r\nContent-Length: 0\r\n\r\n"),
+            ["(box) answered 502", "cannot reach"],
+        ),
+        (
+            Some("HTTP/1.1 302 Found\r\nLocation: http://portal/\r\nContent-Length: 0\r\n\r\n"),
+            ["302", "http://portal/"],
+        ),
+        (Some("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), ["answered 200", "by itself"]),
+        (
+            Some("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n"),
+            ["407", "credentials"],
+        ),
+    ] {
+        let port = stranger(answer);
+        let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --preflight 400ms --goal 100s"));
+        refused(
+            &sandbox,
+            &done,
+            1,
+            &[&["FAILED (device): the proxy at", "Nothing was measured"][..], &texts].concat(),
+        );
+    }
+}
+
+#[test]
+fn a_proxy_that_is_the_server_is_no_device() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --origin_port {port} --goal 1s"));
+    refused(&sandbox, &done, 2, &["is that of the origin server itself"]);
+}
+
+#[test]
+fn surrogates_and_workloads_with_proxies_of_their_own_are_looked_at() {
+    let sandbox = Sandbox::new();
+    let (server, nobody) = (free_port(), free_port());
+    let workload = |proxies: &str| {
+        format!(
+            "Content c = {{ size = const(1KB); }};\nServer S = {{ contents = [ c ]; direct_access = contents;\n\
+             addresses = ['127.0.0.1:{server}']; }};\nRobot R = {{ origins = S.addresses; req_rate = 50/sec; {proxies} \
+             addresses = ['127.0.0.1']; }};\nPhase p = {{ name = \"p\"; goal.duration = 1sec; log_stats = true; }};\n\
+             schedule(p); use(S, R);\n"
+        )
+    };
+    sandbox.write("plain.pg", &workload(""));
+    sandbox.write("own.pg", &workload(&format!("http_proxies = ['127.0.0.1:{nobody}'];")));
+    let done = sandbox.polygraph("run --config own.pg");
+    refused(&sandbox, &done, 3, &["is the proxy running", "connection refused"]);
+    let done = sandbox.polygraph(&format!("run --surrogate 127.0.0.1:{nobody} --config plain.pg"));
+    refused(&sandbox, &done, 3, &["is the device running", "connection refused"]);
+    let done = sandbox.polygraph("run --no_proxy --config plain.pg");
+    assert!(done.code().is_some_and(|code| code < 2) && sandbox.path().join("runs").exists(), "{done:?}");
+}
+
+/// What both logs and the device count of a client's run, with or without a look before it.
+fn counts(look: &str) -> (f64, f64, f64) {
+    let sandbox = Sandbox::new();
+    let mut server = sandbox.start("server --listen 127.0.0.1:0 --xact_think const:100ms --log srv.log");
+    let port = server.port("listening at");
+    // One that gets no further than the look does not begin the test of the server either.
+    let stuck = sandbox
+        .polygraph(&format!("client --proxy 127.0.0.1:{} --origin 127.0.0.1:{port} --goal 9s", free_port()));
+    assert_eq!(stuck.code(), Some(3), "{stuck:?}");
+    let done = sandbox.polygraph(&format!("client --origin 127.0.0.1:{port} {look} --goal 20 --log clt.log"));
+    assert_eq!(done.code(), Some(0), "{done:?}");
+    server.stop();
+    let (client, _) = sandbox.lx("", "clt.log");
+    let (server, _) = sandbox.lx("--side srv", "srv.log");
+    (client["xact.started"], server["xact.started"], server["conn.open.started"])
+}
+
+#[test]
+fn nobody_counts_the_look() {
+    let (client, server, connections) = counts("");
+    assert_eq!((server, connections), (client, client));
+    assert_eq!(counts("--preflight no").1, client);
+}

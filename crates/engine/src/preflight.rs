@@ -1,0 +1,211 @@
+//! The look before the leap: a connection to whoever robots connect to, and one request there and back.
+//!
+//! Plain blocking sockets, for nothing else runs yet. Where the servers of the test are on this machine, [`Responder`]
+//! stands in for them until they listen themselves.
+
+mod responder;
+
+use std::fmt::{self, Display};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use polygraph_wire::preflight;
+use polygraph_wire::preflight::Seen;
+use socket2::{Domain, Protocol, Socket, Type};
+
+pub use responder::Responder;
+
+/// Whatever may be over in a moment, as with a device that is just starting, is tried again for so long.
+const AGAIN: Duration = Duration::from_millis(900);
+/// The pause between tries.
+const PAUSE: Duration = Duration::from_millis(150);
+/// Longer heads are not waited for.
+const MAX_REPLY: usize = 64 * 1024;
+
+/// A request to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Where to connect.
+    pub to: SocketAddr,
+    /// The local address, if that is not for the system to choose.
+    pub from: Option<IpAddr>,
+    /// The server that is asked, as URLs name it.
+    pub authority: String,
+    /// Whoever listens at `to` is a proxy: the URL is absolute.
+    pub absolute: bool,
+}
+
+/// Why no reply came.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Nobody listens there.
+    Refused,
+    /// There is no way there, or not from the local address.
+    Unreachable(io::Error),
+    /// The other side says nothing to the wish for a connection.
+    NoConnection,
+    /// It took the connection and gave no answer in time.
+    Silent,
+    /// It closed or cut the connection without an answer.
+    Closed,
+    /// What it said is not HTTP/1; this is how it begins.
+    NotHttp(Vec<u8>),
+}
+
+impl Trouble {
+    /// Nobody is there who could be measured.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Trouble::Refused | Trouble::Unreachable(_) | Trouble::NoConnection)
+    }
+}
+
+impl Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Refused => f.write_str("the connection was refused"),
+            Trouble::Unreachable(error) => write!(f, "{error}"),
+            Trouble::NoConnection => f.write_str("no connection in time"),
+            Trouble::Silent => f.write_str("no answer in time"),
+            Trouble::Closed => f.write_str("the connection was closed without an answer"),
+            Trouble::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
+        }
+    }
+}
+
+/// What came of a probe.
+#[derive(Debug)]
+pub struct Found {
+    /// The reply, or why there is none.
+    pub reply: Result<Seen, Trouble>,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+impl Probe {
+    /// Sends it and waits for the reply. What may be over in a moment is tried again for almost a second; nothing is waited
+    /// for longer than `patience`.
+    pub fn send(&self, token: &str, patience: Duration) -> Found {
+        let (begin, mut requests) = (Instant::now(), 0);
+        loop {
+            let reply = self.once(token, patience, &mut requests);
+            let passing = match &reply {
+                Ok(seen) => !seen.ours && seen.status >= 500,
+                Err(trouble) => matches!(trouble, Trouble::Refused | Trouble::Closed),
+            };
+            if !passing || begin.elapsed() > AGAIN.min(patience) {
+                return Found { reply, requests };
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn once(&self, token: &str, patience: Duration, requests: &mut u64) -> Result<Seen, Trouble> {
+        let deadline = Instant::now() + patience;
+        let mut stream = self.connect(patience)?;
+        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let request = preflight::request(&self.authority, token, self.absolute);
+        let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&request));
+        *requests += 1;
+        sent.map_err(|_| Trouble::Closed)?;
+        let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
+        loop {
+            // Where the field was dropped the body tells, so what is not ours is read to its end.
+            let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
+            let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
+            let ended = match got {
+                Ok(0) => Some(Trouble::Closed),
+                Ok(n) => {
+                    data.extend_from_slice(&part[..n]);
+                    None
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    Some(Trouble::Silent)
+                }
+                Err(_) => Some(Trouble::Closed),
+            };
+            seen = match preflight::read(&data, token) {
+                Ok(found) => found,
+                Err(_) => return Err(Trouble::NotHttp(data)),
+            };
+            if seen.as_ref().is_some_and(|seen| seen.ours) || ended.is_some() || data.len() > MAX_REPLY {
+                return seen.ok_or(ended.unwrap_or(Trouble::NotHttp(data)));
+            }
+        }
+    }
+
+    fn connect(&self, patience: Duration) -> Result<TcpStream, Trouble> {
+        let connect = || {
+            let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
+            if let Some(from) = self.from {
+                socket.bind(&SocketAddr::new(from, 0).into())?;
+            }
+            socket.connect_timeout(&self.to.into(), patience)?;
+            Ok(socket.into())
+        };
+        connect().map_err(|e: io::Error| match e.kind() {
+            io::ErrorKind::ConnectionRefused => Trouble::Refused,
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Trouble::NoConnection,
+            io::ErrorKind::ConnectionReset => Trouble::Closed,
+            _ => Trouble::Unreachable(e),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn probe(to: SocketAddr) -> Probe {
+        Probe { to, from: None, authority: to.to_string(), absolute: false }
+    }
+
+    /// Whatever comes, the answer is this.
+    fn says(answer: &'static [u8]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(answer);
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_responder_answers_and_says_what_came() {
+        let place = crate::listen::Reserved::new("127.0.0.1:0".parse().unwrap()).unwrap();
+        let responder = Responder::start(&[place.address()]).unwrap();
+        assert!(!responder.has_seen("12ab"));
+        let found = probe(place.address()).send("12ab", PATIENCE);
+        assert!(found.reply.unwrap().ours && found.requests == 1 && responder.has_seen("12ab"));
+        drop(responder);
+        // The place is free again for whoever was to have it.
+        crate::listen::listen(place.address()).unwrap();
+    }
+
+    #[test]
+    fn troubles_by_example() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert!(matches!(probe(closed).send("1", PATIENCE).reply, Err(Trouble::Refused)));
+        let found = probe(says(b"")).send("1", PATIENCE);
+        assert!(matches!(found.reply, Err(Trouble::Closed)) && found.requests > 1, "tried again");
+        let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE);
+        assert!(matches!(found.reply, Err(Trouble::NotHttp(data)) if data.starts_with(b"SSH")));
+        let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
+        assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
+        // It takes connections, into its backlog, and never looks at them.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200));
+        assert!(matches!(found.reply, Err(Trouble::Silent)) && found.requests == 1);
+        let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..probe(closed) };
+        assert!(matches!(nowhere.send("1", PATIENCE).reply, Err(Trouble::Unreachable(_))));
+    }
+}

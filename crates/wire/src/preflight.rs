@@ -1,0 +1,126 @@
+//! The look before the leap: one request that our servers answer at once and never count, through a device and back.
+//!
+//! It carries a token in its path, and the reply repeats it in a field and in its body: of devices that drop unknown fields
+//! one of the two comes back all the same.
+
+use crate::head::parse_reply;
+
+/// How paths of such requests begin; the token follows.
+pub const PATH: &str = "/polygraph-preflight/";
+/// The field of replies that repeats the token.
+pub const FIELD: &str = "X-Polygraph-Preflight";
+/// Tokens are not longer.
+pub const MAX_TOKEN: usize = 32;
+
+/// The request: for a proxy, with an absolute URL, if `absolute`.
+pub fn request(authority: &str, token: &str, absolute: bool) -> Vec<u8> {
+    let before = if absolute { format!("http://{authority}") } else { String::new() };
+    format!(
+        "GET {before}{PATH}{token} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: polygraph-preflight\r\nAccept: */*\r\n\
+         Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+/// The token, if `data` begins with the line of such a request.
+pub fn token(data: &[u8]) -> Option<&str> {
+    let line = data.split(|&byte| byte == b'\r').next()?;
+    let target = line.strip_prefix(b"GET ")?.split(|&byte| byte == b' ').next()?;
+    let at = target.windows(PATH.len()).position(|part| part == PATH.as_bytes())?;
+    let token = std::str::from_utf8(&target[at + PATH.len()..]).ok()?;
+    let good = (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Only our own path, not one that quotes it.
+    let own = at == 0 || target[..at].strip_prefix(b"http://").is_some_and(|host| !host.contains(&b'/'));
+    (good && own).then_some(token)
+}
+
+/// The reply to it. Nobody may keep it.
+pub fn reply(token: &str) -> Vec<u8> {
+    let body = format!("{token}\n");
+    format!(
+        "HTTP/1.1 200 OK\r\n{FIELD}: {token}\r\nCache-Control: no-store\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// What came back so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Status.
+    pub status: u16,
+    /// The token is there: one of our servers said this.
+    pub ours: bool,
+    /// Where it redirects to.
+    pub location: Option<String>,
+    /// What sent it, as it says itself.
+    pub server: Option<String>,
+}
+
+/// Reads the begin of a reply; `Ok(None)`: there is no whole head yet.
+///
+/// # Errors
+/// If it is no reply of HTTP/1.
+pub fn read(data: &[u8], token: &str) -> Result<Option<Seen>, crate::HeadError> {
+    let text =
+        |value: &[u8]| String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(100).collect();
+    let has = |part: &[u8]| part.windows(token.len()).any(|window| window == token.as_bytes());
+    parse_reply(data, |head| {
+        let value = |name: &str| {
+            head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+        };
+        // An error page of a device quotes the URL, and the token with it: only a good reply's body counts.
+        let in_body = head.status == 200
+            && data.get(head.len..).is_some_and(|body| body.trim_ascii() == token.as_bytes());
+        Seen {
+            status: head.status,
+            ours: value(FIELD).is_some_and(has) || in_body,
+            location: value("Location").map(text),
+            server: value("Server").map(text),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        for absolute in [true, false] {
+            let request = request("10.0.0.1:80", "12ab", absolute);
+            assert_eq!(token(&request), Some("12ab"));
+        }
+        let seen = read(&reply("12ab"), "12ab").unwrap().unwrap();
+        assert_eq!((seen.status, seen.ours), (200, true));
+        assert!(!read(&reply("12ab"), "12ac").unwrap().unwrap().ours);
+        let stripped = b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n12ab\n";
+        assert!(read(stripped, "12ab").unwrap().unwrap().ours);
+        assert_eq!(read(b"HTTP/1.1 200 OK\r\nServer:", "12ab").unwrap(), None);
+        assert!(read(b"SSH-2.0-OpenSSH\r\n", "12ab").is_err());
+    }
+
+    #[test]
+    fn others_are_not_taken_for_it() {
+        for line in [
+            "GET /polygraph-preflight/ HTTP/1.1\r\n",
+            "GET /polygraph-preflight/xyz HTTP/1.1\r\n",
+            "POST /polygraph-preflight/12 HTTP/1.1\r\n",
+            "GET /a/polygraph-preflight/12 HTTP/1.1\r\n",
+            "GET http://h/a/polygraph-preflight/12 HTTP/1.1\r\n",
+            "GET /polygraph-preflight/0123456789abcdef0123456789abcdef0 HTTP/1.1\r\n",
+            "",
+        ] {
+            assert_eq!(token(line.as_bytes()), None, "{line}");
+        }
+        let page = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n12ab\n";
+        assert!(!read(page, "12ab").unwrap().unwrap().ours);
+        let redirect = b"HTTP/1.1 302 Found\r\nLocation: https://login/\r\nServer: portal\r\n\r\n";
+        let seen = read(redirect, "12ab").unwrap().unwrap();
+        assert_eq!(
+            (seen.location.as_deref(), seen.server.as_deref()),
+            (Some("https://login/"), Some("portal"))
+        );
+    }
+}
