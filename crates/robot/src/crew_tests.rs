@@ -385,7 +385,7 @@ fn a_redirect_that_is_not_from_our_servers_is_no_success() {
     for status in
         ["300 Multiple Choices", "301 Moved", "302 Found", "303 See Other", "307 Moved", "308 Moved"]
     {
-        let astray = |_: &Ask| {
+        let astray = move |_: &Ask| {
             let text =
                 format!("HTTP/1.1 {status}\r\nLocation: https://10.7.7.7/\r\nContent-Length: 0\r\n\r\n");
             Answer::Reply(text.into(), 0)

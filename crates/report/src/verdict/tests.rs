@@ -384,7 +384,7 @@ fn what_was_said_after_the_origin_was_gone_is_no_evidence() {
     let (word, rule, _) = verdict(&[wrong.client(), died(20.5)]);
     assert_eq!((&*word, rule), ("FAILED (device)", "content"));
     // The log of a server that is killed in the last second looks like that of one that lives.
-    let late = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 33.0, ..Run::default() };
+    let late = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 32.0, ..Run::default() };
     let at_the_end = Run { error: Some((1, ErrorKind::BadStatus)), ..late };
     assert_eq!(verdict(&[at_the_end.client(), died(33.0)]).1, "origin");
 }

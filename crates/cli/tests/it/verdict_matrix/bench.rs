@@ -8,7 +8,7 @@ use super::{Got, Row, Want};
 use crate::sandbox::{Running, Sandbox, free_port};
 
 /// Options of a run of a few seconds.
-pub const SHORT: &str = "--req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --xact_lifetime 1s --goal 2.5s --cool_phase none \
+pub const SHORT: &str = "--req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --goal 2.5s --cool_phase none \
     --predict no --preflight no --loops 1";
 
 /// Every fault of the built-in proxy, with the workload that looks for all of them.
@@ -100,7 +100,7 @@ const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
 
 /// Processes that die or stand still.
 pub fn signals() -> Vec<Row> {
-    let group = "two commands:";
+    let group = "two commands";
     vec![
         Row::new(group, "the server is killed", Want::invalid("server", "interrupted").code(0), |sandbox| {
             measure(sandbox, Victim::Server, Signal::KILL, true, None)
@@ -137,6 +137,24 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
+            "the server stands still for 1.6 s",
+            Want::invalid("server", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Server, Signal::STOP, true, FROZEN),
+        ),
+        Row::new(
+            group,
+            "the client stands still for 1.6 s",
+            Want::invalid("client", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Client, Signal::STOP, true, FROZEN),
+        ),
+        Row::new(
+            group,
+            "the client is killed",
+            Want::invalid("client", "interrupted").code(super::KILLED),
+            |sandbox| measure(sandbox, Victim::Client, Signal::KILL, true, None),
+        ),
+        Row::new(
+            group,
             "the client ends on Ctrl-C",
             Want::invalid("test", "interrupted").code(130),
             |sandbox| measure(sandbox, Victim::Client, Signal::INT, true, None),
@@ -168,7 +186,8 @@ pub fn limits() -> Vec<Row> {
         }),
         Row::new("a run", "too few local ports", Want::invalid("host", "resources"), move |sandbox| {
             let port = free_port();
-            run(sandbox, &format!("--no_proxy {SHORT} --ports {port}:{}", port + 2))
+            let words = SHORT.replace("--xact_think none", "--xact_think 100ms");
+            run(sandbox, &format!("--no_proxy {words} --ports {port}:{}", port + 2))
         }),
         Row::new(
             "a run",
@@ -177,7 +196,7 @@ pub fn limits() -> Vec<Row> {
             |sandbox| {
                 let program = env!("CARGO_BIN_EXE_polygraph");
                 let words = format!("run --no_proxy {SHORT} --xact_think 2s --robots 10");
-                let words = words.replace("--xact_think none --robots 10 --xact_lifetime 1s ", "");
+                let words = words.replace("--xact_think none --robots 10 ", "");
                 sandbox.write("limited.sh", &format!("ulimit -n 64\nexec {program} {words}\n"));
                 let done = sandbox.start_program("/bin/sh", "limited.sh").finish();
                 Got::of_run(sandbox, &done)
