@@ -245,7 +245,7 @@ const NAMED: &str = "
     Content C = { size = const(2KB); cachable = 80%; };
     Server S = { contents = [ C ]; addresses = ['127.0.0.1:PORT']; };
     AddrMap M = { names = ['origin.bench.tst:PORT']; addresses = S.addresses; };
-    Robot R = { origins = M.names; addresses = ['127.0.0.1-10']; req_rate = 15/sec; xact_lifetime = 1sec;
+    Robot R = { origins = M.names; addresses = ['127.0.0.1-10']; req_rate = 15/sec; xact_lifetime = const(1sec);
         dns_resolver = { servers = ['127.0.0.1:1']; timeout = 200msec; }; };
     Phase run = { name = \"run\"; goal.duration = DURATION; goal.errors = 95%; };
     schedule(run);
