@@ -106,7 +106,8 @@ impl Test {
         let is_ours = |server: &Server| match server.addresses.is_empty() {
             false => server.addresses.iter().all(|address| places.contains(address)),
             true => {
-                let name = server.authority.rsplit_once(':').map_or(server.authority.as_str(), |(name, _)| name);
+                let name =
+                    server.authority.rsplit_once(':').map_or(server.authority.as_str(), |(name, _)| name);
                 named.get(name).is_some_and(|addresses| addresses.iter().all(|ip| hosts.contains(ip)))
             }
         };

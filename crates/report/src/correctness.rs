@@ -113,7 +113,8 @@ impl Correctness<'_> {
             details.push(format!("{} digest{} checked", count(digests), plural(digests)));
         }
         let of = count(due.max(replies));
-        let replies = format!("{} verified repl{} of {of}", count(replies), if replies == 1 { "y" } else { "ies" });
+        let replies =
+            format!("{} verified repl{} of {of}", count(replies), if replies == 1 { "y" } else { "ies" });
         if details.is_empty() { replies } else { format!("{replies} ({})", details.join(", ")) }
     }
 
@@ -162,7 +163,10 @@ mod tests {
         let total = &facts.client.as_ref().unwrap().total.as_ref().unwrap();
         let replies = number(Some(total.block.ok_count() as f64), 0);
         let text = found.conclusion();
-        assert!(text.starts_with(&format!("No correctness error in {replies} verified replies of {replies} (")), "{text}");
+        assert!(
+            text.starts_with(&format!("No correctness error in {replies} verified replies of {replies} (")),
+            "{text}"
+        );
         assert!(text.contains(" MB compared, "), "{text}");
     }
 

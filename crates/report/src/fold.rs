@@ -304,8 +304,15 @@ fn fold_sources(sources: Vec<Source<'_>>) -> Result<RunFacts, FoldError> {
     let client = gather::side(clients, Side::Client, start_unix_ns, window_s, sound_until_s);
     let headline = client.as_ref().or(server.as_ref()).and_then(headline);
     let device = !client.as_ref().is_some_and(|client| asked_directly(client, server.as_ref()));
-    let mut facts =
-        RunFacts { start_unix_ns, client, server, headline, origin_gone, device, verdict: Verdict::default() };
+    let mut facts = RunFacts {
+        start_unix_ns,
+        client,
+        server,
+        headline,
+        origin_gone,
+        device,
+        verdict: Verdict::default(),
+    };
     facts.verdict = verdict::judge(&facts);
     Ok(facts)
 }

@@ -209,7 +209,12 @@ impl Findings {
     fn failed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         match self.device {
             true => self.push(rule, Weight::Failed, Some(Party::Device), text),
-            false => self.push(rule, Weight::Invalid, Some(Party::Server), text.replace("the device", "the server")),
+            false => self.push(
+                rule,
+                Weight::Invalid,
+                Some(Party::Server),
+                text.replace("the device", "the server"),
+            ),
         }
         self.all.iter_mut().rev().take(1).for_each(|finding| finding.deed = Some(deed));
     }

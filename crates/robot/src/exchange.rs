@@ -96,7 +96,9 @@ fn failed_to_connect(why: io::ErrorKind) -> ErrorKind {
     use io::ErrorKind as K;
     match why {
         K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => ErrorKind::Unreachable,
-        K::ConnectionRefused | K::TimedOut | K::ConnectionAborted | K::NotConnected => ErrorKind::ConnectFailed,
+        K::ConnectionRefused | K::TimedOut | K::ConnectionAborted | K::NotConnected => {
+            ErrorKind::ConnectFailed
+        }
         _ => ErrorKind::System,
     }
 }

@@ -178,12 +178,18 @@ pub(super) fn verification(t: &mut Table) {
     t.one("verified.count", Count, "replies that were checked to be the object's", |s| {
         Some(s.block.verified.replies as f64)
     });
-    t.one("verified.due.count", Count, "good replies that bring an object of our servers: those to be checked", |s| {
-        Some(s.block.verified.due as f64)
-    });
-    t.one("verified.marked.count", Count, "good replies without a body that carry the marks of our servers", |s| {
-        Some(s.block.verified.marked as f64)
-    });
+    t.one(
+        "verified.due.count",
+        Count,
+        "good replies that bring an object of our servers: those to be checked",
+        |s| Some(s.block.verified.due as f64),
+    );
+    t.one(
+        "verified.marked.count",
+        Count,
+        "good replies without a body that carry the marks of our servers",
+        |s| Some(s.block.verified.marked as f64),
+    );
     t.one("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {
         Some(s.block.verified.bytes as f64)
     });

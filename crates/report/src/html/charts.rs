@@ -72,11 +72,7 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
     let chart = over_time(
         facts.main_side(),
         base,
-        &[
-            ("offered", "baseline.req.rate"),
-            ("ended", "baseline.rep.rate"),
-            ("ended well", "ok_xact.rate"),
-        ],
+        &[("offered", "baseline.req.rate"), ("ended", "baseline.rep.rate"), ("ended well", "ok_xact.rate")],
     );
     with_servers(facts, chart, &[("at the servers", "baseline.rep.rate")]).draw()
 }
