@@ -10,7 +10,7 @@ use polygraph_plan::test::settle_time;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::RunFacts;
 use polygraph_sim::device::{Cache, Model};
-use polygraph_stats::Side;
+use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
 use crate::Failure;
@@ -21,12 +21,12 @@ use crate::forecast::{Forecast, Predicting};
 use crate::jobs::{self, ClientLimits, Tolerance, client_job, server_job};
 use crate::names::Names;
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
+    CommonOptions, ConfigOptions, FAIL_TIMEOUT, Optional, ReplyOptions, RobotOptions, RobotToleranceOptions,
     ToleranceOptions, think, whole,
 };
 use crate::preflight::{self, Look, Preflight, PreflightOptions, Servers};
 use crate::processes;
-use crate::result::{RunResult, conclude, manifest, result_directory, write_manifest};
+use crate::result::{RunResult, conclude, explain, manifest, result_directory, write_manifest};
 use crate::simulation::Identities;
 use crate::source::{self, Rest};
 use crate::working_set::Files;
@@ -118,6 +118,7 @@ impl BenchOptions {
             limits,
             preflight: self.preflight.preflight,
             tolerance: self.tolerance.into(),
+            fail_timeout: self.robots.fail_tout.0,
             robot_tolerance: self.robot_tolerance.tolerance(self.tolerance.accept_foreign_msgs),
             ..Bench::new(test, &self.common, &self.runs)?
         })
@@ -157,6 +158,8 @@ pub struct Bench<'a> {
     pub expectations: Expectations,
     /// How figures are predicted.
     pub predict: Forecast,
+    /// The run has failed if nothing succeeds for so many seconds.
+    pub fail_timeout: Option<f64>,
 }
 
 impl<'a> Bench<'a> {
@@ -185,6 +188,7 @@ impl<'a> Bench<'a> {
             working_set: Files::default(),
             expectations: Expectations::default(),
             predict: Forecast::Auto,
+            fail_timeout: FAIL_TIMEOUT,
         })
     }
 
@@ -253,32 +257,40 @@ impl<'a> Bench<'a> {
             server: Some(server),
             interval: nanos(self.common.stats_cycle),
             quantum: nanos(self.common.timer_quantum),
+            fail_timeout: self.fail_timeout,
             idle_timeout: self.common.idle_tout.0,
             sync_timeout: None,
         };
-        let verbose = self.common.verb_lvl > 0;
+        // Whoever sees intervals needs no line of progress.
+        let (verbose, with_progress) = (self.common.verb_lvl > 0, self.common.verb_lvl < 2);
         let mut outcome = polygraph_engine::run(job, |header, record| {
             device.iter_mut().for_each(|device| device.watch(header, record));
-            match verbose {
-                true if header.side == Side::Client => classic.show(header, record),
-                true => {}
-                false => progress.show(header, record),
+            if with_progress && !(verbose && matches!(record, Record::Comment { .. })) {
+                progress.show(header, record);
+            }
+            if verbose && header.side == Side::Client {
+                progress.give_way(record);
+                classic.show(header, record);
             }
         })
+        .inspect_err(|_| explain(&directory))
         .map_err(Failure::setup)?;
-        let summary = match device {
-            Some(device) => {
-                let report = device.stop(&directory)?;
+        // What was measured is worth something, even if not everything can be kept of it.
+        let mut trouble = None;
+        let summary = device.and_then(|device| match device.stop(&directory) {
+            Ok(report) => {
                 manifest["device"]["result"] = report.manifest();
-                write_manifest(&directory, &manifest)?;
                 Some(report)
             }
-            None => None,
-        };
+            Err(failure) => {
+                trouble = Some(failure);
+                None
+            }
+        });
         if let Some(names) = self.names {
             manifest["dns"] = names.manifest();
-            write_manifest(&directory, &manifest)?;
         }
+        trouble = trouble.or(write_manifest(&directory, &manifest).err());
         let predict = |facts: &RunFacts| {
             let (as_run, device) = predicted?;
             let predicting = Predicting {
@@ -295,10 +307,15 @@ impl<'a> Bench<'a> {
             Some(predicting.beside(facts, &outcome.reason))
         };
         let expectations = &self.expectations;
-        let result = conclude(&directory, &outcome, summary.as_ref(), expectations, &mut manifest, predict)?;
+        let mut result =
+            conclude(&directory, &outcome, summary.as_ref(), expectations, &mut manifest, predict)?;
         let stored = self.working_set.store(&test, self.common, outcome.shares.take());
-        // What was measured is worth something without the working set.
-        stored.inspect_err(|_| console::print(&result.summary))?;
-        Ok(result)
+        match trouble.or(result.trouble.take()).or(stored.err()) {
+            Some(trouble) => {
+                console::print(&result.summary);
+                Err(trouble)
+            }
+            None => Ok(result),
+        }
     }
 }

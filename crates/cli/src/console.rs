@@ -1,8 +1,6 @@
 //! What is printed: console lines of a run, progress, errors. Results go to standard output, the rest to
 //! standard error.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is where printing happens")]
-
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -13,6 +11,30 @@ use polygraph_stats::{Header, Interval, Record, Side};
 
 use crate::{Failure, exit};
 
+// The macros of the standard library panic when nobody reads any more (`polygraph run | head -1`), which is no reason to
+// end a test.
+
+/// A line to standard output.
+macro_rules! say {
+    ($($arg:tt)*) => {{
+        let _ = writeln!(std::io::stdout().lock(), $($arg)*);
+    }};
+}
+
+/// A line to standard error.
+macro_rules! tell {
+    ($($arg:tt)*) => {{
+        let _ = writeln!(std::io::stderr().lock(), $($arg)*);
+    }};
+}
+
+/// Text to standard error.
+macro_rules! tell_raw {
+    ($($arg:tt)*) => {{
+        let _ = write!(std::io::stderr().lock(), $($arg)*);
+    }};
+}
+
 /// Prints a result.
 pub fn print(text: &str) {
     // A reader that went away (`lx ... | head`) is no error of ours.
@@ -21,17 +43,17 @@ pub fn print(text: &str) {
 
 /// Prints a remark.
 pub fn note(text: &str) {
-    eprintln!("{text}");
+    tell!("{text}");
 }
 
 /// Prints text that is laid out already.
 pub fn note_raw(text: &str) {
-    eprint!("{text}");
+    tell_raw!("{text}");
 }
 
 /// Prints a warning.
 pub fn warn(text: &str) {
-    eprintln!("warning: {text}");
+    tell!("warning: {text}");
 }
 
 /// Prints why a command could not be carried out.
@@ -47,7 +69,7 @@ pub fn failure(failure: &Failure) -> ExitCode {
     }
     match failure.verdict {
         true => print(&format!("{text}\n")),
-        false => eprintln!("error: {text}"),
+        false => tell!("error: {text}"),
     }
     ExitCode::from(failure.code)
 }
@@ -111,15 +133,15 @@ impl Classic {
                 self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
             Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
-                text.lines().for_each(|line| println!("{}{line}", self.stamp(*at_ns)));
+                text.lines().for_each(|line| say!("{}{line}", self.stamp(*at_ns)));
             }
             Record::ErrorSample { at_ns, kind, detail, .. } if self.verbosity >= 1 => {
-                println!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
+                say!("{}error: ({}) {}: {detail}", self.stamp(*at_ns), kind.number(), kind.text());
             }
             Record::End { reason, unfinished, .. } => {
-                println!("shutdown reason: {}", end_reason(reason));
+                say!("shutdown reason: {}", end_reason(reason));
                 if *unfinished > 0 && self.verbosity >= 1 {
-                    println!("{unfinished} transactions were not finished");
+                    say!("{unfinished} transactions were not finished");
                 }
             }
             _ => {}
@@ -135,7 +157,7 @@ impl Classic {
             ok_so_far: self.ok_so_far,
             scope,
         };
-        println!("{}", line.text(self.form));
+        say!("{}", line.text(self.form));
     }
 }
 
@@ -159,17 +181,24 @@ impl Progress {
     /// Shows a line that the next one replaces; elsewhere than on a terminal it stays.
     pub fn line(&mut self, text: &str) {
         if self.in_place {
-            eprint!("\r{text}\x1b[K");
+            tell_raw!("\r{text}\x1b[K");
             let _ = std::io::stderr().flush();
         } else {
-            eprintln!("{text}");
+            tell!("{text}");
         }
     }
 
     /// Takes the line away.
     pub fn clear(&mut self) {
         if self.in_place {
-            eprint!("\r\x1b[K");
+            tell_raw!("\r\x1b[K");
+        }
+    }
+
+    /// Takes the line away if something else may be said of a record.
+    pub fn give_way(&mut self, record: &Record) {
+        if !matches!(record, Record::Interval(_)) {
+            self.clear();
         }
     }
 
@@ -182,7 +211,7 @@ impl Progress {
             Record::Interval(interval) => self.interval(header, interval),
             Record::Comment { at_ns, level: 0, text } => {
                 self.clear();
-                eprintln!("{}{text}", stamp(*at_ns as f64 * 1e-9));
+                tell!("{}{text}", stamp(*at_ns as f64 * 1e-9));
             }
             Record::End { .. } => self.clear(),
             _ => {}

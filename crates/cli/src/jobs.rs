@@ -1,6 +1,8 @@
 //! From a test to jobs of the engine.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -102,9 +104,15 @@ pub fn client_job(
     working_set: &working_set::Files,
     tolerance: polygraph_robot::Tolerance,
 ) -> Result<ClientJob, Failure> {
+    if test.robot_count() == 0 {
+        return Err(Failure::usage(
+            "there are no robots: the workload uses none, or gives them no addresses",
+        ));
+    }
     if let Some(text) = test.misdirection() {
         return Err(Failure::usage(text));
     }
+    check_local(test)?;
     let open_limit = OpenLimit::of(limit.open_connections, layout, limit.with_servers)?;
     if let Some(text) = open_limit.warning(processes::expected_connections(test)) {
         console::warn(&text);
@@ -225,14 +233,38 @@ pub fn server_job(
 /// If an address cannot be used.
 pub fn reserve_all(test: &Test) -> Result<Vec<Reserved>, Failure> {
     let sites = test.servers.iter().flat_map(|servers| &servers.sites);
+    if sites.clone().next().is_none() {
+        return Err(Failure::usage(
+            "there are no servers: the workload uses none, or gives them no addresses",
+        ));
+    }
     sites.map(|site| reserve(site.listen)).collect()
+}
+
+/// Makes sure that robots can connect from their addresses: each must be one of this host, or of a network that the host
+/// takes for its own (`ip route add local`). Nothing but binding tells.
+fn check_local(test: &Test) -> Result<(), Failure> {
+    let addresses: BTreeSet<IpAddr> =
+        test.robots.iter().flat_map(|profile| profile.addresses.iter().copied()).collect();
+    for address in addresses {
+        if let Err(e) = UdpSocket::bind((address, 0))
+            && matches!(e.kind(), ErrorKind::AddrNotAvailable | ErrorKind::Unsupported)
+        {
+            return Err(Failure::setup(anyhow::anyhow!(
+                "robots cannot connect from {address}, which is not an address of this host: add it (`ip addr add`, or `ip route add \
+                 local` for a whole network), or change the addresses of the robots"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn reserve(address: SocketAddr) -> Result<Reserved, Failure> {
     Reserved::new(address).map_err(|e| {
         let hint = match e.kind() {
-            std::io::ErrorKind::PermissionDenied => "; ports below 1024 need root",
-            std::io::ErrorKind::AddrInUse => "; another program uses it",
+            ErrorKind::PermissionDenied => "; ports below 1024 need root",
+            ErrorKind::AddrInUse => "; another program uses it",
+            ErrorKind::AddrNotAvailable => "; it is not an address of this host",
             _ => "",
         };
         Failure::setup(anyhow::anyhow!("cannot listen at {address}: {e}{hint}"))

@@ -29,6 +29,7 @@ mod working_set;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use polygraph_engine::limits;
 
 /// Exit codes (docs/exit-codes.md).
 pub mod exit {
@@ -147,6 +148,26 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return console::usage(&error),
     };
+    let needs_loops = matches!(
+        cli.command,
+        Command::Try(_)
+            | Command::Run(_)
+            | Command::Peak(_)
+            | Command::Downtime(_)
+            | Command::Client(_)
+            | Command::Server(_)
+            | Command::Proxy(_)
+            | Command::Dns(_)
+            | Command::Bakeoff(_)
+    );
+    let descriptors = limits::raise_descriptor_limit();
+    if needs_loops && descriptors < limits::LEAST_DESCRIPTORS {
+        let text = format!(
+            "a process may open no more than {descriptors} files here, and needs {} to begin with: raise the limit (ulimit -n)",
+            limits::LEAST_DESCRIPTORS
+        );
+        return console::failure(&Failure::setup(anyhow::anyhow!(text)));
+    }
     let done = match cli.command {
         Command::Try(args) => cmd::try_run::run(args),
         Command::Run(args) => cmd::run::run(args),

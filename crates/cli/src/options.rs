@@ -193,7 +193,14 @@ pub struct RobotOptions {
     /// A transaction that takes longer fails
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = optional_time)]
     pub xact_lifetime: Optional<f64>,
+    /// The run ends, and has failed, when nothing has succeeded for so long and 10 transactions failed meanwhile; `none`:
+    /// it goes on, as tests of failures need it
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = patience)]
+    pub fail_tout: Optional<f64>,
 }
+
+/// The default of `--fail_tout` in seconds, for tests that are described otherwise.
+pub const FAIL_TIMEOUT: Option<f64> = Some(15.0);
 
 /// What both sides need to agree on or may be told alike.
 #[derive(Args, Clone, Debug)]

@@ -27,6 +27,8 @@ pub struct RunResult {
     pub facts: RunFacts,
     /// The user stopped it.
     pub interrupted: bool,
+    /// What could not be written, although the test is over and its verdict is known.
+    pub trouble: Option<Failure>,
 }
 
 /// Makes a directory `<label>-<time>` that does not exist yet.
@@ -95,15 +97,16 @@ pub fn manifest(
 pub fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<(), Failure> {
     let path = directory.join("manifest.json");
     let text = serde_json::to_string_pretty(manifest).map_err(Failure::setup)?;
-    std::fs::write(&path, text + "\n")
+    polygraph_report::write_whole(&path, text + "\n")
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }
 
 /// Writes the report of a result directory, with what `predict` makes of the run, remembers the run and says what
-/// came out.
+/// came out. A report that cannot be written is no error: the verdict is worth something without it, see
+/// [`RunResult::trouble`].
 ///
 /// # Errors
-/// If its logs cannot be read, or the report cannot be written.
+/// If its logs cannot be read.
 pub fn conclude(
     directory: &Path,
     outcome: &Outcome,
@@ -123,30 +126,40 @@ pub fn conclude(
             manifest[name] = json;
             write_manifest(directory, manifest)?;
         }
-        write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::data)
+        write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::setup)
     };
     // A prediction takes its time: who does not wait for it has a report all the same.
-    write("expected", met.json())?;
+    let mut trouble = write("expected", met.json()).err();
     let prediction = predict(&facts);
     if let Some(prediction) = &prediction {
-        write("prediction", serde_json::to_value(prediction).ok())?;
+        trouble = trouble.or(write("prediction", serde_json::to_value(prediction).ok()).err());
     }
     let run = Run::of(directory, facts);
     if let Err(error) = polygraph_history::record(&run) {
         console::note(&format!("{error}; `polygraph runs` will find the run all the same"));
     }
     let facts = run.facts;
+    // What could not be written is not named.
     let places = [("report", report.as_path()), ("logs", directory)];
+    let places = if trouble.is_some() { &places[1..] } else { &places[..] };
     let device = device.map_or_else(String::new, |device| device.line(&client_counts(&facts)));
     let predicted = prediction.map_or_else(String::new, |prediction| prediction.text());
-    let summary = format!("\n{}{}{device}{predicted}", summary_text(&facts, &places), met.text());
+    let summary = format!("\n{}{}{device}{predicted}", summary_text(&facts, places), met.text());
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
         (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
     let interrupted = outcome.reason == EndReason::Interrupted;
-    Ok(RunResult { summary, report, code, directory: directory.to_owned(), facts, interrupted })
+    Ok(RunResult { summary, report, code, directory: directory.to_owned(), facts, interrupted, trouble })
+}
+
+/// Says what the logs of a test tell that could not go on: its verdict, if there is enough for one.
+pub fn explain(directory: &Path) {
+    let paths = ["client.log", "server.log"].map(|name| directory.join(name));
+    if let Ok(facts) = fold_files(&paths) {
+        console::print(&format!("\n{}", summary_text(&facts, &[("logs", directory)])));
+    }
 }
 
 /// Transactions and hits as the robots count them, over all phases.

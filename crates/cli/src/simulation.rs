@@ -16,7 +16,7 @@ use polygraph_sim::device::{Cache, Device, Figures, Model};
 use polygraph_stats::{Header, Record};
 use polygraph_traffic::{IdSource, UniqId};
 
-use crate::options::{CommonOptions, Optional};
+use crate::options::{CommonOptions, FAIL_TIMEOUT, Optional};
 use crate::working_set::Files;
 use crate::{Failure, jobs};
 
@@ -172,6 +172,7 @@ impl Simulation {
             interval: nanos(common.stats_cycle),
             quantum: nanos(common.timer_quantum),
             sync_timeout: None,
+            fail_timeout: FAIL_TIMEOUT,
             idle_timeout: common.idle_tout.0,
         };
         Ok(Simulation { test, job, device, delay: setup.delay, epoch: setup.epoch })

@@ -21,6 +21,7 @@
 
 mod account;
 mod builtin;
+mod claim;
 mod device;
 mod error;
 mod listening;

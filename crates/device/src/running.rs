@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::account::Account;
 use crate::builtin::Builtin;
+use crate::claim::{self, Claim};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::listening::{is_listening, settle};
@@ -63,7 +64,7 @@ struct Program {
     /// So many requests at the begin of its log are not counted.
     overlooked: u64,
     /// Removes directories when dropped: last, after the processes.
-    _directories: (TempDir, Option<TempDir>),
+    _directories: (TempDir, Option<TempDir>, Claim),
 }
 
 impl Running {
@@ -267,10 +268,15 @@ impl Program {
             _ => None,
         };
         let work = private_directory(&std::env::temp_dir(), device.name(), account)?;
+        // What runs that were killed have left.
+        claim::tidy_up(&std::env::temp_dir());
         let store = match &params.disk_directory {
             Some(place) => Some(private_directory(place, device.name(), account)?),
             None => None,
         };
+        let owned: Vec<&Path> =
+            std::iter::once(work.path()).chain(store.as_ref().map(TempDir::path)).collect();
+        let claim = Claim::new(&owned).map_err(Error::file("claim", work.path()))?;
         let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
         let places = Places {
             address,
@@ -281,7 +287,7 @@ impl Program {
         };
         let rendered = render(device.name(), spec, templates, params, &places)?;
         let home = Home { work: work.path().into(), account, descriptors };
-        let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store));
+        let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store, claim));
         let (main, logger) = (None, None);
         Ok(Program {
             device,
@@ -482,7 +488,7 @@ impl Drop for Program {
 
 /// A directory in `place` that is the account's own.
 fn private_directory(place: &Path, device: &str, account: Option<Account>) -> Result<TempDir> {
-    let prefix = format!("polygraph-{device}-");
+    let prefix = format!("{}{device}-", claim::PREFIX);
     let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
     let directory = made.map_err(Error::file("make a directory in", place))?;
     give(directory.path(), account)?;

@@ -11,6 +11,7 @@
 //! * [`governor`]: those who watch a phase and change them: scripts, controllers.
 //! * [`thermostat`]: load that follows the response time.
 //! * [`script`]: scripts of phases.
+//! * [`outlook`]: when a test is given up, for nothing comes of it.
 //! * [`freeze`]: when the working set stops growing.
 //! * `progress`: how far a phase is, and what is in force then.
 
@@ -21,6 +22,7 @@ pub mod event;
 pub mod freeze;
 pub mod governor;
 pub mod locks;
+pub mod outlook;
 mod progress;
 pub mod script;
 pub mod thermostat;
@@ -30,7 +32,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND, nanos};
-use polygraph_plan::{Phase, Schedule};
+use polygraph_plan::{Phase, Schedule, WorkingSetLimit};
 use polygraph_stats::{EndReason, Side, Window};
 use polygraph_traffic::groups::Word;
 
@@ -41,6 +43,7 @@ pub use self::event::Event;
 use self::freeze::WorkingSet;
 pub use self::governor::{Governor, Helm, Sampler};
 use self::locks::{FirstVisits, Lock, Locks};
+use self::outlook::Outlook;
 use self::script::ScriptGovernor;
 use self::thermostat::Thermostat;
 use crate::gauge::Counts;
@@ -84,6 +87,8 @@ pub struct Score {
     pub has_robots: bool,
     /// The test ends after so many seconds without any traffic.
     pub idle_timeout: Option<f64>,
+    /// The test has failed if nothing succeeds for so many seconds while transactions fail.
+    pub fail_timeout: Option<f64>,
     /// Other processes may take part in the test; `None`: this one is alone.
     pub others: Option<Others>,
 }
@@ -122,6 +127,8 @@ pub struct Conductor {
     locks: Locks,
     /// Activity, and when it was seen first.
     last_traffic: (u64, Nanos),
+    /// Whether anything comes of the test.
+    outlook: Outlook,
     /// The current phase has reached what it is for, whatever its goal says.
     satisfied: bool,
     /// What was told to hold the current phase.
@@ -152,6 +159,7 @@ impl Conductor {
             stage: Stage::Before(0, start),
             locks: Locks { working_set, first_visits: FirstVisits::new(start) },
             last_traffic: (0, start),
+            outlook: Outlook::new(score.fail_timeout.map(nanos), start),
             satisfied: false,
             engaged: Vec::new(),
             governors: Vec::new(),
@@ -243,6 +251,7 @@ impl Conductor {
             let length = begin.saturating_sub(self.begun);
             self.hand_on(phase - 1, self.progress_at(phase - 1, length));
         }
+        self.outlook.begin_phase(before, begin);
         let current = Current { phase, begin, before };
         self.begun = begin;
         self.stage = Stage::In(current);
@@ -268,9 +277,10 @@ impl Conductor {
         if self.last_traffic.0 != seen.activity {
             self.last_traffic = (seen.activity, seen.now);
         }
+        self.outlook.look(seen.counts, seen.now);
         self.follow_working_set(seen, events);
         self.follow_first_visits(seen, events);
-        if let Some(reason) = self.cut(current, seen) {
+        if let Some(reason) = self.cut(current, seen).or_else(|| self.gives_up(current, seen, events)) {
             // An endless phase has no goal that could be missed: being stopped is its end.
             let complete = self.plan(current).goal.is_endless();
             let at = seen.now.max(self.start) + NOTICE;
@@ -343,6 +353,24 @@ impl Conductor {
         } else {
             None
         }
+    }
+
+    /// Why the test must end because nothing comes of it.
+    fn gives_up(&self, current: &Current, seen: &Seen, events: &mut Vec<Event>) -> Option<EndReason> {
+        if !self.score.has_robots {
+            return None;
+        }
+        let phase = self.plan(current);
+        if let Some(why) = self.outlook.is_hopeless(seen.counts, seen.now) {
+            events.push(Event::said(seen.now, 0, format!("phase {}: {why}: the test ends", phase.name)));
+            return Some(EndReason::ErrorGoal { phase: phase.name.clone() });
+        }
+        let has_to_fill = phase.goal.ends_by_fill_alone()
+            || phase.wait_wss_freeze
+                && matches!(self.score.schedule.working_set, Some(WorkingSetLimit::Fill(_)))
+                && self.locks.working_set.holds_phases();
+        let why = self.outlook.is_unfillable(seen.counts, seen.now).filter(|_| has_to_fill)?;
+        Some(EndReason::Fatal(format!("phase {} cannot reach its end: {why}", phase.name)))
     }
 
     /// Sets the end of the current phase when it is known: ahead of time for durations, or when another goal is

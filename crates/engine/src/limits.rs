@@ -19,6 +19,9 @@ fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
+/// A process needs so many file descriptors to start at all, on two loops and without a connection.
+pub const LEAST_DESCRIPTORS: u64 = 40;
+
 /// Connections that a process with `descriptors` file descriptors may have open: some are kept for logs,
 /// listeners and timers.
 pub fn connection_limit(descriptors: u64) -> usize {

@@ -89,6 +89,8 @@ pub struct Job {
     pub quantum: Nanos,
     /// The run ends after so many seconds without any traffic.
     pub idle_timeout: Option<f64>,
+    /// The run has failed if nothing succeeds for so many seconds while transactions fail; `None`: it goes on.
+    pub fail_timeout: Option<f64>,
     /// A process of the test that others wait for at the end of a phase is given up after so many seconds without a
     /// sign of it; `None`: never. Of no use if both sides are in this job.
     pub sync_timeout: Option<f64>,
@@ -110,6 +112,7 @@ impl Job {
             filled_before: earlier.map_or(0, |set| set.fill().count),
             has_robots: self.client.is_some(),
             idle_timeout: self.idle_timeout,
+            fail_timeout: self.fail_timeout,
             others: self.others(),
         };
         (score, Frame { host, schedule, timeline, interval: self.interval, quantum: self.quantum })

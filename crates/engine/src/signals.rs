@@ -1,5 +1,5 @@
-//! What breaks in on a process: Ctrl-C and SIGTERM, of which the first asks for an orderly end and the second kills,
-//! and panics.
+//! What breaks in on a process: Ctrl-C, SIGTERM and the loss of its terminal (SIGHUP), of which the first asks for an
+//! orderly end and the second kills, and panics.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,6 +15,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal is gone; `None` if whoever started us wants us to live on (nohup(1)).
+    hangup: Option<Signal>,
 }
 
 impl StopSignals {
@@ -26,17 +28,21 @@ impl StopSignals {
         Ok(StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: if is_ignored(libc::SIGHUP) { None } else { Some(signal(SignalKind::hangup())?) },
         })
     }
 
     /// Waits for a signal; from then on another one kills the process.
     pub async fn recv(&mut self) {
-        let (interrupt, terminate) = (&mut self.interrupt, &mut self.terminate);
-        poll_fn(|cx| match (interrupt.poll_recv(cx), terminate.poll_recv(cx)) {
-            (Poll::Pending, Poll::Pending) => Poll::Pending,
-            _ => Poll::Ready(()),
+        poll_fn(|cx| {
+            let all = [Some(&mut self.interrupt), Some(&mut self.terminate), self.hangup.as_mut()];
+            match all.into_iter().flatten().any(|signal| signal.poll_recv(cx).is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         })
         .await;
+        // A lost terminal may be told several times.
         for number in [libc::SIGINT, libc::SIGTERM] {
             // SAFETY: setting a signal to its default action involves no handler of ours.
             unsafe {
@@ -44,6 +50,15 @@ impl StopSignals {
             }
         }
     }
+}
+
+/// Whether the process was started with this signal ignored.
+fn is_ignored(number: libc::c_int) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: without a new action the call only writes the present one to memory that is large enough for it.
+    let known = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) } == 0;
+    // SAFETY: the call has succeeded, so it was written.
+    known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
 /// Blocks until the process is asked to stop, or for `limit` at most.
@@ -74,7 +89,7 @@ pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl Fn
     })
 }
 
-/// Ctrl-C and SIGTERM for a program that is at work outside of a runtime, and looks now and then.
+/// Ctrl-C, SIGTERM and SIGHUP for a program that is at work outside of a runtime, and looks now and then.
 #[derive(Debug)]
 pub struct StopWatch {
     runtime: tokio::runtime::Runtime,
@@ -99,9 +114,9 @@ impl StopWatch {
     }
 }
 
-/// Leaves Ctrl-C and SIGTERM to others.
+/// Leaves Ctrl-C, SIGTERM and SIGHUP to others.
 pub fn ignore_stop_signals() {
-    for number in [libc::SIGINT, libc::SIGTERM] {
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: ignoring a signal involves no handler of ours.
         unsafe {
             libc::signal(number, libc::SIG_IGN);

@@ -125,7 +125,7 @@ fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recor
                 Errno::MFILE | Errno::NFILE => ErrorKind::NoDescriptor,
                 _ => ErrorKind::System,
             };
-            errors.error(kind, clock.now(), || format!("while accepting: {error}").into());
+            errors.error(kind, clock.now(), || format!("while accepting: {error}"));
         },
     );
     let (clock, errors) = (net.clone(), recorder.clone());

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Error shares are judged only after so many transactions.
 pub const ERROR_RATIO_AFTER: u64 = 1000;
 
+/// Workloads end when this share of the transactions of a phase has failed, unless the phase says otherwise.
+pub const DEFAULT_ERRORS: f64 = 0.5;
+
 /// What a phase aims at. Meeting one of the positive goals (duration, transactions, fill) ends the phase; reaching
 /// the negative goal (errors) ends the whole test (reference: models.md, section 17.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +47,11 @@ impl Goal {
     pub fn along(&self) -> Option<Along> {
         let others = || self.xactions.map(Along::Xactions).or(self.fill_size.map(Along::Fill));
         self.duration.map(Along::Time).or_else(others)
+    }
+
+    /// True if only a fill can end the phase well.
+    pub fn ends_by_fill_alone(&self) -> bool {
+        matches!(self.along(), Some(Along::Fill(_)))
     }
 
     /// Whether `xactions` ended transactions or `filled` bytes of the phase meet a positive goal. The duration is

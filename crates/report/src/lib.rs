@@ -33,6 +33,7 @@ pub mod summary;
 pub mod text;
 pub mod threshold;
 pub mod verdict;
+mod whole;
 
 pub use fold::{Log, RunFacts, fold, fold_files};
 pub use html::{Extras, html, write_html, write_report, write_report_with};
@@ -42,6 +43,7 @@ pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;
 pub use verdict::{Outcome, Verdict};
+pub use whole::write_whole;
 
 #[cfg(test)]
 mod testlog;

@@ -216,7 +216,7 @@ fn report(args: &ReportArgs) -> Done {
 
 fn write(sources: &[Source], title: Option<&str>, out: &Path) -> Result<(), Failure> {
     let page = gather::page(sources, title).map_err(Failure::data)?;
-    std::fs::write(out, page)
+    polygraph_report::write_whole(out, page)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))
 }
 

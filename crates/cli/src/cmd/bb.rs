@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Done {
     let path = directory.join(format!("{}.toml", args.label));
     // Checked before it is written: it is named after options, not after lines.
     Plan::parse(&text, "bb", &directory).map_err(Failure::usage)?;
-    std::fs::write(&path, text)
+    polygraph_report::write_whole(&path, text)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
     console::note(&format!("plan: {}", path.display()));
     carry_out(&path, &args.runs, &[], false)

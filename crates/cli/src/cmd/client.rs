@@ -6,7 +6,7 @@ use clap::{ArgAction, Parser};
 use polygraph_engine::{Job, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
-use polygraph_stats::Side;
+use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
 use crate::console::{Classic, Progress};
@@ -133,16 +133,19 @@ pub fn run(mut args: Args) -> Done {
         server: None,
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
+        fail_timeout: args.robots.fail_tout.0,
         idle_timeout: args.common.idle_tout.0,
         sync_timeout: args.sync.sync_tout.0,
     };
-    let quiet = args.common.verb_lvl == 0;
+    let with_progress = args.common.verb_lvl < 2;
     let mut progress = Progress::new(job.schedule.duration());
     let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
     let outcome = polygraph_engine::run(job, |header, record| {
-        if quiet {
+        // Comments are the console's.
+        if with_progress && !matches!(record, Record::Comment { .. }) {
             progress.show(header, record);
         }
+        progress.give_way(record);
         console.show(header, record);
     });
     let mut outcome = outcome.map_err(crate::Failure::setup)?;

@@ -144,6 +144,6 @@ fn group(text: &str) -> Result<Group, Failure> {
 }
 
 fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {
-    std::fs::write(path, compare::page(comparison))
+    polygraph_report::write_whole(path, compare::page(comparison))
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }

@@ -67,8 +67,11 @@ pub fn run(args: Args) -> Done {
         )));
     };
     dark.goal.duration = args.dark.or(dark.goal.duration);
+    // While the device is off everything has to fail.
+    dark.goal.errors = None;
     let mut bench = args.bench.bench(test, "downtime")?;
     bench.device = Some(device.off_in(DARK));
+    bench.fail_timeout = None;
     let result = bench.run()?;
     console::print(&result.summary);
     let directory = result.directory.as_path();
@@ -127,7 +130,7 @@ fn keep(directory: &Path, found: &Downtime, table: &str) -> Result<(), Failure> 
     let json = serde_json::to_string_pretty(found).map_err(Failure::setup)? + "\n";
     for (name, text) in [("downtime.txt", table), (DOWNTIME, json.as_str())] {
         let path = directory.join(name);
-        std::fs::write(&path, text)
+        polygraph_report::write_whole(&path, text)
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
     }
     Ok(())

@@ -312,7 +312,7 @@ fn open_one(path: &Path) -> Result<Log, LogError> {
 fn output(to: Option<&Path>, text: &str) -> Done {
     match to {
         None => console::print(text),
-        Some(path) => std::fs::write(path, text)
+        Some(path) => polygraph_report::write_whole(path, text)
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?,
     }
     Ok(ExitCode::SUCCESS)

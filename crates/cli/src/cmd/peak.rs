@@ -228,7 +228,7 @@ fn rest(args: &PeakArgs, state: &State) -> Result<bool, Failure> {
 }
 
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(path, page)
+    polygraph_report::write_whole(path, page)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
 }
 

@@ -78,6 +78,7 @@ pub fn run(args: Args) -> Done {
         server: Some(server),
         interval: nanos(args.common.stats_cycle),
         quantum: nanos(args.common.timer_quantum),
+        fail_timeout: None,
         idle_timeout: args.common.idle_tout.0,
         sync_timeout: args.sync.sync_tout.0,
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::sandbox::{Done, Running, Sandbox};
+use crate::sandbox::{Done, Running, Sandbox, free_port};
 
 /// Runs `polygraph` with shell commands before it, like `ulimit`.
 fn after(sandbox: &Sandbox, commands: &str, words: &str) -> Done {
@@ -85,4 +85,128 @@ fn a_frozen_run_is_invalid() {
     let done = run.finish();
     assert_eq!(done.code(), Some(1), "{done:?}");
     assert!(done.out.contains("INVALID (client)") && done.out.contains("stood still for 1."), "{}", done.out);
+}
+
+#[test]
+fn a_dead_device_ends_a_phase_that_waits_for_a_fill() {
+    let sandbox = Sandbox::new();
+    let text = "
+        Content C = { size = const(4KB); };
+        Server S = { contents = [ C ]; direct_access = contents; addresses = ['127.0.0.1:PORT']; };
+        Robot R = { origins = S.addresses; req_rate = 20/sec; addresses = ['127.0.0.1']; };
+        Phase fill = { name = \"fill\"; goal.fill_size = 100MB; };
+        Phase meas = { name = \"meas\"; goal.duration = 5sec; };
+        schedule(fill, meas);
+        use(S, R);
+    ";
+    sandbox.write("fill.pg", &text.replace("PORT", &free_port().to_string()));
+    let words = "run --config fill.pg --proxy 127.0.0.1:1 --predict no --fail_tout 3s --verb_lvl 1";
+    let done = sandbox.polygraph(words);
+    assert_eq!(done.code(), Some(1), "{done:?}");
+    assert!(done.out.contains("FAILED") && done.out.contains("nothing has succeeded for 3."), "{}", done.out);
+    assert!(done.err.contains(" fill "), "the console says how far the test is: {}", done.err);
+}
+
+#[test]
+fn addresses_of_others_are_refused_before_the_start() {
+    let sandbox = Sandbox::new();
+    // An address that is nobody's (RFC 5737).
+    for words in [
+        "client --local_addrs 127.0.0.1,192.0.2.7 --goal 1s",
+        "run --no_proxy --local_addrs 192.0.2.7 --goal 1s",
+        "run --no_proxy --origin_address 192.0.2.7 --goal 1s",
+        "server --listen 192.0.2.7:8080",
+    ] {
+        let done = sandbox.polygraph(words);
+        assert_eq!(done.code(), Some(3), "{words}: {done:?}");
+        assert!(
+            done.err.contains("192.0.2.7") && done.err.contains("not an address of this host"),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
+fn a_verdict_needs_no_report() {
+    let sandbox = Sandbox::new();
+    let mut run = sandbox
+        .start("run --no_proxy --req_rate 200/sec --xact_think none --goal 3s --verb_lvl 2 --predict no");
+    run.wait_for("i-warm");
+    let result = sandbox.result();
+    std::fs::create_dir(result.join("report.html")).unwrap();
+    let done = run.finish();
+    assert_eq!(done.code(), Some(3), "{done:?}");
+    assert!(done.out.contains("VALID") && done.out.contains("response time"), "{}", done.out);
+    assert!(done.err.contains("cannot write") && done.err.contains("report.html"), "{}", done.err);
+    let left = std::fs::read_dir(&result).unwrap().map(|entry| entry.unwrap().file_name());
+    let stumps: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".part")).collect();
+    assert!(stumps.is_empty(), "{stumps:?}");
+}
+
+#[test]
+fn a_lost_terminal_ends_in_order_and_nohup_goes_on() {
+    let sandbox = Sandbox::new();
+    let (client, server) = measuring(&sandbox);
+    client.signal(Signal::HUP);
+    let done = client.finish();
+    assert_eq!(done.code(), Some(130), "{done:?}");
+    assert!(done.out.contains("shutdown reason: interrupted"), "{done:?}");
+    server.signal(Signal::HUP);
+    assert_eq!(server.finish().code(), Some(130));
+    // With SIGHUP ignored from the start, as by nohup(1).
+    let words = "client --origin 127.0.0.1:1 --req_rate 1/sec --goal 2s --verb_lvl 2";
+    sandbox.write("nohup.sh", &format!("trap '' HUP\nexec {} {words}\n", env!("CARGO_BIN_EXE_polygraph")));
+    let mut client = sandbox.start_program("/bin/sh", "nohup.sh");
+    client.wait_for("i-warm");
+    client.signal(Signal::HUP);
+    assert_eq!(client.finish().code(), Some(0));
+}
+
+#[test]
+fn too_few_descriptors_are_an_error() {
+    for descriptors in [8, 10, 16, 30] {
+        for words in
+            ["run --no_proxy --goal 1s", "client --goal 1s", "server --listen 127.0.0.1:0", "proxy --port 0"]
+        {
+            let sandbox = Sandbox::new();
+            let done = after(&sandbox, &format!("ulimit -n {descriptors}"), words);
+            assert_eq!(done.code(), Some(3), "{descriptors}, {words}: {done:?}");
+            assert!(
+                done.err.contains("raise the limit") && done.err.lines().count() == 1,
+                "{words}: {}",
+                done.err
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_has_to_read_what_is_printed() {
+    let sandbox = Sandbox::new();
+    let program = env!("CARGO_BIN_EXE_polygraph");
+    let words = "run --no_proxy --req_rate 100/sec --xact_think none --goal 4s --verb_lvl 2 --predict no";
+    // `head` reads a line and goes; standard error is closed from the beginning.
+    let script = format!("{{ {program} {words} 2>&-; echo $? > code; }} | head -1\n");
+    sandbox.write("pipe.sh", &script);
+    sandbox.start_program("/bin/sh", "pipe.sh").finish();
+    let code = sandbox.read("code");
+    assert!(["0", "1"].contains(&code.trim()), "a panic is 101: {code}");
+    assert!(sandbox.result().join("report.html").exists());
+}
+
+#[test]
+fn a_test_without_robots_is_refused() {
+    let sandbox = Sandbox::new();
+    let text = "
+        Content C = { size = const(4KB); };
+        Server S = { contents = [ C ]; direct_access = contents; addresses = ['127.0.0.1:PORT']; };
+        Robot R = { origins = S.addresses; req_rate = 20/sec; };
+        Phase meas = { name = \"meas\"; goal.duration = 1sec; };
+        schedule(meas);
+        use(S, R);
+    ";
+    sandbox.write("half.pg", &text.replace("PORT", &free_port().to_string()));
+    let done = sandbox.polygraph("run --config half.pg --no_proxy");
+    assert_eq!(done.code(), Some(2), "{done:?}");
+    assert!(done.err.contains("there are no robots"), "{}", done.err);
 }

@@ -47,6 +47,7 @@ impl Test {
             filled_before: 0,
             has_robots: true,
             idle_timeout: None,
+            fail_timeout: None,
             others: None,
         };
         Test { conductor: Conductor::new(score, 0), timeline, now: 0 }
@@ -212,8 +213,15 @@ fn servers_run_no_scripts() {
     };
     let timeline = Arc::new(Timeline::new(&schedule));
     let timeline_of = Arc::clone(&timeline);
-    let score =
-        Score { schedule, timeline, filled_before: 0, has_robots: false, idle_timeout: None, others: None };
+    let score = Score {
+        schedule,
+        timeline,
+        filled_before: 0,
+        has_robots: false,
+        idle_timeout: None,
+        fail_timeout: None,
+        others: None,
+    };
     let events = Conductor::new(score, 0).step(&Seen { now: nanos(1.0), ..Seen::default() });
     assert_eq!((events.len(), timeline_of.news_wanted()), (1, false));
 }

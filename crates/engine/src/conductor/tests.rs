@@ -13,6 +13,7 @@ fn conductor(schedule: Schedule, idle_timeout: Option<f64>) -> (Conductor, Arc<T
         filled_before: 0,
         has_robots: true,
         idle_timeout,
+        fail_timeout: Some(15.0),
         others: None,
     };
     (Conductor::new(score, START), timeline)
@@ -188,6 +189,7 @@ fn one_of_many(robots: bool, phases: usize) -> (Conductor, Arc<Timeline>) {
         filled_before: 0,
         has_robots: robots,
         idle_timeout: None,
+        fail_timeout: Some(15.0),
         others: Some(Others { own: vec![id(1)], patience: Some(30.0) }),
     };
     let mut conductor = Conductor::new(score, START);
@@ -418,4 +420,67 @@ fn a_thermostat_holds_the_response_time_and_tells() {
     let nothing = "fyi: rptmstat: no transactions to judge the response time by";
     assert_eq!(step(40.0, None), [(7, nothing.to_owned())]);
     assert!((timeline.factors(0).load.beg - 0.495).abs() < 1e-9);
+}
+
+#[test]
+fn a_test_in_which_nothing_succeeds_ends() {
+    let endless = || phase("fill", Goal { fill_size: Some(1_000_000), ..Goal::default() });
+    let (mut conductor, _) = conductor(schedule(vec![endless()]), None);
+    conductor.step(&seen(0.0, 0, 0, 0));
+    conductor.step(&seen(4.0, 5, 100, 5));
+    // Few failures are no reason, nor are many while something succeeds.
+    conductor.step(&seen(18.9, 6, 2_000, 6));
+    conductor.step(&seen(60.0, 6, 2_009, 6));
+    assert_eq!(conductor.ended(), None);
+    let said = conductor.step(&seen(60.1, 6, 2_010, 6));
+    assert_eq!(conductor.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
+    let text = "phase fill: nothing has succeeded for 41.2 s, and 10 transactions failed: the test ends";
+    assert_eq!(said.first(), Some(&Event::said(at(60.1), 0, text)));
+}
+
+#[test]
+fn transactions_that_only_wait_are_waited_for_longer() {
+    let plan = schedule(vec![phase("fill", Goal { fill_size: Some(1_000_000), ..Goal::default() })]);
+    let (mut conductor, _) = conductor(plan, None);
+    let waiting =
+        |seconds, started| Seen { counts: Counts { started, ..Counts::default() }, ..seen(seconds, 0, 0, 0) };
+    conductor.step(&waiting(0.0, 0));
+    conductor.step(&waiting(299.9, 10));
+    assert_eq!(conductor.ended(), None);
+    conductor.step(&waiting(300.1, 10));
+    assert_eq!(conductor.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
+}
+
+#[test]
+fn a_phase_that_cannot_fill_the_cache_ends() {
+    let fill = phase("fill", Goal { fill_size: Some(1_000_000), ..Goal::default() });
+    let timed = Goal { duration: Some(500.0), ..Goal::default() };
+    let waits = Phase { wait_wss_freeze: true, ..phase("waits", timed) };
+    let set = Some(WorkingSetLimit::Fill(100));
+    let frozen_in_time = Some(WorkingSetLimit::After(400.0));
+    // The phase, when the working set freezes, and whether the phase is given up.
+    for (phase, working_set, given_up) in [
+        (fill, None, true),
+        (waits.clone(), set, true),
+        (waits, frozen_in_time, false),
+        (self::phase("timed", timed), set, false),
+    ] {
+        let (mut conductor, _) = conductor(Schedule { phases: vec![phase.clone()], working_set }, None);
+        conductor.step(&seen(0.0, 0, 0, 0));
+        conductor.step(&seen(10.0, 50, 0, 50));
+        conductor.step(&seen(69.0, 2_000, 0, 50));
+        assert_eq!(conductor.ended(), None);
+        conductor.step(&seen(70.0, 2_000, 0, 50));
+        let why = match conductor.ended() {
+            Some(EndReason::Fatal(why)) => why.as_str(),
+            _ => "",
+        };
+        assert_eq!(
+            why.contains("none of 1950 transactions"),
+            given_up,
+            "{}: {:?}",
+            phase.name,
+            conductor.ended()
+        );
+    }
 }

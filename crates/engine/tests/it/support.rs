@@ -203,6 +203,7 @@ impl Bench {
             interval: SECOND / 4,
             quantum: 100_000,
             idle_timeout: None,
+            fail_timeout: None,
             sync_timeout: None,
         }
     }

@@ -4,7 +4,7 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Phase as PglPhase, Rptmstat as PglRptmstat, StatsSample};
 
 use crate::factor::{Factors, Inheritance, Inherited};
-use crate::goal::Goal;
+use crate::goal::{DEFAULT_ERRORS, Goal};
 use crate::phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 use crate::predict;
 use crate::rptmstat::Rptmstat;
@@ -15,6 +15,8 @@ pub fn schedule(workload: &Workload) -> Schedule {
     let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
         let goal = phase.goal.as_deref().map(Goal::from).unwrap_or_default();
+        // Errors must be able to end every phase.
+        let goal = Goal { errors: goal.errors.or(Some(DEFAULT_ERRORS)), ..goal };
         Phase {
             samples: phase.stats_samples.iter().map(|wanted| sample(wanted, &plan.name, &goal)).collect(),
             name: plan.name,

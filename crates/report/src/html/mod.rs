@@ -24,10 +24,11 @@ mod tables;
 mod view;
 mod wire;
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use crate::fold::{FileError, RunFacts, fold_files};
+use crate::whole::write_whole;
 use page::Page;
 
 pub use extras::Extras;
@@ -72,7 +73,7 @@ pub fn write_report_with(logs: &[PathBuf], out: &Path, extras: &Extras) -> Resul
 /// # Errors
 /// If it cannot be written.
 pub fn write_html(facts: &RunFacts, out: &Path, extras: &Extras) -> Result<(), ReportError> {
-    fs::write(out, html_with(facts, extras))
+    write_whole(out, html_with(facts, extras))
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })
 }
 

@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::fs;
 
 use polygraph_stats::{EndReason, ErrorKind};
 

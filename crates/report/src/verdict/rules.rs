@@ -253,7 +253,7 @@ fn table() -> Vec<Rule> {
     );
     add(
         "error goal",
-        "the run ended because too many transactions failed".into(),
+        "the run ended because too many transactions failed (by faults of the local system: INVALID)".into(),
         Failed,
         replies::error_goal,
     );

@@ -268,6 +268,18 @@ fn error_goal() {
 }
 
 #[test]
+fn an_error_goal_that_the_bench_itself_has_reached() {
+    let run = Run {
+        error: Some((2, ErrorKind::NoDescriptor)),
+        end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
+        stop_at: Some(12.0),
+        ..Run::default()
+    };
+    let verdict = fold(&[run.client()]).unwrap().verdict;
+    assert_eq!((verdict.outcome, verdict.limit), (Outcome::Invalid, Some(Party::Host)), "{verdict:#?}");
+}
+
+#[test]
 fn a_device_that_cannot_follow() {
     check(&Run { capacity: 80.0, ..Run::default() }, Outcome::Failed, &["following", "growing"]);
     let limited = Run { capacity: 40.0, open_limit: 500, ..Run::default() };

@@ -67,10 +67,9 @@ impl State {
     /// # Errors
     /// If it cannot be written.
     pub fn save(&self, directory: &Path) -> Result<(), Failure> {
-        let (path, fresh) = (directory.join(FILE), directory.join(format!("{FILE}.new")));
+        let path = directory.join(FILE);
         let text = serde_json::to_string_pretty(self).map_err(Failure::setup)?;
-        std::fs::write(&fresh, text + "\n")
-            .and_then(|()| std::fs::rename(&fresh, &path))
+        polygraph_report::write_whole(&path, text + "\n")
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
     }
 

@@ -1,0 +1,60 @@
+//! Files that are whole or not there.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes a file that nobody ever sees half of: it is written under another name beside its own, and then renamed. If that
+/// fails, what was there before is still there, and nothing else is. What is no file, like a terminal or a pipe, is written
+/// as it is.
+///
+/// # Errors
+/// If it cannot be written, for example because the disk is full.
+pub fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    // A link goes on to lead where it led.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if target.metadata().is_ok_and(|there| !there.is_file()) {
+        return fs::write(target, content);
+    }
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let beside = target.with_file_name(name);
+    let written = File::create(&beside)
+        .and_then(|mut file| file.write_all(content.as_ref()))
+        .and_then(|()| fs::rename(&beside, &target));
+    if written.is_err() {
+        // If this fails as well there is nothing more to be done.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("report.html");
+        write_whole(&path, "one").unwrap();
+        write_whole(&path, "two").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing lies beside it");
+        let link = place.path().join("latest.html");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_whole(&link, "three").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        assert!(write_whole(&place.path().join("no/such/place.html"), "x").is_err());
+        // What is no file is not replaced by one.
+        assert!(write_whole(Path::new("/dev/full"), "x").is_err());
+        assert!(!Path::new("/dev/full").metadata().unwrap().is_file());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
