@@ -37,6 +37,10 @@ pub struct Run {
     pub clock_step_ns: i64,
     /// Every n-th transaction has this error.
     pub error: Option<(usize, ErrorKind)>,
+    /// But only from so many seconds on.
+    pub error_from: f64,
+    /// One of so many replies is not verified.
+    pub unverified: Option<u64>,
     /// And every m-th this one.
     pub second_error: Option<(usize, ErrorKind)>,
     /// Servers count this error so many times in each interval.
@@ -85,6 +89,8 @@ impl Default for Run {
             think_late_us: 150,
             clock_step_ns: 0,
             error: None,
+            error_from: 0.0,
+            unverified: None,
             second_error: None,
             server_error: None,
             verify: true,
@@ -216,7 +222,11 @@ impl Run {
             running.retain(|end| *end > begin);
             let n = all.len() + 1;
             let due = |(every, kind): (usize, ErrorKind)| n.is_multiple_of(every).then_some(kind);
-            let mut error = self.error.and_then(due).or(self.second_error.and_then(due));
+            let mut error = self
+                .error
+                .filter(|_| begin >= self.error_from)
+                .and_then(due)
+                .or(self.second_error.and_then(due));
             let mut end = begin + mean * spread;
             if running.len() >= self.open_limit {
                 (error, end) = (Some(ErrorKind::TooManyOpen), begin);
@@ -372,7 +382,8 @@ impl Run {
             let again = 2 + u64::from(block.ok_count().trailing_zeros());
             block.ordinals.record(if x.offered_hit { again } else { 1 });
             if self.verify {
-                block.verified.replies += 1;
+                let skipped = self.unverified.is_some_and(|every| block.ok_count().is_multiple_of(every));
+                block.verified.replies += u64::from(!skipped);
                 let compared = if self.compare { x.size - 250 } else { 1 };
                 block.verified.bytes += compared;
                 block.verified.uncompared += x.size - 250 - compared;

@@ -13,7 +13,8 @@ fn page() -> String {
          `sN` are error numbers of the operating system.\n\nA class either fails its transaction or is only noted. Its \
          nature says whose affair it is: *content* (the device delivered something else than what the server made for \
          the request), *caching* (it broke a rule of caching), *message* (a message or connection was not as it has to \
-         be), *access* (authentication), *slow* (it took too long), *bench* (the bench or its workload). What follows \
+         be), *access* (authentication), *slow* (it took too long), *names* (the name server that robots ask), *network* (there is no way to \
+         the address), *bench* (the bench or its workload). What follows \
          for the verdict stands in [verdict.md](verdict.md).\n\n\
          | number | name | side | effect | nature | meaning |\n|---|---|---|---|---|---|\n",
     );

@@ -33,7 +33,7 @@ fn a_limit_that_the_user_sets_is_part_of_the_test() {
         sandbox.polygraph("run --no_proxy --req_rate 50/sec --open_conn_lmt 17 --goal 5s --predict no");
     assert_eq!(done.code(), Some(1), "{done:?}");
     assert!(
-        done.out.contains("FAILED") && done.out.contains("too many waiting transactions"),
+        done.out.contains("INVALID (test)") && done.out.contains("too many waiting transactions"),
         "{}",
         done.out
     );

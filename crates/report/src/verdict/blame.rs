@@ -51,13 +51,18 @@ fn failing(scope: &Scope) -> impl Iterator<Item = (ErrorKind, f64)> + '_ {
     ErrorKind::all().filter(|kind| kind.fails()).map(|kind| (kind, error_count(&scope.block, kind)))
 }
 
+/// Most of the failures that are a device's to answer for; `None` if there are none.
+pub(super) fn most(scope: &Scope) -> Option<ErrorKind> {
+    let blamed = failing(scope).filter(|(kind, _)| matches!(blame(*kind), Blame::Device | Blame::Slow));
+    let most = blamed.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, count)| *count > 0.0);
+    most.map(|(kind, _)| kind)
+}
+
 /// What a device did whose failures these are, in few words that follow `the device`.
 pub(super) fn deed(scope: &Scope) -> &'static str {
     use ErrorKind as K;
-    let blamed = failing(scope).filter(|(kind, _)| matches!(blame(*kind), Blame::Device | Blame::Slow));
-    let most = blamed.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, count)| *count > 0.0);
     let nothing_came = scope.block.ok_count() == 0;
-    let Some((kind, _)) = most else { return OVERLOADED };
+    let Some(kind) = most(scope) else { return OVERLOADED };
     match (kind, kind.nature()) {
         (K::ConnectFailed, _) if nothing_came => "was not there",
         (K::ConnectFailed, _) => "refused connections",

@@ -10,8 +10,23 @@ use crate::fold::{ProcessFacts, RunFacts, SideFacts};
 
 /// Robots look names up only where no device does it for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
+    if led_nowhere(facts) {
+        let text = "robots reached nobody at the addresses that the name server gave, while no request came to the servers, \
+                    which were there";
+        found.invalid("names", Party::NameServer, text.to_owned());
+    }
     let reason = "the name server gave no usable answer";
     without(facts, found, Blame::Names, "names", Party::NameServer, reason);
+}
+
+/// Whether robots that look names up and go to the servers themselves never came there, though the servers lived.
+fn led_nowhere(facts: &RunFacts) -> bool {
+    let total = |side: &Option<SideFacts>| side.as_ref().and_then(|side| side.total.clone());
+    let (Some(client), Some(servers)) = (total(&facts.client), &facts.server) else { return false };
+    let looked_up = client.block.dns.lookups > 0 && client.block.ok_count() == 0;
+    let nobody_there = failed_by(&client, Blame::Slow) > 0.0;
+    let nothing_came = servers.total.as_ref().is_none_or(|total| total.block.xacts.entered == 0);
+    !facts.device && facts.origin_gone.is_none() && looked_up && nobody_there && nothing_came
 }
 
 /// No way to the device or to a server.

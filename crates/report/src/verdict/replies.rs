@@ -33,7 +33,10 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
+        // A limit of the test's own, and no device to be slow.
+        let own_limit = blame::most(evidence) == Some(ErrorKind::TooManyOpen) && !facts.device;
         match said {
+            _ if own_limit => found.invalid("errors", Party::Test, text),
             true => found.failed_as("errors", deed, text),
             false => found.slow_as("errors", deed, text),
         }
@@ -62,7 +65,10 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
         match all.and_then(most_to_blame) {
             Some(Blame::Names) => found.invalid("error goal", Party::NameServer, text),
             Some(Blame::Network) => found.invalid("error goal", Party::Network, text),
-            Some(Blame::Bench) => found.invalid("error goal", Party::Host, text),
+            Some(Blame::Bench) => {
+                let text = format!("{text}, most of them by faults of the local system");
+                found.invalid("error goal", Party::Host, text);
+            }
             _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
                 found.invalid("error goal", Party::Server, text);

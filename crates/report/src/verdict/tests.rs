@@ -367,6 +367,137 @@ fn logs_of_different_runs() {
     check_logs(&logs(&later(600_000_000_000)), Outcome::Valid, &["(mixed)"]);
 }
 
+/// The verdict on these logs, with the rule that decides.
+fn verdict(logs: &[crate::Log]) -> (String, &'static str, String) {
+    let verdict = fold(logs).unwrap().verdict;
+    let rule = verdict.findings.first().map_or("", |finding| finding.rule);
+    (verdict.word(), rule, verdict.meaning())
+}
+
+#[test]
+fn what_was_said_after_the_origin_was_gone_is_no_evidence() {
+    // Errors from 20 s on; the primary phase ends at 34 s.
+    let run = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 20.0, ..Run::default() };
+    let died = |at| Run { end: None, stop_at: Some(at), ..Run::default() }.server();
+    let judged = |at| verdict(&[run.client(), died(at)]);
+    assert_eq!(judged(20.5).0, "INVALID (server)");
+    // It lived for long enough to be no excuse.
+    let (word, rule, meaning) = judged(30.0);
+    assert_eq!(
+        (&*word, rule, &*meaning),
+        ("FAILED (device)", "errors", "the device answered with errors"),
+        "3 % of what was counted until then failed"
+    );
+    assert_eq!(verdict(&[run.client(), Run::default().server()]).0, "FAILED (device)");
+    // What came before is evidence, and wrong content always is.
+    let early = Run { error: Some((5, ErrorKind::BadStatus)), ..Run::default() };
+    assert_eq!(verdict(&[early.client(), died(20.5)]).0, "FAILED (device)");
+    let wrong = Run { error: Some((300, ErrorKind::WrongObject)), error_from: 25.0, ..Run::default() };
+    let (word, rule, _) = verdict(&[wrong.client(), died(20.5)]);
+    assert_eq!((&*word, rule), ("FAILED (device)", "content"));
+    // The log of a server that is killed in the last second looks like that of one that lives.
+    let late = Run { error: Some((5, ErrorKind::BadStatus)), error_from: 32.0, ..Run::default() };
+    let at_the_end = Run { error: Some((1, ErrorKind::BadStatus)), ..late };
+    assert_eq!(verdict(&[at_the_end.client(), died(33.0)]).1, "origin");
+}
+
+#[test]
+fn a_server_that_was_stopped_too_early_is_the_limit() {
+    let stopped = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() }.server();
+    let (word, rule, _) = verdict(&[Run::default().client(), stopped]);
+    assert_eq!((&*word, rule), ("INVALID (server)", "interrupted"));
+    let idle = Run { end: Some(EndReason::Idle), stop_at: Some(20.0), ..Run::default() }.server();
+    check_logs(&[Run::default().client(), idle], Outcome::Valid, &["(interrupted)"]);
+}
+
+#[test]
+fn errors_of_names_and_networks_are_not_the_devices() {
+    for (kind, party) in [
+        (ErrorKind::DnsTimeout, "INVALID (name server)"),
+        (ErrorKind::DnsNoName, "INVALID (name server)"),
+        (ErrorKind::Unreachable, "INVALID (network)"),
+    ] {
+        let run = Run { error: Some((10, kind)), ..Run::default() };
+        assert_eq!(verdict(&run.logs()).0, party, "{kind:?}");
+        let few = Run { error: Some((2500, kind)), ..Run::default() };
+        assert_eq!(fold(&few.logs()).unwrap().verdict.outcome, Outcome::Valid, "{kind:?}");
+    }
+    let given_up = Run {
+        error: Some((1, ErrorKind::DnsTimeout)),
+        end: Some(EndReason::ErrorGoal { phase: "meas".into() }),
+        stop_at: Some(12.0),
+        ..Run::default()
+    };
+    assert_eq!(verdict(&given_up.logs()).0, "INVALID (name server)");
+}
+
+#[test]
+fn nobody_fails_where_there_is_no_device() {
+    let direct = |run: &Run| {
+        let mut client = run.client();
+        client.log.header.settings.push(("device".into(), "none".into()));
+        verdict(&[client, run.server()])
+    };
+    let (word, _, meaning) = direct(&Run::default());
+    assert_eq!((&*word, &*meaning), ("VALID", "the bench sustained the load; there was no device"));
+    for kind in [ErrorKind::BadStatus, ErrorKind::Timeout, ErrorKind::WrongObject, ErrorKind::Stale] {
+        let (word, _, meaning) = direct(&Run { error: Some((10, kind)), ..Run::default() });
+        assert_eq!(word, "INVALID (server)", "{kind:?}");
+        assert!(!meaning.contains("device"), "{meaning}");
+    }
+    let own_limit = Run { error: Some((10, ErrorKind::TooManyOpen)), ..Run::default() };
+    assert_eq!(direct(&own_limit).0, "INVALID (test)");
+}
+
+#[test]
+fn replies_that_nobody_verified_are_not_valid() {
+    let none = Run { verify: false, ..Run::default() };
+    let (word, rule, meaning) = verdict(&none.logs());
+    assert_eq!(
+        (&*word, rule, &*meaning),
+        ("FAILED (device)", "unverified", "the device answered in place of the servers")
+    );
+    let mut tolerant = none.client();
+    tolerant.log.header.settings.push(("accepts foreign messages".into(), "yes".into()));
+    assert_eq!(verdict(&[tolerant, none.server()]).0, "INVALID (test)");
+    for (every, outcome) in [(20, "FAILED (device)"), (50, "VALID")] {
+        let some = Run { unverified: Some(every), ..Run::default() };
+        assert_eq!(verdict(&some.logs()).0, outcome, "one of {every}");
+    }
+}
+
+#[test]
+fn dates_of_one_host_are_the_devices_doing() {
+    let run = Run { error: Some((10, ErrorKind::ClockSkew)), ..Run::default() };
+    let at = |log: crate::Log, host: &str| {
+        let mut log = log;
+        log.log.header.environment.push(("host".into(), host.into()));
+        log
+    };
+    let of = |one, other| verdict(&[at(run.client(), one), at(run.server(), other)]).0;
+    assert_eq!(of("a", "a"), "FAILED (device)");
+    assert_eq!(of("a", "b"), "INVALID (host)");
+}
+
+#[test]
+fn the_headline_tells_what_the_device_did() {
+    for (kind, deed) in [
+        (ErrorKind::BadStatus, "the device answered with errors"),
+        (ErrorKind::UnmarkedRedirect, "the device led robots elsewhere"),
+        (ErrorKind::Reset, "the device broke connections off"),
+        (ErrorKind::BadHead, "the device sent broken messages"),
+        (ErrorKind::Timeout, "the device did not sustain the load"),
+        (ErrorKind::ConnectFailed, "the device refused connections"),
+        (ErrorKind::WrongObject, "the device delivered wrong content"),
+        (ErrorKind::Stale, "the device broke the rules of caching"),
+    ] {
+        let run = Run { error: Some((10, kind)), ..Run::default() };
+        assert_eq!(verdict(&run.logs()).2, deed, "{kind:?}");
+    }
+    let dead = Run { error: Some((1, ErrorKind::ConnectFailed)), ..Run::default() };
+    assert_eq!(verdict(&dead.logs()).2, "the device was not there");
+}
+
 /// The rules as the table of the documentation.
 fn table() -> String {
     let row = |rule: &Rule| {

@@ -8,8 +8,8 @@ use super::{Got, Row, Want};
 use crate::sandbox::{Running, Sandbox, free_port};
 
 /// Options of a run of a few seconds.
-pub const SHORT: &str = "--req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --xact_lifetime 1s --goal 2.5s --cool_phase none \
-    --predict no --loops 1";
+pub const SHORT: &str = "--req_rate 150/sec --rep_sz exp:2KB --xact_think none --robots 10 --goal 2.5s --cool_phase none \
+    --predict no --preflight no --loops 1";
 
 /// Every fault of the built-in proxy, with the workload that looks for all of them.
 pub fn faults() -> Vec<Row> {
@@ -42,7 +42,7 @@ pub fn faults() -> Vec<Row> {
             let mut proxy = sandbox.start(&format!("proxy --port 0 --loops 1 --fault {fault}"));
             let port = proxy.port("proxy at");
             let done = sandbox.polygraph(&format!(
-                "run --config correctness.pg --proxy 127.0.0.1:{port} --set phMeas.goal.duration=4sec --predict no --loops 1"
+                "run --config correctness.pg --proxy 127.0.0.1:{port} --set phMeas.goal.duration=4sec --preflight no --predict no --loops 1"
             ));
             Got::of_run(sandbox, &done)
         })
@@ -73,7 +73,7 @@ fn measure(
     let port = device.port("proxy at");
     let proxy = if through_proxy { format!("--proxy 127.0.0.1:{port}") } else { String::new() };
     let mut client = sandbox.start(&format!(
-        "client --origin 127.0.0.1:{origin} {proxy} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --dhr 20p \
+        "client --origin 127.0.0.1:{origin} {proxy} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --dhr 20p --preflight no \
          --xact_lifetime 1s --goal 8s --verb_lvl 2 --log clt.log --loops 1"
     ));
     client.wait_for("p-warm");
@@ -95,9 +95,12 @@ fn measure(
     Got::of_logs(sandbox, "clt.log srv.log", &done)
 }
 
-/// Processes that die.
+/// Longer than a process may stand still.
+const FROZEN: Option<Duration> = Some(Duration::from_millis(1600));
+
+/// Processes that die or stand still.
 pub fn signals() -> Vec<Row> {
-    let group = "two commands:";
+    let group = "two commands";
     vec![
         Row::new(group, "the server is killed", Want::invalid("server", "interrupted").code(0), |sandbox| {
             measure(sandbox, Victim::Server, Signal::KILL, true, None)
@@ -134,6 +137,24 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
+            "the server stands still for 1.6 s",
+            Want::invalid("server", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Server, Signal::STOP, true, FROZEN),
+        ),
+        Row::new(
+            group,
+            "the client stands still for 1.6 s",
+            Want::invalid("client", "stalls").code(0),
+            |sandbox| measure(sandbox, Victim::Client, Signal::STOP, true, FROZEN),
+        ),
+        Row::new(
+            group,
+            "the client is killed",
+            Want::invalid("client", "interrupted").code(super::KILLED),
+            |sandbox| measure(sandbox, Victim::Client, Signal::KILL, true, None),
+        ),
+        Row::new(
+            group,
             "the client ends on Ctrl-C",
             Want::invalid("test", "interrupted").code(130),
             |sandbox| measure(sandbox, Victim::Client, Signal::INT, true, None),
@@ -165,8 +186,35 @@ pub fn limits() -> Vec<Row> {
         }),
         Row::new("a run", "too few local ports", Want::invalid("host", "resources"), move |sandbox| {
             let port = free_port();
-            run(sandbox, &format!("--no_proxy {SHORT} --ports {port}:{}", port + 2))
+            let words = SHORT.replace("--xact_think none", "--xact_think 100ms");
+            run(sandbox, &format!("--no_proxy {words} --ports {port}:{}", port + 2))
         }),
+        Row::new(
+            "a run",
+            "too few descriptors (`ulimit -n 64`)",
+            Want::invalid("host", "resources"),
+            |sandbox| {
+                let program = env!("CARGO_BIN_EXE_polygraph");
+                let words = format!("run --no_proxy {SHORT} --xact_think 2s --robots 10");
+                let words = words.replace("--xact_think none --robots 10 ", "");
+                sandbox.write("limited.sh", &format!("ulimit -n 64\nexec {program} {words}\n"));
+                let done = sandbox.start_program("/bin/sh", "limited.sh").finish();
+                Got::of_run(sandbox, &done)
+            },
+        ),
+        Row::new("a run", "no route to the proxy", Want::invalid("network", "network"), move |sandbox| {
+            // Nothing is sent to a broadcast address: the system knows no way for a connection.
+            run(sandbox, &format!("--proxy 255.255.255.255:80 {SHORT}"))
+        }),
+        Row::new(
+            "a run",
+            "fewer connections than the servers' think time needs, no device",
+            Want::invalid("test", "errors"),
+            move |sandbox| {
+                let words = SHORT.replace("--xact_think none", "--xact_think 500ms");
+                run(sandbox, &format!("--no_proxy {words} --open_conn_lmt 10"))
+            },
+        ),
         Row::new("a run", "stopped by Ctrl-C", Want::invalid("test", "interrupted").code(130), |sandbox| {
             let mut run = sandbox
                 .start("run --no_proxy --req_rate 200/sec --goal 30s --verb_lvl 2 --loops 1 --predict no");
@@ -192,7 +240,74 @@ pub fn limits() -> Vec<Row> {
     ]
 }
 
+/// Robots that look up the name of their server.
+const NAMED: &str = "
+    Content C = { size = const(2KB); cachable = 80%; };
+    Server S = { contents = [ C ]; addresses = ['127.0.0.1:PORT']; };
+    AddrMap M = { names = ['origin.bench.tst:PORT']; addresses = S.addresses; };
+    Robot R = { origins = M.names; addresses = ['127.0.0.1-10']; req_rate = 15/sec; xact_lifetime = const(1sec);
+        dns_resolver = { servers = ['127.0.0.1:1']; timeout = 200msec; }; };
+    Phase run = { name = \"run\"; goal.duration = DURATION; goal.errors = 95%; };
+    schedule(run);
+    use(S, M, R);
+";
+
+/// The words of a run without a device whose robots ask the name server at `port`.
+fn asking(sandbox: &Sandbox, port: u16, duration: &str) -> String {
+    let text = NAMED.replace("PORT", &free_port().to_string()).replace("DURATION", duration);
+    sandbox.write("named.pg", &text);
+    format!(
+        "run --no_proxy --config named.pg --dns 127.0.0.1:{port} --preflight no --predict no --loops 1 --verb_lvl 2"
+    )
+}
+
+/// A run whose name server is `polygraph dns` with these words.
+fn told_by(sandbox: &Sandbox, words: &str) -> Got {
+    let mut dns = sandbox.start(&format!("dns --listen 127.0.0.1:0 --verb_lvl 2 {words}"));
+    let port = dns.port("names at");
+    let done = sandbox.polygraph(&asking(sandbox, port, "2sec"));
+    Got::of_run(sandbox, &done)
+}
+
+/// A run whose name server gets a signal when it measures.
+fn struck(sandbox: &Sandbox, signal: Signal) -> Got {
+    let mut dns = sandbox.start("dns --listen 127.0.0.1:0 --verb_lvl 2 --extra origin.bench.tst=127.0.0.1");
+    let port = dns.port("names at");
+    let mut run = sandbox.start(&asking(sandbox, port, "5sec"));
+    run.wait_for("i-run");
+    dns.signal(signal);
+    let done = run.finish();
+    Got::of_run(sandbox, &done)
+}
+
 /// Name servers that are silent, dead or lie.
 pub fn names() -> Vec<Row> {
-    Vec::new()
+    let group = "the name server";
+    let names = Want::invalid("name server", "names");
+    vec![
+        Row::new(group, "answers", Want::VALID, |sandbox| {
+            told_by(sandbox, "--extra origin.bench.tst=127.0.0.1")
+        }),
+        Row::new(group, "does not know the name", names, |sandbox| {
+            told_by(sandbox, "--extra other.bench.tst=127.0.0.1")
+        }),
+        Row::new(group, "knows other names only", names, |sandbox| {
+            told_by(sandbox, "--extra www.example.com=127.0.0.1")
+        }),
+        Row::new(group, "gives a wrong address", names, |sandbox| {
+            told_by(sandbox, "--extra origin.bench.tst=127.66.66.66")
+        }),
+        Row::new(group, "is not there", names, |sandbox| {
+            let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let done = sandbox.polygraph(&asking(sandbox, free, "2sec"));
+            Got::of_run(sandbox, &done)
+        }),
+        Row::new(group, "never answers", names, |sandbox| {
+            let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            let done = sandbox.polygraph(&asking(sandbox, silent.local_addr().unwrap().port(), "2sec"));
+            Got::of_run(sandbox, &done)
+        }),
+        Row::new(group, "is killed", names, |sandbox| struck(sandbox, Signal::KILL)),
+        Row::new(group, "is stopped", names, |sandbox| struck(sandbox, Signal::STOP)),
+    ]
 }

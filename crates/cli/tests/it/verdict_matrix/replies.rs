@@ -34,7 +34,8 @@ const ERRORS: Want = Want::failed("errors", "the device answered with errors");
 const ASTRAY: Want = Want::failed("errors", "the device led robots elsewhere");
 const BROKEN: Want = Want::failed("errors", "the device sent broken messages");
 const OFF: Want = Want::failed("errors", "the device broke connections off");
-const SILENT: Want = Want::failed("errors", "the device did not answer");
+/// Of devices that let robots wait.
+pub const SILENT: Want = Want::failed("errors", "the device did not answer");
 const CONTENT: Want = Want::failed("content", "the device delivered wrong content");
 const OWN: Want = Want::failed("correctness", "the device answered in place of the servers");
 
