@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use polygraph_link::{Nanos, SECOND};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
-use polygraph_robot::{Load, Profile};
+use polygraph_robot::{Load, Profile, Rules};
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
 
 /// Names and values.
@@ -23,6 +23,7 @@ pub fn of_client(test: &Test, open_limit: usize, ports: Option<(u16, u16)>) -> F
         fact("origins", few(&authorities)),
         fact("robots", test.robot_count()),
         fact("request rate", test.full_rate().map_or("best effort".into(), |rate| format!("{rate}/sec"))),
+        fact("rules of choice", rules(test)),
         fact("repeats after", format!("{} s", field.settle)),
         fact("launch window", format!("{} s", test.launch_window)),
         fact(
@@ -46,7 +47,7 @@ pub fn of_client(test: &Test, open_limit: usize, ports: Option<(u16, u16)>) -> F
 
 /// What the server side is told; `addresses` are those where servers listen.
 pub fn of_servers(test: &Test, addresses: &[String]) -> Facts {
-    let mut facts = vec![fact("addresses", few(addresses))];
+    let mut facts = vec![fact("addresses", few(addresses)), fact("rules of choice", rules(test))];
     for servers in &test.servers {
         let farm = &servers.farm;
         let prefix = if test.servers.len() > 1 { format!("{}: ", farm.name) } else { String::new() };
@@ -68,6 +69,14 @@ pub fn of_servers(test: &Test, addresses: &[String]) -> Facts {
     }
     facts.extend(of_contents(test));
     facts
+}
+
+/// By which rules robots choose what to ask for.
+fn rules(test: &Test) -> &'static str {
+    match test.field.rules {
+        Rules::Device => "own",
+        Rules::V4_9 => "4.9 (--compat 4.9)",
+    }
 }
 
 fn of_profile(profile: &Profile) -> Facts {
