@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use polygraph_link::{Nanos, SECOND};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
-use polygraph_robot::{Load, Profile};
+use polygraph_robot::{Load, Profile, Rules};
 use polygraph_traffic::{Content, Distr, PopModel, Popularity, Selector};
 
 use crate::jobs::OpenLimit;
@@ -25,6 +25,7 @@ pub fn of_client(test: &Test, open_limit: OpenLimit, ports: Option<(u16, u16)>) 
         fact("origins", few(&authorities)),
         fact("robots", test.robot_count()),
         fact("request rate", test.full_rate().map_or("best effort".into(), |rate| format!("{rate}/sec"))),
+        fact("rules of choice", rules(test)),
         fact("repeats after", format!("{} s", field.settle)),
         fact("launch window", format!("{} s", test.launch_window)),
         fact("open connections at most", open_limit.text()),
@@ -45,7 +46,7 @@ pub fn of_client(test: &Test, open_limit: OpenLimit, ports: Option<(u16, u16)>) 
 
 /// What the server side is told; `addresses` are those where servers listen.
 pub fn of_servers(test: &Test, addresses: &[String]) -> Facts {
-    let mut facts = vec![fact("addresses", few(addresses))];
+    let mut facts = vec![fact("addresses", few(addresses)), fact("rules of choice", rules(test))];
     for servers in &test.servers {
         let farm = &servers.farm;
         let prefix = if test.servers.len() > 1 { format!("{}: ", farm.name) } else { String::new() };
@@ -67,6 +68,14 @@ pub fn of_servers(test: &Test, addresses: &[String]) -> Facts {
     }
     facts.extend(of_contents(test));
     facts
+}
+
+/// By which rules robots choose what to ask for.
+fn rules(test: &Test) -> &'static str {
+    match test.field.rules {
+        Rules::Device => "own",
+        Rules::V4_9 => "4.9 (--compat 4.9)",
+    }
 }
 
 fn of_profile(profile: &Profile) -> Facts {

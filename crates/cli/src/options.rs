@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgAction, Args};
+use polygraph_pgl::Compat;
 use polygraph_plan::Goal;
 use polygraph_plan::values::{self, Unit};
 use polygraph_robot::Tolerance;
@@ -271,6 +272,10 @@ pub struct ConfigOptions {
     /// makes minutes of hours
     #[arg(long, value_name = "FACTOR", value_parser = scale, requires = "config")]
     pub scale: Option<f64>,
+    /// Choose what to ask for by the rules of another version, over what the workload says: 4.9 for comparison with
+    /// results of the original, none for our own, which judge devices (docs/compat.md). Alike on all sides
+    #[arg(long, value_name = "4.9|none", requires = "config")]
+    pub compat: Option<Compat>,
     /// Tell the other processes of the test, through the servers, which objects may be asked for again. Default: yes,
     /// but for `run`, whose robots are all in one place, unless servers redirect (`302 Found`): to objects that they
     /// learn of this way

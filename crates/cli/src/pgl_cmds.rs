@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use polygraph_pgl::render::{Style, render};
-use polygraph_pgl::{Compilation, Options, Severity, compile};
+use polygraph_pgl::{Compat, Compilation, Options, Severity, compile};
 use polygraph_plan::predict::{predict, scaled, warnings};
 use serde_json::json;
 
@@ -62,6 +62,10 @@ pub struct CheckArgs {
     /// Plan phases and working set so many times as long, as `run --scale` makes them
     #[arg(long = "scale", value_name = "FACTOR", value_parser = crate::options::scale)]
     scale: Option<f64>,
+    /// Choose what to ask for by the rules of another version: 4.9 for comparison with results of the original, none
+    /// for our own, which judge devices (docs/compat.md)
+    #[arg(long = "compat", value_name = "4.9|none")]
+    compat: Option<Compat>,
     /// Leave the simulation out that shows what is offered
     #[arg(long = "no_simulation")]
     no_simulation: bool,
@@ -141,6 +145,9 @@ fn check(args: &CheckArgs) -> io::Result<ExitCode> {
     let mut compilation = compile(&args.file, &Looker, &options);
     if let Some(factor) = args.scale {
         compilation.workload = compilation.workload.map(|workload| scaled(workload, factor));
+    }
+    if let Some(workload) = &mut compilation.workload {
+        workload.compat = args.compat.or(workload.compat);
     }
     let plan = compilation.workload.as_ref().map(|workload| (predict(workload), workload));
     let physics = plan.as_ref().map(|(plan, workload)| warnings(workload, plan)).unwrap_or_default();

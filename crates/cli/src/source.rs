@@ -7,7 +7,7 @@ use polygraph_origin::Farm;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, Options, compile};
 use polygraph_plan::{Schedule, Servers, Site, Test, adopt};
-use polygraph_robot::{Field, Load, Profile, Server, Verify};
+use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
 use polygraph_traffic::{Behavior, Catalog, Distr, Kind, PopModel, Seed, Selector};
 
 use crate::options::{CommonOptions, ConfigOptions, RobotOptions, resolve};
@@ -135,6 +135,8 @@ fn field(common: &CommonOptions, sizes: Option<Distr>) -> Field {
         direct: vec![Selector::even(kinds(&catalog))],
         catalog,
         marks_cachable: None,
+        rules: Rules::default(),
+        page_delay: 0.0,
         settle: 0.0,
         verify: Verify::Full,
         share_worlds: false,
@@ -212,13 +214,14 @@ pub fn workload(
     let compilation = compile(file, &DiskLoader, &compiling);
     compilation.script_output.iter().for_each(|line| console::print(&format!("script output: {line}\n")));
     console::note_raw(&compilation.render(Style::Plain));
-    let Some(workload) = &compilation.workload else {
+    let Some(mut workload) = compilation.workload else {
         return Err(Failure::usage(format!(
             "{file} cannot be used; `polygraph check` shows the same findings"
         )));
     };
+    workload.compat = options.compat.or(workload.compat);
     let name = std::path::Path::new(file).file_name().map_or(file.as_str().into(), |n| n.to_string_lossy());
-    let test = adopt(workload, &name, Seed(common.global_rng_seed), &Machine).map_err(|all| {
+    let test = adopt(&workload, &name, Seed(common.global_rng_seed), &Machine).map_err(|all| {
         let list: Vec<String> = all.iter().map(|obstacle| format!("\n  {obstacle}")).collect();
         Failure::usage(format!("{file} is right, but it cannot be run here:{}", list.concat()))
     })?;

@@ -160,6 +160,7 @@ calls! {
     Schedule "schedule" Static [P::Schedulable] Rest::Many, Y::Nothing, "schedule(x, ...)" "Appends phases and samples to the schedule."
     WorkingSetLength "working_set_length" Static [P::Time] Rest::None, Y::Nothing, "working_set_length(time)" "Freezes the working set after this time."
     WorkingSetCap "working_set_cap" Static [P::Int] Rest::None, Y::Nothing, "working_set_cap(count)" "Freezes the working set after this many fill objects of a process."
+    Compat "compat" Static [P::Str] Rest::None, Y::Nothing, "compat(version)" "Which objects robots ask for follows the rules of another version: \"4.9\" for comparison with results of the original, \"none\" for the own rules, which judge devices. `--compat` wins."
     NoteSubstitutes "note_substitutes" Static [P::Container] Rest::Many, Y::Nothing, "note_substitutes(addresses, ...)" "Each argument is a group of interchangeable addresses."
     Print "print" Both [P::Any] Rest::Many, Y::Nothing, "print(x, ...)" "Prints its arguments on a line."
 

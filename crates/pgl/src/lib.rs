@@ -16,6 +16,7 @@
 pub mod calls;
 pub mod check;
 pub mod codes;
+mod compat;
 pub mod diagnostic;
 pub mod docs;
 pub mod eval;
@@ -32,6 +33,7 @@ pub mod value;
 pub mod workload;
 
 pub use codes::{Code, explain};
+pub use compat::Compat;
 pub use diagnostic::{Diagnostic, Severity};
 pub use source::{DiskLoader, FileKind, Loader, MemoryLoader, SourceMap};
 pub use workload::Workload;

@@ -161,6 +161,8 @@ mod tests {
             direct: vec![Selector::default(); 2],
             catalog: polygraph_traffic::Catalog { seed: polygraph_traffic::Seed(1), contents: Vec::new() },
             marks_cachable: None,
+            rules: polygraph_robot::Rules::default(),
+            page_delay: 0.0,
             settle: 0.0,
             verify: polygraph_robot::Verify::Full,
             share_worlds: false,

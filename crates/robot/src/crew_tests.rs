@@ -16,7 +16,7 @@ use polygraph_traffic::{
 use crate::Crew;
 use crate::order::{Cause, Chooser, Factors, Order};
 use crate::pace::Pace;
-use crate::settings::{Field, Load, Profile, Server, Session, Settings, Verify};
+use crate::settings::{Field, Load, Profile, Rules, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
 
 /// Pages of 20 kB with four images each; nothing is asked for again.
@@ -42,6 +42,8 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         direct: vec![Selector::only(Kind::FIRST)],
         catalog,
         marks_cachable: None,
+        rules: Rules::default(),
+        page_delay: 0.0,
         settle: 0.0,
         verify: Verify::Full,
         share_worlds: true,

@@ -51,10 +51,12 @@ mod edge_tests;
 #[cfg(test)]
 mod exchange_tests;
 #[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
 mod step_tests;
 #[cfg(test)]
 mod testing;
 
 pub use crew::Crew;
 pub use pace::{Pace, Ramp};
-pub use settings::{Field, Load, Profile, Server, Settings, Tolerance, Verify};
+pub use settings::{Field, Load, Profile, Rules, Server, Settings, Tolerance, Verify};

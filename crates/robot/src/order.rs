@@ -64,8 +64,11 @@ pub struct Order {
     pub foreign: Option<Rc<str>>,
     /// Redirects that led here, one after the other.
     pub redirects: u32,
-    /// Launches that were left out in advance for embedded objects.
+    /// Launches that are left out for embedded objects without waiting for these.
     pub planned: u32,
+    /// When these objects can be expected to be asked for, so that launches are left out from then on. A cache has what
+    /// it can have; what a server takes is known on the mean. Replies are not waited for: same seed, same requests.
+    pub parts_from: Nanos,
     /// Embedded objects of it that were asked for so far.
     pub launched: Cell<u32>,
     /// Where the request goes, if that is known: embedded objects come from where their container came from.
@@ -103,6 +106,7 @@ impl Order {
             foreign: None,
             redirects: 0,
             planned: 0,
+            parts_from: due,
             launched: Cell::new(0),
             hop: None,
             page: None,
@@ -175,7 +179,6 @@ pub struct Chooser {
     /// For each profile, which of `walks` is its own: that of the first profile with the same trace of foreign URLs.
     foreign: Vec<usize>,
     walks: Vec<Walk>,
-    frozen: bool,
 }
 
 impl Chooser {
@@ -209,7 +212,6 @@ impl Chooser {
             unvisited: settings.profiles.iter().map(|profile| unvisited(profile)).collect(),
             foreign: settings.profiles.iter().map(|profile| trace::first_with(settings, profile)).collect(),
             walks: settings.profiles.iter().map(|profile| Walk::new(settings, profile)).collect(),
-            frozen: false,
         }
     }
 
@@ -243,7 +245,7 @@ impl Chooser {
         let field = &*settings.field;
         let robot = &*settings.profiles[profile];
         if robot.foreign > 0.0 && rng.event(robot.foreign) {
-            return self.foreign_order(robot, profile, factors, due, rng);
+            return self.foreign_order(settings, profile, factors, due, rng);
         }
         let server = match self.unvisited[profile].last() {
             Some(&server) => server,
@@ -255,9 +257,11 @@ impl Chooser {
         // Nothing of a behaviour is copied but what the decision needs.
         let behavior = &self.behaviors[profile][content];
         let (kind, method) = special(behavior, factors.special, rng);
-        let repeat = rng.event(behavior.recurrence * factors.recur) || !gives_all(kind, method);
-        let server = match repeat {
-            true => self.repeatable_server(field, robot, server, wanted, due, rng),
+        let known_only = field.rules.spares_new_objects() && !gives_all(kind, method);
+        let repeat = rng.event(behavior.recurrence * factors.recur) || known_only;
+        let prefers_small = behavior.popularity.bhr_discrimination;
+        let server = match repeat && field.rules.moves_repeats() {
+            true => self.repeatable_server(field, robot, server, wanted, prefers_small, due, rng),
             false => server,
         };
         // Where there was nothing to repeat yet the visit is put off.
@@ -298,6 +302,8 @@ impl Chooser {
             let count = field.catalog.embedded_count(&oid);
             order.planned =
                 (1..=count).filter(|&index| order.wants_embedded(index, robot.embed_recur)).count() as u32;
+            let is_kept = repeat && kind != RequestKind::Reload && field.catalog.cachable(&order.oid);
+            order.parts_from = due + if is_kept { 0 } else { nanos(field.page_delay) };
         }
         order
     }
@@ -305,25 +311,33 @@ impl Chooser {
     /// A server of the robot that has an object of the wanted type to repeat: the one drawn first or, if it has
     /// none, one that is drawn for it. At full length every server has objects soon and this changes nothing; a
     /// short test with hundreds of servers would otherwise offer much less than its recurrence.
+    ///
+    /// Where small objects are preferred it stays with the first one. A server with one or two objects of a rare type
+    /// leaves no choice, and these are the large ones: looking for them would raise the byte hit ratio of a short
+    /// test far above that of a long one.
+    #[expect(clippy::too_many_arguments, reason = "all that the choice depends on")]
     fn repeatable_server(
         &mut self,
         field: &Field,
         robot: &Profile,
         first: usize,
         wanted: usize,
+        prefers_small: f64,
         due: Nanos,
         rng: &mut Stream,
     ) -> usize {
         let direct = field.servers[first].direct;
         let mut server = first;
-        for _ in 0..REPEAT_TRIES {
-            let frozen = self.frozen;
-            let universe = universe(&mut self.universes[server], &mut self.ids, field, server, frozen);
+        for tried in 0..REPEAT_TRIES {
+            let universe = universe(&mut self.universes[server], &mut self.ids, field, server);
             universe.local.worlds[wanted].settle(due, rng);
             if universe.local.worlds[wanted].can_repeat()
                 || universe.remote.iter().any(|galaxy| galaxy.worlds[wanted].can_repeat())
             {
                 return server;
+            }
+            if tried == 0 && prefers_small > 0.0 && rng.event(prefers_small) {
+                break;
             }
             match robot.origins.draw(rng) {
                 Some(&other) if field.servers[other].direct == direct => server = other,
@@ -346,8 +360,7 @@ impl Chooser {
         rng: &mut Stream,
     ) -> (UniqId, u64, bool, bool) {
         let popularity = self.behaviors[profile][content].popularity.clone();
-        let frozen = self.frozen;
-        let universe = universe(&mut self.universes[server], &mut self.ids, field, server, frozen);
+        let universe = universe(&mut self.universes[server], &mut self.ids, field, server);
         universe.local.worlds[wanted].settle(due, rng);
         let galaxies = 1 + universe.remote.len();
         if repeat {
@@ -379,12 +392,13 @@ impl Chooser {
     /// A request for a URL of the robot's trace.
     fn foreign_order(
         &mut self,
-        robot: &Profile,
+        settings: &Settings,
         profile: usize,
         factors: Factors,
         due: Nanos,
         rng: &mut Stream,
     ) -> Order {
+        let robot = &*settings.profiles[profile];
         let (kind, method) = special(&robot.behavior, factors.special, rng);
         let kind = match kind {
             // When it was modified, and how large it is, only its owner knows.
@@ -393,7 +407,8 @@ impl Chooser {
         };
         let walk = &mut self.walks[self.foreign[profile]];
         walk.world.settle(due, rng);
-        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || !gives_all(kind, method);
+        let known_only = settings.field.rules.spares_new_objects() && !gives_all(kind, method);
+        let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || known_only;
         let repeat = repeat_wanted && walk.world.can_repeat();
         let name = match repeat {
             true => walk.world.repeat(&robot.behavior.popularity, rng, |_| None).name,
@@ -505,7 +520,7 @@ impl Chooser {
                     *slot = Some(Box::new(Universe { local: galaxy, remote, adopted, told }));
                 }
                 slot => {
-                    let universe = universe(slot, &mut self.ids, field, at, self.frozen);
+                    let universe = universe(slot, &mut self.ids, field, at);
                     universe.remote.push(galaxy);
                     universe.adopted += usize::from(is_own);
                 }
@@ -579,14 +594,9 @@ fn universe<'a>(
     ids: &mut IdSource,
     field: &Field,
     server: usize,
-    frozen: bool,
 ) -> &'a mut Universe {
     slot.get_or_insert_with(|| {
-        let mut local = Galaxy::new(ids.fresh(), worlds_at(field, server));
-        if frozen {
-            // A server that is visited only now had no objects to be frozen: its set is empty.
-            local.worlds.iter_mut().for_each(World::freeze);
-        }
+        let local = Galaxy::new(ids.fresh(), worlds_at(field, server));
         Box::new(Universe { local, remote: Vec::new(), adopted: 0, told: 0 })
     })
 }

@@ -50,6 +50,33 @@ pub enum Verify {
     Bytes,
 }
 
+/// By which rules robots choose what they ask for (docs/compat.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rules {
+    /// What is offered as a hit can be one.
+    #[default]
+    Device,
+    /// Those of Web Polygraph 4.9, for comparison with its results.
+    V4_9,
+}
+
+impl Rules {
+    /// Requests that fill no cache, like validations, are for known objects only.
+    pub fn spares_new_objects(self) -> bool {
+        self == Rules::Device
+    }
+
+    /// A repeat for which its server has no object goes to another one.
+    pub fn moves_repeats(self) -> bool {
+        self == Rules::Device
+    }
+
+    /// At its start a robot is somewhere in a page, instead of before its first one.
+    pub fn begins_within_pages(self) -> bool {
+        self == Rules::Device
+    }
+}
+
 /// What the robots of a test have in common. Equal on all loops, and its catalog equal on both sides.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Field {
@@ -62,6 +89,10 @@ pub struct Field {
     /// Generation 1.x: the client marks this share of objects as cachable by their kind, see
     /// [`Catalog::classic`]. Otherwise the content type is chosen first and says what is cachable.
     pub marks_cachable: Option<f64>,
+    /// By which rules objects are chosen.
+    pub rules: Rules,
+    /// Seconds until the reply to a request for a page can be expected, if no cache has it.
+    pub page_delay: f64,
     /// Age in seconds at which a new object may be asked for again, see [`polygraph_traffic::World`].
     pub settle: f64,
     /// How bodies are verified.

@@ -100,10 +100,10 @@ impl PopModel {
             return Chosen { name: chosen, hot };
         };
         let size_if_cachable = |name| if name == chosen { Some(size) } else { size_if_cachable(name) };
-        // Neighbours outside the window are no working set any more: asking for them would bring back what a
-        // cache of the planned size has rightly forgotten.
-        let first = (last - window + 1).max(chosen.saturating_sub(NEIGHBOURS));
-        let smallest = (first..=chosen.saturating_add(NEIGHBOURS).min(last))
+        // All that exists is compared, whatever belongs to the working set or the hot one: a hot set of one object would
+        // have no neighbours, and nothing small would be preferred.
+        let first = chosen.saturating_sub(NEIGHBOURS).max(1);
+        let smallest = (first..=chosen.saturating_add(NEIGHBOURS).min(from.last))
             .filter_map(|name| size_if_cachable(name).map(|size| (size, name)))
             .min();
         Chosen { name: smallest.map_or(chosen, |(_, name)| name), hot }
@@ -178,7 +178,7 @@ mod tests {
         assert!((mean - 500.5).abs() < 46.0, "{mean}");
         // Sizes come from other processes, and from whoever poses as one.
         let from = Candidates { last: u64::MAX, window: Some(1), hot_end: u64::MAX };
-        assert_eq!(model.choose(from, &mut rng, |_| Some(1)).name, u64::MAX);
+        assert_eq!(model.choose(from, &mut rng, |_| Some(1)).name, u64::MAX - 4);
     }
 
     #[test]
@@ -200,5 +200,39 @@ mod tests {
                 assert_eq!(size(chosen), best);
             }
         }
+    }
+
+    #[test]
+    fn neighbours_are_compared_from_the_first_object_to_the_last() {
+        // Hot sets of one object, and working sets of one: without the others there would be nothing to compare.
+        let model = PopModel { hot_frac: 0.01, bhr_discrimination: 1.0, ..PopModel::default() };
+        let size = |name: u64| Some(crate::rng::mix(name));
+        let mut rng = Seed(5).stream("bhr", 1);
+        for (hot_prob, from, chosen) in [
+            (1.0, Candidates { last: 1000, window: Some(100), hot_end: 950 }, 950),
+            (1.0, Candidates { last: 952, window: Some(10), hot_end: 950 }, 950),
+            (0.0, Candidates { last: 1000, window: Some(1), hot_end: 1000 }, 1000),
+            (0.0, Candidates { last: 3, window: Some(1), hot_end: 3 }, 3),
+        ] {
+            let model = PopModel { hot_prob, ..model.clone() };
+            let range = chosen.max(5) - 4..=(chosen + 4).min(from.last);
+            let best = range.min_by_key(|&name| size(name)).unwrap();
+            assert_eq!(model.choose(from, &mut rng, size).name, best, "{from:?}");
+        }
+        // The smallest of nine exponential sizes has a ninth of their mean and as large a deviation: 20,000 hot objects
+        // in the middle of the set, five standard errors.
+        let model = PopModel { hot_prob: 1.0, ..model };
+        let size = |name| {
+            let unit = (crate::rng::mix(name) >> 11) as f64 / (1u64 << 53) as f64;
+            Some((-1e6 * (1.0 - unit).ln()) as u64)
+        };
+        let sum: f64 = (0..20_000u64)
+            .map(|n| {
+                let from = Candidates { last: 1_000_000, window: Some(100), hot_end: 10 + 40 * n };
+                size(model.choose(from, &mut rng, size).name).unwrap() as f64
+            })
+            .sum();
+        let mean = sum / 20_000.0;
+        assert!((mean - 1e6 / 9.0).abs() < 5.0 * 1e6 / 9.0 / 20_000f64.sqrt(), "{mean}");
     }
 }

@@ -99,11 +99,11 @@ impl World {
     }
 
     /// Freezes the working set: from now on only as many of the newest objects are asked for again as there
-    /// are now. New objects still come, so the window slides.
+    /// are now. New objects still come, so the window slides. Where there is none yet nothing is frozen: a window without
+    /// a place would let nothing be asked for again for the rest of the test.
     pub fn freeze(&mut self) {
-        if self.known.window.is_none() {
-            // An empty set would never be asked for anything again.
-            self.known.window = Some(self.size().max(1));
+        if self.known.window.is_none() && self.size() > 0 {
+            self.known.window = Some(self.size());
         }
     }
 }
@@ -215,6 +215,18 @@ mod tests {
             assert!(hot <= size && hot + 1_000 > size, "hot {hot} of {size}");
         }
         assert!(world.size() > 10_000 && world.facts().window == Some(1_000));
+    }
+
+    #[test]
+    fn an_empty_working_set_is_not_frozen() {
+        let mut world = World::default();
+        let mut rng = Seed(4).stream("freeze", 1);
+        world.freeze();
+        assert_eq!(world.facts().window, None);
+        assert!((0..100).any(|due| choose(&mut world, due, 10, 0.5, &mut rng).1));
+        let size = world.size();
+        world.freeze();
+        assert_eq!(world.facts().window, Some(size));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use polygraph_link::nanos;
+use polygraph_pgl::Compat;
 use polygraph_sim::device::Model;
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
@@ -57,6 +58,10 @@ pub struct Args {
     /// Make all phases so many times as long, in time, transactions and bytes, and the working set with them
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     scale: Option<f64>,
+    /// Choose what to ask for by the rules of another version, over what the workload says: 4.9 for comparison with
+    /// results of the original, none for our own, which judge devices (docs/compat.md)
+    #[arg(long, value_name = "4.9|none")]
+    compat: Option<Compat>,
     /// Tell other robots, through the servers, which objects may be asked for again; of use with several --loops.
     /// Default: yes if servers redirect (`302 Found`), to objects that they learn of this way, or else no
     #[arg(long, value_name = "yes|no", value_parser = yes_no)]
@@ -119,6 +124,7 @@ impl Args {
             settings: self.settings.clone(),
             allow_exec: self.allow_exec,
             scale: self.scale,
+            compat: self.compat,
             share_worlds: self.share_worlds,
         }
     }

@@ -145,6 +145,8 @@ impl Bench {
             direct: vec![direct],
             catalog: self.catalog.clone(),
             marks_cachable: self.marks_cachable,
+            rules: polygraph_robot::Rules::default(),
+            page_delay: 0.0,
             settle: self.settle,
             verify: Verify::Full,
             share_worlds: false,

@@ -134,6 +134,12 @@ impl Machine<'_> {
                 }
                 self.outcome.working_set_cap = Some((*count, span));
             }
+            (Call::Compat, Some(Value::Str(version))) => match version.parse() {
+                Ok(compat) => self.outcome.compat = Some(compat),
+                Err(text) => {
+                    self.report(Diagnostic::new(Code::WrongArgument, args[0].span, text));
+                }
+            },
             (Call::NoteSubstitutes, _) => {
                 for (value, arg) in values.into_iter().zip(args) {
                     let to = crate::types::Ty::array_of(crate::types::Base::Addr);

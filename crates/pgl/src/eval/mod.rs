@@ -14,6 +14,7 @@ pub(crate) use live::run_in;
 pub(crate) use random::Random;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::Compat;
 use crate::Options;
 use crate::check::an;
 use crate::check::hir::{Expr, ExprKind, Init, Place, Program, Stmt, VarId};
@@ -47,6 +48,8 @@ pub struct Outcome {
     pub working_set_length: Option<(i64, Span)>,
     /// The last `working_set_cap()`.
     pub working_set_cap: Option<(i32, Span)>,
+    /// The last `compat()`.
+    pub compat: Option<Compat>,
     /// Groups of `note_substitutes()`.
     pub substitutes: Vec<Value>,
     /// Lines of `print()`.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use polygraph_addr::Addr;
 use rustc_hash::FxHashSet;
 
-use crate::Options;
 use crate::check::hir::Program;
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -25,6 +24,7 @@ use crate::types::{
     Robot, Server, SslWrap, StatsSample, Time,
 };
 use crate::value::{Record, Value};
+use crate::{Compat, Options};
 
 use behavior::{Met, Special};
 use maps::Visible;
@@ -80,6 +80,8 @@ pub struct Workload {
     pub working_set_length: Option<Time>,
     /// The working set is frozen after this many fill objects of a process.
     pub working_set_cap: Option<u32>,
+    /// By whose rules robots choose what to ask for, if the workload says so.
+    pub compat: Option<Compat>,
     /// The phase scripts and what they can see.
     pub scripts: Arc<Scripts>,
 }
@@ -265,6 +267,7 @@ pub(crate) fn build(
         checks.push(Diagnostic::new(Code::TooManyItems, None, text));
         return None;
     }
+    workload.compat = outcome.compat;
     workload.working_set_length = outcome.working_set_length.map(|(us, _)| Time(us));
     workload.working_set_cap = outcome.working_set_cap.and_then(|(count, _)| u32::try_from(count).ok());
     if let (Some(_), Some((_, at))) = (&outcome.working_set_length, &outcome.working_set_cap) {

@@ -353,6 +353,7 @@ fn other_parts() {
         "KerberosWrap K; K.timeout = 1sec; R.kerberos_wrap = K;",
         "R.dns_resolver = { timeout = 5sec; query_type = \"MX\"; };",
         "working_set_cap(10); working_set_length(5min);",
+        "compat(\"5.0\");",
     ]));
 }
 

@@ -26,12 +26,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use polygraph_addr::Addr;
-use polygraph_pgl::Workload;
 use polygraph_pgl::types::{
     Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
 };
 use polygraph_pgl::value::{Shape, TableBin};
-use polygraph_robot::{Field, Verify};
+use polygraph_pgl::{Compat, Workload};
+use polygraph_robot::{Field, Rules, Verify};
 use polygraph_stats::StatusScope;
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -166,13 +166,23 @@ pub fn adopt(
         && catalog.contents.iter().any(|content| content.embeds.is_some());
     let servers = servers::servers(workload, &visible, &mut found);
     let names = visible.names();
-    let settle = servers::settle(&servers, embeds);
+    let rules = match workload.compat {
+        None | Some(Compat::None) => Rules::Device,
+        Some(Compat::V4_9) => Rules::V4_9,
+    };
+    let settle = match rules {
+        Rules::Device => servers::settle(&servers, embeds),
+        Rules::V4_9 => 0.0,
+    };
+    let page_delay = servers::mean_think(&servers);
     let (visible, direct) = visible.finish();
     let field = Field {
         servers: visible,
         direct,
         catalog,
         marks_cachable: None,
+        rules,
+        page_delay,
         settle,
         verify: Verify::Full,
         share_worlds: servers.iter().any(|servers| servers.farm.redirects.is_some()),

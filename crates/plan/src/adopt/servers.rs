@@ -5,6 +5,8 @@ use polygraph_origin::settings::{Cookies, Farm, Redirects};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
 
+use polygraph_traffic::Distr;
+
 use super::contents::{kinds, popularity};
 use super::maps::Visible;
 use super::{
@@ -25,6 +27,16 @@ pub fn servers(workload: &Workload, visible: &Visible<'_>, found: &mut Findings<
 /// When objects may be asked for again: the slowest servers decide.
 pub fn settle(servers: &[Servers], embedded: bool) -> f64 {
     servers.iter().map(|servers| settle_time(servers.farm.think.as_ref(), embedded)).fold(0.0, f64::max)
+}
+
+/// The mean think time of all servers, in seconds.
+pub fn mean_think(servers: &[Servers]) -> f64 {
+    let think = |servers: &Servers| servers.farm.think.as_ref().map_or(0.0, Distr::mean);
+    let (sum, sites) = servers.iter().fold((0.0, 0.0), |(sum, sites), servers| {
+        let here = servers.sites.len() as f64;
+        (sum + here * think(servers), sites + here)
+    });
+    if sites > 0.0 { sum / sites } else { 0.0 }
 }
 
 /// A kind of servers. What can be asked for directly is the robots' business.

@@ -8,7 +8,7 @@ use polygraph_link::SECOND;
 use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
-use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
+use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session};
 use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -589,6 +589,20 @@ fn the_slowest_servers_decide_when_objects_are_asked_for_again() {
         (format!("{think} {images} R.embed_recur = 10%;"), 4.25),
     ] {
         assert_eq!(adopted(&more).field.settle, settle, "{more}");
+    }
+}
+
+#[test]
+fn rules_of_another_version_are_adopted_with_all_that_follows() {
+    let think = "S.xact_think = const(2sec);";
+    for (more, rules, settle) in [
+        ("", Rules::Device, 2.25),
+        ("compat(\"none\");", Rules::Device, 2.25),
+        ("compat(\"4.9\");", Rules::V4_9, 0.0),
+        ("compat(\"4.9\"); compat(\"none\");", Rules::Device, 2.25),
+    ] {
+        let field = adopted(&format!("{think} {more}")).field;
+        assert_eq!((field.rules, field.settle, field.page_delay), (rules, settle, 2.0), "{more}");
     }
 }
 

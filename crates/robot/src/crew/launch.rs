@@ -159,13 +159,7 @@ impl<L: Link> Crew<L> {
         if profile.session.is_some() && !self.is_busy(robot, profile, due) {
             return false;
         }
-        let extra = &mut self.robots()[robot].extra;
-        let open = !matches!(profile.load, Load::Closed { .. });
-        if open && *extra > 0 {
-            *extra -= 1;
-            return false;
-        }
-        true
+        matches!(profile.load, Load::Closed { .. }) || !self.robots()[robot].leaves_out(due)
     }
 
     /// Whether the robot is among those that the populus factor lets live.
@@ -215,7 +209,10 @@ impl<L: Link> Crew<L> {
         let member = &mut robots[robot];
         let mut order =
             self.chooser.borrow_mut().order(&self.settings, self.kind(robot), factors, due, &mut member.rng);
-        member.extra = member.extra.saturating_add(order.planned);
+        // Robots of a closed loop never make up for them.
+        if !matches!(self.profile(robot).load, Load::Closed { .. }) {
+            member.owe(order.parts_from, order.planned);
+        }
         drop(robots);
         if order.method.has_body() {
             order.sends = self.request_body(robot, &order);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use polygraph_link::Nanos;
 use polygraph_traffic::{Oid, Random, Selector, Stream};
 
 use crate::auth::Wallet;
@@ -30,6 +31,8 @@ pub struct Robot<C> {
     pub(super) active: u32,
     /// Launches to be left out because embedded objects and redirects took their place.
     pub(super) extra: u32,
+    /// The same, from a moment on that is still to come: pages whose parts nobody has seen yet.
+    pub(super) owed: Vec<(Nanos, u32)>,
     /// Idle connections, the most recently used one last. They go through many hands, so they are passed on by pointer.
     pub idle: Vec<Box<Leased<C>>>,
     /// What only some robots have.
@@ -51,6 +54,42 @@ pub(super) struct Private {
     pub(super) wallet: Option<Box<Wallet>>,
 }
 
+impl<C> Robot<C> {
+    /// So many launches are to be left out from `from` on.
+    pub(super) fn owe(&mut self, from: Nanos, launches: u32) {
+        if launches > 0 {
+            self.owed.push((from, launches));
+        }
+    }
+
+    /// Whether the launch that is due now is to be left out.
+    pub(super) fn leaves_out(&mut self, due: Nanos) -> bool {
+        let extra = &mut self.extra;
+        self.owed.retain(|&(from, launches)| {
+            if from <= due {
+                *extra = extra.saturating_add(launches);
+            }
+            from > due
+        });
+        let leaves = *extra > 0;
+        *extra -= u32::from(leaves);
+        leaves
+    }
+
+    /// So many launches need not be left out: what they would have made room for does not come.
+    pub(super) fn forgive(&mut self, launches: u32) {
+        let at_once = launches.min(self.extra);
+        self.extra -= at_once;
+        let mut rest = launches - at_once;
+        for (_, owed) in self.owed.iter_mut().rev() {
+            let less = rest.min(*owed);
+            *owed -= less;
+            rest -= less;
+        }
+        self.owed.retain(|&(_, owed)| owed > 0);
+    }
+}
+
 pub(super) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
     let (profile, own) = settings.member(number);
     let mut choices = settings.seed.stream("agent", number as u64);
@@ -63,6 +102,7 @@ pub(super) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
         open: 0,
         active: 0,
         extra: first_debt(settings, profile, &mut choices),
+        owed: Vec::new(),
         idle: Vec::new(),
         private: None,
     }
@@ -74,7 +114,8 @@ pub(super) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
 fn first_debt(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
     const TRIES: usize = 8;
     let (field, robot) = (&settings.field, &settings.profiles[profile]);
-    if robot.embed_recur <= 0.0 || !matches!(robot.load, Load::Open { .. } | Load::Gaps(_)) {
+    let is_open = matches!(robot.load, Load::Open { .. } | Load::Gaps(_));
+    if robot.embed_recur <= 0.0 || !is_open || !field.rules.begins_within_pages() {
         return 0;
     }
     // A moment falls into a page in proportion to the number of its parts.
@@ -102,6 +143,7 @@ fn rank(number: usize) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crew_tests::{pages, settings};
 
     #[test]
     fn the_share_of_active_robots_is_as_asked() {
@@ -112,5 +154,23 @@ mod tests {
                 assert!((active as f64 - asked).abs() <= 2.0, "{active} of {all} for {share}");
             }
         }
+    }
+
+    #[test]
+    fn launches_are_left_out_from_the_moment_on_that_parts_are_expected() {
+        let mut robot = new_robot::<()>(&settings(pages(), |_| {}), 0);
+        robot.extra = 0;
+        robot.owe(5, 2);
+        robot.owe(9, 3);
+        robot.owe(3, 0);
+        let left_out: Vec<Nanos> = (1..=12).filter(|&due| robot.leaves_out(due)).collect();
+        assert_eq!(left_out, [5, 6, 9, 10, 11]);
+        // What does not come is not made room for: first of what counts already, then of what comes last.
+        robot.owe(20, 2);
+        robot.owe(30, 2);
+        assert!(robot.leaves_out(20));
+        robot.forgive(2);
+        let left_out: Vec<Nanos> = (21..=40).filter(|&due| robot.leaves_out(due)).collect();
+        assert_eq!(left_out, [30]);
     }
 }

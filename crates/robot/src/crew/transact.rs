@@ -41,8 +41,7 @@ impl<L: Link> Crew<L> {
         let failed = account::settle(self, robot, order, outcome);
         let left_out_for_nothing = order.planned.saturating_sub(order.launched.get());
         if left_out_for_nothing > 0 {
-            let extra = &mut self.robots()[robot].extra;
-            *extra = extra.saturating_sub(left_out_for_nothing);
+            self.robots()[robot].forgive(left_out_for_nothing);
         }
         self.end_one(robot);
         failed
