@@ -179,6 +179,8 @@ pub struct Chooser {
     /// For each profile, which of `walks` is its own: that of the first profile with the same trace of foreign URLs.
     foreign: Vec<usize>,
     walks: Vec<Walk>,
+    /// Working sets are frozen once; objects of a server that had none then are not.
+    frozen: bool,
 }
 
 impl Chooser {
@@ -212,6 +214,7 @@ impl Chooser {
             unvisited: settings.profiles.iter().map(|profile| unvisited(profile)).collect(),
             foreign: settings.profiles.iter().map(|profile| trace::first_with(settings, profile)).collect(),
             walks: settings.profiles.iter().map(|profile| Walk::new(settings, profile)).collect(),
+            frozen: false,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use super::{
-    Findings, Weight, contents, descriptors, generator, logs, outside, overload, replies, sample, stalls, trend, verified,
+    Findings, Weight, contents, descriptors, generator, logs, outside, overload, replies, sample, stalls,
+    trend, verified,
 };
 use crate::fold::RunFacts;
 
