@@ -182,5 +182,5 @@ fn rules_of_another_version_are_told_and_not_compared_with_our_own() {
         assert!((new - share).abs() < 0.05, "{words}: {new}");
     }
     let done = sandbox.polygraph("compare of_own.pg of_theirs.pg");
-    assert!(done.code() == Some(15) && done.out.contains("rules of choice"), "{done:?}");
+    assert!(done.code() == Some(15) && done.err.contains("rules of choice"), "{done:?}");
 }
