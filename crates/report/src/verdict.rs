@@ -194,7 +194,7 @@ struct Findings {
 }
 
 /// Rules that find a bench too slow to hold it against a device that it took long.
-const SLOW_BENCH: [&str; 4] = ["saturated", "gaps", "stalls", "accepting"];
+const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
 
 impl Findings {
     /// Something to be known when the figures are read, which spoils nothing.
@@ -279,7 +279,7 @@ impl Finding {
             // A test cut short is what follows when something else broke; that client and server disagree is no such thing.
             (_, rule, Some(Party::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls", _) => 1,
-            (_, "names" | "network" | "resources" | "accepting", _) => 2,
+            (_, "names" | "network" | "resources" | descriptors::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock", _) => 3,
             _ => 4,
         }

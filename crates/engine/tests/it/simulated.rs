@@ -95,11 +95,20 @@ fn errors_and_silence_end_a_run_in_virtual_time_too() {
 }
 
 #[test]
-fn a_test_that_comes_to_no_end_is_given_up_if_there_is_a_limit() {
+fn a_phase_that_nothing_fills_ends() {
     let goal = Goal { fill_size: Some(1), ..Goal::default() };
     let mut endless = bench(Schedule { phases: vec![phase("fill", goal, (1.0, 1.0))], working_set: None });
     // Every request fails, so nothing is ever filled.
     endless.elsewhere = Some("10.0.0.2:80".parse().unwrap());
+    let run = endless.simulate_for(Some(600 * SECOND));
+    let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
+    assert!(why.starts_with("phase fill cannot reach its end"), "{why}");
+}
+
+#[test]
+fn a_test_that_comes_to_no_end_is_given_up_if_there_is_a_limit() {
+    let goal = Goal { duration: Some(3600.0), ..Goal::default() };
+    let endless = bench(Schedule { phases: vec![phase("meas", goal, (1.0, 1.0))], working_set: None });
     let run = endless.simulate_for(Some(600 * SECOND));
     let EndReason::Fatal(why) = &run.outcome.reason else { panic!("{:?}", run.outcome) };
     assert!(why.contains("not come to its end"), "{why}");

@@ -7,8 +7,8 @@ use super::{Findings, Party, Weight};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
 
-/// Name of the rule; it has the party of the server where servers lacked something.
-const RULE: &str = "resources";
+/// Name of the rule.
+pub(super) const REFUSED: &str = "refused";
 /// What a device does that cannot reach its origins.
 const FOLLOWS: [&str; 6] = ["errors", "error goal", "following", "growing", "offered", "correctness"];
 
@@ -18,19 +18,17 @@ pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
     let refused = error_count(&total.block, ErrorKind::NoDescriptor);
     if refused > RESOURCES_MAX * total.ended_count() as f64 {
         let text = format!(
-            "servers refused {refused:.0} connections for want of file descriptors: raise the limit (ulimit -n), or use \
-             more --workers"
+            "servers refused {refused:.0} connections for want of file descriptors: raise the limit (ulimit -Hn), or use \
+             more processes (--workers)"
         );
-        found.invalid(RULE, Party::Server, text);
+        found.invalid(REFUSED, Party::Host, text);
     }
 }
 
 impl Findings {
     /// Errors of a device whose origins turn it away are no evidence against it; wrong content is.
     pub(super) fn excuse_for_descriptors(&mut self) {
-        let is_server = |party| party == Some(Party::Server);
-        let refused = |found: &super::Finding| found.rule == RULE && is_server(found.party);
-        let refused = self.all.iter().any(refused);
+        let refused = self.all.iter().any(|found| found.rule == REFUSED);
         for finding in self.all.iter_mut().filter(|_| refused) {
             if finding.weight == Weight::Failed && FOLLOWS.contains(&finding.rule) {
                 finding.weight = Weight::Warning;

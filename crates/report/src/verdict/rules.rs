@@ -95,16 +95,6 @@ fn table() -> Vec<Rule> {
         stalls::stalls,
     );
     add(
-        "accepting",
-        format!(
-            "servers could not accept connections for more than {} of the time and {} s, for want of file descriptors",
-            percent(stalls::SHARE_MAX),
-            stalls::LEAST_S
-        ),
-        Invalid,
-        stalls::accepting,
-    );
-    add(
         "content",
         "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`): a single \
          reply in the whole run"
@@ -202,9 +192,10 @@ fn table() -> Vec<Rule> {
         generator::resources,
     );
     add(
-        "resources",
+        descriptors::REFUSED,
         format!(
-            "servers refused connections for want of descriptors, more than {} of their transactions; errors of the deviceare no evidence then",
+            "servers refused connections for want of file descriptors, more than {} of their transactions; errors of the \
+             device are no evidence then",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,

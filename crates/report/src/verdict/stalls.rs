@@ -1,10 +1,9 @@
 //! Whether a process of the bench stood still: it was stopped, swapped out or starved of processor time, and whoever
 //! waited for it waited for the bench.
 
-use polygraph_stats::{EndReason, ErrorKind, Side};
+use polygraph_stats::{EndReason, Side};
 
 use super::{Findings, Party};
-use crate::figures::error_count;
 use crate::fold::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
 /// Seconds at a stretch for which a process may stand still in what is judged.
@@ -17,8 +16,6 @@ pub(super) const LEAST_S: f64 = 0.5;
 const TOLD_S: f64 = 0.25;
 /// Lateness in milliseconds that is always allowed for 99 % of the think times.
 pub(super) const THINK_LATE_MS: f64 = 10.0;
-/// A server that could not accept a connection tries again after so many seconds.
-const ACCEPT_PAUSE_S: f64 = 0.1;
 
 /// How a process stood still in a stretch of the run.
 #[derive(Clone, Copy, Default)]
@@ -87,21 +84,6 @@ fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
     let phases =
         side.phases.iter().filter(|phase| headline.contains(&phase.name.as_str()) || given_up(phase));
     phases.filter_map(|phase| Some((phase.begin_s?, phase.end_s?))).collect()
-}
-
-/// Servers that could not accept connections, for want of descriptors or by an error of their system: clients and device
-/// wait for those meanwhile.
-pub(super) fn accepting(facts: &RunFacts, found: &mut Findings) {
-    let Some(total) = facts.server.as_ref().and_then(|server| server.total.as_ref()) else { return };
-    let refused = error_count(&total.block, ErrorKind::NoDescriptor);
-    let seconds = refused * ACCEPT_PAUSE_S;
-    if seconds > LEAST_S.max(SHARE_MAX * total.seconds) {
-        let text = format!(
-            "servers could not accept connections for about {seconds:.1} s, since they were out of file descriptors: raise \
-             the limit (ulimit -Hn), or use more processes (--workers)"
-        );
-        found.invalid("accepting", Party::Host, text);
-    }
 }
 
 /// Think times that ended later than drawn: what the device is charged with is the server's.
