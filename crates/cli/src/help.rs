@@ -26,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "make-report",
         ],
     ),
-    ("Workload files", &["check", "explain", "fmt", "lsp"]),
+    ("Workload files", &["check", "explain", "accounts", "fmt", "lsp"]),
     ("Addresses and names", &["pmix2-ips", "pmix3-ips", "webaxe4-ips", "pgl2ips", "dns-cfg"]),
 ];
 

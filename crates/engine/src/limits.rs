@@ -29,6 +29,13 @@ pub fn connection_limit(descriptors: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX).max(1)
 }
 
+/// Servers accept no connection under a descriptor number from this on, where a process may open `descriptors` files: what is
+/// left is for logs and timers. Listeners and the connections of robots in the same process have their numbers already.
+pub fn accept_limit(descriptors: u64) -> usize {
+    let limit = descriptors.saturating_sub(descriptors / 33).saturating_sub(8);
+    usize::try_from(limit).unwrap_or(usize::MAX).max(1)
+}
+
 /// Blocks from this size on are given back to the system when they are freed, in bytes.
 const LARGE_BLOCK: i32 = 64 * 1024;
 

@@ -114,7 +114,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
     serve: impl Fn(Socket) -> F,
     mut refused: impl FnMut(Errno),
 ) -> io::Result<()> {
-    let most = limits::connection_limit(limits::descriptor_limit());
+    let most = limits::accept_limit(limits::descriptor_limit());
     let listener = register(listener, Interest::READABLE)?;
     loop {
         let mut guard = listener.readable().await?;

@@ -204,11 +204,11 @@ fn servers_refuse_what_they_have_no_descriptors_for() {
     let mut refused = 0;
     for _ in 0..100 {
         refused = streams.iter_mut().map(is_closed).filter(|closed| *closed).count();
-        if refused > 30 {
+        if refused > 15 {
             break;
         }
     }
-    assert!((31..=75).contains(&refused), "{refused} of 80");
+    assert!((16..=75).contains(&refused), "{refused} of 80");
     assert!(!is_closed(&mut streams[0]) && is_closed(&mut streams[79]), "first come, first served");
     drop(streams);
     let done = server.stop();

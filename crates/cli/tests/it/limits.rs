@@ -40,10 +40,10 @@ fn a_limit_that_the_user_sets_is_part_of_the_test() {
 }
 
 /// A client and a server that have begun to measure.
-fn measuring(sandbox: &Sandbox) -> (Running, Running) {
-    let mut server = sandbox.start("server --listen 127.0.0.1:0 --xact_think 20ms --log srv.log");
+fn measuring(start: impl Fn(&str) -> Running) -> (Running, Running) {
+    let mut server = start("server --listen 127.0.0.1:0 --xact_think 20ms --log srv.log");
     let port = server.port("listening at");
-    let mut client = sandbox.start(&format!(
+    let mut client = start(&format!(
         "client --origin 127.0.0.1:{port} --req_rate 100/sec --goal 8s --verb_lvl 2 --log clt.log"
     ));
     client.wait_for("i-meas");
@@ -61,7 +61,7 @@ fn freeze(process: &Running) {
 fn a_frozen_process_is_named() {
     for (whom, what) in [("client", "clt.log"), ("server", "srv.log")] {
         let sandbox = Sandbox::new();
-        let (client, server) = measuring(&sandbox);
+        let (client, server) = measuring(|words| sandbox.start(words));
         freeze(if whom == "client" { &client } else { &server });
         assert_eq!(client.finish().code(), Some(0));
         server.stop();
@@ -100,7 +100,8 @@ fn a_dead_device_ends_a_phase_that_waits_for_a_fill() {
         use(S, R);
     ";
     sandbox.write("fill.pg", &text.replace("PORT", &free_port().to_string()));
-    let words = "run --config fill.pg --proxy 127.0.0.1:1 --predict no --fail_tout 3s --verb_lvl 1";
+    let words =
+        "run --config fill.pg --proxy 127.0.0.1:1 --preflight no --predict no --fail_tout 3s --verb_lvl 1";
     let done = sandbox.polygraph(words);
     assert_eq!(done.code(), Some(1), "{done:?}");
     assert!(done.out.contains("FAILED") && done.out.contains("nothing has succeeded for 3."), "{}", done.out);
@@ -146,7 +147,14 @@ fn a_verdict_needs_no_report() {
 #[test]
 fn a_lost_terminal_ends_in_order_and_nohup_goes_on() {
     let sandbox = Sandbox::new();
-    let (client, server) = measuring(&sandbox);
+    // Whoever runs the tests may have had SIGHUP ignored.
+    let heeding = |words: &str| {
+        let program = env!("CARGO_BIN_EXE_polygraph");
+        let script = words.split(' ').next().unwrap().to_owned() + ".sh";
+        sandbox.write(&script, &format!("exec env --default-signal=HUP {program} {words}\n"));
+        sandbox.start_program("/bin/sh", &script)
+    };
+    let (client, server) = measuring(heeding);
     client.signal(Signal::HUP);
     let done = client.finish();
     assert_eq!(done.code(), Some(130), "{done:?}");
@@ -154,7 +162,7 @@ fn a_lost_terminal_ends_in_order_and_nohup_goes_on() {
     server.signal(Signal::HUP);
     assert_eq!(server.finish().code(), Some(130));
     // With SIGHUP ignored from the start, as by nohup(1).
-    let words = "client --origin 127.0.0.1:1 --req_rate 1/sec --goal 2s --verb_lvl 2";
+    let words = "client --preflight no --origin 127.0.0.1:1 --req_rate 1/sec --goal 2s --verb_lvl 2";
     sandbox.write("nohup.sh", &format!("trap '' HUP\nexec {} {words}\n", env!("CARGO_BIN_EXE_polygraph")));
     let mut client = sandbox.start_program("/bin/sh", "nohup.sh");
     client.wait_for("i-warm");

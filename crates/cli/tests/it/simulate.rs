@@ -70,9 +70,10 @@ fn devices_differ_in_what_they_keep() {
         row(&done.out, "top2")
     };
     let (none, ideal, small) = (top2("none"), top2("ideal"), top2("lru:5MB"));
-    // 60 requests per second for a minute: five standard deviations.
+    // 60 requests per second for a minute: five standard deviations. So short a test offers less than the 53 % of a long one, for
+    // many of its 515 servers have nothing yet that could be asked for again (docs/workloads.md).
     for figures in [&none, &ideal, &small] {
-        assert!((figures[1] - 60.0).abs() < 5.0 && (figures[3] - 56.0).abs() < 5.0, "{figures:?}");
+        assert!((figures[1] - 60.0).abs() < 5.0 && (figures[3] - 50.0).abs() < 5.0, "{figures:?}");
     }
     assert_eq!(none[4], 0.0);
     let lines = |done: &Done| done.out.lines().filter(|line| line.starts_with("after ")).count();

@@ -89,7 +89,7 @@ impl Run {
 fn polymix_4_through_squid() {
     let run = run(
         "polymix-4",
-        2400,
+        800,
         "squid",
         &[
             "TheBench.client_side.addr_space=['127.110.0-123.1-250']",
