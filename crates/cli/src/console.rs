@@ -82,7 +82,7 @@ pub fn usage(error: &clap::Error, words: &[String]) -> ExitCode {
     if error.kind() == clap::error::ErrorKind::ArgumentConflict && is_workload {
         let hint = "what a workload file describes is changed with --set NAME=VALUE, for example --set ReqRate=100/sec; \
             polygraph check FILE shows what it would do";
-        eprintln!("\nhint: {hint}");
+        tell!("\nhint: {hint}");
     }
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
 }

@@ -195,19 +195,24 @@ fn every_row_has_its_verdict() {
             scope.spawn(|| {
                 while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (found, text) = row.check();
-                    let list = match found {
+                    let (list, told) = match found {
                         Match::Right => continue,
-                        Match::Noisy => &noisy,
-                        Match::Wrong => &wrong,
+                        Match::Noisy => (&noisy, format!("{}: {}", row.group, row.name)),
+                        Match::Wrong => (&wrong, text),
                     };
-                    eprintln!("{found:?}: {text}");
-                    list.lock().unwrap().push(format!("{}: {}", row.group, row.name));
+                    list.lock().unwrap().push(told);
                 }
             });
         }
     });
     let (wrong, noisy) = (wrong.into_inner().unwrap(), noisy.into_inner().unwrap());
-    assert!(!rows.is_empty() && wrong.is_empty(), "{} of {} rows: {wrong:#?}", wrong.len(), rows.len());
+    assert!(
+        !rows.is_empty() && wrong.is_empty(),
+        "{} of {} rows:\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n")
+    );
     assert!(noisy.len() <= rows.len() / 10, "the machine is too busy for {} rows: {noisy:#?}", noisy.len());
 }
 
