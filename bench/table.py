@@ -168,7 +168,7 @@ def tables(results):
 def page(results, template):
     machine = results["machine"]
     facts = [f"- {machine['processor']}, {machine['processors']} processors, Linux {machine['kernel']}",
-             f"- {machine['polygraph']}, commit {machine['commit']}",
+             f"- {machine['polygraph']}, commit {machine['commit']}, cargo's profile `{results['profile']}`",
              *(f"- {tool}: Debian package {package}" for tool, package in machine["peers"].items())]
     return Template(template).substitute(
         machine="\n".join(facts), repeats=results["repeats"], connections=results["connections"], judge=JUDGE,
