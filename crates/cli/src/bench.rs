@@ -220,9 +220,6 @@ impl<'a> Bench<'a> {
         let mut client =
             client_job(&test, self.common, limits, on_client, None, &self.working_set, tolerance)?;
         let mut server = server_job(&test, self.common, self.tolerance, places, on_server, None);
-        if test.is_direct(&origins) {
-            client.header.settings.push(("device".to_owned(), "none".to_owned()));
-        }
         let look = Look {
             preflight: self.preflight,
             servers: Servers::Here(&origins),

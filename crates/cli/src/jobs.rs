@@ -12,8 +12,9 @@ use polygraph_engine::{ClientJob, Layout, Reserved, ServerJob, limits};
 use polygraph_origin::{House, Server};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
+use polygraph_report::CONTENTS_MARK;
 use polygraph_stats::{Header, Side};
-use polygraph_traffic::{IdSource, Seed};
+use polygraph_traffic::{Catalog, Fingerprint, IdSource, Seed};
 
 use crate::options::{CommonOptions, ToleranceOptions};
 use crate::{Failure, console, facts, processes, working_set};
@@ -159,6 +160,7 @@ pub fn client_job_within(
         let fact = format!("goes on with {} objects filled before", set.fill().count);
         header.settings.push(("working set".to_owned(), fact));
     }
+    header.settings.push(contents_mark(&settings.field.catalog));
     let accepting = if tolerance.foreign_replies { "yes" } else { "no" };
     header.settings.push(("accepts foreign messages".to_owned(), accepting.to_owned()));
     header.settings.push(("process group".to_owned(), group.to_string()));
@@ -216,6 +218,7 @@ pub fn server_job(
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
     let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
     header.settings.push(("process group".to_owned(), house.group.to_string()));
+    header.settings.push(contents_mark(&house.catalog));
     ServerJob {
         house: Arc::new(house),
         sites,
@@ -316,6 +319,13 @@ pub fn local_addresses(text: &str) -> Result<Vec<IpAddr>, String> {
             address.host.ip().ok_or_else(|| format!("`{address}` is a name; IP addresses are needed here"))
         })
         .collect()
+}
+
+/// What replies carry as the mark of their contents: logs with the same one are of sides that agree.
+fn contents_mark(catalog: &Catalog) -> (String, String) {
+    let mut mark = Vec::new();
+    Fingerprint::of(catalog).write(&mut mark);
+    (CONTENTS_MARK.to_owned(), String::from_utf8_lossy(&mark).into_owned())
 }
 
 fn header(side: Side, test: &Test, common: &CommonOptions, mut settings: Vec<(String, String)>) -> Header {

@@ -128,8 +128,8 @@ pub fn conclude(
     let facts = fold_files(&paths).map_err(Failure::data)?;
     let met = expectations.check(&facts);
     manifest["verdict"] = facts.verdict.json();
-    write_manifest(directory, manifest)?;
-    expectations.publish(&facts, &met)?;
+    let mut trouble = write_manifest(directory, manifest).err();
+    trouble = trouble.or(expectations.publish(&facts, &met).err());
     let mut write = |name: &str, json: Option<serde_json::Value>| {
         if let Some(json) = json {
             manifest[name] = json;
@@ -138,7 +138,7 @@ pub fn conclude(
         write_html(&facts, &report, &Extras::of_run(directory)).map_err(Failure::setup)
     };
     // A prediction takes its time: who does not wait for it has a report all the same.
-    let mut trouble = write("expected", met.json()).err();
+    trouble = trouble.or(write("expected", met.json()).err());
     let prediction = predict(&facts);
     if let Some(prediction) = &prediction {
         trouble = trouble.or(write("prediction", serde_json::to_value(prediction).ok()).err());

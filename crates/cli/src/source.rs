@@ -140,6 +140,7 @@ fn field(common: &CommonOptions, sizes: Option<Distr>) -> Field {
         settle: 0.0,
         verify: Verify::Full,
         share_worlds: false,
+        redirects: false,
         substitutes: Vec::new(),
     }
 }

@@ -166,6 +166,7 @@ mod tests {
             settle: 0.0,
             verify: polygraph_robot::Verify::Full,
             share_worlds: false,
+            redirects: false,
             substitutes: Vec::new(),
         };
         let few = origins(&Selector::even((0..105).collect()), &field, 0.04);

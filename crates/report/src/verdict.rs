@@ -5,7 +5,8 @@
 //! Evidence against the device is of two kinds. What the device *said* (statuses, broken messages, wrong
 //! objects, resets) does not depend on the speed of the bench. What it was *too slow* for (time-outs, refused
 //! connections, connections at their limit, transactions piling up) may be the doing of a bench that no longer
-//! reads its sockets. So: if the bench was saturated or stuck, evidence of the second kind only becomes a warning.
+//! reads its sockets. So: if the bench was saturated, stood still or refused connections, evidence of the second kind only becomes a warning. If client and server
+//! disagree about the contents, nothing is held against the device.
 //!
 //! What a device says after its origin is gone is no evidence against it either: only what was counted until then is,
 //! see `RunFacts::origin_gone`. Where robots asked the servers themselves there is nobody to fail: what would be
@@ -38,6 +39,7 @@ use serde_json::{Value, json};
 
 use crate::fold::RunFacts;
 
+pub use contents::MARK as CONTENTS_MARK;
 pub use party::Party;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
@@ -118,7 +120,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict in a line: `INVALID (client): the client, not the device, was the limit: do not use these figures`.
+    /// The verdict in a line: `INVALID (client): the client of the bench, not the device, was the
+    /// limit: do not use these figures`.
     pub fn headline(&self) -> String {
         format!("{}: {}", self.word(), self.meaning())
     }
@@ -139,7 +142,8 @@ impl Verdict {
                 format!("the device {}", deed.unwrap_or(blame::OVERLOADED))
             }
             Outcome::Invalid => {
-                let limit = self.limit.unwrap_or(Party::Test).limit(self.device);
+                let rule = self.findings.first().map_or("", |finding| finding.rule);
+                let limit = self.limit.unwrap_or(Party::Test).limit(rule, self.device);
                 format!("{limit}: do not use these figures")
             }
         }

@@ -220,6 +220,12 @@ enum Verifiable {
     Nothing,
 }
 
+/// A redirect of our servers, of which the test has some that redirect. Marks alone can be kept by a device that puts a redirect
+/// of its own in place of a reply.
+fn is_expected_redirect<L: Link>(crew: &Rc<Crew<L>>, facts: &Facts) -> bool {
+    facts.is_marked() && crew.settings().field.redirects
+}
+
 fn verifiable(order: &Order, facts: &Facts, class: Class) -> Verifiable {
     if order.foreign.is_some() || matches!(class, Class::Abort | Class::Authenticating) {
         return Verifiable::Nothing;
@@ -359,7 +365,7 @@ fn judge<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done) 
         201 | 204 if order.method.has_body() => {}
         304 if matches!(order.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
         417 if done.continued.is_none() && order.sends.is_some() => {}
-        _ if facts.is_redirect() && (facts.is_marked() || is_foreign(crew, order)) => {
+        _ if facts.is_redirect() && (is_expected_redirect(crew, facts) || is_foreign(crew, order)) => {
             return Ok(Class::RepToRedir);
         }
         _ if facts.is_redirect() => return Err(led_astray(facts)),

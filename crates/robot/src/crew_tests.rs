@@ -47,6 +47,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
         settle: 0.0,
         verify: Verify::Full,
         share_worlds: true,
+        redirects: true,
         substitutes: Vec::new(),
     };
     let mut profile = Profile::plain("R", 1, Load::Open { rate: 10.0 }, Behavior::default());

@@ -99,6 +99,8 @@ pub struct Field {
     pub verify: Verify,
     /// Tell servers about worlds and learn of others' worlds from them.
     pub share_worlds: bool,
+    /// Servers answer with redirects; where they do not, a redirect is not theirs, whatever marks it carries.
+    pub redirects: bool,
     /// Groups of addresses that may stand in for each other.
     pub substitutes: Vec<Vec<SocketAddr>>,
 }

@@ -135,10 +135,13 @@ fn a_verdict_needs_no_report() {
     run.wait_for("i-warm");
     let result = sandbox.result();
     std::fs::create_dir(result.join("report.html")).unwrap();
+    // Nor the manifest, which has what is needed for the report.
+    std::fs::remove_file(result.join("manifest.json")).unwrap();
+    std::fs::create_dir(result.join("manifest.json")).unwrap();
     let done = run.finish();
     assert_eq!(done.code(), Some(3), "{done:?}");
     assert!(done.out.contains("VALID") && done.out.contains("response time"), "{}", done.out);
-    assert!(done.err.contains("cannot write") && done.err.contains("report.html"), "{}", done.err);
+    assert!(done.err.contains("cannot write") && done.err.contains("manifest.json"), "{}", done.err);
     let left = std::fs::read_dir(&result).unwrap().map(|entry| entry.unwrap().file_name());
     let stumps: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".part")).collect();
     assert!(stumps.is_empty(), "{stumps:?}");

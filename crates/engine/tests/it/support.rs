@@ -150,6 +150,7 @@ impl Bench {
             settle: self.settle,
             verify: Verify::Full,
             share_worlds: false,
+            redirects: true,
             substitutes: Vec::new(),
         };
         let house = House {

@@ -186,6 +186,7 @@ pub fn adopt(
         settle,
         verify: Verify::Full,
         share_worlds: servers.iter().any(|servers| servers.farm.redirects.is_some()),
+        redirects: servers.iter().any(|servers| servers.farm.redirects.is_some()),
         substitutes: workload
             .substitutes
             .iter()

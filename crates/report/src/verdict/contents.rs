@@ -2,9 +2,9 @@
 
 use polygraph_stats::ErrorKind;
 
-use super::{Findings, Party, Weight};
+use super::{Findings, Party, Weight, blame};
 use crate::figures::error_count;
-use crate::fold::RunFacts;
+use crate::fold::{ProcessFacts, RunFacts};
 use crate::text;
 
 /// Share of the replies that may tell of other contents than the robots expect: copies of an earlier test.
@@ -15,6 +15,25 @@ pub(super) const COMPARED_MIN: f64 = 0.99;
 /// Name of the rule about contents that differ.
 pub(super) const CONTENTS: &str = "contents";
 
+/// Setting of both sides' logs that names their contents.
+pub const MARK: &str = "contents mark";
+
+/// Both sides say that they have the same contents, and no copy of an earlier test can be asked for.
+fn sides_agree(facts: &RunFacts) -> bool {
+    if facts.client.is_none() || facts.server.is_none() {
+        return false;
+    }
+    let setting = |process: &ProcessFacts, wanted: &str| {
+        process.header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
+    };
+    let mut processes = facts.sides().flat_map(|side| &side.processes);
+    let first = processes.next().and_then(|process| setting(process, MARK));
+    let old_copies = facts.sides().flat_map(|side| &side.processes).any(|process| {
+        setting(process, "ids").as_deref() == Some("repeatable") || setting(process, "working set").is_some()
+    });
+    first.is_some() && !old_copies && processes.all(|process| setting(process, MARK) == first)
+}
+
 /// Client and server have other contents: what came cannot be held against the device.
 pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
     let Some(total) = facts.client.as_ref().and_then(|side| side.total.as_ref()) else { return };
@@ -23,6 +42,10 @@ pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
         return;
     }
     let share = format!("in {other:.0} of {ended:.0} replies");
+    if sides_agree(facts) {
+        let text = format!("{share} the mark of the contents is not the one that the servers send");
+        return found.failed_as("content", blame::WRONG_CONTENT, text);
+    }
     if other <= OTHER_MAX * ended {
         let text =
             format!("the server's mark tells of other contents than the client has {share}: not compared");

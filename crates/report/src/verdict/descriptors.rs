@@ -10,7 +10,7 @@ use crate::fold::RunFacts;
 /// Name of the rule.
 pub(super) const REFUSED: &str = "refused";
 /// What a device does that cannot reach its origins.
-const FOLLOWS: [&str; 6] = ["errors", "error goal", "following", "growing", "offered", "correctness"];
+const FOLLOWS: [&str; 4] = ["errors", "error goal", "following", "growing"];
 
 /// Servers refused connections for want of descriptors: what the device made of that is the bench's doing.
 pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {

@@ -33,18 +33,22 @@ impl Party {
         }
     }
 
-    /// What an INVALID run suffered from; `device` tells whether there was one.
-    pub(super) fn limit(self, device: bool) -> String {
+    /// What an INVALID run suffered from, found by `rule`; `device` tells whether there was one.
+    pub(super) fn limit(self, rule: &str, device: bool) -> String {
         let who = match self {
             Party::Device => return "the device was the limit".to_owned(),
             Party::Test if device => return "the test does not say enough about the device".to_owned(),
             Party::Test => return "the test does not say enough".to_owned(),
-            Party::Client => "the client",
+            Party::Client => "the client of the bench",
             Party::Server => "the origin server of the bench",
             Party::NameServer => "the name server",
             Party::Host => "a host of the bench",
             Party::Network => "the network",
         };
-        format!("{who}{} was the limit", if device { ", not the device," } else { "" })
+        match rule {
+            "interrupted" => format!("{who} ended before the test did"),
+            "stalls" | "gaps" => format!("{who} stood still"),
+            _ => format!("{who}{} was the limit", if device { ", not the device," } else { "" }),
+        }
     }
 }

@@ -33,10 +33,8 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
     if let Some(blamed) = too_many(evidence) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
-        // A limit of the test's own, and no device to be slow.
-        let own_limit = blame::most(evidence) == Some(ErrorKind::TooManyOpen) && !facts.device;
         match said {
-            _ if own_limit => found.invalid("errors", Party::Test, text),
+            _ if own_limit(facts, evidence) => found.invalid("errors", Party::Test, text),
             true => found.failed_as("errors", deed, text),
             false => found.slow_as("errors", deed, text),
         }
@@ -49,6 +47,11 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         );
         found.invalid("origin", Party::Server, text);
     }
+}
+
+/// Transactions failed at the test's own limit of connections, and there is no device to be slow.
+pub(super) fn own_limit(facts: &RunFacts, scope: &Scope) -> bool {
+    !facts.device && blame::most(scope) == Some(ErrorKind::TooManyOpen)
 }
 
 pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
@@ -68,6 +71,9 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
             Some(Blame::Bench) => {
                 let text = format!("{text}, most of them by faults of the local system");
                 found.invalid("error goal", Party::Host, text);
+            }
+            _ if evidence.is_some_and(|scope| own_limit(facts, scope)) => {
+                found.invalid("error goal", Party::Test, text);
             }
             _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
@@ -113,7 +119,13 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
                 Nature::Caching => blame::BROKE_CACHING,
                 _ => blame::BROKEN_MESSAGES,
             };
+            let many = count as f64 > WRONG_MAX * ended;
             match kind {
+                _ if few && many && facts.origin_gone.is_some() && kind != ErrorKind::FalseHit => {
+                    let text =
+                        format!("{text}, most of them when nothing is known of an origin server any more");
+                    found.invalid("origin", Party::Server, text);
+                }
                 _ if few => found.warn("correctness", text),
                 // Nobody can be blamed for a hit on what others had asked for.
                 ErrorKind::FalseHit => found.warn("correctness", text),

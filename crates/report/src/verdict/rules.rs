@@ -105,7 +105,9 @@ fn table() -> Vec<Rule> {
     add(
         contents::CONTENTS,
         format!(
-            "more than {} of the replies in the whole run carry the mark of a server with another seed, other sizes or other contents than the client has (`c211`; fewer: warning). Nothing is held against the device then",
+            "more than {} of the replies in the whole run carry the mark of a server with another seed, other sizes or other \
+             contents than the client has (`c211`; fewer: warning). Nothing is held against the device then, unless the logs \
+             of both sides say that they have the same contents: then the mark is the device's (`content`, FAILED)",
             percent(contents::OTHER_MAX)
         ),
         Invalid,

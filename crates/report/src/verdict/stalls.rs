@@ -40,6 +40,16 @@ impl Still {
         }
         still
     }
+
+    /// Whether it spoils figures of `whole_s` seconds.
+    fn is_too_long(&self, whole_s: f64) -> bool {
+        self.longest_s > LONGEST_S || self.sum_s > LEAST_S.max(SHARE_MAX * whole_s)
+    }
+}
+
+/// The process of a side that is worst off: one that stood still for too long comes before one that only has the larger sum.
+fn worst(all: impl Iterator<Item = Still>, whole_s: f64) -> Option<Still> {
+    all.max_by(|a, b| a.is_too_long(whole_s).cmp(&b.is_too_long(whole_s)).then(a.sum_s.total_cmp(&b.sum_s)))
 }
 
 pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
@@ -47,7 +57,7 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
     let whole_s: f64 = windows.iter().map(|(from, to)| to - from).sum();
     for side in facts.sides() {
         let all = side.processes.iter().map(|process| Still::of(process, &windows));
-        let Some(worst) = all.max_by(|a, b| a.sum_s.total_cmp(&b.sum_s)) else { continue };
+        let Some(worst) = worst(all, whole_s) else { continue };
         let text = format!(
             "the {} stood still for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in sum ({:.1} % of what is \
              judged): it was stopped, or had no processor or memory",
@@ -57,7 +67,7 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
             worst.sum_s,
             100.0 * worst.sum_s / whole_s
         );
-        if worst.longest_s > LONGEST_S || worst.sum_s > LEAST_S.max(SHARE_MAX * whole_s) {
+        if worst.is_too_long(whole_s) {
             found.invalid("stalls", party(side.side), text);
         } else if worst.sum_s > TOLD_S {
             found.warn("stalls", text);
@@ -105,4 +115,19 @@ pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
 fn measured(server: &SideFacts) -> Option<&crate::scope::Scope> {
     let primary = server.phases.iter().find(|phase| phase.primary && phase.scope.is_some());
     primary.and_then(|phase| phase.scope.as_ref()).or(server.total.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_stretch_counts_more_than_many_short_ones() {
+        let once = Still { sum_s: 1.4, longest_s: 1.4, at_s: 5.0 };
+        let often = Still { sum_s: 2.0, longest_s: 0.2, at_s: 7.0 };
+        // 2 % of 20 minutes are 24 s: many short ones do no harm.
+        assert_eq!(worst([once, often].into_iter(), 1200.0).map(|still| still.at_s), Some(5.0));
+        // Of 50 s they are 1 s, so both do, and the larger sum is told.
+        assert_eq!(worst([once, often].into_iter(), 50.0).map(|still| still.at_s), Some(7.0));
+    }
 }

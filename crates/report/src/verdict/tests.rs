@@ -529,6 +529,12 @@ fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     check(&wrong, Outcome::Invalid, &["contents", "(correctness)"]);
     let few = Run { error: Some((301, ErrorKind::OtherContents)), ..Run::default() };
     check(&few, Outcome::Valid, &["(contents)"]);
+    // Where both sides have the same contents nobody but the device can have made the mark.
+    let mut agreed = few.logs();
+    for log in &mut agreed {
+        log.log.header.settings.push((super::CONTENTS_MARK.to_owned(), "deb1f63b4389".to_owned()));
+    }
+    check_logs(&agreed, Outcome::Failed, &["content"]);
 }
 
 /// A device whose origins turn it away answers with errors of its own.

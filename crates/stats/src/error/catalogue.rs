@@ -249,7 +249,7 @@ catalogue! {
     "c" 211 OtherContents "other_contents" Client Noted Bench "server has other contents than the client"
         "Both sides must be started with the same seed and the same contents (--global_rng_seed, --rep_sz, --config, --set); or the copy was made in an earlier test with others. The body was not compared."
     "c" 212 UnmarkedRedirect "unmarked_redirect" Client Fails Message "redirect that is not from our servers"
-        "The reply leads elsewhere and carries none of the marks of our servers: a block page, a login page, a captive portal, or a device that insists on https."
+        "The reply leads elsewhere and carries none of the marks of our servers, or these do not redirect: a block page, a login page, a captive portal, or a device that insists on https."
     "s" 0 System "system" Both Fails Bench "other operating system error"
         "The examples name the error."
     "s" 24 NoDescriptor "no_descriptor" Both Fails Bench "too many open files"

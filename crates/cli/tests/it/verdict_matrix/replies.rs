@@ -175,7 +175,7 @@ pub fn spoiled() -> Vec<Row> {
         make(
             "redirects under the marks of the servers",
             |reply, _| reply.status("302 Found").with("Location", Some("http://127.0.0.1:9/login")).bytes(),
-            Want::failed("unverified", "the device answered in place of the servers"),
+            ASTRAY,
         ),
         make(
             "gzip that nobody accepts",
@@ -216,7 +216,7 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
-            "Date an hour late",
+            "a Date of years ago",
             |reply, _| reply.with("Date", Some("Fri, 01 Jan 2021 00:00:00 GMT")).bytes(),
             Want::failed("dates", "the device sent broken messages"),
         ),
@@ -236,6 +236,14 @@ pub fn spoiled() -> Vec<Row> {
             0 => reply.bytes(),
             _ => b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
         }
+            },
+            ASTRAY,
+        ),
+        make(
+            "every second reply is a redirect under the marks of the servers",
+            |reply, number| match number % 2 {
+                0 => reply.bytes(),
+                _ => reply.status("302 Found").with("Location", Some("http://127.0.0.1:9/")).bytes(),
             },
             ASTRAY,
         ),
