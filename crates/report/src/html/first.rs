@@ -68,7 +68,7 @@ pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     let Some(device) = &extras.device else {
         let note = |device: String| match device.starts_with("proxy ") {
-            true => format!("{device}, not started by this program: no more is known of it"),
+            true => format!("{device}; nothing more is known of it"),
             false => device,
         };
         return device::of_settings(facts)
