@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use polygraph_device::{Device, Params};
-use polygraph_engine::signals::StopWatch;
+use polygraph_engine::signals::StopPoller;
 use polygraph_report::text;
 
 use crate::entry::Status;
@@ -103,7 +103,7 @@ pub struct Series<'a> {
     journal: Journal,
     progress: Progress,
     stage: Stage<'a>,
-    stop: StopWatch,
+    stop: StopPoller,
     session: Option<Session>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Series<'a> {
     pub fn open(plan: &'a Plan, directory: &Path, stage: Stage<'a>) -> Result<Series<'a>, SeriesError> {
         let journal = Journal::open(&directory.join(JOURNAL))?;
         let progress = Progress::of(journal.entries());
-        let stop = StopWatch::new().map_err(SeriesError::io("listen for signals"))?;
+        let stop = StopPoller::new().map_err(SeriesError::io("listen for signals"))?;
         let directory = directory.to_owned();
         let mut series = Series { plan, directory, journal, progress, stage, stop, session: None };
         series.enrol()?;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use polygraph_engine::{Job, Reserved, StartRule};
+use polygraph_engine::{ReservedAddress, RunSetup, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::test::settle_time;
 use polygraph_plan::{Schedule, Test};
@@ -131,7 +131,7 @@ pub struct Bench<'a> {
     /// The test.
     pub test: Test,
     /// Where its servers will listen.
-    pub places: Vec<Reserved>,
+    pub places: Vec<ReservedAddress>,
     /// Begin of the result directory's name.
     pub label: &'a str,
     /// Options of both sides.
@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
     /// If an address cannot be used.
     pub fn new(mut test: Test, common: &'a CommonOptions, runs: &'a Path) -> Result<Bench<'a>, Failure> {
         let places = jobs::reserve_all(&test)?;
-        test.serve_at(&places.iter().map(Reserved::address).collect::<Vec<_>>());
+        test.serve_at(&places.iter().map(ReservedAddress::address).collect::<Vec<_>>());
         let limits = ClientLimits { ports: None, open_connections: None, with_servers: true };
         Ok(Bench {
             test,
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
             }
         };
         let epoch = jiff::Timestamp::now().as_second() as u64;
-        let origins: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+        let origins: Vec<SocketAddr> = places.iter().map(ReservedAddress::address).collect();
         let mut device = self.device.map(|device| device.start(&mut test, &origins)).transpose()?;
         let [on_client, on_server] = processes::layouts(
             &test,
@@ -250,7 +250,7 @@ impl<'a> Bench<'a> {
         };
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);
-        let job = Job {
+        let job = RunSetup {
             schedule: test.schedule.clone(),
             start: StartRule::Now,
             client: Some(client),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use polygraph_addr::{AddrRange, expand};
-use polygraph_engine::{ClientJob, Layout, Reserved, ServerJob, limits};
+use polygraph_engine::{ClientSetup, Layout, ReservedAddress, ServerSetup, limits};
 use polygraph_origin::{House, Server};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
@@ -104,7 +104,7 @@ pub fn client_job(
     log: Option<PathBuf>,
     working_set: &working_set::Files,
     tolerance: polygraph_robot::Tolerance,
-) -> Result<ClientJob, Failure> {
+) -> Result<ClientSetup, Failure> {
     if test.robot_count() == 0 {
         return Err(Failure::usage(
             "there are no robots: the workload uses none, or gives them no addresses",
@@ -131,7 +131,7 @@ pub fn client_job_within(
     log: Option<PathBuf>,
     working_set: &working_set::Files,
     tolerance: polygraph_robot::Tolerance,
-) -> ClientJob {
+) -> ClientSetup {
     let earlier = working_set.earlier.as_ref();
     let stored = |index: usize| earlier.and_then(|set| set.shares.get(index)).map(|share| share.ids.clone());
     let ids_of = |index: usize| match stored(index) {
@@ -167,7 +167,7 @@ pub fn client_job_within(
     header.offered_rate = test.full_rate().filter(|_| !test.schedule.is_steered());
     header.offered_dhr = offered_dhr(test);
     let (earlier, stores, dump) = (earlier.cloned(), working_set.stores(), common.dump.plan());
-    ClientJob { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None, dump }
+    ClientSetup { settings, ports, layout, ids, earlier, stores, header, log, sample_log: None, dump }
 }
 
 /// What servers put up with.
@@ -191,10 +191,10 @@ pub fn server_job(
     test: &Test,
     common: &CommonOptions,
     tolerance: Tolerance,
-    places: Vec<Reserved>,
+    places: Vec<ReservedAddress>,
     layout: Layout,
     log: Option<PathBuf>,
-) -> ServerJob {
+) -> ServerSetup {
     let house = House {
         catalog: Arc::new(test.field.catalog.clone()),
         farms: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
@@ -207,7 +207,7 @@ pub fn server_job(
     };
     let sites = test.servers.iter().enumerate();
     let sites = sites.flat_map(|(farm, servers)| servers.sites.iter().map(move |site| (farm, site)));
-    let sites: Vec<(Server, Reserved)> = sites
+    let sites: Vec<(Server, ReservedAddress)> = sites
         .zip(places)
         .enumerate()
         .map(|(number, ((farm, site), place))| {
@@ -219,7 +219,7 @@ pub fn server_job(
     let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
     header.settings.push(("process group".to_owned(), house.group.to_string()));
     header.settings.push(contents_mark(&house.catalog));
-    ServerJob {
+    ServerSetup {
         house: Arc::new(house),
         sites,
         layout,
@@ -234,7 +234,7 @@ pub fn server_job(
 ///
 /// # Errors
 /// If an address cannot be used.
-pub fn reserve_all(test: &Test) -> Result<Vec<Reserved>, Failure> {
+pub fn reserve_all(test: &Test) -> Result<Vec<ReservedAddress>, Failure> {
     let sites = test.servers.iter().flat_map(|servers| &servers.sites);
     if sites.clone().next().is_none() {
         return Err(Failure::usage(
@@ -262,8 +262,8 @@ fn check_local(test: &Test) -> Result<(), Failure> {
     Ok(())
 }
 
-fn reserve(address: SocketAddr) -> Result<Reserved, Failure> {
-    Reserved::new(address).map_err(|e| {
+fn reserve(address: SocketAddr) -> Result<ReservedAddress, Failure> {
+    ReservedAddress::new(address).map_err(|e| {
         let hint = console::listen_hint(&e);
         Failure::setup(anyhow::anyhow!("cannot listen at {address}: {e}{hint}"))
     })

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use polygraph_dns::{DomainName, Query, QueryType};
-use polygraph_engine::preflight::{Probe, Responder, Trouble};
+use polygraph_engine::preflight::{Probe, ProbeError, Responder};
 use polygraph_plan::{Test, values};
 use polygraph_robot::{Profile, Server};
 use polygraph_wire::preflight::Seen;
@@ -119,7 +119,7 @@ pub fn look(test: &Test, look: Look<'_>) -> Result<u64, Failure> {
 /// Whether the test may begin with this answer.
 fn judge(
     case: &Case<'_>,
-    reply: Result<Seen, Trouble>,
+    reply: Result<Seen, ProbeError>,
     credentials: bool,
     strangers: bool,
 ) -> Result<(), Failure> {

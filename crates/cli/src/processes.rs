@@ -1,6 +1,6 @@
 //! In how many processes a test runs on this machine.
 
-use polygraph_engine::{Layout, Need, lay_out, limits};
+use polygraph_engine::{DescriptorNeed, Layout, lay_out, limits};
 use polygraph_plan::Test;
 use polygraph_robot::Profile;
 use polygraph_stats::Side;
@@ -26,14 +26,14 @@ pub fn layouts<const N: usize>(
     let limit = limits::connection_limit(limits::raise_descriptor_limit());
     let connections = connections(test, open_connections);
     let needs = sides.map(|side| match side {
-        Side::Client => Need {
+        Side::Client => DescriptorNeed {
             connections,
             listeners: 0,
             loops: loops(client_loops(test.peak_rate(), processors)),
             most_loops: test.robot_count(),
         },
         // Through a device there may be fewer, but hardly ever more.
-        Side::Server => Need {
+        Side::Server => DescriptorNeed {
             connections,
             listeners: test.servers.iter().map(|servers| servers.sites.len()).sum(),
             loops: loops(processors),

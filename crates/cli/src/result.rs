@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use polygraph_engine::Outcome;
+use polygraph_engine::RunOutcome;
 use polygraph_report::prediction::Prediction;
 use polygraph_report::run_dir::Run;
 use polygraph_report::{Extras, RunFacts, fold_files, summary_text, write_html};
@@ -117,7 +117,7 @@ pub fn write_manifest(directory: &Path, manifest: &serde_json::Value) -> Result<
 /// If its logs cannot be read.
 pub fn conclude(
     directory: &Path,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     device: Option<&device::Report>,
     expectations: &Expectations,
     manifest: &mut serde_json::Value,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use polygraph_dns::Zone;
 use polygraph_dns::reply::{Transport, reply};
 use polygraph_engine::simulation::simulate;
-use polygraph_engine::{Job, Layout, Outcome, Reserved, StartRule};
+use polygraph_engine::{Layout, ReservedAddress, RunOutcome, RunSetup, StartRule};
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Test, values};
 use polygraph_sim::device::{Cache, Device, Figures, Model};
@@ -110,7 +110,7 @@ pub struct Setup<'a> {
 pub struct Simulation {
     /// The test with all addresses.
     pub test: Test,
-    job: Job,
+    job: RunSetup,
     device: Option<(Model, Vec<SocketAddr>)>,
     delay: Nanos,
     epoch: u64,
@@ -135,7 +135,7 @@ impl Simulation {
         // Everything has to be the same in every simulation with the same seed.
         let common = CommonOptions { unique_world: false, ..common.clone() };
         let log = |name: &str| directory.map(|directory| directory.join(name));
-        let reserved = places.into_iter().map(Reserved::elsewhere).collect();
+        let reserved = places.into_iter().map(ReservedAddress::elsewhere).collect();
         let (one, robots) = (Layout::threads(1), Layout::threads(common.loops.unwrap_or(1) as usize));
         let mut server =
             jobs::server_job(&test, &common, setup.server_tolerance, reserved, one, log("server.log"));
@@ -164,7 +164,7 @@ impl Simulation {
                 fact("network delay", format!("{} ms", setup.delay as f64 / 1e6)),
             ];
         }
-        let job = Job {
+        let job = RunSetup {
             schedule: test.schedule.clone(),
             start: StartRule::Now,
             client: Some(client),
@@ -193,7 +193,7 @@ impl Simulation {
         self,
         limit: Option<Nanos>,
         observer: impl FnMut(&Header, &Record),
-    ) -> Result<(Outcome, Option<Figures>), Failure> {
+    ) -> Result<(RunOutcome, Option<Figures>), Failure> {
         let Simulation { test, job, device, delay, epoch } = self;
         let zone = Rc::new(zone(&test)?);
         let started: RefCell<Option<Device>> = RefCell::default();

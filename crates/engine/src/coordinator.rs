@@ -1,4 +1,4 @@
-//! The driver of a test on real loops: starts them, ticks, looks at their counts, and has the conductor decide.
+//! The driver of a test on real loops: starts them, ticks, looks at their counts, and has the controller decide.
 
 use std::io;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use std::time::Duration;
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_stats::{EndReason, Side};
 
-use crate::books::{Books, Observer};
-use crate::conductor::{Conductor, Event, NOTICE, Score, TICK};
+use crate::aggregator::{Aggregator, Observer};
 use crate::host::Host;
-use crate::roles::{client_roles, server_roles};
-use crate::run::{EngineError, Job, Outcome, StartRule};
-use crate::side::Starter;
-use crate::signals::{Panicked, StopSignals, watch_panics};
+use crate::loop_spec::{client_loops, server_loops};
+use crate::outcome::{EngineError, RunOutcome};
+use crate::phase_controller::{ControlEvent, NOTICE, PhaseController, TICK, TestPlan};
+use crate::setup::{RunSetup, StartRule};
+use crate::side::LoopStarter;
+use crate::signals::{PanicFlag, StopSignals, watch_panics};
 use crate::timers;
 use crate::worker::{self, await_ready};
 
@@ -25,13 +26,13 @@ const PATIENCE: Nanos = 5 * SECOND;
 /// The driver of a test.
 #[derive(Debug)]
 pub struct Coordinator {
-    score: Score,
+    plan: TestPlan,
     start: StartRule,
-    books: Books,
+    aggregator: Aggregator,
     /// Loops, and relays of processes with loops: whatever ends when its loops end.
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
-    panicked: Panicked,
+    panicked: PanicFlag,
 }
 
 impl Coordinator {
@@ -39,20 +40,20 @@ impl Coordinator {
     ///
     /// # Errors
     /// If one cannot be started.
-    pub fn start(job: Job) -> Result<Coordinator, EngineError> {
+    pub fn start(job: RunSetup) -> Result<Coordinator, EngineError> {
         let signals = StopSignals::new().map_err(EngineError::Loop)?;
         let panicked = watch_panics();
-        let (score, frame) = job.prepare(Host::Real);
+        let (plan, context) = job.prepare(Host::Real);
         let (filled, inbox) = channel();
         let (ready, all_ready) = channel();
-        let mut starter = Starter::new(frame, filled, ready);
+        let mut starter = LoopStarter::new(context, filled, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
             sides.push(starter.side(
                 &server.header,
                 [&server.log, &server.sample_log],
                 server.layout,
-                server_roles(server),
+                server_loops(server),
             )?);
         }
         if let Some(client) = &job.client {
@@ -60,7 +61,7 @@ impl Coordinator {
                 &client.header,
                 [&client.log, &client.sample_log],
                 client.layout,
-                client_roles(client),
+                client_loops(client),
             )?);
         }
         let (of_sides, threads): (Vec<_>, Vec<_>) = starter.threads().into_iter().unzip();
@@ -68,9 +69,9 @@ impl Coordinator {
         await_ready(&all_ready, &threads).map_err(EngineError::Loop)?;
         let stores = job.client.as_ref().is_some_and(|client| client.stores);
         Ok(Coordinator {
-            score,
+            plan,
             start: job.start,
-            books: Books::new(Host::Real, sides, inbox, stores),
+            aggregator: Aggregator::new(Host::Real, sides, inbox, stores),
             threads: of_sides.into_iter().zip(threads).collect(),
             signals,
             panicked,
@@ -81,24 +82,24 @@ impl Coordinator {
     ///
     /// # Errors
     /// If a log cannot be written.
-    pub async fn follow(&mut self, observer: &mut Observer<'_>) -> Result<Outcome, EngineError> {
-        let timeline = Arc::clone(&self.score.timeline);
+    pub async fn follow(&mut self, observer: &mut Observer<'_>) -> Result<RunOutcome, EngineError> {
+        let timeline = Arc::clone(&self.plan.timeline);
         let reason = match self.wait_for_traffic().await {
             Some(reason) => {
                 let now = timers::now();
-                self.books.open(now, observer)?;
+                self.aggregator.open(now, observer)?;
                 timeline.cut(0, now);
                 timeline.set_start(now);
                 reason
             }
             None => {
                 let start = timers::now() + NOTICE;
-                self.books.open(start, observer)?;
-                self.books.tell(&self.score.opening(start), observer)?;
+                self.aggregator.open(start, observer)?;
+                self.aggregator.tell(&self.plan.opening(start), observer)?;
                 timeline.set_start(start);
-                let mut conductor = Conductor::new(self.score.clone(), start);
-                let reason = self.go_through_phases(&mut conductor, observer).await?;
-                let trouble = match conductor.servers_stay() {
+                let mut controller = PhaseController::new(self.plan.clone(), start);
+                let reason = self.go_through_phases(&mut controller, observer).await?;
+                let trouble = match controller.servers_stay() {
                     Some(seconds) => self.stay(nanos(seconds), observer).await?,
                     None => None,
                 };
@@ -115,7 +116,7 @@ impl Coordinator {
         }
         let begin = timers::now();
         loop {
-            if self.books.connections() > 0 {
+            if self.aggregator.connections() > 0 {
                 return None;
             }
             if self.tick().await {
@@ -124,33 +125,33 @@ impl Coordinator {
             if let Some(why) = self.breakdown(false) {
                 return Some(EndReason::Fatal(why));
             }
-            if self.score.idle_timeout.is_some_and(|timeout| timers::now() > begin + nanos(timeout)) {
+            if self.plan.idle_timeout.is_some_and(|timeout| timers::now() > begin + nanos(timeout)) {
                 return Some(EndReason::Idle);
             }
         }
     }
 
-    /// Lets the conductor begin and end phases until the last one is over or something ends the run before.
+    /// Lets the controller begin and end phases until the last one is over or something ends the run before.
     async fn go_through_phases(
         &mut self,
-        conductor: &mut Conductor,
+        controller: &mut PhaseController,
         observer: &mut Observer<'_>,
     ) -> Result<EndReason, EngineError> {
         loop {
-            let interrupted = !conductor.is_between() && self.tick().await;
-            self.books.collect(observer)?;
+            let interrupted = !controller.is_between() && self.tick().await;
+            self.aggregator.collect(observer)?;
             let now = timers::now();
             let stop = match interrupted {
                 true => Some(EndReason::Interrupted),
-                false => self.breakdown(conductor.is_done(now)).map(EndReason::Fatal),
+                false => self.breakdown(controller.is_done(now)).map(EndReason::Fatal),
             };
-            for event in conductor.step(&self.books.seen(now, stop)) {
-                if let Event::PhaseEnds { at, .. } = event {
+            for event in controller.step(&self.aggregator.observe(now, stop)) {
+                if let ControlEvent::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;
                 }
-                self.books.tell(&event, observer)?;
+                self.aggregator.tell(&event, observer)?;
             }
-            if let Some(reason) = conductor.ended() {
+            if let Some(reason) = controller.ended() {
                 return Ok(reason.clone());
             }
         }
@@ -163,14 +164,14 @@ impl Coordinator {
         quiet: Nanos,
         observer: &mut Observer<'_>,
     ) -> Result<Option<EndReason>, EngineError> {
-        let mut last = (self.books.activity(), timers::now());
+        let mut last = (self.aggregator.activity(), timers::now());
         while timers::now() < last.1 + quiet && !self.tick().await {
-            self.books.collect(observer)?;
+            self.aggregator.collect(observer)?;
             if let Some(why) = self.breakdown(false) {
                 return Ok(Some(EndReason::Fatal(why)));
             }
-            if self.books.activity() != last.0 {
-                last = (self.books.activity(), timers::now());
+            if self.aggregator.activity() != last.0 {
+                last = (self.aggregator.activity(), timers::now());
             }
         }
         Ok(None)
@@ -180,8 +181,8 @@ impl Coordinator {
     fn await_deliveries(&mut self, at: Nanos, observer: &mut Observer<'_>) -> Result<(), EngineError> {
         let given_up = at + SECOND / 2;
         while timers::now() < given_up {
-            self.books.collect(observer)?;
-            if self.books.have_all_until(at) {
+            self.aggregator.collect(observer)?;
+            if self.aggregator.have_all_until(at) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -203,14 +204,14 @@ impl Coordinator {
         self.panicked.is_set().then(|| "a panic, see the message on standard error".to_owned())
     }
 
-    /// Waits for the loops and closes the books.
-    fn finish(&mut self, reason: EndReason, observer: &mut Observer<'_>) -> Result<Outcome, EngineError> {
+    /// Waits for the loops and closes the aggregator.
+    fn finish(&mut self, reason: EndReason, observer: &mut Observer<'_>) -> Result<RunOutcome, EngineError> {
         let deadline = timers::now() + PATIENCE;
         let mut failure = None;
         while !self.threads.is_empty() && timers::now() < deadline {
-            self.books.collect(observer)?;
+            self.aggregator.collect(observer)?;
             if self.threads.iter().all(|(side, _)| *side == Side::Server) {
-                self.score.timeline.let_servers_go();
+                self.plan.timeline.let_servers_go();
             }
             failure = failure.or(self.breakdown(true));
             std::thread::sleep(Duration::from_millis(5));
@@ -225,7 +226,7 @@ impl Coordinator {
             (reason @ EndReason::Fatal(_), _) | (reason, None) => reason,
             (_, Some(why)) => EndReason::Fatal(why),
         };
-        self.books.close(timers::now(), reason, observer)
+        self.aggregator.close(timers::now(), reason, observer)
     }
 
     /// Waits a moment; true if the user wants to stop. Wanting it twice ends the process.

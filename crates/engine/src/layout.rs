@@ -34,7 +34,7 @@ impl Layout {
 
 /// What a side will need of file descriptors, as far as that can be said ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
+pub struct DescriptorNeed {
     /// Connections open at the same time.
     pub connections: usize,
     /// Addresses to listen at, each with a socket in every loop of its process.
@@ -45,7 +45,7 @@ pub struct Need {
     pub most_loops: usize,
 }
 
-impl Need {
+impl DescriptorNeed {
     /// Descriptors in each of `processes` processes.
     fn descriptors(&self, loops: usize, processes: usize) -> usize {
         let here = loops.div_ceil(processes);
@@ -61,11 +61,11 @@ const MOST_PROCESSES: usize = 1024;
 /// Lays out the sides of a run, which share this process if it can carry them all. A process may have
 /// `connections` open; `workers` is the number of worker processes of each side if
 /// that is not to be chosen here.
-pub fn lay_out(sides: &[Need], workers: Option<usize>, connections: usize) -> Vec<Layout> {
+pub fn lay_out(sides: &[DescriptorNeed], workers: Option<usize>, connections: usize) -> Vec<Layout> {
     let budget = ((connections as f64 * PLANNED_SHARE) as usize).max(1);
-    let loops_of = |need: &Need| need.loops.clamp(1, need.most_loops.max(1));
+    let loops_of = |need: &DescriptorNeed| need.loops.clamp(1, need.most_loops.max(1));
     let together: usize = sides.iter().map(|need| need.descriptors(loops_of(need), 1)).sum();
-    let lay_out_side = |need: &Need| {
+    let lay_out_side = |need: &DescriptorNeed| {
         let loops = loops_of(need);
         let most = MOST_PROCESSES.min(need.most_loops.max(1));
         match workers {
@@ -86,10 +86,11 @@ mod tests {
 
     #[test]
     fn processes_are_as_many_as_descriptors_ask_for() {
-        let need = |connections, listeners| Need { connections, listeners, loops: 0, most_loops: 1 << 20 };
-        let robots = |count| Need { connections: count, listeners: 0, loops: 0, most_loops: count };
+        let need =
+            |connections, listeners| DescriptorNeed { connections, listeners, loops: 0, most_loops: 1 << 20 };
+        let robots = |count| DescriptorNeed { connections: count, listeners: 0, loops: 0, most_loops: count };
         // Sides, loops, workers asked for, connections of a process, and (loops, processes) of each side.
-        type Row<'a> = (&'a [Need], usize, Option<usize>, usize, &'a [(usize, usize)]);
+        type Row<'a> = (&'a [DescriptorNeed], usize, Option<usize>, usize, &'a [(usize, usize)]);
         let rows: [Row<'_>; 9] = [
             (&[robots(10), need(10, 1)], 2, None, 20_000, &[(2, 0), (2, 0)]),
             (&[robots(1)], 4, None, 20_000, &[(1, 0)]),
@@ -103,7 +104,8 @@ mod tests {
             (&[robots(10)], 2, None, 1, &[(10, 10)]),
         ];
         for (sides, loops, workers, connections, expected) in rows {
-            let sides: Vec<Need> = sides.iter().map(|need| Need { loops, ..*need }).collect();
+            let sides: Vec<DescriptorNeed> =
+                sides.iter().map(|need| DescriptorNeed { loops, ..*need }).collect();
             let layouts = lay_out(&sides, workers, connections);
             let found: Vec<_> = layouts.iter().map(|layout| (layout.loops, layout.processes)).collect();
             assert_eq!(found, expected, "{sides:?} {loops} {workers:?} {connections}");

@@ -25,32 +25,32 @@ const ACCEPT_PAUSE: Nanos = SECOND / 10;
 
 /// An address that a server will listen at: it is free, and if the system chose its port, nobody else gets it.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct ReservedAddress {
     address: SocketAddr,
     /// Bound but not listening, so that it gets no connections.
     _hold: Option<Socket2>,
 }
 
-impl Reserved {
+impl ReservedAddress {
     /// Finds out whether a server can listen at `address`; port 0 lets the system choose.
     ///
     /// # Errors
     /// If the address cannot be used.
-    pub fn new(address: SocketAddr) -> io::Result<Reserved> {
+    pub fn new(address: SocketAddr) -> io::Result<ReservedAddress> {
         if address.port() != 0 {
             // Sockets that share a port would share it with another server of ours, too, and each of the two
             // would silently get a part of the traffic. A socket that does not share finds out.
             bind(address, false)?;
-            return Ok(Reserved { address, _hold: None });
+            return Ok(ReservedAddress { address, _hold: None });
         }
         let hold = bind(address, true)?;
         let bound = hold.local_addr()?.as_socket();
-        Ok(Reserved { address: bound.unwrap_or(address), _hold: Some(hold) })
+        Ok(ReservedAddress { address: bound.unwrap_or(address), _hold: Some(hold) })
     }
 
     /// An address of a network that is not this machine's: nothing is reserved.
-    pub fn elsewhere(address: SocketAddr) -> Reserved {
-        Reserved { address, _hold: None }
+    pub fn elsewhere(address: SocketAddr) -> ReservedAddress {
+        ReservedAddress { address, _hold: None }
     }
 
     /// The address that clients connect to.

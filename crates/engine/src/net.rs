@@ -1,4 +1,4 @@
-//! The link of real sockets: what one event loop offers to the parties that live on it.
+//! The link of real sockets: what one event loop offers to the roles that live on it.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -16,10 +16,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::datagram;
+use crate::deadlines::Deadlines;
 use crate::ports::Ports;
 use crate::socket::{Eagerness, Socket};
 use crate::timers::{self, Timers};
-use crate::watch::Watch;
 
 /// Bytes that one read takes at most. Replies of the standard workloads fit with few exceptions.
 const BUFFER: usize = 64 * 1024;
@@ -35,7 +35,7 @@ pub struct Net(Rc<Inner>);
 #[derive(Debug)]
 struct Inner {
     timers: Timers,
-    watch: Watch,
+    watch: Deadlines,
     buffer: RefCell<Box<[u8]>>,
     /// The second for which the date is written, and the date.
     date: Cell<(u64, [u8; 29])>,
@@ -54,7 +54,7 @@ impl Net {
     pub fn new(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
         let net = Net(Rc::new(Inner {
             timers: Timers::new(quantum)?,
-            watch: Watch::default(),
+            watch: Deadlines::default(),
             buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
             date: Cell::new((0, [b' '; 29])),
             ports,
@@ -76,7 +76,7 @@ impl Net {
     }
 
     /// The deadlines of this loop's connections.
-    pub fn watch(&self) -> &Watch {
+    pub fn watch(&self) -> &Deadlines {
         &self.0.watch
     }
 

@@ -38,7 +38,7 @@ pub struct Probe {
 
 /// Why no reply came.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum ProbeError {
     /// Nobody listens there.
     Refused,
     /// There is no way there, or not from the local address.
@@ -53,31 +53,31 @@ pub enum Trouble {
     NotHttp(Vec<u8>),
 }
 
-impl Trouble {
+impl ProbeError {
     /// Nobody is there who could be measured.
     pub fn is_absence(&self) -> bool {
-        matches!(self, Trouble::Refused | Trouble::Unreachable(_) | Trouble::NoConnection)
+        matches!(self, ProbeError::Refused | ProbeError::Unreachable(_) | ProbeError::NoConnection)
     }
 }
 
-impl Display for Trouble {
+impl Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Refused => f.write_str("the connection was refused"),
-            Trouble::Unreachable(error) => write!(f, "{error}"),
-            Trouble::NoConnection => f.write_str("no connection in time"),
-            Trouble::Silent => f.write_str("no answer in time"),
-            Trouble::Closed => f.write_str("the connection was closed without an answer"),
-            Trouble::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
+            ProbeError::Refused => f.write_str("the connection was refused"),
+            ProbeError::Unreachable(error) => write!(f, "{error}"),
+            ProbeError::NoConnection => f.write_str("no connection in time"),
+            ProbeError::Silent => f.write_str("no answer in time"),
+            ProbeError::Closed => f.write_str("the connection was closed without an answer"),
+            ProbeError::NotHttp(_) => f.write_str("the answer is not HTTP/1"),
         }
     }
 }
 
 /// What came of a probe.
 #[derive(Debug)]
-pub struct Found {
+pub struct ProbeResult {
     /// The reply, or why there is none.
-    pub reply: Result<Seen, Trouble>,
+    pub reply: Result<Seen, ProbeError>,
     /// Requests that were sent.
     pub requests: u64,
 }
@@ -85,57 +85,57 @@ pub struct Found {
 impl Probe {
     /// Sends it and waits for the reply. What may be over in a moment is tried again for almost a second; nothing is waited
     /// for longer than `patience`.
-    pub fn send(&self, token: &str, patience: Duration) -> Found {
+    pub fn send(&self, token: &str, patience: Duration) -> ProbeResult {
         let (begin, mut requests) = (Instant::now(), 0);
         loop {
             let reply = self.once(token, patience, &mut requests);
             let passing = match &reply {
                 Ok(seen) => !seen.ours && seen.status >= 500,
-                Err(trouble) => matches!(trouble, Trouble::Refused | Trouble::Closed),
+                Err(trouble) => matches!(trouble, ProbeError::Refused | ProbeError::Closed),
             };
             if !passing || begin.elapsed() > AGAIN.min(patience) {
-                return Found { reply, requests };
+                return ProbeResult { reply, requests };
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn once(&self, token: &str, patience: Duration, requests: &mut u64) -> Result<Seen, Trouble> {
+    fn once(&self, token: &str, patience: Duration, requests: &mut u64) -> Result<Seen, ProbeError> {
         let deadline = Instant::now() + patience;
         let mut stream = self.connect(patience)?;
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let request = preflight::request(&self.authority, token, self.absolute);
         let sent = stream.set_write_timeout(Some(left())).and_then(|()| stream.write_all(&request));
         *requests += 1;
-        sent.map_err(|_| Trouble::Closed)?;
+        sent.map_err(|_| ProbeError::Closed)?;
         let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
         loop {
             // Where the field was dropped the body tells, so what is not ours is read to its end.
             let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
             let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
             let ended = match got {
-                Ok(0) => Some(Trouble::Closed),
+                Ok(0) => Some(ProbeError::Closed),
                 Ok(n) => {
                     data.extend_from_slice(&part[..n]);
                     None
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => None,
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    Some(Trouble::Silent)
+                    Some(ProbeError::Silent)
                 }
-                Err(_) => Some(Trouble::Closed),
+                Err(_) => Some(ProbeError::Closed),
             };
             seen = match preflight::read(&data, token) {
                 Ok(found) => found,
-                Err(_) => return Err(Trouble::NotHttp(data)),
+                Err(_) => return Err(ProbeError::NotHttp(data)),
             };
             if seen.as_ref().is_some_and(|seen| seen.ours) || ended.is_some() || data.len() > MAX_REPLY {
-                return seen.ok_or(ended.unwrap_or(Trouble::NotHttp(data)));
+                return seen.ok_or(ended.unwrap_or(ProbeError::NotHttp(data)));
             }
         }
     }
 
-    fn connect(&self, patience: Duration) -> Result<TcpStream, Trouble> {
+    fn connect(&self, patience: Duration) -> Result<TcpStream, ProbeError> {
         let connect = || {
             let socket = Socket::new(Domain::for_address(self.to), Type::STREAM, Some(Protocol::TCP))?;
             if let Some(from) = self.from {
@@ -145,10 +145,10 @@ impl Probe {
             Ok(socket.into())
         };
         connect().map_err(|e: io::Error| match e.kind() {
-            io::ErrorKind::ConnectionRefused => Trouble::Refused,
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Trouble::NoConnection,
-            io::ErrorKind::ConnectionReset => Trouble::Closed,
-            _ => Trouble::Unreachable(e),
+            io::ErrorKind::ConnectionRefused => ProbeError::Refused,
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ProbeError::NoConnection,
+            io::ErrorKind::ConnectionReset => ProbeError::Closed,
+            _ => ProbeError::Unreachable(e),
         })
     }
 }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_responder_answers_and_says_what_came() {
-        let place = crate::listen::Reserved::new("127.0.0.1:0".parse().unwrap()).unwrap();
+        let place = crate::listen::ReservedAddress::new("127.0.0.1:0".parse().unwrap()).unwrap();
         let responder = Responder::start(&[place.address()]).unwrap();
         assert!(!responder.has_seen("12ab"));
         let found = probe(place.address()).send("12ab", PATIENCE);
@@ -194,18 +194,18 @@ mod tests {
     #[test]
     fn troubles_by_example() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        assert!(matches!(probe(closed).send("1", PATIENCE).reply, Err(Trouble::Refused)));
+        assert!(matches!(probe(closed).send("1", PATIENCE).reply, Err(ProbeError::Refused)));
         let found = probe(says(b"")).send("1", PATIENCE);
-        assert!(matches!(found.reply, Err(Trouble::Closed)) && found.requests > 1, "tried again");
+        assert!(matches!(found.reply, Err(ProbeError::Closed)) && found.requests > 1, "tried again");
         let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE);
-        assert!(matches!(found.reply, Err(Trouble::NotHttp(data)) if data.starts_with(b"SSH")));
-        let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
+        assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
+        let found = probe(says(b"HTTP/1.1 302 ProbeResult\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let found = probe(silent.local_addr().unwrap()).send("1", Duration::from_millis(200));
-        assert!(matches!(found.reply, Err(Trouble::Silent)) && found.requests == 1);
+        assert!(matches!(found.reply, Err(ProbeError::Silent)) && found.requests == 1);
         let nowhere = Probe { from: Some("192.0.2.1".parse().unwrap()), ..probe(closed) };
-        assert!(matches!(nowhere.send("1", PATIENCE).reply, Err(Trouble::Unreachable(_))));
+        assert!(matches!(nowhere.send("1", PATIENCE).reply, Err(ProbeError::Unreachable(_))));
     }
 }

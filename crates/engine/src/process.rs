@@ -12,11 +12,11 @@ use std::time::Duration;
 use polygraph_stats::Window;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::gauge::{Counts, Gauge};
 use crate::host::Host;
-use crate::keeper::{Delivery, Desk, Frame, HandOver};
-use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
-use crate::timeline::Timeline;
+use crate::live_counters::{Counts, LiveCounters};
+use crate::loop_driver::{Delivery, IntervalReport, LoopChannels, RunContext};
+use crate::protocol::{Assignment, WorkerMessage, read_frame, write_frame};
+use crate::timeline::{Decisions, Timeline};
 use crate::worker::{self, await_ready};
 use crate::{limits, signals};
 
@@ -39,14 +39,14 @@ pub fn work() -> io::Result<()> {
     let Some(assignment) = read_frame::<Assignment>(&mut from)? else { return Ok(()) };
     let Err(e) = carry_out(assignment, from, &mut to);
     // If this cannot be told, the exit code must suffice.
-    let _ = write_frame(&mut to, &Report::Failed(e.to_string()));
+    let _ = write_frame(&mut to, &WorkerMessage::Failed(e.to_string()));
     Err(e)
 }
 
 fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<Infallible> {
     let panicked = signals::watch_panics();
     let timeline = Arc::new(Timeline::new(&assignment.schedule));
-    let frame = Frame {
+    let context = RunContext {
         host: Host::Real,
         schedule: Arc::new(assignment.schedule),
         timeline: Arc::clone(&timeline),
@@ -55,34 +55,34 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
     };
     let (filled, inbox) = channel();
     let (ready, all_ready) = channel();
-    let mut gauges = Vec::new();
+    let mut live_counters = Vec::new();
     let mut back = Vec::new();
     let mut threads: Vec<JoinHandle<io::Result<()>>> = Vec::new();
-    for (index, role) in assignment.roles {
-        let gauge = Arc::new(Gauge::default());
+    for (index, spec) in assignment.loops {
+        let live = Arc::new(LiveCounters::default());
         let (again, used) = channel();
-        gauges.push(Arc::clone(&gauge));
+        live_counters.push(Arc::clone(&live));
         back.push((index, again));
-        let desk = Desk { index, gauge, filled: filled.clone(), used, ready: ready.clone() };
-        threads.push(worker::start(role, frame.clone(), desk)?);
+        let channels = LoopChannels { index, live, filled: filled.clone(), used, ready: ready.clone() };
+        threads.push(worker::start(spec, context.clone(), channels)?);
     }
     drop(filled);
     await_ready(&all_ready, &threads)?;
-    write_frame(to, &Report::Ready)?;
+    write_frame(to, &WorkerMessage::Ready)?;
     let followed = Arc::clone(&timeline);
     std::thread::Builder::new().name("orders".into()).spawn(move || follow_orders(from, &followed))?;
 
     let mut told = Vec::new();
     loop {
-        let counts: Vec<Counts> = gauges.iter().map(|gauge| gauge.counts()).collect();
+        let counts: Vec<Counts> = live_counters.iter().map(|live| live.counts()).collect();
         if counts != told {
-            write_frame(to, &Report::Counts(counts.clone()))?;
+            write_frame(to, &WorkerMessage::Counts(counts.clone()))?;
             told = counts;
         }
-        if timeline.news_wanted() {
-            let news: Vec<Window> = gauges.iter().map(|gauge| gauge.take_news()).collect();
-            if news.iter().any(|news| news.seconds() > 0.0) {
-                write_frame(to, &Report::News(news))?;
+        if timeline.deltas_wanted() {
+            let delta: Vec<Window> = live_counters.iter().map(|live| live.take_delta()).collect();
+            if delta.iter().any(|delta| delta.seconds() > 0.0) {
+                write_frame(to, &WorkerMessage::Deltas(delta))?;
             }
         }
         let received = inbox.recv_timeout(TELL);
@@ -91,12 +91,12 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
         }
         match received {
             Ok(delivery) => {
-                let report = Report::Delivery(Box::new(delivery));
+                let report = WorkerMessage::Delivery(Box::new(delivery));
                 write_frame(to, &report)?;
-                if let Report::Delivery(delivery) = report
-                    && let Delivery::Interval(hand_over) = *delivery
+                if let WorkerMessage::Delivery(delivery) = report
+                    && let Delivery::Interval(interval_report) = *delivery
                 {
-                    give_back(hand_over, &back);
+                    give_back(interval_report, &back);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -108,15 +108,18 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
             worker::join(threads.swap_remove(at))?;
         }
     }
-    write_frame(to, &Report::Counts(gauges.iter().map(|gauge| gauge.counts()).collect()))?;
-    write_frame(to, &Report::Done)?;
+    write_frame(to, &WorkerMessage::Counts(live_counters.iter().map(|live| live.counts()).collect()))?;
+    write_frame(to, &WorkerMessage::Done)?;
     // Thousands of connections take their time to close, which the system does as well.
     std::process::exit(0);
 }
 
 /// Gives a used block back to its loop.
-fn give_back(hand_over: HandOver, back: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)]) {
-    let HandOver { index, mut block, .. } = hand_over;
+fn give_back(
+    interval_report: IntervalReport,
+    back: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)],
+) {
+    let IntervalReport { index, mut block, .. } = interval_report;
     block.clear();
     if let Some((_, again)) = back.iter().find(|(of, _)| *of == index) {
         // A loop that has ended has no use for it.
@@ -126,7 +129,7 @@ fn give_back(hand_over: HandOver, back: &[(usize, std::sync::mpsc::Sender<Box<po
 
 /// Takes over decisions for as long as there is a coordinator, and ends the process when there is none.
 fn follow_orders(mut from: impl Read, timeline: &Timeline) {
-    while let Ok(Some(order)) = read_frame::<Order>(&mut from) {
+    while let Ok(Some(order)) = read_frame::<Decisions>(&mut from) {
         timeline.adopt(&order);
     }
     std::process::exit(1);

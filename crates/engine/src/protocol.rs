@@ -9,12 +9,11 @@ use polygraph_stats::Window;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::gauge::Counts;
-use crate::keeper::Delivery;
-use crate::roles::Role;
-use crate::timeline::Decisions;
+use crate::live_counters::Counts;
+use crate::loop_driver::Delivery;
+use crate::loop_spec::LoopSpec;
 
-/// What a worker process is for: the first frame that it reads. All others are [`Decisions`].
+/// What a worker process is for: the first frame that it reads. All others are [`Decisions`](crate::timeline::Decisions).
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Assignment {
     /// The phases.
@@ -24,21 +23,18 @@ pub struct Assignment {
     /// Timers that are closer than this share a wake-up.
     pub quantum: Nanos,
     /// The loops: their number among those of their side, and what they do.
-    pub roles: Vec<(usize, Role)>,
+    pub loops: Vec<(usize, LoopSpec)>,
 }
-
-/// The decisions of the timeline, whenever there are new ones.
-pub type Order = Decisions;
 
 /// What a worker process tells.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub enum Report {
+pub enum WorkerMessage {
     /// All loops are there and listen.
     Ready,
     /// What each of its loops has counted so far.
     Counts(Vec<Counts>),
     /// What is new on each of its loops.
-    News(Vec<Window>),
+    Deltas(Vec<Window>),
     /// A loop has ended an interval, or the run.
     Delivery(Box<Delivery>),
     /// The run is over, everything was told; what is left is to close connections. Nothing follows.
@@ -89,11 +85,15 @@ mod tests {
     #[test]
     fn frames_survive_and_broken_ones_are_errors() {
         let counts = |ok| Counts { ok, fill_bytes: u64::MAX, ..Counts::default() };
-        let sent = [Report::Ready, Report::Counts(vec![counts(1), counts(2)]), Report::Failed("why".into())];
+        let sent = [
+            WorkerMessage::Ready,
+            WorkerMessage::Counts(vec![counts(1), counts(2)]),
+            WorkerMessage::Failed("why".into()),
+        ];
         let mut stream = Vec::new();
         sent.iter().for_each(|report| write_frame(&mut stream, report).unwrap());
         let mut from = &stream[..];
-        let read = |from: &mut &[u8]| read_frame::<Report>(from);
+        let read = |from: &mut &[u8]| read_frame::<WorkerMessage>(from);
         for report in &sent {
             assert_eq!(format!("{:?}", read(&mut from).unwrap().unwrap()), format!("{report:?}"));
         }
@@ -101,10 +101,10 @@ mod tests {
         // Cut inside the second frame, which begins after the five bytes of the first.
         for end in 6..stream.len().min(12) {
             let mut from = &stream[..end];
-            assert!(matches!(read(&mut from), Ok(Some(Report::Ready))));
+            assert!(matches!(read(&mut from), Ok(Some(WorkerMessage::Ready))));
             assert!(read(&mut from).is_err(), "{end}");
         }
-        assert!(read_frame::<Report>(&mut &[0xff; 40][..]).is_err());
-        assert!(read_frame::<Report>(&mut &[1, 0, 0, 0, 99][..]).is_err());
+        assert!(read_frame::<WorkerMessage>(&mut &[0xff; 40][..]).is_err());
+        assert!(read_frame::<WorkerMessage>(&mut &[1, 0, 0, 0, 99][..]).is_err());
     }
 }

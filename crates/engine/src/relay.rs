@@ -11,12 +11,12 @@ use std::thread::JoinHandle;
 use polygraph_stats::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::gauge::Gauge;
-use crate::keeper::{Delivery, Ready};
-use crate::protocol::{Assignment, Order, Report, read_frame, write_frame};
-use crate::timeline::Timeline;
+use crate::live_counters::LiveCounters;
+use crate::loop_driver::{Delivery, Ready};
+use crate::protocol::{Assignment, WorkerMessage, read_frame, write_frame};
+use crate::timeline::{Decisions, Timeline};
 
-/// The first word after the program's name that makes it a worker process: the program must then call
+/// The first status after the program's name that makes it a worker process: the program must then call
 /// [`crate::process::work`] and nothing else.
 pub const WORKER: &str = "worker";
 
@@ -26,13 +26,13 @@ const DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Where the relay meets the coordinator.
 #[derive(Debug)]
-pub struct Ends {
+pub struct RelayChannels {
     /// Which side the loops belong to.
     pub side: Side,
     /// What is decided.
     pub timeline: Arc<Timeline>,
     /// Counts of each loop.
-    pub gauges: Vec<Arc<Gauge>>,
+    pub live_counters: Vec<Arc<LiveCounters>>,
     /// Full blocks of all loops go out here.
     pub filled: Sender<Delivery>,
     /// Told once, when all loops are there.
@@ -46,7 +46,7 @@ pub struct Ends {
 ///
 /// # Errors
 /// If there can be no further process or thread.
-pub fn start(assignment: Assignment, ends: Ends) -> io::Result<JoinHandle<io::Result<()>>> {
+pub fn start(assignment: Assignment, ends: RelayChannels) -> io::Result<JoinHandle<io::Result<()>>> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg(WORKER)
         .stdin(Stdio::piped())
@@ -69,7 +69,7 @@ pub fn start(assignment: Assignment, ends: Ends) -> io::Result<JoinHandle<io::Re
 }
 
 /// What a worker said last.
-enum LastWord {
+enum WorkerEnd {
     None,
     Done,
     Failed(String),
@@ -80,10 +80,10 @@ fn relay(
     assignment: &Assignment,
     mut to: ChildStdin,
     mut from: ChildStdout,
-    ends: Ends,
-) -> io::Result<LastWord> {
+    ends: RelayChannels,
+) -> io::Result<WorkerEnd> {
     write_frame(&mut to, assignment)?;
-    let mut told = Order::default();
+    let mut told = Decisions::default();
     loop {
         let decisions = ends.timeline.decisions();
         if decisions != told {
@@ -97,32 +97,32 @@ fn relay(
             Err(e) => return Err(e.into()),
         }
         match read_frame(&mut from)? {
-            None => return Ok(LastWord::None),
-            Some(Report::Done) => return Ok(LastWord::Done),
-            Some(Report::Failed(why)) => return Ok(LastWord::Failed(why)),
-            Some(Report::Counts(counts)) => {
-                ends.gauges.iter().zip(counts).for_each(|(gauge, counts)| gauge.publish(counts));
+            None => return Ok(WorkerEnd::None),
+            Some(WorkerMessage::Done) => return Ok(WorkerEnd::Done),
+            Some(WorkerMessage::Failed(why)) => return Ok(WorkerEnd::Failed(why)),
+            Some(WorkerMessage::Counts(counts)) => {
+                ends.live_counters.iter().zip(counts).for_each(|(live, counts)| live.publish(counts));
             }
-            Some(Report::News(news)) => {
-                ends.gauges.iter().zip(news).for_each(|(gauge, news)| gauge.add_news(&news));
+            Some(WorkerMessage::Deltas(delta)) => {
+                ends.live_counters.iter().zip(delta).for_each(|(live, delta)| live.add_delta(&delta));
             }
             // The coordinator outlives its relays; if it is gone there is nobody left to tell.
-            Some(Report::Ready) => drop(ends.ready.send(Ok(()))),
-            Some(Report::Delivery(delivery)) => drop(ends.filled.send(*delivery)),
+            Some(WorkerMessage::Ready) => drop(ends.ready.send(Ok(()))),
+            Some(WorkerMessage::Delivery(delivery)) => drop(ends.filled.send(*delivery)),
         }
     }
 }
 
 /// How the work of the process ended.
-fn conclude(name: &str, relayed: io::Result<LastWord>, mut child: Child) -> io::Result<()> {
+fn conclude(name: &str, relayed: io::Result<WorkerEnd>, mut child: Child) -> io::Result<()> {
     let broken = match relayed {
-        Ok(LastWord::Done) => {
+        Ok(WorkerEnd::Done) => {
             // It closes its connections, which nobody needs to wait for.
             std::thread::Builder::new().name("reaper".into()).spawn(move || child.wait())?;
             return Ok(());
         }
-        Ok(LastWord::Failed(why)) => Some(why),
-        Ok(LastWord::None) => None,
+        Ok(WorkerEnd::Failed(why)) => Some(why),
+        Ok(WorkerEnd::None) => None,
         // A pipe breaks when the process dies; how it died is the better explanation.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe || e.kind() == io::ErrorKind::UnexpectedEof => None,
         Err(e) => {

@@ -1,4 +1,4 @@
-//! One side of a running test: its loops, in this process or in others, and its books.
+//! One side of a running test: its loops, in this process or in others, and its aggregator.
 
 use std::io;
 use std::ops::Add;
@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use polygraph_plan::SamplePlan;
 use polygraph_stats::{Block, Header, Side};
 
-use crate::gauge::{Counts, Gauge};
-use crate::keeper::{Delivery, Desk, Frame, Ready};
 use crate::layout::Layout;
-use crate::ledger::Ledger;
+use crate::live_counters::{Counts, LiveCounters};
+use crate::loop_driver::{Delivery, LoopChannels, Ready, RunContext};
+use crate::loop_spec::LoopSpec;
+use crate::outcome::EngineError;
 use crate::protocol::Assignment;
-use crate::relay::{self, Ends};
-use crate::roles::Role;
-use crate::run::EngineError;
+use crate::relay::{self, RelayChannels};
+use crate::side_aggregator::SideAggregator;
 use crate::worker;
 
 /// One side of the running test.
@@ -26,25 +26,25 @@ pub struct SideState {
     /// Which one.
     pub side: Side,
     /// Counts of its loops.
-    pub gauges: Vec<Arc<Gauge>>,
+    pub live_counters: Vec<Arc<LiveCounters>>,
     /// What its log will say about the run, until that is opened.
     pub header: Option<Header>,
     /// Where its log goes.
     pub path: Option<PathBuf>,
     /// Where samples of single transactions go, if not into the log.
     pub sample_path: Option<PathBuf>,
-    /// Samples of single transactions, until the books are opened.
+    /// Samples of single transactions, until the logs are opened.
     pub samples: Vec<SamplePlan>,
-    /// Where used blocks go back to, by loop, until the books are opened.
+    /// Where used blocks go back to, by loop, until the logs are opened.
     pub back: Vec<Sender<Box<Block>>>,
-    /// Its books.
-    pub ledger: Option<Ledger>,
+    /// Its aggregator.
+    pub aggregator: Option<SideAggregator>,
 }
 
 impl SideState {
     /// What all loops have counted.
     pub fn counts(&self) -> Counts {
-        self.gauges.iter().map(|gauge| gauge.counts()).fold(Counts::default(), Add::add)
+        self.live_counters.iter().map(|live| live.counts()).fold(Counts::default(), Add::add)
     }
 
     /// The error of a log that cannot be written.
@@ -56,17 +56,17 @@ impl SideState {
 
 /// Starts loops wherever they are to live.
 #[derive(Debug)]
-pub struct Starter {
-    frame: Frame,
+pub struct LoopStarter {
+    context: RunContext,
     filled: Sender<Delivery>,
     ready: Sender<Ready>,
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
 }
 
-impl Starter {
+impl LoopStarter {
     /// A starter of loops that hand over to `filled` and say at `ready` when they are there.
-    pub fn new(frame: Frame, filled: Sender<Delivery>, ready: Sender<Ready>) -> Starter {
-        Starter { frame, filled, ready, threads: Vec::new() }
+    pub fn new(context: RunContext, filled: Sender<Delivery>, ready: Sender<Ready>) -> LoopStarter {
+        LoopStarter { context, filled, ready, threads: Vec::new() }
     }
 
     /// All loops that were started, and relays of processes with loops.
@@ -83,39 +83,40 @@ impl Starter {
         header: &Header,
         [path, sample_path]: [&Option<PathBuf>; 2],
         layout: Layout,
-        roles: Vec<Role>,
+        specs: Vec<LoopSpec>,
     ) -> Result<SideState, EngineError> {
         let mut header = header.clone();
         if layout.processes > 0 {
             header.settings.push(("worker processes".to_owned(), layout.processes.to_string()));
         }
         let side = header.side;
-        let gauges: Vec<Arc<Gauge>> = roles.iter().map(|_| Arc::default()).collect();
-        let (back, used): (Vec<_>, Vec<_>) = roles.iter().map(|_| channel()).unzip();
-        let roles: Vec<(usize, Role)> = roles.into_iter().enumerate().collect();
+        let live_counters: Vec<Arc<LiveCounters>> = specs.iter().map(|_| Arc::default()).collect();
+        let (back, used): (Vec<_>, Vec<_>) = specs.iter().map(|_| channel()).unzip();
+        let specs: Vec<(usize, LoopSpec)> = specs.into_iter().enumerate().collect();
         if layout.processes == 0 {
-            for (((index, role), gauge), used) in roles.into_iter().zip(&gauges).zip(used) {
-                let gauge = Arc::clone(gauge);
+            for (((index, spec), live), used) in specs.into_iter().zip(&live_counters).zip(used) {
+                let live = Arc::clone(live);
                 let (filled, ready) = (self.filled.clone(), self.ready.clone());
-                let desk = Desk { index, gauge, filled, used, ready };
-                let thread = worker::start(role, self.frame.clone(), desk).map_err(EngineError::Loop)?;
+                let channels = LoopChannels { index, live, filled, used, ready };
+                let thread =
+                    worker::start(spec, self.context.clone(), channels).map_err(EngineError::Loop)?;
                 self.threads.push((side, thread));
             }
         } else {
-            for roles in layout.divide(roles) {
-                let thread = self.process(side, roles, &gauges).map_err(EngineError::Loop)?;
+            for specs in layout.divide(specs) {
+                let thread = self.process(side, specs, &live_counters).map_err(EngineError::Loop)?;
                 self.threads.push((side, thread));
             }
         }
         Ok(SideState {
             side,
-            gauges,
+            live_counters,
             header: Some(header),
             path: path.clone(),
             sample_path: sample_path.clone(),
-            samples: self.frame.schedule.samples().cloned().collect(),
+            samples: self.context.schedule.samples().cloned().collect(),
             back,
-            ledger: None,
+            aggregator: None,
         })
     }
 
@@ -123,21 +124,21 @@ impl Starter {
     fn process(
         &self,
         side: Side,
-        roles: Vec<(usize, Role)>,
-        gauges: &[Arc<Gauge>],
+        specs: Vec<(usize, LoopSpec)>,
+        live_counters: &[Arc<LiveCounters>],
     ) -> io::Result<JoinHandle<io::Result<()>>> {
-        let ends = Ends {
+        let ends = RelayChannels {
             side,
-            timeline: Arc::clone(&self.frame.timeline),
-            gauges: roles.iter().map(|(index, _)| Arc::clone(&gauges[*index])).collect(),
+            timeline: Arc::clone(&self.context.timeline),
+            live_counters: specs.iter().map(|(index, _)| Arc::clone(&live_counters[*index])).collect(),
             filled: self.filled.clone(),
             ready: self.ready.clone(),
         };
         let assignment = Assignment {
-            schedule: (*self.frame.schedule).clone(),
-            interval: self.frame.interval,
-            quantum: self.frame.quantum,
-            roles,
+            schedule: (*self.context.schedule).clone(),
+            interval: self.context.interval,
+            quantum: self.context.quantum,
+            loops: specs,
         };
         relay::start(assignment, ends)
     }

@@ -91,20 +91,20 @@ pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl Fn
 
 /// Ctrl-C, SIGTERM and SIGHUP for a program that is at work outside of a runtime, and looks now and then.
 #[derive(Debug)]
-pub struct StopWatch {
+pub struct StopPoller {
     runtime: tokio::runtime::Runtime,
     signals: StopSignals,
 }
 
-impl StopWatch {
+impl StopPoller {
     /// Begins to listen.
     ///
     /// # Errors
     /// If signals cannot be listened for.
-    pub fn new() -> io::Result<StopWatch> {
+    pub fn new() -> io::Result<StopPoller> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = runtime.block_on(async { StopSignals::new() })?;
-        Ok(StopWatch { runtime, signals })
+        Ok(StopPoller { runtime, signals })
     }
 
     /// Waits so long; true, and at once, if the process was asked to stop since the last look.
@@ -126,9 +126,9 @@ pub fn ignore_stop_signals() {
 
 /// Set by the first panic of any thread: the runtime keeps those of tasks to itself.
 #[derive(Clone, Debug, Default)]
-pub struct Panicked(Arc<AtomicBool>);
+pub struct PanicFlag(Arc<AtomicBool>);
 
-impl Panicked {
+impl PanicFlag {
     /// True if anything has panicked.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -136,8 +136,8 @@ impl Panicked {
 }
 
 /// A flag that is set when anything panics from now on.
-pub fn watch_panics() -> Panicked {
-    let panicked = Panicked::default();
+pub fn watch_panics() -> PanicFlag {
+    let panicked = PanicFlag::default();
     let seen = Arc::clone(&panicked.0);
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -1,11 +1,11 @@
-//! Which phase it is, and how much of it is in force: written by the conductor, read by all loops.
+//! Which phase it is, and how much of it is in force: written by the controller, read by all loops.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use polygraph_link::Nanos;
 use polygraph_plan::{Factors, Schedule};
-use polygraph_traffic::groups::Standing;
+use polygraph_traffic::groups::PhaseStatus;
 use serde::{Deserialize, Serialize};
 
 /// Not decided yet.
@@ -22,10 +22,10 @@ pub struct Timeline {
     /// Factors in force, by phase: as planned until somebody adjusts them.
     factors: Mutex<Vec<Factors>>,
     /// What is told to other processes of the test.
-    standing: Mutex<Standing>,
+    phase_status: Mutex<PhaseStatus>,
     frozen_from: AtomicU64,
     servers_may_go: AtomicBool,
-    news_wanted: AtomicBool,
+    deltas_wanted: AtomicBool,
 }
 
 /// All that a timeline says at a moment, for loops in other processes. The clock is common to all processes of a
@@ -36,10 +36,10 @@ pub struct Decisions {
     ends: Vec<u64>,
     progress: Vec<u64>,
     factors: Vec<Factors>,
-    standing: Standing,
+    phase_status: PhaseStatus,
     frozen_from: u64,
     servers_may_go: bool,
-    news_wanted: bool,
+    deltas_wanted: bool,
 }
 
 impl Timeline {
@@ -51,10 +51,10 @@ impl Timeline {
             ends: cells(UNKNOWN),
             progress: cells(0),
             factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
-            standing: Mutex::default(),
+            phase_status: Mutex::default(),
             frozen_from: AtomicU64::new(UNKNOWN),
             servers_may_go: AtomicBool::new(false),
-            news_wanted: AtomicBool::new(false),
+            deltas_wanted: AtomicBool::new(false),
         }
     }
 
@@ -66,14 +66,14 @@ impl Timeline {
             ends: all(&self.ends),
             progress: all(&self.progress),
             factors: self.all_factors().clone(),
-            standing: self.standing(),
+            phase_status: self.phase_status(),
             frozen_from: self.frozen_from.load(Ordering::Acquire),
             servers_may_go: self.servers_may_go(),
-            news_wanted: self.news_wanted(),
+            deltas_wanted: self.deltas_wanted(),
         }
     }
 
-    /// Takes over what was decided elsewhere. Ends come first: a loop that sees the start of a run that is cut
+    /// Takes over what was decided elsewhere. RelayChannels come first: a loop that sees the start of a run that is cut
     /// already must see that, too.
     pub fn adopt(&self, decisions: &Decisions) {
         let store = |cells: &[AtomicU64], values: &[u64]| {
@@ -82,11 +82,11 @@ impl Timeline {
         store(&self.ends, &decisions.ends);
         store(&self.progress, &decisions.progress);
         self.all_factors().clone_from(&decisions.factors);
-        self.set_standing(decisions.standing);
+        self.set_phase_status(decisions.phase_status);
         self.start.store(decisions.start, Ordering::Release);
         self.frozen_from.store(decisions.frozen_from, Ordering::Release);
         self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
-        self.news_wanted.store(decisions.news_wanted, Ordering::Release);
+        self.deltas_wanted.store(decisions.deltas_wanted, Ordering::Release);
     }
 
     /// Number of phases.
@@ -135,13 +135,13 @@ impl Timeline {
     }
 
     /// What is told to other processes of the test about phases.
-    pub fn standing(&self) -> Standing {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn phase_status(&self) -> PhaseStatus {
+        *self.phase_status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on this is told.
-    pub fn set_standing(&self, standing: Standing) {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+    pub fn set_phase_status(&self, phase_status: PhaseStatus) {
+        *self.phase_status.lock().unwrap_or_else(PoisonError::into_inner) = phase_status;
     }
 
     fn all_factors(&self) -> MutexGuard<'_, Vec<Factors>> {
@@ -170,16 +170,16 @@ impl Timeline {
     }
 
     /// Whether loops of robots publish at every glance what is new.
-    pub fn news_wanted(&self) -> bool {
-        self.news_wanted.load(Ordering::Acquire)
+    pub fn deltas_wanted(&self) -> bool {
+        self.deltas_wanted.load(Ordering::Acquire)
     }
 
     /// Lets loops of robots publish what is new, for the rest of the run.
-    pub fn want_news(&self) {
-        self.news_wanted.store(true, Ordering::Release);
+    pub fn request_deltas(&self) {
+        self.deltas_wanted.store(true, Ordering::Release);
     }
 
-    /// Ends the run at `at`: the phase that is going on then, and all later ones. An end that has come already
+    /// RelayChannels the run at `at`: the phase that is going on then, and all later ones. An end that has come already
     /// stays: loops have acted on it.
     pub fn cut(&self, phase: usize, at: Nanos) {
         for end in &self.ends[phase..] {
@@ -218,16 +218,16 @@ mod tests {
         here.set_factors(2, Factors { load: Factor::flat(0.5), ..Factors::ONE });
         same();
         assert_eq!([1, 2].map(|phase| there.factors(phase).load), [Factor::ONE, Factor::flat(0.5)]);
-        here.set_standing(Standing { position: 2, least: 1, waits: true, gone: None });
+        here.set_phase_status(PhaseStatus { position: 2, least: 1, waits: true, gone: None });
         same();
-        assert!(there.standing().waits);
+        assert!(there.phase_status().waits);
         here.freeze_from(250);
         here.cut(1, 300);
         here.let_servers_go();
-        here.want_news();
+        here.request_deltas();
         same();
         assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
         assert_eq!(there.frozen_from(), Some(250));
-        assert!(there.servers_may_go() && there.news_wanted());
+        assert!(there.servers_may_go() && there.deltas_wanted());
     }
 }

@@ -13,12 +13,12 @@ use polygraph_robot::Crew;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
 use rustix::io::Errno;
 
-use crate::keeper::{Desk, Frame, Keeper, Party, Ready};
+use crate::deadlines;
 use crate::listen::{accept_all, listen};
+use crate::loop_driver::{LoopChannels, LoopDriver, LoopRole, Ready, RunContext};
+use crate::loop_spec::LoopSpec;
 use crate::net::Net;
 use crate::ports::Ports;
-use crate::roles::Role;
-use crate::watch;
 
 /// How often somebody who waits for loops to start makes sure that they are still there.
 const READY_CHECK: Duration = Duration::from_millis(100);
@@ -27,19 +27,23 @@ const READY_CHECK: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If the thread cannot be started.
-pub fn start(role: Role, frame: Frame, desk: Desk) -> io::Result<JoinHandle<io::Result<()>>> {
-    let name = format!("{}-{}", role.side().name(), desk.index);
+pub fn start(
+    spec: LoopSpec,
+    context: RunContext,
+    channels: LoopChannels,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let name = format!("{}-{}", spec.side().name(), channels.index);
     std::thread::Builder::new().name(name).spawn(move || {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_io().build_local(Default::default())?;
-        runtime.block_on(live(role, frame, desk))
+        runtime.block_on(live(spec, context, channels))
     })
 }
 
 /// Waits until each of the loops behind `threads`, or of the processes that they stand for, can start.
 ///
 /// # Errors
-/// The first that cannot, or has ended without a word.
+/// The first that cannot, or has ended without a status.
 pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>>]) -> io::Result<()> {
     let mut missing = threads.len();
     while missing > 0 {
@@ -66,41 +70,45 @@ pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other(format!("panic in {name}"))))
 }
 
-/// The loop's main task: starts the parties, then keeps time until the last phase has ended.
-async fn live(role: Role, frame: Frame, desk: Desk) -> io::Result<()> {
+/// The loop's main task: starts the roles, then keeps time until the last phase has ended.
+async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Result<()> {
     let recorder = Recorder::new();
-    let (net, party) = match start_parties(role, &frame, &recorder) {
-        Ok(parties) => parties,
+    let (net, role) = match start_parties(spec, &context, &recorder) {
+        Ok(roles) => roles,
         Err(e) => {
             // Both the one who waits for the start and the one who joins the thread want to know.
-            let _ = desk.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
+            let _ = channels.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
             return Err(e);
         }
     };
     net.spawn(sweep(net.clone()));
-    Keeper::new(net, frame, desk, recorder, party).keep().await;
+    LoopDriver::new(net, context, channels, recorder, role).keep().await;
     Ok(())
 }
 
-fn start_parties(role: Role, frame: &Frame, recorder: &Recorder) -> io::Result<(Net, Party<Net>)> {
-    match role {
-        Role::Robots { settings, ports, ids, legacy, stores, dump } => {
-            let net = Net::new(frame.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
+fn start_parties(
+    spec: LoopSpec,
+    context: &RunContext,
+    recorder: &Recorder,
+) -> io::Result<(Net, LoopRole<Net>)> {
+    match spec {
+        LoopSpec::Robots { settings, ports, ids, legacy, stores, dump } => {
+            let net = Net::new(context.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
             show(dump, recorder, &net);
             let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
             if let Some(legacy) = legacy {
                 crew.go_on_with(*legacy);
             }
-            Ok((net, Party::Robots { crew, stores }))
+            Ok((net, LoopRole::Robots { crew, stores }))
         }
-        Role::Origin { house, sites, index, dump } => {
-            let net = Net::new(frame.quantum, None)?;
+        LoopSpec::Origin { house, sites, index, dump } => {
+            let net = Net::new(context.quantum, None)?;
             show(dump, recorder, &net);
             let origin = Origin::new(net.clone(), house, index, recorder.clone());
             for (server, address) in sites {
                 serve_all(&net, origin.site(server), listen(address)?, recorder);
             }
-            Ok((net, Party::Servers(origin)))
+            Ok((net, LoopRole::Servers(origin)))
         }
     }
 }
@@ -139,7 +147,7 @@ fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recor
 /// Strikes deadlines.
 async fn sweep(net: Net) {
     loop {
-        net.sleep_until(net.now() + watch::SWEEP).await;
+        net.sleep_until(net.now() + deadlines::SWEEP_INTERVAL).await;
         net.watch().sweep(net.now());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
-use polygraph_traffic::groups::{Groups, Rule, Standing, Word};
+use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, Rule};
 use polygraph_traffic::{Fingerprint, Kind, Oid, Random, Stream, UniqId};
 use polygraph_wire::marks::Marks;
 
@@ -34,7 +34,7 @@ pub struct Origin<L: Link> {
     /// Connections that were accepted so far.
     accepted: Cell<u64>,
     /// What is told of phases.
-    standing: Cell<Standing>,
+    phase_status: Cell<PhaseStatus>,
     /// The clients that tell of theirs.
     clients: RefCell<Groups>,
 }
@@ -50,7 +50,7 @@ impl<L: Link> Origin<L> {
             sites: Cell::new(0),
             health_checks: Cell::new(0),
             accepted: Cell::new(0),
-            standing: Cell::default(),
+            phase_status: Cell::default(),
             clients: RefCell::new(Groups::new(Rule::Highest)),
             contents: Fingerprint::of(&house.catalog),
             link,
@@ -81,32 +81,33 @@ impl<L: Link> Origin<L> {
     }
 
     /// From now on this is told of phases.
-    pub fn set_standing(&self, standing: Standing) {
-        self.standing.set(standing);
+    pub fn set_phase_status(&self, phase_status: PhaseStatus) {
+        self.phase_status.set(phase_status);
     }
 
     /// What clients have told of phases.
-    pub fn clients(&self) -> Vec<Word> {
-        self.clients.borrow().words().to_vec()
+    pub fn clients(&self) -> Vec<PeerStatus> {
+        self.clients.borrow().statuses().to_vec()
     }
 
     /// Takes note of what a request tells of phases.
-    pub(crate) fn hear(&self, marks: &Marks) {
+    pub(crate) fn note_phases(&self, marks: &Marks) {
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, waits) = (xact.group, marks.sync_waits);
-            let word = Word { group, position, waits, at: self.link.now(), gone: None };
+            let status = PeerStatus { group, position, waits, at: self.link.now(), gone: None };
             // One too many is a stranger.
-            let _ = self.clients.borrow_mut().hear(word);
+            let _ = self.clients.borrow_mut().record(status);
         }
     }
 
     /// What the reply to such a request tells of phases: the least position known, and a group that was given up.
     pub(crate) fn phase_news(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
         marks.xact.zip(marks.sync_position)?;
-        let standing = self.standing.get();
+        let phase_status = self.phase_status.get();
         // Of a client that has just appeared only this loop knows.
-        let least = self.clients.borrow().least().map_or(standing.least, |least| least.min(standing.least));
-        Some((least, standing.gone))
+        let least =
+            self.clients.borrow().least().map_or(phase_status.least, |least| least.min(phase_status.least));
+        Some((least, phase_status.gone))
     }
 
     /// How many health checks came so far. They are transactions like others, but people want to know of them.

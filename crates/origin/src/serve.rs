@@ -300,7 +300,7 @@ impl<L: Link> Site<L> {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
-        origin.hear(&request.marks);
+        origin.note_phases(&request.marks);
         match request.wanted {
             Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
             Wanted::Health(_) => origin.note_health_check(),

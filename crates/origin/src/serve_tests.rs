@@ -747,7 +747,7 @@ fn robots_hear_of_each_others_worlds() {
 
 #[test]
 fn clients_hear_how_far_the_slowest_of_them_is() {
-    use polygraph_traffic::groups::Standing;
+    use polygraph_traffic::groups::PhaseStatus;
     let bench = Bench::new(persistent(classic(10.0)));
     let client = bench.connect();
     let group = |number: u32| UniqId { time: number, mix: 0, counter: 2 };
@@ -759,14 +759,14 @@ fn clients_hear_how_far_the_slowest_of_them_is() {
         ["X-Phase-Sync-Pos", "X-Phase-Sync-Gone"].map(|name| field(&reply, name).map(str::to_owned))
     };
     let only = |position: &str| [Some(position.to_owned()), None];
-    let standing = Standing { position: 9, least: 9, ..Standing::default() };
-    bench.origin.set_standing(standing);
+    let standing = PhaseStatus { position: 9, least: 9, ..PhaseStatus::default() };
+    bench.origin.set_phase_status(standing);
     assert_eq!(say(1, "5"), only("5"));
     assert_eq!(say(2, "4"), only("4"));
     // A request that was overtaken by a later one.
     assert_eq!(say(1, "3"), only("4"));
     assert_eq!(say(2, "6"), only("5"));
-    bench.origin.set_standing(Standing { least: 2, gone: Some(group(3)), ..standing });
+    bench.origin.set_phase_status(PhaseStatus { least: 2, gone: Some(group(3)), ..standing });
     assert_eq!(say(1, "6"), [Some("2".to_owned()), Some(group(3).to_string())]);
     assert_eq!(say(1, "six"), [None, None]);
     // Who does not say who it is does not take part.

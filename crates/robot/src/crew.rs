@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, Nanos, before, nanos};
 use polygraph_stats::{ErrorKind, Recorder};
-use polygraph_traffic::groups::Standing;
+use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::store::{Fill, Legacy, Share};
 use polygraph_traffic::{
     AbortCoords, Catalog, Content, Draw, Fingerprint, IdSource, Oid, Random, RequestKind, Stream,
@@ -100,7 +100,7 @@ pub struct Crew<L: Link> {
     quiet: RefCell<FxHashMap<usize, Rc<Gate>>>,
     workers: Workers,
     /// What is told of phases.
-    standing: Cell<Standing>,
+    standing: Cell<PhaseStatus>,
     /// The server processes.
     peers: RefCell<Peers>,
     /// The first visits to all servers.

@@ -1,7 +1,7 @@
 //! The server processes of a test as the robots of one loop know them, and how to reach each of them.
 
 use polygraph_link::{Nanos, SECOND};
-use polygraph_traffic::groups::{Groups, Rule, Word};
+use polygraph_traffic::groups::{Groups, PeerStatus, Rule};
 
 /// A server process that has not been heard for so long is asked for a sign.
 const QUIET: Nanos = 10 * SECOND;
@@ -35,8 +35,8 @@ impl Default for Peers {
 
 impl Peers {
     /// Takes note of what a first-hand reply tells of phases.
-    pub fn hear(&mut self, word: Word, robot: usize, server: usize) {
-        let Some(at) = self.groups.hear(word) else { return };
+    pub fn hear(&mut self, word: PeerStatus, robot: usize, server: usize) {
+        let Some(at) = self.groups.record(word) else { return };
         match self.ways.get_mut(at) {
             Some(way) => (way.robot, way.server) = (robot, server),
             None => self.ways.push(Way { robot, server, asked: Some(word.at) }),
@@ -44,8 +44,8 @@ impl Peers {
     }
 
     /// What each process said last.
-    pub fn words(&self) -> &[Word] {
-        self.groups.words()
+    pub fn words(&self) -> &[PeerStatus] {
+        self.groups.statuses()
     }
 
     /// All must be asked now, for there is news for them.
@@ -56,7 +56,7 @@ impl Peers {
     /// Those that must be asked for a sign now; they count as asked.
     pub fn to_ask(&mut self, now: Nanos, waits: bool) -> Vec<Way> {
         let quiet = if waits { QUIET_WHEN_WAITING } else { QUIET };
-        let words = self.groups.words().iter().zip(&mut self.ways);
+        let words = self.groups.statuses().iter().zip(&mut self.ways);
         let due = words.filter(|(word, way)| way.asked.is_none_or(|asked| now >= word.at.max(asked) + quiet));
         due.map(|(_, way)| {
             way.asked = Some(now);
@@ -76,7 +76,7 @@ mod tests {
         let mut peers = Peers::default();
         let mut hear = |group: u32, second: u64, robot, server| {
             let group = UniqId { time: group, mix: 0, counter: 2 };
-            let word = Word { group, position: 1, waits: false, at: second * SECOND, gone: None };
+            let word = PeerStatus { group, position: 1, waits: false, at: second * SECOND, gone: None };
             peers.hear(word, robot, server);
         };
         hear(1, 0, 4, 5);

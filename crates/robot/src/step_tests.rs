@@ -6,7 +6,7 @@ use std::rc::Rc;
 use polygraph_link::{Link, SECOND};
 use polygraph_sim::VirtualLink;
 use polygraph_stats::Recorder;
-use polygraph_traffic::groups::Standing;
+use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::{Catalog, IdSource};
 
 use crate::Crew;
@@ -45,7 +45,7 @@ fn only_servers_themselves_tell_of_phases() {
     });
     let (crew, _) = in_step(&link, catalog);
     assert_eq!(crew.unvisited(), 2);
-    crew.set_standing(Standing { position: 2, ..Standing::default() });
+    crew.set_standing(PhaseStatus { position: 2, ..PhaseStatus::default() });
     link.run(5 * SECOND);
     assert_eq!(crew.unvisited(), 0);
     let words = crew.servers_words();
@@ -89,7 +89,7 @@ fn without_load_servers_are_asked_for_a_sign() {
     // In so many seconds, waiting or not, so many requests, of which all are questions.
     let mut until = 6;
     for (seconds, waits, questions) in [(60, false, 5..=6), (60, true, 200..=242)] {
-        crew.set_standing(Standing { waits, ..Standing::default() });
+        crew.set_standing(PhaseStatus { waits, ..PhaseStatus::default() });
         link.run((until + 1) * SECOND);
         until += 1;
         let before = link.asked().len();

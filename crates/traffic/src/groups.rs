@@ -13,7 +13,7 @@ pub const MAX_GROUPS: usize = 1000;
 
 /// What is told to others, and what they do not need to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct PhaseStatus {
     /// The position of this process.
     pub position: u64,
     /// The least position of this process and of all clients that it has heard of.
@@ -26,7 +26,7 @@ pub struct Standing {
 
 /// What a group said last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct PeerStatus {
     /// Who said it.
     pub group: UniqId,
     /// Its position.
@@ -39,7 +39,7 @@ pub struct Word {
     pub gone: Option<UniqId>,
 }
 
-/// Which word of a group counts.
+/// Which status of a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The largest position: clients only ever go on, and their requests may overtake each other.
@@ -52,47 +52,47 @@ pub enum Rule {
 #[derive(Clone, Debug)]
 pub struct Groups {
     rule: Rule,
-    words: Vec<Word>,
+    statuses: Vec<PeerStatus>,
 }
 
 impl Groups {
     /// Nobody so far.
     pub const fn new(rule: Rule) -> Groups {
-        Groups { rule, words: Vec::new() }
+        Groups { rule, statuses: Vec::new() }
     }
 
-    /// Takes note of a word. Returns the number of its group, or `None` if it is one too many.
-    pub fn hear(&mut self, word: Word) -> Option<usize> {
-        let Some(at) = self.words.iter().position(|known| known.group == word.group) else {
-            if self.words.len() >= MAX_GROUPS {
+    /// Takes note of a status. Returns the number of its group, or `None` if it is one too many.
+    pub fn record(&mut self, status: PeerStatus) -> Option<usize> {
+        let Some(at) = self.statuses.iter().position(|known| known.group == status.group) else {
+            if self.statuses.len() >= MAX_GROUPS {
                 return None;
             }
-            self.words.push(word);
-            return Some(self.words.len() - 1);
+            self.statuses.push(status);
+            return Some(self.statuses.len() - 1);
         };
-        let known = &mut self.words[at];
+        let known = &mut self.statuses[at];
         match self.rule {
-            Rule::Highest if word.position > known.position => {
-                (known.position, known.waits) = (word.position, word.waits);
+            Rule::Highest if status.position > known.position => {
+                (known.position, known.waits) = (status.position, status.waits);
             }
             // Who has gone on does not come back.
-            Rule::Highest if word.position == known.position => known.waits &= word.waits,
-            Rule::Latest if word.at >= known.at => known.position = word.position,
+            Rule::Highest if status.position == known.position => known.waits &= status.waits,
+            Rule::Latest if status.at >= known.at => known.position = status.position,
             Rule::Highest | Rule::Latest => {}
         }
-        known.at = known.at.max(word.at);
-        known.gone = known.gone.or(word.gone);
+        known.at = known.at.max(status.at);
+        known.gone = known.gone.or(status.gone);
         Some(at)
     }
 
     /// What each group said last.
-    pub fn words(&self) -> &[Word] {
-        &self.words
+    pub fn statuses(&self) -> &[PeerStatus] {
+        &self.statuses
     }
 
     /// The least position; `None` if nobody was heard of.
     pub fn least(&self) -> Option<u64> {
-        self.words.iter().map(|word| word.position).min()
+        self.statuses.iter().map(|status| status.position).min()
     }
 }
 
@@ -100,30 +100,36 @@ impl Groups {
 mod tests {
     use super::*;
 
-    fn word(group: u32, position: u64, at: u64) -> Word {
-        Word { group: UniqId { time: group, mix: 0, counter: 2 }, position, waits: false, at, gone: None }
+    fn status(group: u32, position: u64, at: u64) -> PeerStatus {
+        PeerStatus {
+            group: UniqId { time: group, mix: 0, counter: 2 },
+            position,
+            waits: false,
+            at,
+            gone: None,
+        }
     }
 
     #[test]
     fn which_word_counts() {
         // Words in a row, and the positions that are known then under both rules.
-        let rows: [(&[Word], &[u64], &[u64]); 5] = [
+        let rows: [(&[PeerStatus], &[u64], &[u64]); 5] = [
             (&[], &[], &[]),
-            (&[word(1, 3, 10), word(2, 4, 11)], &[3, 4], &[3, 4]),
-            (&[word(1, 3, 10), word(1, 4, 12)], &[4], &[4]),
+            (&[status(1, 3, 10), status(2, 4, 11)], &[3, 4], &[3, 4]),
+            (&[status(1, 3, 10), status(1, 4, 12)], &[4], &[4]),
             // A request that was overtaken, and a new client far behind.
-            (&[word(1, 4, 12), word(1, 3, 13)], &[4], &[3]),
+            (&[status(1, 4, 12), status(1, 3, 13)], &[4], &[3]),
             // Loops tell of the same group one after the other.
-            (&[word(1, 4, 12), word(1, 3, 11)], &[4], &[4]),
+            (&[status(1, 4, 12), status(1, 3, 11)], &[4], &[4]),
         ];
-        for (words, highest, latest) in rows {
+        for (statuses, highest, latest) in rows {
             for (rule, expected) in [(Rule::Highest, highest), (Rule::Latest, latest)] {
                 let mut groups = Groups::new(rule);
-                for word in words {
-                    assert!(groups.hear(*word).is_some());
+                for status in statuses {
+                    assert!(groups.record(*status).is_some());
                 }
-                let positions: Vec<u64> = groups.words().iter().map(|word| word.position).collect();
-                assert_eq!(positions, expected, "{rule:?} {words:?}");
+                let positions: Vec<u64> = groups.statuses().iter().map(|status| status.position).collect();
+                assert_eq!(positions, expected, "{rule:?} {statuses:?}");
                 assert_eq!(groups.least(), expected.iter().min().copied());
             }
         }
@@ -139,8 +145,8 @@ mod tests {
             (2, false, (2, false)),
             (2, true, (2, false)),
         ] {
-            let _ = groups.hear(Word { waits, ..word(1, position, 5) });
-            let heard = groups.words()[0];
+            let _ = groups.record(PeerStatus { waits, ..status(1, position, 5) });
+            let heard = groups.statuses()[0];
             assert_eq!((heard.position, heard.waits), known);
         }
     }
@@ -149,10 +155,10 @@ mod tests {
     fn strangers_do_not_fill_the_memory() {
         let mut groups = Groups::new(Rule::Highest);
         for number in 0..2 * MAX_GROUPS as u32 {
-            let place = groups.hear(word(number, 1, 0));
+            let place = groups.record(status(number, 1, 0));
             assert_eq!(place.is_some(), (number as usize) < MAX_GROUPS);
         }
-        assert_eq!(groups.hear(word(7, 2, 5)), Some(7));
-        assert_eq!((groups.words().len(), groups.words()[7].at), (MAX_GROUPS, 5));
+        assert_eq!(groups.record(status(7, 2, 5)), Some(7));
+        assert_eq!((groups.statuses().len(), groups.statuses()[7].at), (MAX_GROUPS, 5));
     }
 }

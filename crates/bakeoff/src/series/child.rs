@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polygraph_engine::signals::StopWatch;
+use polygraph_engine::signals::StopPoller;
 use polygraph_report::figures::find;
 use polygraph_report::{RunFacts, fold_files, text};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -76,7 +76,7 @@ impl Child<'_> {
     ///
     /// # Errors
     /// If it cannot be started or waited for.
-    pub fn run(self, stop: &mut StopWatch, mut progress: impl FnMut(&str)) -> Result<Outcome, SeriesError> {
+    pub fn run(self, stop: &mut StopPoller, mut progress: impl FnMut(&str)) -> Result<Outcome, SeriesError> {
         let name = self.program.display().to_string();
         let mut child =
             self.command().spawn().map_err(SeriesError::io(format!("start {name} for {}", self.label)))?;

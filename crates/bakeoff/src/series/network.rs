@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use polygraph_engine::signals::StopWatch;
+use polygraph_engine::signals::StopPoller;
 
 /// Bytes of a write.
 const PIECE: usize = 64 << 10;
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If there is no such connection.
-pub fn throughput(time: Duration, stop: &mut StopWatch) -> io::Result<Option<f64>> {
+pub fn throughput(time: Duration, stop: &mut StopPoller) -> io::Result<Option<f64>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
     let (mut receiver, _) = listener.accept()?;
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_stream_flows() {
-        let mut stop = StopWatch::new().unwrap();
+        let mut stop = StopPoller::new().unwrap();
         let begin = Instant::now();
         let mbit_s = throughput(Duration::from_millis(300), &mut stop).unwrap().unwrap();
         assert!(mbit_s > 10.0, "{mbit_s} Mbit/s");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser};
-use polygraph_engine::{Job, StartRule};
+use polygraph_engine::{RunSetup, StartRule};
 use polygraph_link::nanos;
 use polygraph_plan::Schedule;
 use polygraph_stats::{Record, Side};
@@ -129,7 +129,7 @@ pub fn run(mut args: Args) -> Done {
     jobs::check_log(args.log.as_deref())?;
     jobs::check_log(args.sample_log.as_deref())?;
     client.settings.share_phases = test.schedule.is_agreed();
-    let job = Job {
+    let job = RunSetup {
         schedule: test.schedule.clone(),
         start: StartRule::Now,
         client: Some(client),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_engine::Outcome;
+use polygraph_engine::RunOutcome;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_report::text;
 use polygraph_stats::EndReason;
@@ -233,7 +233,7 @@ fn workload_name(args: &Args) -> &'static str {
 ///
 /// # Errors
 /// Never; the type is that of commands.
-pub fn exit_code(outcome: &Outcome) -> Done {
+pub fn exit_code(outcome: &RunOutcome) -> Done {
     Ok(ExitCode::from(match outcome.reason {
         EndReason::Finished | EndReason::Idle => exit::OK,
         EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => exit::FAILED,

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Parser;
-use polygraph_engine::{Job, Reserved, StartRule, limits};
+use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
 use polygraph_stats::Side;
@@ -68,11 +68,11 @@ pub fn run(args: Args) -> Done {
     let places = jobs::reserve_all(&test)?;
     jobs::check_log(args.log.as_deref())?;
     jobs::check_log(args.sample_log.as_deref())?;
-    let addresses: Vec<SocketAddr> = places.iter().map(Reserved::address).collect();
+    let addresses: Vec<SocketAddr> = places.iter().map(ReservedAddress::address).collect();
     let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
     let mut server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
     server.sample_log = args.sample_log.clone();
-    let job = Job {
+    let job = RunSetup {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,
         client: None,

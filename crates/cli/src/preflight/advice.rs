@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polygraph_engine::preflight::{Probe, Trouble};
+use polygraph_engine::preflight::{Probe, ProbeError};
 use polygraph_wire::preflight::Seen;
 
 use crate::Failure;
@@ -60,11 +60,11 @@ impl Case<'_> {
     }
 
     /// What kept an answer from coming.
-    pub fn trouble(&self, trouble: &Trouble) -> String {
+    pub fn trouble(&self, trouble: &ProbeError) -> String {
         let (kind, who, to, authority) = (self.kind(), self.who(), self.probe.to, &self.probe.authority);
         let time = self.patience.as_secs_f64();
         match trouble {
-            Trouble::Refused => {
+            ProbeError::Refused => {
                 let start = match self.target {
                     Target::Origin => " Start it first, with `polygraph server`",
                     _ => "",
@@ -73,26 +73,26 @@ impl Case<'_> {
                     "nothing listens at {to} (connection refused): is {kind} running, and is this its port?{start}"
                 )
             }
-            Trouble::Unreachable(error) => {
+            ProbeError::Unreachable(error) => {
                 let from = self.probe.from.map_or_else(String::new, |from| format!(" from {from}"));
                 format!(
                     "{who} cannot be reached{from}: {error}; look at the address, the local addresses and the routes"
                 )
             }
-            Trouble::NoConnection => format!(
+            ProbeError::NoConnection => format!(
                 "{who} does not take a connection within {time} s: is the address right, and is there a firewall on the way?"
             ),
-            Trouble::Silent => format!(
+            ProbeError::Silent => format!(
                 "{who} takes connections, but did not answer a request for {authority} in {time} s{}",
                 self.way()
             ),
-            Trouble::Closed => {
+            ProbeError::Closed => {
                 format!(
                     "{who} takes connections, but closes them without an answer to a request for {authority}{}",
                     self.way()
                 )
             }
-            Trouble::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", begins(data)),
+            ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", begins(data)),
         }
     }
 
@@ -202,13 +202,13 @@ mod tests {
             assert!(case.status(&seen(status)).contains(text), "{status}: {}", case.status(&seen(status)));
         }
         for (trouble, text) in [
-            (Trouble::Refused, "is the proxy running"),
-            (Trouble::NoConnection, "firewall"),
-            (Trouble::Silent, "did not come to the origin server"),
-            (Trouble::Closed, "without an answer"),
-            (Trouble::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
-            (Trouble::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
-            (Trouble::NotHttp(b"220 mail".to_vec()), "220 mail"),
+            (ProbeError::Refused, "is the proxy running"),
+            (ProbeError::NoConnection, "firewall"),
+            (ProbeError::Silent, "did not come to the origin server"),
+            (ProbeError::Closed, "without an answer"),
+            (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
+            (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
+            (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
         ] {
             assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
         }

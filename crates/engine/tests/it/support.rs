@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
 use polygraph_engine::simulation::simulate;
-use polygraph_engine::{ClientJob, Job, Layout, Outcome, Reserved, ServerJob, StartRule, run};
+use polygraph_engine::{
+    ClientSetup, Layout, ReservedAddress, RunOutcome, RunSetup, ServerSetup, StartRule, run,
+};
 use polygraph_link::{Nanos, SECOND};
 use polygraph_origin::{Farm, House};
 use polygraph_plan::{Goal, Phase, Schedule};
@@ -38,7 +40,7 @@ pub struct Bench {
 
 /// What came out: the outcome, and everything in the two logs as one block each.
 pub struct Run {
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     pub client: Block,
     pub server: Block,
     pub logs: [ReadLog; 2],
@@ -89,7 +91,7 @@ impl Bench {
     pub fn run(mut self) -> Run {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { folder.path().join(name) };
-        let reserved = Reserved::new(ANY_PORT).unwrap();
+        let reserved = ReservedAddress::new(ANY_PORT).unwrap();
         let origin = reserved.address();
         let mut proxy = self.proxy.take().map(|config| Proxy::start(config).unwrap());
         if let Some(proxy) = &proxy {
@@ -122,13 +124,20 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| -> PathBuf { folder.path().join(name) };
         let origin = SocketAddr::from(([10, 0, 0, 1], 80));
-        let job = self.job(origin, Reserved::elsewhere(origin), path("client.log"), path("server.log"));
+        let job =
+            self.job(origin, ReservedAddress::elsewhere(origin), path("client.log"), path("server.log"));
         let outcome = simulate(job, 1_000_000_000, limit, |_| {}, |_, _| {}).unwrap();
         let logs = ["client.log", "server.log"].map(|name| ReadLog::open(&path(name)).unwrap());
         Run { outcome, client: sum(&logs[0]), server: sum(&logs[1]), logs, proxy: None }
     }
 
-    fn job(self, origin: SocketAddr, reserved: Reserved, client_log: PathBuf, server_log: PathBuf) -> Job {
+    fn job(
+        self,
+        origin: SocketAddr,
+        reserved: ReservedAddress,
+        client_log: PathBuf,
+        server_log: PathBuf,
+    ) -> RunSetup {
         let mut ids: Vec<IdSource> = (0..self.loops as u32).map(|i| IdSource::reproducible(1, i)).collect();
         let group = ids[0].fresh();
         let kinds = self.farm.contents.clone();
@@ -179,8 +188,8 @@ impl Bench {
             share_phases: false,
             others_fill: false,
         };
-        Job {
-            client: Some(ClientJob {
+        RunSetup {
+            client: Some(ClientSetup {
                 settings,
                 ports: self.ports,
                 layout: Layout::threads(self.loops),
@@ -192,7 +201,7 @@ impl Bench {
                 sample_log: None,
                 dump: DumpPlan::default(),
             }),
-            server: Some(ServerJob {
+            server: Some(ServerSetup {
                 house: Arc::new(house),
                 sites: vec![(server, reserved)],
                 layout: Layout::threads(self.loops),

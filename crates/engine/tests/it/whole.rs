@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use polygraph_engine::Reserved;
+use polygraph_engine::ReservedAddress;
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, WorkingSetLimit};
 use polygraph_robot::{Load, Profile};
 use polygraph_stats::{Class, EndReason, ErrorKind, ReadLog, Record};
@@ -70,7 +70,7 @@ fn test(case: Case) -> Run {
     bench.ports = case.ports;
     bench.open_limit = case.open_limit;
     bench.schedule = case.schedule.unwrap_or_else(|| Bench::only(case.goal));
-    let nobody = Reserved::new(ANY_PORT).unwrap();
+    let nobody = ReservedAddress::new(ANY_PORT).unwrap();
     bench.elsewhere = case.nobody_home.then(|| nobody.address());
     bench.run()
 }
@@ -282,9 +282,9 @@ fn a_ramp_along_transactions_follows_their_count() {
 #[test]
 fn an_address_in_use_is_found_out_and_named() {
     let taken = std::net::TcpListener::bind(ANY_PORT).unwrap().local_addr().unwrap();
-    assert_eq!(Reserved::new(taken).unwrap().address(), taken, "nobody is there any more");
+    assert_eq!(ReservedAddress::new(taken).unwrap().address(), taken, "nobody is there any more");
     let _taken = std::net::TcpListener::bind(taken).unwrap();
-    assert_eq!(Reserved::new(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    assert_eq!(ReservedAddress::new(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     // A loop that comes too late finds out, too, and says where.
     let error = polygraph_engine::listen::listen(taken).unwrap_err();
     assert!(error.to_string().contains(&taken.to_string()), "{error}");

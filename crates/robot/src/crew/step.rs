@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos, SECOND};
-use polygraph_traffic::groups::{Standing, Word};
+use polygraph_traffic::groups::{PeerStatus, PhaseStatus};
 
 use super::Crew;
 use crate::order::Order;
@@ -29,7 +29,7 @@ pub(super) fn first_visits(settings: &Settings) -> FirstVisits {
 
 impl<L: Link> Crew<L> {
     /// From now on this is told of phases.
-    pub fn set_standing(&self, standing: Standing) {
+    pub fn set_standing(&self, standing: PhaseStatus) {
         self.standing.set(standing);
     }
 
@@ -40,7 +40,7 @@ impl<L: Link> Crew<L> {
     }
 
     /// What servers have told of phases.
-    pub fn servers_words(&self) -> Vec<Word> {
+    pub fn servers_words(&self) -> Vec<PeerStatus> {
         self.peers.borrow().words().to_vec()
     }
 
@@ -60,7 +60,7 @@ impl<L: Link> Crew<L> {
         let Some(marks) = first_hand.map(|facts| facts.marks) else { return };
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, gone) = (xact.group, marks.gone);
-            let word = Word { group, position, waits: false, at: self.now(), gone };
+            let word = PeerStatus { group, position, waits: false, at: self.now(), gone };
             self.peers.borrow_mut().hear(word, robot, order.server);
         }
     }

@@ -14,7 +14,7 @@ pub struct WorkingSet {
 
 /// Something that happened to the working set, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum WorkingSetEvent {
     /// The first object was filled.
     Started,
     /// The limit is met: from now on the set does not grow.
@@ -34,12 +34,12 @@ impl WorkingSet {
 
     /// What has happened when `fills` objects were filled until `now`; every event is told once. Without a limit
     /// nothing ever happens.
-    pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<Event> {
+    pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<WorkingSetEvent> {
         let Some(limit) = self.limit else { return Vec::new() };
         let mut events = Vec::new();
         if fills > 0 && !self.filling {
             self.filling = true;
-            events.push(Event::Started);
+            events.push(WorkingSetEvent::Started);
         }
         let met = match limit {
             WorkingSetLimit::After(seconds) => now >= self.start.saturating_add(nanos(seconds)),
@@ -47,7 +47,7 @@ impl WorkingSet {
         };
         if met && !self.frozen {
             self.frozen = true;
-            events.push(Event::Frozen);
+            events.push(WorkingSetEvent::Frozen);
         }
         events
     }
@@ -73,11 +73,11 @@ mod tests {
 
     #[test]
     fn a_set_fills_and_freezes_once() {
-        use Event::{Frozen, Started};
+        use WorkingSetEvent::{Frozen, Started};
         let fill = Some(WorkingSetLimit::Fill(10));
         let after = Some(WorkingSetLimit::After(2.0));
         // Limit, and looks in a row: fills, seconds since the start, events, phases held afterwards.
-        type Look = (u64, u64, &'static [Event], bool);
+        type Look = (u64, u64, &'static [WorkingSetEvent], bool);
         let cases: [(Option<WorkingSetLimit>, &[Look]); 4] = [
             (
                 fill,
@@ -105,9 +105,9 @@ mod tests {
             let start = 50 * SECOND;
             let mut set = WorkingSet::new(limit, start);
             for &(fills, seconds, events, held) in looks {
-                let seen = set.look(fills, start + seconds * SECOND);
+                let observed = set.look(fills, start + seconds * SECOND);
                 assert_eq!(
-                    (&seen[..], set.holds_phases()),
+                    (&observed[..], set.holds_phases()),
                     (events, held),
                     "{limit:?}: {fills} at {seconds} s"
                 );

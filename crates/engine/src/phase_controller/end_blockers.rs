@@ -3,49 +3,49 @@
 use polygraph_link::{Nanos, SECOND};
 use polygraph_plan::Phase;
 
-use super::freeze::WorkingSet;
+use super::working_set::WorkingSet;
 
 /// The first visits to all servers are given up when none has succeeded for so long.
 const PATIENCE: Nanos = 30 * SECOND;
 
 /// A reason for which a phase goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lock {
+pub enum EndBlocker {
     /// The working set fills and is not frozen yet.
     WorkingSet,
     /// Not all servers have been visited.
     FirstVisits,
     /// Other processes of the test are not so far yet.
-    Others,
+    PeerSettings,
 }
 
-impl Lock {
+impl EndBlocker {
     /// What is waited for.
     pub fn text(self) -> &'static str {
         match self {
-            Lock::WorkingSet => "the working set is not frozen yet",
-            Lock::FirstVisits => "not all servers have been visited yet",
-            Lock::Others => "other processes are not so far yet",
+            EndBlocker::WorkingSet => "the working set is not frozen yet",
+            EndBlocker::FirstVisits => "not all servers have been visited yet",
+            EndBlocker::PeerSettings => "other processes are not so far yet",
         }
     }
 }
 
 /// All that may hold a phase but other processes.
 #[derive(Debug)]
-pub struct Locks {
+pub struct EndBlockers {
     /// The working set.
     pub working_set: WorkingSet,
     /// The first visits to all servers.
     pub first_visits: FirstVisits,
 }
 
-impl Locks {
+impl EndBlockers {
     /// What holds `phase`, number `number` of the schedule, at `now`, if anything does.
-    pub fn holding(&self, phase: &Phase, number: usize, now: Nanos) -> Option<Lock> {
+    pub fn blocking(&self, phase: &Phase, number: usize, now: Nanos) -> Option<EndBlocker> {
         if phase.wait_wss_freeze && self.working_set.holds_phases() {
-            return Some(Lock::WorkingSet);
+            return Some(EndBlocker::WorkingSet);
         }
-        (number == 0 && self.first_visits.are_awaited(now)).then_some(Lock::FirstVisits)
+        (number == 0 && self.first_visits.are_awaited(now)).then_some(EndBlocker::FirstVisits)
     }
 }
 
@@ -84,23 +84,23 @@ mod tests {
     #[test]
     fn first_visits_hold_the_first_phase_for_as_long_as_they_succeed() {
         let phase = Phase::default();
-        let mut locks =
-            Locks { working_set: WorkingSet::new(None, 0), first_visits: FirstVisits::new(SECOND) };
+        let mut end_blockers =
+            EndBlockers { working_set: WorkingSet::new(None, 0), first_visits: FirstVisits::new(SECOND) };
         // Second, servers left, whether these were the last, and what holds the first phase.
         for (second, left, done, lock) in [
             (1, 0, false, None),
-            (2, 40, false, Some(Lock::FirstVisits)),
-            (31, 39, false, Some(Lock::FirstVisits)),
-            (60, 39, false, Some(Lock::FirstVisits)),
+            (2, 40, false, Some(EndBlocker::FirstVisits)),
+            (31, 39, false, Some(EndBlocker::FirstVisits)),
+            (60, 39, false, Some(EndBlocker::FirstVisits)),
             (61, 39, false, None),
-            (62, 38, false, Some(Lock::FirstVisits)),
+            (62, 38, false, Some(EndBlocker::FirstVisits)),
             (63, 0, true, None),
             (64, 0, false, None),
         ] {
             let now = second * SECOND;
-            assert_eq!(locks.first_visits.look(left, now), done, "{second} s");
-            assert_eq!(locks.holding(&phase, 0, now), lock, "{second} s");
-            assert_eq!(locks.holding(&phase, 1, now), None);
+            assert_eq!(end_blockers.first_visits.look(left, now), done, "{second} s");
+            assert_eq!(end_blockers.blocking(&phase, 0, now), lock, "{second} s");
+            assert_eq!(end_blockers.blocking(&phase, 1, now), None);
         }
     }
 }

@@ -3,10 +3,10 @@
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_stats::EndReason;
 use polygraph_traffic::UniqId;
-use polygraph_traffic::groups::Standing;
+use polygraph_traffic::groups::PhaseStatus;
 
-use super::barrier::{Barrier, Lost};
-use super::{Conductor, Current, Event, Seen, Stage};
+use super::barrier::{Barrier, LostPeer};
+use super::{ControlEvent, ControllerState, CurrentPhase, Observations, PhaseController};
 
 /// After a longer pause this process has slept and cannot know who gave signs meanwhile.
 const NAP: Nanos = SECOND;
@@ -17,28 +17,28 @@ const STAY: f64 = 3.0;
 
 /// The other processes of a test, if there may be any.
 #[derive(Clone, Debug)]
-pub struct Others {
+pub struct PeerSettings {
     /// Groups of this process.
     pub own: Vec<UniqId>,
     /// A group that others wait for is given up after so many seconds without a sign; `None`: never.
     pub patience: Option<f64>,
 }
 
-/// What a conductor knows of other processes.
+/// What a controller knows of other processes.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub barrier: Barrier,
     /// This process has done its part of the current phase at this time and waits for others.
     waits_since: Option<Nanos>,
-    /// When the conductor was asked last, and since when without a nap.
+    /// When the controller was asked last, and since when without a nap.
     asked: Nanos,
     awake: Nanos,
     reminded: Nanos,
-    lost: Option<Lost>,
+    lost: Option<LostPeer>,
 }
 
 impl Agreement {
-    pub fn new(others: Option<&Others>, start: Nanos) -> Agreement {
+    pub fn new(others: Option<&PeerSettings>, start: Nanos) -> Agreement {
         let own = others.map_or_else(Vec::new, |others| others.own.clone());
         let patience = others.and_then(|others| others.patience).map(nanos);
         Agreement {
@@ -52,66 +52,71 @@ impl Agreement {
     }
 }
 
-impl Conductor {
+impl PhaseController {
     /// Takes note of what loops have heard of other processes.
-    pub(super) fn listen(&mut self, seen: &Seen) {
+    pub(super) fn listen(&mut self, observed: &Observations) {
         let agreement = &mut self.agreement;
-        if seen.now > agreement.asked + NAP {
-            agreement.awake = seen.now;
+        if observed.now > agreement.asked + NAP {
+            agreement.awake = observed.now;
         }
-        agreement.asked = seen.now;
-        seen.words.iter().for_each(|(side, word)| agreement.barrier.hear(*side, *word));
+        agreement.asked = observed.now;
+        observed.statuses.iter().for_each(|(side, status)| agreement.barrier.record(*side, *status));
     }
 
     /// Whether the current phase ends together with those of other processes.
-    pub(super) fn is_shared(&self, current: &Current) -> bool {
-        self.score.others.is_some() && self.plan(current).synchronize
+    pub(super) fn is_shared(&self, current: &CurrentPhase) -> bool {
+        self.plan.peers.is_some() && self.phase_of(current).synchronize
     }
 
     /// Whether this process only serves and knows clients, whose phases are its own then.
-    pub(super) fn follows(&self, current: &Current) -> bool {
+    pub(super) fn follows(&self, current: &CurrentPhase) -> bool {
         let barrier = &self.agreement.barrier;
-        !self.score.has_robots && self.is_shared(current) && barrier.least_client().is_some()
+        !self.plan.has_robots && self.is_shared(current) && barrier.least_client().is_some()
     }
 
     /// Whether a process that only serves ends the current phase. When all clients are at its end they are told, and
     /// when one of them has gone on so does this one: they may still wait for another server. Of the last phase's end
     /// nobody tells.
-    pub(super) fn goes_along(&mut self, current: &Current, seen: &Seen) -> bool {
+    pub(super) fn goes_along(&mut self, current: &CurrentPhase, observed: &Observations) -> bool {
         let (next, barrier) = (current.phase as u64 + 1, &self.agreement.barrier);
         if barrier.least_client().is_none_or(|least| least < next) {
             return false;
         }
-        self.agreement.waits_since.get_or_insert(seen.now);
-        next as usize == self.score.schedule.phases.len() || self.agreement.barrier.has_left(next)
+        self.agreement.waits_since.get_or_insert(observed.now);
+        next as usize == self.plan.schedule.phases.len() || self.agreement.barrier.has_left(next)
     }
 
     /// This process has done its part of the current phase. Returns whether all others have.
-    pub(super) fn meet(&mut self, current: &Current, seen: &Seen, events: &mut Vec<Event>) -> bool {
+    pub(super) fn meet(
+        &mut self,
+        current: &CurrentPhase,
+        observed: &Observations,
+        events: &mut Vec<ControlEvent>,
+    ) -> bool {
         let position = current.phase as u64 + 1;
         let is_first = self.agreement.waits_since.is_none();
-        let since = *self.agreement.waits_since.get_or_insert(seen.now);
-        let name = self.plan(current).name.clone();
+        let since = *self.agreement.waits_since.get_or_insert(observed.now);
+        let name = self.phase_of(current).name.clone();
         let others = self.agreement.barrier.len();
         if self.agreement.barrier.have_all_reached(position) {
             if others > 0 {
-                let waited = (seen.now - since) as f64 / SECOND as f64;
+                let waited = (observed.now - since) as f64 / SECOND as f64;
                 let text =
                     format!("phase {name}: all {} processes are at its end, after {waited:.2} s", others + 1);
-                events.push(Event::said(seen.now, 5, text));
+                events.push(ControlEvent::said(observed.now, 5, text));
             }
             return true;
         }
-        if is_first || seen.now >= self.agreement.reminded + REMIND {
-            self.agreement.reminded = seen.now;
-            let lagging = self.agreement.barrier.lagging(position).map(|(side, word)| {
-                let ago = seen.now.saturating_sub(word.at) as f64 / SECOND as f64;
-                format!("{} {} at {}, heard {ago:.1} s ago", side.name(), word.group, word.position)
+        if is_first || observed.now >= self.agreement.reminded + REMIND {
+            self.agreement.reminded = observed.now;
+            let lagging = self.agreement.barrier.lagging(position).map(|(side, status)| {
+                let ago = observed.now.saturating_sub(status.at) as f64 / SECOND as f64;
+                format!("{} {} at {}, heard {ago:.1} s ago", side.name(), status.group, status.position)
             });
             let list: Vec<String> = lagging.collect();
             let text =
                 format!("phase {name}: this process is at {position}, it waits for {}", list.join("; "));
-            events.push(Event::said(seen.now, 10, text));
+            events.push(ControlEvent::said(observed.now, 10, text));
         }
         false
     }
@@ -122,37 +127,37 @@ impl Conductor {
     }
 
     /// Publishes what loops tell other processes.
-    pub(super) fn publish_standing(&self) {
-        if self.score.others.is_none() {
+    pub(super) fn publish_status(&self) {
+        if self.plan.peers.is_none() {
             return;
         }
         let agreement = &self.agreement;
         let is_there = agreement.waits_since.is_some();
         let (position, waits) = match &self.stage {
-            Stage::Before(phase, _) => (*phase as u64, false),
-            Stage::In(current) => {
-                let is_held = self.score.timeline.end(current.phase).is_none();
+            ControllerState::Before(phase, _) => (*phase as u64, false),
+            ControllerState::In(current) => {
+                let is_held = self.plan.timeline.end(current.phase).is_none();
                 (current.phase as u64 + u64::from(is_there), is_there && is_held)
             }
-            Stage::Over(EndReason::Finished) => (self.score.schedule.phases.len() as u64, false),
-            Stage::Over(_) => (self.score.timeline.standing().position, false),
+            ControllerState::Over(EndReason::Finished) => (self.plan.schedule.phases.len() as u64, false),
+            ControllerState::Over(_) => (self.plan.timeline.phase_status().position, false),
         };
         let least = agreement.barrier.least_client().map_or(position, |least| least.min(position));
         let gone = agreement.lost.map(|lost| lost.group);
-        self.score.timeline.set_standing(Standing { position, least, waits, gone });
+        self.plan.timeline.set_phase_status(PhaseStatus { position, least, waits, gone });
     }
 
     /// Why the test cannot go on together with the others, if so.
-    pub(super) fn loses(&mut self, current: &Current, seen: &Seen) -> Option<EndReason> {
-        let patience = self.score.others.as_ref()?.patience;
+    pub(super) fn loses(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
+        let patience = self.plan.peers.as_ref()?.patience;
         let agreement = &mut self.agreement;
         let waits = agreement.waits_since.map(|_| current.phase as u64 + 1);
         let since = agreement.waits_since.unwrap_or(0).max(agreement.awake);
-        let lost = agreement.barrier.lost(waits, since, seen.now)?;
+        let lost = agreement.barrier.lost(waits, since, observed.now)?;
         agreement.lost = Some(lost);
         let side = lost.side.map_or(String::new(), |side| format!("{} ", side.name()));
         let silence = patience.map_or("too long".to_owned(), |seconds| format!("{seconds} s"));
-        let name = &self.plan(current).name;
+        let name = &self.phase_of(current).name;
         Some(EndReason::Fatal(format!(
             "the {side}process {} has given no sign for {silence} while others waited for it at the end of a phase \
              (here: {name})",
@@ -163,12 +168,12 @@ impl Conductor {
     /// The servers of a test that has ended stay until nobody has come for so many seconds: robots of other processes
     /// have yet to hear of the end.
     pub fn servers_stay(&self) -> Option<f64> {
-        self.score.others.as_ref().filter(|_| !self.score.has_robots)?;
-        let idle = self.score.idle_timeout;
+        self.plan.peers.as_ref().filter(|_| !self.plan.has_robots)?;
+        let idle = self.plan.idle_timeout;
         match self.ended()? {
             EndReason::Finished if self.agreement.barrier.is_empty() => None,
             // Clients that do not wait for each other are heard of no more after their last request.
-            EndReason::Finished if !self.score.schedule.phases.last()?.synchronize => idle,
+            EndReason::Finished if !self.plan.schedule.phases.last()?.synchronize => idle,
             EndReason::Finished => Some(idle.unwrap_or(STAY).min(STAY)),
             EndReason::Fatal(_) if self.agreement.lost.is_some() => Some(idle.unwrap_or(STAY).min(STAY)),
             _ => None,

@@ -1,4 +1,4 @@
-//! The books of one side: merges what its loops hand over into intervals, writes the log, tells observers.
+//! The aggregator of one side: merges what its loops hand over into intervals, writes the log, tells observers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,22 +10,22 @@ use polygraph_stats::stall::Stall;
 use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample, Taken};
 
 use crate::host::Host;
-use crate::keeper::HandOver;
-use crate::sampling::Samples;
+use crate::loop_driver::IntervalReport;
+use crate::transaction_samples::TransactionSamples;
 
 /// Examples of errors of one class written per interval, at most.
 const SAMPLES_PER_CLASS: usize = 4;
 
-/// The books of one side of a run.
+/// The aggregator of one side of a run.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct SideAggregator {
     host: Host,
     header: Header,
     start: Nanos,
     log: Option<LogWriter<std::fs::File>>,
     /// Where samples of single transactions go, if not into the log.
     sample_log: Option<LogWriter<std::fs::File>>,
-    samples: Samples,
+    samples: TransactionSamples,
     /// Where used blocks go back to, by loop.
     back: Vec<Sender<Box<Block>>>,
     /// Intervals for which not all loops have delivered yet, by end.
@@ -50,8 +50,8 @@ struct Pending {
     memory: BTreeMap<u32, u64>,
 }
 
-impl Ledger {
-    /// Opens the books at `start`, with the log at `path` if there is to be one, and samples of single transactions at
+impl SideAggregator {
+    /// Opens the aggregator at `start`, with the log at `path` if there is to be one, and samples of single transactions at
     /// `sample_path` if they are to have a log of their own.
     ///
     /// # Errors
@@ -61,9 +61,9 @@ impl Ledger {
         mut header: Header,
         start: Nanos,
         [path, sample_path]: [Option<&Path>; 2],
-        samples: Samples,
+        samples: TransactionSamples,
         back: Vec<Sender<Box<Block>>>,
-    ) -> io::Result<Ledger> {
+    ) -> io::Result<SideAggregator> {
         header.start_unix_ns = (start as i128 + host.clock_offset()) as u64;
         header.loops = back.len() as u32;
         let log = path.map(LogWriter::create).transpose()?;
@@ -71,7 +71,7 @@ impl Ledger {
         if let Some(log) = &mut sample_log {
             log.write(&Record::Header(Box::new(header.clone())))?;
         }
-        Ok(Ledger {
+        Ok(SideAggregator {
             host,
             header,
             start,
@@ -127,8 +127,8 @@ impl Ledger {
     ///
     /// # Errors
     /// If the log cannot be written.
-    pub fn take(&mut self, from: HandOver) -> io::Result<Vec<Record>> {
-        let HandOver {
+    pub fn take(&mut self, from: IntervalReport) -> io::Result<Vec<Record>> {
+        let IntervalReport {
             index,
             phase,
             begin,
@@ -212,7 +212,7 @@ impl Ledger {
         Ok(records)
     }
 
-    /// Closes the books: the last records, for intervals that a loop did not deliver and for the end.
+    /// Closes the aggregator: the last records, for intervals that a loop did not deliver and for the end.
     ///
     /// # Errors
     /// If the log cannot be written.

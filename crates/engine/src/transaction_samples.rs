@@ -9,7 +9,7 @@ use polygraph_stats::{Record, Taken};
 const LEVEL: u8 = 3;
 
 #[derive(Debug)]
-struct Running {
+struct ActiveSample {
     plan: SamplePlan,
     merger: Merger,
     count: u64,
@@ -17,13 +17,13 @@ struct Running {
 
 /// The samples of one side.
 #[derive(Debug)]
-pub struct Samples(Vec<Running>);
+pub struct TransactionSamples(Vec<ActiveSample>);
 
-impl Samples {
-    /// Samples that have not begun.
-    pub fn new(plans: Vec<SamplePlan>) -> Samples {
-        let running = |plan: SamplePlan| Running { merger: Merger::new(plan.capacity), count: 0, plan };
-        Samples(plans.into_iter().map(running).collect())
+impl TransactionSamples {
+    /// TransactionSamples that have not begun.
+    pub fn new(plans: Vec<SamplePlan>) -> TransactionSamples {
+        let running = |plan: SamplePlan| ActiveSample { merger: Merger::new(plan.capacity), count: 0, plan };
+        TransactionSamples(plans.into_iter().map(running).collect())
     }
 
     /// What an interval that ends `at_ns` after the `start` of the run has brought, with lines about samples that begin
@@ -48,7 +48,7 @@ impl Samples {
             let (name, capacity) = (running.plan.name.clone(), running.plan.capacity);
             if running.count == 0 {
                 say(&mut records, format!("fyi: sample `{name}` of {capacity} transactions begins"));
-                let others = |other: &&Running| other.count > 0 && other.count < other.plan.capacity;
+                let others = |other: &&ActiveSample| other.count > 0 && other.count < other.plan.capacity;
                 if let Some(other) = self.0.iter().find(others) {
                     say(&mut records, format!("warning: it overlaps the sample `{}`", other.plan.name));
                 }
@@ -67,7 +67,7 @@ impl Samples {
     /// Lines about samples that are not complete at the end.
     pub fn close(&self, at_ns: u64) -> Vec<Record> {
         let missing = self.0.iter().filter(|running| running.count < running.plan.capacity);
-        let line = |running: &Running| Record::Comment {
+        let line = |running: &ActiveSample| Record::Comment {
             at_ns,
             level: LEVEL,
             text: format!(
@@ -101,7 +101,7 @@ mod tests {
     fn samples_of_several_loops_become_one() {
         let plan =
             |name: &str, capacity| SamplePlan { name: name.into(), start: 0.0, of_run: false, capacity };
-        let mut samples = Samples::new(vec![plan("a", 3), plan("b", 9)]);
+        let mut samples = TransactionSamples::new(vec![plan("a", 3), plan("b", 9)]);
         let loops = [Recorder::new(), Recorder::new()];
         loops.iter().for_each(|recorder| recorder.begin_sample(0, 3));
         let end = |of: usize, ended_ns| {
@@ -119,21 +119,21 @@ mod tests {
                 ims: None,
             });
         };
-        let hand_over = |samples: &mut Samples| {
+        let interval_report = |samples: &mut TransactionSamples| {
             let taken = loops.iter().flat_map(Recorder::taken).collect();
             lines(&samples.records(taken, 100, 50))
         };
-        assert_eq!(hand_over(&mut samples), [""; 0]);
+        assert_eq!(interval_report(&mut samples), [""; 0]);
         end(0, 120);
         end(1, 110);
         let begun = ["fyi: sample `a` of 3 transactions begins", "a [10, 20]"];
-        assert_eq!(hand_over(&mut samples), begun);
+        assert_eq!(interval_report(&mut samples), begun);
         loops[1].begin_sample(1, 9);
         end(0, 140);
         end(1, 130);
         let rest =
             ["a [30]", "fyi: sample `a` is complete", "fyi: sample `b` of 9 transactions begins", "b [30]"];
-        assert_eq!(hand_over(&mut samples), rest);
+        assert_eq!(interval_report(&mut samples), rest);
         assert_eq!(lines(&samples.close(60)), ["fyi: sample `b` has 1 of 9 transactions"]);
     }
 }

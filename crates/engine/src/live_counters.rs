@@ -71,14 +71,14 @@ impl Sub for Counts {
 }
 
 /// What one side writes and another reads: counts, value by value, so that values of one moment may be a transaction
-/// apart; and news, which are whole.
+/// apart; and delta, which are whole.
 #[derive(Debug, Default)]
-pub struct Gauge {
+pub struct LiveCounters {
     counts: [AtomicU64; 6],
-    news: Mutex<Window>,
+    delta: Mutex<Window>,
 }
 
-impl Gauge {
+impl LiveCounters {
     /// The counts that were published last.
     pub fn counts(&self) -> Counts {
         Counts::of(std::array::from_fn(|at| self.counts[at].load(Ordering::Relaxed)))
@@ -92,18 +92,18 @@ impl Gauge {
     }
 
     /// Publishes what is new.
-    pub fn add_news(&self, news: &Window) {
-        self.news().append(news);
+    pub fn add_delta(&self, delta: &Window) {
+        self.delta().append(delta);
     }
 
     /// Takes what was new since this was called last.
-    pub fn take_news(&self) -> Window {
-        let mut news = self.news();
-        let carried = news.carry();
-        std::mem::replace(&mut news, carried)
+    pub fn take_delta(&self) -> Window {
+        let mut delta = self.delta();
+        let carried = delta.carry();
+        std::mem::replace(&mut delta, carried)
     }
 
-    fn news(&self) -> MutexGuard<'_, Window> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn delta(&self) -> MutexGuard<'_, Window> {
+        self.delta.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 
 use polygraph_link::{Nanos, SECOND};
 
-use crate::gauge::Counts;
+use crate::live_counters::Counts;
 
 /// So many failed transactions are needed before a test is given up for them.
 const FAILED_LEAST: u64 = 10;
@@ -16,7 +16,7 @@ const FILL_LEAST: u64 = 1000;
 
 /// Watches whether transactions succeed, and fill the cache.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook {
+pub struct GiveUpMonitor {
     /// How long nothing may succeed; `None`: for ever.
     patience: Option<Nanos>,
     /// What was counted when something succeeded last, and when that was.
@@ -25,11 +25,11 @@ pub struct Outlook {
     fill: (Counts, Nanos),
 }
 
-impl Outlook {
+impl GiveUpMonitor {
     /// A test that starts at `start`, in which nothing may succeed for so long.
-    pub fn new(patience: Option<Nanos>, start: Nanos) -> Outlook {
+    pub fn new(patience: Option<Nanos>, start: Nanos) -> GiveUpMonitor {
         let none = (Counts::default(), start);
-        Outlook { patience, good: none, fill: none }
+        GiveUpMonitor { patience, good: none, fill: none }
     }
 
     /// What was counted until `now`.

@@ -8,12 +8,12 @@ use polygraph_pgl::{MemoryLoader, Options, compile};
 use polygraph_plan::{Factor, Factors, Goal, Phase, Schedule, Script};
 use polygraph_stats::{Class, ErrorKind, Window};
 
-use crate::conductor::{Conductor, Event, NOTICE, Score, Seen};
+use crate::phase_controller::{ControlEvent, NOTICE, Observations, PhaseController, TestPlan};
 use crate::timeline::Timeline;
 
 /// A test in which each step takes a second.
 struct Test {
-    conductor: Conductor,
+    controller: PhaseController,
     timeline: Arc<Timeline>,
     now: Nanos,
 }
@@ -41,29 +41,29 @@ impl Test {
         let phases = workload.phases.iter().zip(phases).map(phase).collect();
         let schedule = Arc::new(Schedule { phases, working_set: None });
         let timeline = Arc::new(Timeline::new(&schedule));
-        let score = Score {
+        let plan = TestPlan {
             schedule,
             timeline: Arc::clone(&timeline),
             filled_before: 0,
             has_robots: true,
             idle_timeout: None,
             fail_timeout: None,
-            others: None,
+            peers: None,
         };
-        Test { conductor: Conductor::new(score, 0), timeline, now: 0 }
+        Test { controller: PhaseController::new(plan, 0), timeline, now: 0 }
     }
 
-    /// What is said at the next second, if `news` happened until then. Lines have their level in front.
-    fn step(&mut self, news: Window) -> Vec<String> {
-        let seen = Seen { now: self.now, news, ..Seen::default() };
+    /// What is said at the next second, if `delta` happened until then. Lines have their level in front.
+    fn step(&mut self, delta: Window) -> Vec<String> {
+        let observed = Observations { now: self.now, delta, ..Observations::default() };
         self.now += SECOND;
-        let lines = self.conductor.step(&seen).into_iter().filter_map(|event| match event {
-            Event::Said { level, text, .. } => Some(format!("{level} {text}")),
-            Event::Erred { kind, detail, .. } => {
+        let lines = self.controller.step(&observed).into_iter().filter_map(|event| match event {
+            ControlEvent::Said { level, text, .. } => Some(format!("{level} {text}")),
+            ControlEvent::Erred { kind, detail, .. } => {
                 assert_eq!(kind, ErrorKind::Script);
                 Some(detail)
             }
-            Event::PhaseBegins { .. } | Event::PhaseEnds { .. } => None,
+            ControlEvent::PhaseBegins { .. } | ControlEvent::PhaseEnds { .. } => None,
         });
         lines.collect()
     }
@@ -75,11 +75,11 @@ impl Test {
 
 /// A second with so many transactions of so many milliseconds.
 fn second(count: u64, ms: u64) -> Window {
-    let mut news = Window::lasting(1.0);
-    (0..count).for_each(|_| news.classes[Class::Miss as usize].record(1000 * ms, 1000));
-    news.xacts.entered = count;
-    news.xacts.left = count;
-    news
+    let mut delta = Window::lasting(1.0);
+    (0..count).for_each(|_| delta.classes[Class::Miss as usize].record(1000 * ms, 1000));
+    delta.xacts.entered = count;
+    delta.xacts.left = count;
+    delta
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_thermostat_of_two_watchdogs_finds_the_load_and_ends_the_phase() {
             print(s.duration, \" \", s.ok_xact.count);
         }";
     let mut test = Test::new(globals, &[(Factor::flat(0.5), Goal::default(), script)]);
-    assert!(test.timeline.news_wanted());
+    assert!(test.timeline.deltas_wanted());
     assert_eq!(
         test.step(Window::default()),
         [
@@ -209,19 +209,20 @@ fn every_member_that_the_language_knows_is_there() {
 fn servers_run_no_scripts() {
     let schedule = {
         let test = Test::new("", &[(Factor::ONE, Goal::default(), "print(1);")]);
-        test.conductor.score.schedule.clone()
+        test.controller.plan.schedule.clone()
     };
     let timeline = Arc::new(Timeline::new(&schedule));
     let timeline_of = Arc::clone(&timeline);
-    let score = Score {
+    let plan = TestPlan {
         schedule,
         timeline,
         filled_before: 0,
         has_robots: false,
         idle_timeout: None,
         fail_timeout: None,
-        others: None,
+        peers: None,
     };
-    let events = Conductor::new(score, 0).step(&Seen { now: nanos(1.0), ..Seen::default() });
-    assert_eq!((events.len(), timeline_of.news_wanted()), (1, false));
+    let events =
+        PhaseController::new(plan, 0).step(&Observations { now: nanos(1.0), ..Observations::default() });
+    assert_eq!((events.len(), timeline_of.deltas_wanted()), (1, false));
 }

@@ -1,7 +1,7 @@
 //! Those who watch a running phase and steer it: scripts, controllers of load.
 //!
-//! A [`Governor`] belongs to one phase. It gets to see what is new at every step of the conductor, collects
-//! [`Sampler`]s of whatever length, and acts on the phase through the [`Helm`].
+//! A [`LoadController`] belongs to one phase. It gets to see what is new at every step of the controller, collects
+//! [`Sampler`]s of whatever length, and acts on the phase through the [`ControlHandle`].
 
 use std::fmt::Debug;
 
@@ -9,33 +9,33 @@ use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Factors, Goal};
 use polygraph_stats::{Class, ErrorKind, Window};
 
-use crate::conductor::{Adjustment, Event};
+use crate::phase_controller::{Adjustment, ControlEvent};
 
 /// Somebody who steers a phase.
-pub trait Governor: Debug {
+pub trait LoadController: Debug {
     /// The phase has begun.
-    fn begin(&mut self, helm: &mut Helm<'_>);
+    fn begin(&mut self, handle: &mut ControlHandle<'_>);
 
-    /// Some time has passed; `helm.news` is what happened since the last look or the begin.
-    fn look(&mut self, helm: &mut Helm<'_>);
+    /// Some time has passed; `handle.delta` is what happened since the last look or the begin.
+    fn look(&mut self, handle: &mut ControlHandle<'_>);
 }
 
-/// What a governor knows, and what it can do.
+/// What a load_controller knows, and what it can do.
 #[derive(Debug)]
-pub struct Helm<'a> {
+pub struct ControlHandle<'a> {
     /// The time.
     pub now: Nanos,
     /// What happened since the last look.
-    pub news: &'a Window,
+    pub delta: &'a Window,
     /// What happened in the phase so far.
     pub phase: &'a Window,
     pub(super) factors: Factors,
     pub(super) progress: f64,
     pub(super) satisfied: bool,
-    pub(super) events: &'a mut Vec<Event>,
+    pub(super) events: &'a mut Vec<ControlEvent>,
 }
 
-impl Helm<'_> {
+impl ControlHandle<'_> {
     /// The load factor in force (0 to 1).
     pub fn load(&self) -> f64 {
         self.factors.load.at(self.progress)
@@ -67,19 +67,19 @@ impl Helm<'_> {
         self.say(6, text);
     }
 
-    /// Ends the phase as if its positive goal were met.
+    /// RelayChannels the phase as if its positive goal were met.
     pub fn satisfy(&mut self) {
         self.satisfied = true;
     }
 
     /// A line for people at a message level.
     pub fn say(&mut self, level: u8, text: impl Into<String>) {
-        self.events.push(Event::said(self.now, level, text));
+        self.events.push(ControlEvent::said(self.now, level, text));
     }
 
     /// An error of the workload, which is counted.
     pub fn error(&mut self, kind: ErrorKind, detail: impl Into<String>) {
-        self.events.push(Event::Erred { at: self.now, kind, detail: detail.into() });
+        self.events.push(ControlEvent::Erred { at: self.now, kind, detail: detail.into() });
     }
 }
 
@@ -99,8 +99,8 @@ impl Sampler {
     }
 
     /// Adds what is new; returns the sample if it is complete.
-    pub fn look(&mut self, now: Nanos, news: &Window) -> Option<Window> {
-        self.window.append(news);
+    pub fn look(&mut self, now: Nanos, delta: &Window) -> Option<Window> {
+        self.window.append(delta);
         let window = &self.window;
         let (ended, filled) = (window.ended(), window.of(&[Class::Miss]).size.sum as u64);
         let timed = self.goal.duration.is_some_and(|duration| now >= self.begin + nanos(duration));
@@ -122,13 +122,13 @@ mod tests {
     use polygraph_stats::TmSz;
 
     /// Ten transactions of 100 bytes that took 1 ms each, and one that failed.
-    fn news() -> Window {
+    fn delta() -> Window {
         let mut sums = TmSz::default();
         (0..10).for_each(|_| sums.record(1000, 100));
-        let mut news = Window::lasting(1.0);
-        news.failed = 1;
-        news.classes[Class::Miss as usize] = sums;
-        news
+        let mut delta = Window::lasting(1.0);
+        delta.failed = 1;
+        delta.classes[Class::Miss as usize] = sums;
+        delta
     }
 
     #[test]
@@ -146,11 +146,11 @@ mod tests {
             for round in 0..3 {
                 for look in 1..looks {
                     assert!(
-                        sampler.look(begin + (round * looks + look) * SECOND, &news()).is_none(),
+                        sampler.look(begin + (round * looks + look) * SECOND, &delta()).is_none(),
                         "{goal}"
                     );
                 }
-                let sample = sampler.look(begin + (round + 1) * looks * SECOND, &news());
+                let sample = sampler.look(begin + (round + 1) * looks * SECOND, &delta());
                 let sample = sample.unwrap_or_else(|| panic!("{goal}: nothing in round {round}"));
                 assert_eq!((sample.ended(), sample.failed), (looks * 11, looks), "{goal}");
             }

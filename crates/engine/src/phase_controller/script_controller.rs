@@ -10,71 +10,72 @@ use polygraph_pgl::value::Statistics;
 use polygraph_plan::{Goal, Script};
 use polygraph_stats::{ErrorKind, Window};
 
-use crate::conductor::{Adjustment, Governor, Helm, Sampler};
+use crate::phase_controller::{Adjustment, ControlHandle, LoadController, Sampler};
 
 /// A phase has no more watchdogs than these: one that starts another whenever it runs would never end.
 const MAX_WATCHDOGS: usize = 1000;
 
 /// The script of a phase, and the watchdogs that it started.
 #[derive(Debug)]
-pub struct ScriptGovernor {
+pub struct ScriptController {
     script: Script,
     /// Shared by the scripts of all phases: what they assign to global variables stays.
     interpreter: Rc<RefCell<Interpreter>>,
     watchdogs: Vec<(Watchdog, Sampler)>,
 }
 
-impl ScriptGovernor {
+impl ScriptController {
     /// The script of a phase that has not begun.
-    pub fn new(script: Script, interpreter: Rc<RefCell<Interpreter>>) -> ScriptGovernor {
-        ScriptGovernor { script, interpreter, watchdogs: Vec::new() }
+    pub fn new(script: Script, interpreter: Rc<RefCell<Interpreter>>) -> ScriptController {
+        ScriptController { script, interpreter, watchdogs: Vec::new() }
     }
 
     /// Takes over what code has started, and tells what it did wrong.
-    fn settle(&mut self, ran: Ran, helm: &mut Helm<'_>) {
+    fn settle(&mut self, ran: Ran, handle: &mut ControlHandle<'_>) {
         if let Some(error) = ran.error {
-            helm.error(ErrorKind::Script, error.to_string());
+            handle.error(ErrorKind::Script, error.to_string());
         }
         for watchdog in ran.watchdogs {
             if self.watchdogs.len() >= MAX_WATCHDOGS {
                 let text = format!("script, {}: more than {MAX_WATCHDOGS} watchdogs", watchdog.place);
-                return helm.error(ErrorKind::Script, text);
+                return handle.error(ErrorKind::Script, text);
             }
             let goal = Goal::from(&watchdog.goal);
-            helm.say(6, format!("fyi: watchdog at {}: every {goal}", watchdog.place));
-            self.watchdogs.push((watchdog, Sampler::new(goal, helm.now)));
+            handle.say(6, format!("fyi: watchdog at {}: every {goal}", watchdog.place));
+            self.watchdogs.push((watchdog, Sampler::new(goal, handle.now)));
         }
     }
 }
 
-impl Governor for ScriptGovernor {
-    fn begin(&mut self, helm: &mut Helm<'_>) {
-        let mut stand = Stand { helm, sample: None, goal: None };
+impl LoadController for ScriptController {
+    fn begin(&mut self, handle: &mut ControlHandle<'_>) {
+        let mut stand = ScriptHost { handle, sample: None, goal: None };
         let ran = self.interpreter.borrow_mut().begin(self.script.id(), &mut stand);
-        self.settle(ran, helm);
+        self.settle(ran, handle);
     }
 
-    fn look(&mut self, helm: &mut Helm<'_>) {
+    fn look(&mut self, handle: &mut ControlHandle<'_>) {
         // Those that are started now begin their samples now.
         for at in 0..self.watchdogs.len() {
             let (watchdog, sampler) = &mut self.watchdogs[at];
-            let Some(sample) = sampler.look(helm.now, helm.news) else { continue };
-            let mut stand = Stand { helm, sample: Some(Arc::new(Members(sample))), goal: None };
+            let Some(sample) = sampler.look(handle.now, handle.delta) else { continue };
+            let mut stand =
+                ScriptHost { handle, sample: Some(Arc::new(WindowStatistics(sample))), goal: None };
             let ran = self.interpreter.borrow_mut().fire(watchdog, &mut stand);
             if let Some(goal) = stand.goal.filter(|goal| *goal != sampler.goal) {
-                helm.say(6, format!("fyi: watchdog at {}: every {goal} from now on", watchdog.place));
+                handle.say(6, format!("fyi: watchdog at {}: every {goal} from now on", watchdog.place));
                 sampler.goal = goal;
             }
-            self.settle(ran, helm);
+            self.settle(ran, handle);
         }
     }
 }
 
 /// A window as scripts read it.
 #[derive(Debug)]
-struct Members(Window);
+struct WindowStatistics(Window);
 
-impl Statistics for Members {
+impl Statistics for WindowStatistics {
     fn member(&self, path: &str) -> Option<f64> {
         // The checker lets no other names through.
         self.0.member(path).ok().flatten()
@@ -82,32 +83,32 @@ impl Statistics for Members {
 }
 
 /// What a running script stands on.
-struct Stand<'a, 'b> {
-    helm: &'a mut Helm<'b>,
+struct ScriptHost<'a, 'b> {
+    handle: &'a mut ControlHandle<'b>,
     /// The sample of the watchdog that runs.
-    sample: Option<Arc<Members>>,
+    sample: Option<Arc<WindowStatistics>>,
     /// Its new sampling goal.
     goal: Option<Goal>,
 }
 
-impl Environment for Stand<'_, '_> {
+impl Environment for ScriptHost<'_, '_> {
     fn statistics(&mut self, asked: Asked) -> Arc<dyn Statistics> {
         match (&self.sample, asked) {
             (Some(sample), Asked::Sample) => Arc::clone(sample) as Arc<dyn Statistics>,
-            _ => Arc::new(Members(self.helm.phase.clone())),
+            _ => Arc::new(WindowStatistics(self.handle.phase.clone())),
         }
     }
 
     fn load_factor(&self) -> f64 {
-        self.helm.load()
+        self.handle.load()
     }
 
     fn populus_factor(&self) -> f64 {
-        self.helm.populus()
+        self.handle.populus()
     }
 
     fn change(&mut self, change: Change) {
-        self.helm.adjust(match change {
+        self.handle.adjust(match change {
             Change::LoadBy(share) => Adjustment::LoadBy(share),
             Change::LoadTo(value) => Adjustment::LoadTo(value),
             Change::PopulusBy(share) => Adjustment::PopulusBy(share),
@@ -120,16 +121,16 @@ impl Environment for Stand<'_, '_> {
     }
 
     fn print(&mut self, level: u8, line: String) {
-        self.helm.say(level, format!("script output: {line}"));
+        self.handle.say(level, format!("script output: {line}"));
     }
 
     fn reached_positive_goal(&mut self, reason: Option<String>) {
         let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-        self.helm.say(1, format!("fyi: the script ends the phase{reason}"));
-        self.helm.satisfy();
+        self.handle.say(1, format!("fyi: the script ends the phase{reason}"));
+        self.handle.satisfy();
     }
 }
 
 #[cfg(test)]
-#[path = "script_tests.rs"]
+#[path = "script_controller_tests.rs"]
 mod tests;

@@ -5,18 +5,18 @@ use polygraph_plan::{Factor, Factors, Goal, Rptmstat, WorkingSetLimit};
 
 const START: Nanos = 100 * SECOND;
 
-fn conductor(schedule: Schedule, idle_timeout: Option<f64>) -> (Conductor, Arc<Timeline>) {
+fn controller(schedule: Schedule, idle_timeout: Option<f64>) -> (PhaseController, Arc<Timeline>) {
     let timeline = Arc::new(Timeline::new(&schedule));
-    let score = Score {
+    let plan = TestPlan {
         schedule: Arc::new(schedule),
         timeline: Arc::clone(&timeline),
         filled_before: 0,
         has_robots: true,
         idle_timeout,
         fail_timeout: Some(15.0),
-        others: None,
+        peers: None,
     };
-    (Conductor::new(score, START), timeline)
+    (PhaseController::new(plan, START), timeline)
 }
 
 fn phase(name: &str, goal: Goal) -> Phase {
@@ -27,10 +27,10 @@ fn schedule(phases: Vec<Phase>) -> Schedule {
     Schedule { phases, working_set: None }
 }
 
-/// What is seen `seconds` after the start, with so many good and failed transactions and fills of 1,000 bytes each.
-fn seen(seconds: f64, ok: u64, failed: u64, fills: u64) -> Seen {
+/// What is observed `seconds` after the start, with so many good and failed transactions and fills of 1,000 bytes each.
+fn observed(seconds: f64, ok: u64, failed: u64, fills: u64) -> Observations {
     let counts = Counts { ok, failed, fills, fill_bytes: 1000 * fills, ..Counts::default() };
-    Seen { now: START + nanos(seconds), counts, activity: ok + failed, ..Seen::default() }
+    Observations { now: START + nanos(seconds), counts, activity: ok + failed, ..Observations::default() }
 }
 
 fn at(seconds: f64) -> Nanos {
@@ -39,13 +39,13 @@ fn at(seconds: f64) -> Nanos {
 
 /// Does this at every look.
 #[derive(Debug)]
-struct Hand(fn(&mut Helm<'_>));
+struct Hand(fn(&mut ControlHandle<'_>));
 
-impl Governor for Hand {
-    fn begin(&mut self, _: &mut Helm<'_>) {}
+impl LoadController for Hand {
+    fn begin(&mut self, _: &mut ControlHandle<'_>) {}
 
-    fn look(&mut self, helm: &mut Helm<'_>) {
-        (self.0)(helm);
+    fn look(&mut self, handle: &mut ControlHandle<'_>) {
+        (self.0)(handle);
     }
 }
 
@@ -53,52 +53,52 @@ impl Governor for Hand {
 fn phases_follow_each_other_at_published_times() {
     let timed = phase("timed", Goal { duration: Some(2.0), ..Goal::default() });
     let counted = phase("counted", Goal { xactions: Some(10), errors: Some(5.0), ..Goal::default() });
-    let (mut conductor, timeline) = conductor(schedule(vec![timed, counted]), None);
-    assert!(conductor.is_between());
-    assert_eq!(conductor.step(&seen(0.0, 0, 0, 0)), [Event::PhaseBegins { phase: 0, at: START }]);
+    let (mut controller, timeline) = controller(schedule(vec![timed, counted]), None);
+    assert!(controller.is_between());
+    assert_eq!(controller.step(&observed(0.0, 0, 0, 0)), [ControlEvent::PhaseBegins { phase: 0, at: START }]);
     assert_eq!((timeline.end(0), timeline.end(1)), (Some(at(2.0)), None), "durations are known ahead");
-    assert_eq!(conductor.step(&seen(1.99, 7, 4, 0)), []);
-    let end = Event::PhaseEnds { phase: 0, at: at(2.0), complete: true };
-    assert_eq!(conductor.step(&seen(2.01, 8, 4, 0)), [end]);
-    assert!(conductor.is_between() && !conductor.is_done(at(2.01)));
+    assert_eq!(controller.step(&observed(1.99, 7, 4, 0)), []);
+    let end = ControlEvent::PhaseEnds { phase: 0, at: at(2.0), complete: true };
+    assert_eq!(controller.step(&observed(2.01, 8, 4, 0)), [end]);
+    assert!(controller.is_between() && !controller.is_done(at(2.01)));
     assert_eq!(
-        conductor.step(&seen(2.02, 8, 4, 0)),
-        [Event::PhaseBegins { phase: 1, at: at(2.0) }],
-        "a phase begins where the one before it has ended, however late that is seen"
+        controller.step(&observed(2.02, 8, 4, 0)),
+        [ControlEvent::PhaseBegins { phase: 1, at: at(2.0) }],
+        "a phase begins where the one before it has ended, however late that is observed"
     );
     // Only what was counted in the phase counts.
-    assert_eq!(conductor.step(&seen(3.0, 16, 5, 0)), []);
+    assert_eq!(controller.step(&observed(3.0, 16, 5, 0)), []);
     assert_eq!(timeline.end(1), None);
-    assert_eq!(conductor.step(&seen(4.0, 17, 5, 0)), []);
+    assert_eq!(controller.step(&observed(4.0, 17, 5, 0)), []);
     assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
     let last = at(4.0) + NOTICE;
-    assert!(conductor.is_done(last) && !conductor.is_done(last - 1));
-    let end = Event::PhaseEnds { phase: 1, at: last, complete: true };
-    assert_eq!(conductor.step(&seen(4.2, 18, 5, 0)), [end]);
-    assert_eq!(conductor.ended(), Some(&EndReason::Finished));
-    assert_eq!(conductor.step(&seen(9.0, 18, 5, 0)), []);
+    assert!(controller.is_done(last) && !controller.is_done(last - 1));
+    let end = ControlEvent::PhaseEnds { phase: 1, at: last, complete: true };
+    assert_eq!(controller.step(&observed(4.2, 18, 5, 0)), [end]);
+    assert_eq!(controller.ended(), Some(&EndReason::Finished));
+    assert_eq!(controller.step(&observed(9.0, 18, 5, 0)), []);
 }
 
 #[test]
 fn a_run_is_cut_by_errors_silence_and_from_outside() {
     let endless = || phase("meas", Goal { errors: Some(3.0), ..Goal::default() });
     let timed = || phase("meas", Goal { duration: Some(60.0), errors: Some(3.0), ..Goal::default() });
-    let stopped = Seen { stop: Some(EndReason::Interrupted), ..seen(7.0, 5, 2, 0) };
-    // The phase, what is seen after 5 s, whether the phase counts as complete, and why the run ends.
+    let stopped = Observations { stop: Some(EndReason::Interrupted), ..observed(7.0, 5, 2, 0) };
+    // The phase, what is observed after 5 s, whether the phase counts as complete, and why the run ends.
     let rows = [
-        (timed(), seen(7.0, 5, 3, 0), false, EndReason::ErrorGoal { phase: "meas".into() }),
-        (timed(), seen(11.1, 1, 0, 0), false, EndReason::Idle),
+        (timed(), observed(7.0, 5, 3, 0), false, EndReason::ErrorGoal { phase: "meas".into() }),
+        (timed(), observed(11.1, 1, 0, 0), false, EndReason::Idle),
         (timed(), stopped.clone(), false, EndReason::Interrupted),
         (endless(), stopped, true, EndReason::Interrupted),
     ];
     for (first, look, complete, reason) in rows {
         let last = phase("cool", Goal { duration: Some(1.0), ..Goal::default() });
-        let (mut conductor, timeline) = conductor(schedule(vec![first, last]), Some(10.0));
-        conductor.step(&seen(0.0, 0, 0, 0));
-        assert_eq!(conductor.step(&seen(1.0, 1, 0, 0)), []);
+        let (mut controller, timeline) = controller(schedule(vec![first, last]), Some(10.0));
+        controller.step(&observed(0.0, 0, 0, 0));
+        assert_eq!(controller.step(&observed(1.0, 1, 0, 0)), []);
         let end = look.now + NOTICE;
-        assert_eq!(conductor.step(&look), [Event::PhaseEnds { phase: 0, at: end, complete }]);
-        assert_eq!(conductor.ended(), Some(&reason));
+        assert_eq!(controller.step(&look), [ControlEvent::PhaseEnds { phase: 0, at: end, complete }]);
+        assert_eq!(controller.ended(), Some(&reason));
         assert_eq!((timeline.end(0), timeline.end(1)), (Some(end), Some(end)));
     }
 }
@@ -110,16 +110,16 @@ fn a_phase_waits_for_the_frozen_working_set() {
         ..phase("fill", Goal { duration: Some(1.0), fill_size: Some(5_000), ..Goal::default() })
     };
     let plan = Schedule { phases: vec![fill], working_set: Some(WorkingSetLimit::Fill(8)) };
-    let (mut conductor, timeline) = conductor(plan, None);
-    conductor.step(&seen(0.0, 0, 0, 0));
+    let (mut controller, timeline) = controller(plan, None);
+    controller.step(&observed(0.0, 0, 0, 0));
     assert_eq!(timeline.end(0), None, "a lock may stand against it");
-    assert_eq!(conductor.step(&seen(0.5, 1, 0, 1)).len(), 1, "fill started");
+    assert_eq!(controller.step(&observed(0.5, 1, 0, 1)).len(), 1, "fill started");
     let held = "phase fill: goal reached, but the working set is not frozen yet";
-    assert_eq!(conductor.step(&seen(2.0, 6, 0, 6)), [Event::said(at(2.0), 1, held)]);
-    assert_eq!(conductor.step(&seen(2.5, 7, 0, 7)), [], "said once");
+    assert_eq!(controller.step(&observed(2.0, 6, 0, 6)), [ControlEvent::said(at(2.0), 1, held)]);
+    assert_eq!(controller.step(&observed(2.5, 7, 0, 7)), [], "said once");
     assert_eq!((timeline.end(0), timeline.frozen_from()), (None, None));
     let frozen = "working set frozen: 8 objects, 8000 bytes filled";
-    assert_eq!(conductor.step(&seen(3.0, 8, 0, 8)), [Event::said(at(3.0), 5, frozen)]);
+    assert_eq!(controller.step(&observed(3.0, 8, 0, 8)), [ControlEvent::said(at(3.0), 5, frozen)]);
     let soon = Some(at(3.0) + NOTICE);
     assert_eq!((timeline.end(0), timeline.frozen_from()), (soon, soon));
 }
@@ -130,10 +130,10 @@ fn a_set_that_freezes_by_the_clock_does_so_at_the_same_moment_whenever_anybody_l
         phases: vec![phase("p", Goal { duration: Some(9.0), ..Goal::default() })],
         working_set: Some(WorkingSetLimit::After(4.0)),
     };
-    let (mut conductor, timeline) = conductor(plan, None);
+    let (mut controller, timeline) = controller(plan, None);
     assert_eq!(timeline.frozen_from(), Some(at(4.0)));
     for second in [0.0, 3.0, 5.5] {
-        conductor.step(&seen(second, 1, 0, 1));
+        controller.step(&observed(second, 1, 0, 1));
     }
     assert_eq!(timeline.frozen_from(), Some(at(4.0)));
 }
@@ -142,17 +142,17 @@ fn a_set_that_freezes_by_the_clock_does_so_at_the_same_moment_whenever_anybody_l
 fn progress_follows_the_goal_and_factors_can_be_adjusted() {
     let factors = Factors { load: Factor { beg: 0.0, end: 1.0 }, ..Factors::ONE };
     let count = Phase { factors, ..phase("count", Goal { xactions: Some(10), ..Goal::default() }) };
-    let (mut conductor, timeline) = conductor(schedule(vec![count]), None);
-    let hand = Hand(|helm| match helm.now >= at(1.5) {
-        true => helm.satisfy(),
-        false => helm.adjust(Adjustment::LoadTo(0.2)),
+    let (mut controller, timeline) = controller(schedule(vec![count]), None);
+    let hand = Hand(|handle| match handle.now >= at(1.5) {
+        true => handle.satisfy(),
+        false => handle.adjust(Adjustment::LoadTo(0.2)),
     });
-    conductor.engage(0, Box::new(hand));
-    conductor.step(&seen(0.0, 0, 0, 0));
-    conductor.step(&seen(1.0, 4, 1, 0));
+    controller.add_load_controller(0, Box::new(hand));
+    controller.step(&observed(0.0, 0, 0, 0));
+    controller.step(&observed(1.0, 4, 1, 0));
     assert_eq!((timeline.progress(0), timeline.factors(0).load.at(0.5)), (0.5, 0.2));
     assert_eq!(timeline.end(0), None);
-    conductor.step(&seen(1.5, 4, 1, 0));
+    controller.step(&observed(1.5, 4, 1, 0));
     assert_eq!(timeline.end(0), Some(at(1.5) + NOTICE));
 }
 
@@ -168,48 +168,48 @@ fn a_phase_begins_where_the_one_before_it_really_ended() {
     let fall = Factors { load: Factor { beg: 1.0, end: 0.1 }, ..Factors::ONE };
     let fall =
         Phase { inherited, factors: fall, ..phase("fall", Goal { duration: Some(5.0), ..Goal::default() }) };
-    let (mut conductor, timeline) = conductor(schedule(vec![ramp, flat, fall]), None);
-    let hand = Hand(|helm| {
-        if helm.now == at(8.0) {
-            helm.adjust(Adjustment::LoadTo(0.25));
+    let (mut controller, timeline) = controller(schedule(vec![ramp, flat, fall]), None);
+    let hand = Hand(|handle| {
+        if handle.now == at(8.0) {
+            handle.adjust(Adjustment::LoadTo(0.25));
         }
     });
-    conductor.engage(1, Box::new(hand));
-    conductor.step(&seen(0.0, 0, 0, 0));
+    controller.add_load_controller(1, Box::new(hand));
+    controller.step(&observed(0.0, 0, 0, 0));
     // The count is met early, at 3.9 s; the phase ends a tenth of a second later.
-    conductor.step(&seen(3.9, 100, 0, 0));
+    controller.step(&observed(3.9, 100, 0, 0));
     let near = |factor: Factor, beg: f64, end: f64| {
         assert!((factor.beg - beg).abs() < 1e-9 && (factor.end - end).abs() < 1e-9, "{factor:?}");
     };
     near(timeline.factors(1).load, 0.4, 0.4);
-    conductor.step(&seen(4.0, 101, 0, 0));
-    conductor.step(&seen(4.01, 101, 0, 0));
+    controller.step(&observed(4.0, 101, 0, 0));
+    controller.step(&observed(4.01, 101, 0, 0));
     near(timeline.factors(1).load, 0.4, 0.4);
     // Adjusted after the end was published, a moment before the next phase.
-    conductor.step(&seen(8.0, 200, 0, 0));
-    conductor.step(&seen(9.01, 210, 0, 0));
-    conductor.step(&seen(9.02, 210, 0, 0));
+    controller.step(&observed(8.0, 200, 0, 0));
+    controller.step(&observed(9.01, 210, 0, 0));
+    controller.step(&observed(9.02, 210, 0, 0));
     near(timeline.factors(2).load, 0.25, 0.1);
 }
 
-/// A process of a test with others: `robots` or servers, in phases of 10 s.
-fn one_of_many(robots: bool, phases: usize) -> (Conductor, Arc<Timeline>) {
+/// A process of a test with peers: `robots` or servers, in phases of 10 s.
+fn one_of_many(robots: bool, phases: usize) -> (PhaseController, Arc<Timeline>) {
     let goal = Goal { duration: Some(10.0), ..Goal::default() };
     let phase = |number: usize| Phase { synchronize: true, ..phase(&format!("p{number}"), goal) };
     let plan = schedule((0..phases).map(phase).collect());
     let timeline = Arc::new(Timeline::new(&plan));
-    let score = Score {
+    let plan = TestPlan {
         schedule: Arc::new(plan),
         timeline: Arc::clone(&timeline),
         filled_before: 0,
         has_robots: robots,
         idle_timeout: None,
         fail_timeout: Some(15.0),
-        others: Some(Others { own: vec![id(1)], patience: Some(30.0) }),
+        peers: Some(PeerSettings { own: vec![id(1)], patience: Some(30.0) }),
     };
-    let mut conductor = Conductor::new(score, START);
-    conductor.step(&seen(0.0, 0, 0, 0));
-    (conductor, timeline)
+    let mut controller = PhaseController::new(plan, START);
+    controller.step(&observed(0.0, 0, 0, 0));
+    (controller, timeline)
 }
 
 fn id(group: u32) -> polygraph_traffic::UniqId {
@@ -217,100 +217,103 @@ fn id(group: u32) -> polygraph_traffic::UniqId {
 }
 
 /// A look after so many seconds at which `side` group 2 has just told its position, and others as well.
-fn heard(seconds: f64, side: Side, positions: &[u64]) -> Seen {
-    let words = positions.iter().enumerate().map(|(number, &position)| {
+fn heard(seconds: f64, side: Side, positions: &[u64]) -> Observations {
+    let statuses = positions.iter().enumerate().map(|(number, &position)| {
         let group = id(2 + number as u32);
-        (side, Word { group, position, waits: false, at: at(seconds), gone: None })
+        (side, PeerStatus { group, position, waits: false, at: at(seconds), gone: None })
     });
-    Seen { words: words.collect(), activity: seconds as u64, ..seen(seconds, 0, 0, 0) }
+    Observations { statuses: statuses.collect(), activity: seconds as u64, ..observed(seconds, 0, 0, 0) }
 }
 
 #[test]
 fn clients_wait_for_what_servers_tell() {
-    let (mut conductor, timeline) = one_of_many(true, 2);
+    let (mut controller, timeline) = one_of_many(true, 2);
     let standing = |position, waits| {
-        let standing = timeline.standing();
+        let standing = timeline.phase_status();
         assert_eq!((standing.position, standing.waits, standing.gone), (position, waits, None));
     };
-    conductor.step(&heard(5.0, Side::Server, &[0, 0]));
+    controller.step(&heard(5.0, Side::Server, &[0, 0]));
     assert_eq!(timeline.end(0), None, "others may stand against it");
     standing(0, false);
-    let said = conductor.step(&heard(10.0, Side::Server, &[0, 0]));
-    assert!(said.contains(&Event::said(
+    let said = controller.step(&heard(10.0, Side::Server, &[0, 0]));
+    assert!(said.contains(&ControlEvent::said(
         at(10.0),
         1,
         "phase p0: goal reached, but other processes are not so far yet"
     )));
     standing(1, true);
-    conductor.step(&heard(12.0, Side::Server, &[1, 0]));
+    controller.step(&heard(12.0, Side::Server, &[1, 0]));
     assert_eq!(timeline.end(0), None);
-    let said = conductor.step(&heard(12.5, Side::Server, &[1, 1]));
-    assert_eq!(said, [Event::said(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]);
+    let said = controller.step(&heard(12.5, Side::Server, &[1, 1]));
+    assert_eq!(
+        said,
+        [ControlEvent::said(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]
+    );
     assert_eq!(timeline.end(0), Some(at(12.5) + NOTICE));
-    conductor.step(&heard(12.7, Side::Server, &[1, 1]));
-    conductor.step(&heard(12.7, Side::Server, &[1, 1]));
+    controller.step(&heard(12.7, Side::Server, &[1, 1]));
+    controller.step(&heard(12.7, Side::Server, &[1, 1]));
     standing(1, false);
     // The second phase is as long as it was meant to be, and ends the test.
-    conductor.step(&heard(22.0, Side::Server, &[1, 1]));
-    conductor.step(&heard(22.5, Side::Server, &[2, 2]));
-    conductor.step(&heard(22.8, Side::Server, &[2, 2]));
-    assert_eq!(conductor.ended(), Some(&EndReason::Finished));
-    assert_eq!((timeline.standing().position, conductor.servers_stay()), (2, None));
+    controller.step(&heard(22.0, Side::Server, &[1, 1]));
+    controller.step(&heard(22.5, Side::Server, &[2, 2]));
+    controller.step(&heard(22.8, Side::Server, &[2, 2]));
+    assert_eq!(controller.ended(), Some(&EndReason::Finished));
+    assert_eq!((timeline.phase_status().position, controller.servers_stay()), (2, None));
 }
 
 #[test]
 fn servers_go_with_the_last_client() {
-    let (mut conductor, timeline) = one_of_many(false, 2);
-    conductor.step(&heard(12.0, Side::Client, &[1, 0]));
-    assert_eq!((timeline.end(0), timeline.standing().least), (None, 0));
+    let (mut controller, timeline) = one_of_many(false, 2);
+    controller.step(&heard(12.0, Side::Client, &[1, 0]));
+    assert_eq!((timeline.end(0), timeline.phase_status().least), (None, 0));
     // A client that went on already is followed, whatever the own goal says; a new one is waited for.
-    conductor.step(&heard(13.0, Side::Client, &[1, 1]));
+    controller.step(&heard(13.0, Side::Client, &[1, 1]));
     assert_eq!(timeline.end(0), Some(at(13.0) + NOTICE));
-    assert_eq!((timeline.standing().position, timeline.standing().least), (1, 1));
-    conductor.step(&heard(13.2, Side::Client, &[1, 1]));
-    conductor.step(&heard(13.2, Side::Client, &[1, 1, 0]));
-    assert_eq!((timeline.standing().position, timeline.standing().least), (1, 0));
-    conductor.step(&heard(30.0, Side::Client, &[2, 2, 1]));
+    assert_eq!((timeline.phase_status().position, timeline.phase_status().least), (1, 1));
+    controller.step(&heard(13.2, Side::Client, &[1, 1]));
+    controller.step(&heard(13.2, Side::Client, &[1, 1, 0]));
+    assert_eq!((timeline.phase_status().position, timeline.phase_status().least), (1, 0));
+    controller.step(&heard(30.0, Side::Client, &[2, 2, 1]));
     assert_eq!(timeline.end(1), None);
-    conductor.step(&heard(31.0, Side::Client, &[2, 2, 2]));
-    conductor.step(&heard(31.2, Side::Client, &[2, 2, 2]));
-    assert_eq!(conductor.ended(), Some(&EndReason::Finished));
-    assert_eq!(conductor.servers_stay(), Some(3.0), "robots have yet to hear of it");
+    controller.step(&heard(31.0, Side::Client, &[2, 2, 2]));
+    controller.step(&heard(31.2, Side::Client, &[2, 2, 2]));
+    assert_eq!(controller.ended(), Some(&EndReason::Finished));
+    assert_eq!(controller.servers_stay(), Some(3.0), "robots have yet to hear of it");
 }
 
 #[test]
 fn servers_stay_in_a_phase_for_as_long_as_clients_wait_for_another_server() {
-    let (mut conductor, timeline) = one_of_many(false, 2);
+    let (mut controller, timeline) = one_of_many(false, 2);
     let waiting = |seconds, positions| {
-        let mut seen = heard(seconds, Side::Client, positions);
-        seen.words.iter_mut().for_each(|(_, word)| word.waits = true);
-        seen
+        let mut observed = heard(seconds, Side::Client, positions);
+        observed.statuses.iter_mut().for_each(|(_, status)| status.waits = true);
+        observed
     };
-    conductor.step(&waiting(12.0, &[1, 1]));
-    let standing = timeline.standing();
+    controller.step(&waiting(12.0, &[1, 1]));
+    let standing = timeline.phase_status();
     assert_eq!((standing.position, standing.least, timeline.end(0)), (1, 1, None));
-    conductor.step(&heard(14.0, Side::Client, &[1]));
+    controller.step(&heard(14.0, Side::Client, &[1]));
     assert_eq!(timeline.end(0), Some(at(14.0) + NOTICE));
-    conductor.step(&heard(14.2, Side::Client, &[1]));
-    conductor.step(&heard(14.2, Side::Client, &[1]));
+    controller.step(&heard(14.2, Side::Client, &[1]));
+    controller.step(&heard(14.2, Side::Client, &[1]));
     // Of the end of the last phase nobody tells.
-    conductor.step(&waiting(25.0, &[2, 2]));
+    controller.step(&waiting(25.0, &[2, 2]));
     assert_eq!(timeline.end(1), Some(at(25.0) + NOTICE));
 }
 
 #[test]
 fn who_gives_no_sign_ends_the_test() {
-    let lost = |conductor: &Conductor, timeline: &Timeline, side: &str| {
-        let Some(EndReason::Fatal(why)) = conductor.ended() else { panic!("{:?}", conductor.ended()) };
+    let lost = |controller: &PhaseController, timeline: &Timeline, side: &str| {
+        let Some(EndReason::Fatal(why)) = controller.ended() else { panic!("{:?}", controller.ended()) };
         let expected = format!("the {side} process {} has given no sign for 30 s", id(3));
         assert!(why.starts_with(&expected), "{why}");
-        assert_eq!(timeline.standing().gone, Some(id(3)));
+        assert_eq!(timeline.phase_status().gone, Some(id(3)));
     };
-    let silent = |from: u64, until: u64, positions: &[u64], side, conductor: &mut Conductor| {
+    let silent = |from: u64, until: u64, positions: &[u64], side, controller: &mut PhaseController| {
         // Group 3 was heard once, group 2 all the time.
-        conductor.step(&heard(from as f64, side, positions));
+        controller.step(&heard(from as f64, side, positions));
         for half in 2 * from..2 * until {
-            conductor.step(&heard(half as f64 / 2.0, side, &positions[..1]));
+            controller.step(&heard(half as f64 / 2.0, side, &positions[..1]));
         }
     };
     let (mut client, timeline) = one_of_many(true, 2);
@@ -336,12 +339,12 @@ fn who_gives_no_sign_ends_the_test() {
 #[test]
 fn who_has_enough_does_not_wait_for_the_time() {
     let timed = phase("timed", Goal { duration: Some(60.0), ..Goal::default() });
-    let (mut conductor, timeline) = conductor(schedule(vec![timed]), None);
-    conductor.engage(0, Box::new(Hand(|helm| helm.satisfy())));
-    conductor.step(&seen(0.0, 0, 0, 0));
+    let (mut controller, timeline) = controller(schedule(vec![timed]), None);
+    controller.add_load_controller(0, Box::new(Hand(|handle| handle.satisfy())));
+    controller.step(&observed(0.0, 0, 0, 0));
     assert_eq!(timeline.end(0), Some(at(60.0)));
-    conductor.step(&seen(1.0, 1, 0, 0));
-    conductor.step(&seen(1.05, 1, 0, 0));
+    controller.step(&observed(1.0, 1, 0, 0));
+    controller.step(&observed(1.05, 1, 0, 0));
     assert_eq!(timeline.end(0), Some(at(1.0) + NOTICE));
 }
 
@@ -349,49 +352,49 @@ fn who_has_enough_does_not_wait_for_the_time() {
 #[derive(Debug)]
 struct Doubler(Sampler);
 
-impl Governor for Doubler {
-    fn begin(&mut self, helm: &mut Helm<'_>) {
-        self.0 = Sampler::new(self.0.goal, helm.now);
+impl LoadController for Doubler {
+    fn begin(&mut self, handle: &mut ControlHandle<'_>) {
+        self.0 = Sampler::new(self.0.goal, handle.now);
     }
 
-    fn look(&mut self, helm: &mut Helm<'_>) {
-        if self.0.look(helm.now, helm.news).is_none() {
+    fn look(&mut self, handle: &mut ControlHandle<'_>) {
+        if self.0.look(handle.now, handle.delta).is_none() {
             return;
         }
-        helm.adjust(Adjustment::LoadBy(1.0));
-        if helm.load() == 1.0 {
-            helm.satisfy();
+        handle.adjust(Adjustment::LoadBy(1.0));
+        if handle.load() == 1.0 {
+            handle.satisfy();
         }
     }
 }
 
 #[test]
 fn governors_see_what_is_new_and_steer_their_phase() {
-    let news = |count: u64| {
-        let mut news = Window::default();
-        (0..count).for_each(|_| news.classes[0].record(1000, 10));
-        news
+    let delta = |count: u64| {
+        let mut delta = Window::default();
+        (0..count).for_each(|_| delta.classes[0].record(1000, 10));
+        delta
     };
     let factors = Factors { load: Factor::flat(0.3), ..Factors::ONE };
     let free = phase("free", Goal { duration: Some(1.0), ..Goal::default() });
     let steered = Phase { factors, ..phase("steered", Goal::default()) };
-    let (mut conductor, timeline) = conductor(schedule(vec![free, steered]), None);
-    assert!(!timeline.news_wanted());
+    let (mut controller, timeline) = controller(schedule(vec![free, steered]), None);
+    assert!(!timeline.deltas_wanted());
     let goal = Goal { xactions: Some(10), ..Goal::default() };
-    conductor.engage(1, Box::new(Doubler(Sampler::new(goal, 0))));
-    assert!(timeline.news_wanted());
-    let step = |conductor: &mut Conductor, seconds, count| {
-        conductor.step(&Seen { news: news(count), ..seen(seconds, 0, 0, 0) })
+    controller.add_load_controller(1, Box::new(Doubler(Sampler::new(goal, 0))));
+    assert!(timeline.deltas_wanted());
+    let step = |controller: &mut PhaseController, seconds, count| {
+        controller.step(&Observations { delta: delta(count), ..observed(seconds, 0, 0, 0) })
     };
-    step(&mut conductor, 0.0, 0);
-    assert_eq!(step(&mut conductor, 0.5, 50), [], "nobody steers the first phase");
-    step(&mut conductor, 1.0, 0);
-    step(&mut conductor, 1.0, 0);
-    assert_eq!(step(&mut conductor, 2.0, 9), []);
+    step(&mut controller, 0.0, 0);
+    assert_eq!(step(&mut controller, 0.5, 50), [], "nobody steers the first phase");
+    step(&mut controller, 1.0, 0);
+    step(&mut controller, 1.0, 0);
+    assert_eq!(step(&mut controller, 2.0, 9), []);
     let said = "fyi: load factor 30.00% -> 60.00%";
-    assert_eq!(step(&mut conductor, 3.0, 1), [Event::said(at(3.0), 6, said)]);
+    assert_eq!(step(&mut controller, 3.0, 1), [ControlEvent::said(at(3.0), 6, said)]);
     assert_eq!((timeline.factors(1).load, timeline.end(1)), (Factor::flat(0.6), None));
-    step(&mut conductor, 4.0, 10);
+    step(&mut controller, 4.0, 10);
     assert_eq!(timeline.factors(1).load, Factor::ONE);
     assert_eq!(timeline.end(1), Some(at(4.0) + NOTICE));
 }
@@ -401,17 +404,17 @@ fn a_thermostat_holds_the_response_time_and_tells() {
     let rule = Rptmstat { sample_dur: 10.0, load_delta: 0.1, rptm_min: Some(1.4), rptm_max: Some(1.5) };
     let factors = Factors { load: Factor::flat(0.5), ..Factors::ONE };
     let held = Phase { factors, rptmstat: Some(rule), ..phase("held", Goal::default()) };
-    let (mut conductor, timeline) = conductor(schedule(vec![held]), None);
-    assert!(timeline.news_wanted());
+    let (mut controller, timeline) = controller(schedule(vec![held]), None);
+    assert!(timeline.deltas_wanted());
     // Ten transactions of the same response time.
     let mut step = |seconds, rptm: Option<f64>| {
-        let mut news = Window::lasting(1.0);
+        let mut delta = Window::lasting(1.0);
         if let Some(rptm) = rptm {
-            (0..10).for_each(|_| news.classes[0].record((rptm * 1e6) as u64, 10));
+            (0..10).for_each(|_| delta.classes[0].record((rptm * 1e6) as u64, 10));
         }
-        let events = conductor.step(&Seen { news, ..seen(seconds, 0, 0, 0) });
-        let said = |event: Event| match event {
-            Event::Said { level, text, .. } => Some((level, text)),
+        let events = controller.step(&Observations { delta, ..observed(seconds, 0, 0, 0) });
+        let said = |event: ControlEvent| match event {
+            ControlEvent::Said { level, text, .. } => Some((level, text)),
             _ => None,
         };
         events.into_iter().filter_map(said).collect::<Vec<_>>()
@@ -440,30 +443,32 @@ fn a_thermostat_holds_the_response_time_and_tells() {
 #[test]
 fn a_test_in_which_nothing_succeeds_ends() {
     let endless = || phase("fill", Goal { fill_size: Some(1_000_000), ..Goal::default() });
-    let (mut conductor, _) = conductor(schedule(vec![endless()]), None);
-    conductor.step(&seen(0.0, 0, 0, 0));
-    conductor.step(&seen(4.0, 5, 100, 5));
+    let (mut controller, _) = controller(schedule(vec![endless()]), None);
+    controller.step(&observed(0.0, 0, 0, 0));
+    controller.step(&observed(4.0, 5, 100, 5));
     // Few failures are no reason, nor are many while something succeeds.
-    conductor.step(&seen(18.9, 6, 2_000, 6));
-    conductor.step(&seen(60.0, 6, 2_009, 6));
-    assert_eq!(conductor.ended(), None);
-    let said = conductor.step(&seen(60.1, 6, 2_010, 6));
-    assert_eq!(conductor.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
+    controller.step(&observed(18.9, 6, 2_000, 6));
+    controller.step(&observed(60.0, 6, 2_009, 6));
+    assert_eq!(controller.ended(), None);
+    let said = controller.step(&observed(60.1, 6, 2_010, 6));
+    assert_eq!(controller.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
     let text = "phase fill: nothing has succeeded for 41.2 s, and 10 transactions failed: the test ends";
-    assert_eq!(said.first(), Some(&Event::said(at(60.1), 0, text)));
+    assert_eq!(said.first(), Some(&ControlEvent::said(at(60.1), 0, text)));
 }
 
 #[test]
 fn transactions_that_only_wait_are_waited_for_longer() {
     let plan = schedule(vec![phase("fill", Goal { fill_size: Some(1_000_000), ..Goal::default() })]);
-    let (mut conductor, _) = conductor(plan, None);
-    let waiting =
-        |seconds, started| Seen { counts: Counts { started, ..Counts::default() }, ..seen(seconds, 0, 0, 0) };
-    conductor.step(&waiting(0.0, 0));
-    conductor.step(&waiting(299.9, 10));
-    assert_eq!(conductor.ended(), None);
-    conductor.step(&waiting(300.1, 10));
-    assert_eq!(conductor.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
+    let (mut controller, _) = controller(plan, None);
+    let waiting = |seconds, started| Observations {
+        counts: Counts { started, ..Counts::default() },
+        ..observed(seconds, 0, 0, 0)
+    };
+    controller.step(&waiting(0.0, 0));
+    controller.step(&waiting(299.9, 10));
+    assert_eq!(controller.ended(), None);
+    controller.step(&waiting(300.1, 10));
+    assert_eq!(controller.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
 }
 
 #[test]
@@ -480,13 +485,13 @@ fn a_phase_that_cannot_fill_the_cache_ends() {
         (waits, frozen_in_time, false),
         (self::phase("timed", timed), set, false),
     ] {
-        let (mut conductor, _) = conductor(Schedule { phases: vec![phase.clone()], working_set }, None);
-        conductor.step(&seen(0.0, 0, 0, 0));
-        conductor.step(&seen(10.0, 50, 0, 50));
-        conductor.step(&seen(69.0, 2_000, 0, 50));
-        assert_eq!(conductor.ended(), None);
-        conductor.step(&seen(70.0, 2_000, 0, 50));
-        let why = match conductor.ended() {
+        let (mut controller, _) = controller(Schedule { phases: vec![phase.clone()], working_set }, None);
+        controller.step(&observed(0.0, 0, 0, 0));
+        controller.step(&observed(10.0, 50, 0, 50));
+        controller.step(&observed(69.0, 2_000, 0, 50));
+        assert_eq!(controller.ended(), None);
+        controller.step(&observed(70.0, 2_000, 0, 50));
+        let why = match controller.ended() {
             Some(EndReason::Fatal(why)) => why.as_str(),
             _ => "",
         };
@@ -495,7 +500,7 @@ fn a_phase_that_cannot_fill_the_cache_ends() {
             given_up,
             "{}: {:?}",
             phase.name,
-            conductor.ended()
+            controller.ended()
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The roles of event loops: how the agents of a test are divided among them. A role is plain data, so that it can
+//! The specs of event loops: how the agents of a test are divided among them. A spec is plain data, so that it can
 //! be played in another process.
 
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use polygraph_traffic::IdSource;
 use polygraph_traffic::store::Legacy;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{ClientJob, ServerJob};
+use crate::setup::{ClientSetup, ServerSetup};
 
 /// What a loop does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Role {
+pub enum LoopSpec {
     /// Robots.
     Robots {
         /// Their settings.
@@ -43,18 +43,18 @@ pub enum Role {
     },
 }
 
-impl Role {
+impl LoopSpec {
     /// The side that the loop belongs to.
     pub fn side(&self) -> Side {
         match self {
-            Role::Robots { .. } => Side::Client,
-            Role::Origin { .. } => Side::Server,
+            LoopSpec::Robots { .. } => Side::Client,
+            LoopSpec::Origin { .. } => Side::Server,
         }
     }
 }
 
 /// Divides the robots among loops.
-pub fn client_roles(job: &ClientJob) -> Vec<Role> {
+pub fn client_loops(job: &ClientSetup) -> Vec<LoopSpec> {
     let loops = job.layout.loops.clamp(1, job.settings.robots);
     let edge = |index: usize| job.settings.robots * index / loops;
     let mut legacies = job.earlier.as_ref().map(|set| set.deal(loops)).unwrap_or_default().into_iter();
@@ -64,7 +64,7 @@ pub fn client_roles(job: &ClientJob) -> Vec<Role> {
             settings.first_robot = edge(index);
             settings.robots = edge(index + 1) - edge(index);
             settings.open_limit = (job.settings.open_limit / loops).max(1);
-            Role::Robots {
+            LoopSpec::Robots {
                 settings: Box::new(settings),
                 ports: job.ports.map(|range| share(range, index, loops)),
                 ids: job.ids[index].clone(),
@@ -85,7 +85,7 @@ fn share((low, high): (u16, u16), index: usize, count: usize) -> (u16, u16) {
 
 /// Gives the loops of each process a share of the servers; all loops of the process listen at all addresses of
 /// that share. If there are fewer servers than processes, several processes listen at the same address.
-pub fn server_roles(job: &ServerJob) -> Vec<Role> {
+pub fn server_loops(job: &ServerSetup) -> Vec<LoopSpec> {
     let loops = job.layout.loops;
     let processes = job.layout.processes.max(1);
     let servers = job.sites.len();
@@ -94,9 +94,9 @@ pub fn server_roles(job: &ServerJob) -> Vec<Role> {
         false => servers * process / processes..servers * (process + 1) / processes,
     };
     let loops_of_processes = job.layout.divide((0..loops).collect());
-    let role = |process: usize, index: usize| {
+    let spec = |process: usize, index: usize| {
         let site = |at: usize| (job.sites[at].0.clone(), job.sites[at].1.address());
-        Role::Origin {
+        LoopSpec::Origin {
             house: Arc::clone(&job.house),
             sites: of_process(process).map(site).collect(),
             index: index as u64,
@@ -104,7 +104,7 @@ pub fn server_roles(job: &ServerJob) -> Vec<Role> {
         }
     };
     let of_loops = |(process, loops): (usize, Vec<usize>)| {
-        loops.into_iter().map(|index| role(process, index)).collect::<Vec<_>>()
+        loops.into_iter().map(|index| spec(process, index)).collect::<Vec<_>>()
     };
     loops_of_processes.into_iter().enumerate().flat_map(of_loops).collect()
 }

@@ -12,17 +12,17 @@ use polygraph_plan::{SamplePlan, Schedule};
 use polygraph_robot::{Crew, Pace};
 use polygraph_stats::stall::{STALLED_NS, Stall};
 use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Taken};
-use polygraph_traffic::groups::Word;
+use polygraph_traffic::groups::PeerStatus;
 use polygraph_traffic::store::Share;
 use serde::{Deserialize, Serialize};
 
-use crate::gauge::{Counts, Gauge};
 use crate::host::Host;
+use crate::live_counters::{Counts, LiveCounters};
 use crate::pacing::pace;
 use crate::timeline::Timeline;
 
 /// How often a loop publishes its counts and looks for decisions about phases.
-const GLANCE: Nanos = SECOND / 20;
+const POLL_INTERVAL: Nanos = SECOND / 20;
 /// How often a loop tells that it still hears what it has told of already.
 const REPEAT: Nanos = SECOND;
 /// How often robots look for idle connections that the peer has closed.
@@ -30,7 +30,7 @@ const REAP: Nanos = SECOND;
 
 /// What a loop hands over at an interval edge.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct HandOver {
+pub struct IntervalReport {
     /// Which side the loop belongs to.
     pub side: Side,
     /// Number of the loop among those of its side.
@@ -63,7 +63,7 @@ pub struct HandOver {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Delivery {
     /// The statistics of an interval.
-    Interval(HandOver),
+    Interval(IntervalReport),
     /// Its share of the working set, once, at the end.
     Share {
         /// Number of the loop among those of the client side.
@@ -71,39 +71,39 @@ pub enum Delivery {
         /// The share.
         share: Box<Share>,
     },
-    /// What it has heard of other processes, whenever there is news.
-    Heard(Heard),
+    /// What it has heard of other processes, whenever there is delta.
+    PeerUpdate(PeerUpdate),
 }
 
 /// What a loop has heard of other processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heard {
+pub struct PeerUpdate {
     /// Which side the loop belongs to; it hears of the other one.
     pub side: Side,
     /// Number of the loop among those of its side.
     pub index: usize,
     /// What other processes said last.
-    pub words: Vec<Word>,
+    pub statuses: Vec<PeerStatus>,
     /// Servers that must still be visited.
     pub unvisited: usize,
 }
 
-impl Heard {
+impl PeerUpdate {
     /// Whether `earlier` says the same but for the times.
-    fn is_known(&self, earlier: &Heard) -> bool {
-        let facts = |word: &Word| (word.group, word.position, word.waits, word.gone);
+    fn is_known(&self, earlier: &PeerUpdate) -> bool {
+        let facts = |status: &PeerStatus| (status.group, status.position, status.waits, status.gone);
         self.unvisited == earlier.unvisited
-            && self.words.iter().map(facts).eq(earlier.words.iter().map(facts))
+            && self.statuses.iter().map(facts).eq(earlier.statuses.iter().map(facts))
     }
 }
 
 /// Where a loop meets the coordinator.
 #[derive(Debug)]
-pub struct Desk {
+pub struct LoopChannels {
     /// Number of the loop among those of its side.
     pub index: usize,
     /// Counts that may be looked at at any time.
-    pub gauge: Arc<Gauge>,
+    pub live: Arc<LiveCounters>,
     /// Full blocks go out here.
     pub filled: Sender<Delivery>,
     /// Used ones come back here to be filled again.
@@ -117,7 +117,7 @@ pub type Ready = io::Result<()>;
 
 /// What all loops of a run share.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct RunContext {
     /// The machine.
     pub host: Host,
     /// The phases.
@@ -131,7 +131,7 @@ pub struct Frame {
 }
 
 /// Who lives on a loop.
-pub enum Party<L: Link> {
+pub enum LoopRole<L: Link> {
     /// Robots that are ready to run.
     Robots {
         /// They.
@@ -144,60 +144,66 @@ pub enum Party<L: Link> {
 }
 
 /// Keeps the time of one loop.
-pub struct Keeper<L: Link> {
+pub struct LoopDriver<L: Link> {
     link: L,
-    frame: Frame,
-    desk: Desk,
+    context: RunContext,
+    channels: LoopChannels,
     recorder: Recorder,
-    party: Party<L>,
+    role: LoopRole<L>,
     /// Connections in the intervals before the current one.
     connections: u64,
     /// When the loop did not run, since this was handed over last.
     stalls: Vec<Stall>,
     /// What was told of other processes last, and when.
-    told: (Heard, Nanos),
+    told: (PeerUpdate, Nanos),
 }
 
-impl<L: Link> Keeper<L> {
-    /// A keeper of a loop on which `party` counts in `recorder`.
-    pub fn new(link: L, frame: Frame, desk: Desk, recorder: Recorder, party: Party<L>) -> Keeper<L> {
-        let side = match &party {
-            Party::Robots { .. } => Side::Client,
-            Party::Servers(_) => Side::Server,
+impl<L: Link> LoopDriver<L> {
+    /// A driver of a loop on which `role` counts in `recorder`.
+    pub fn new(
+        link: L,
+        context: RunContext,
+        channels: LoopChannels,
+        recorder: Recorder,
+        role: LoopRole<L>,
+    ) -> LoopDriver<L> {
+        let side = match &role {
+            LoopRole::Robots { .. } => Side::Client,
+            LoopRole::Servers(_) => Side::Server,
         };
-        let told = (Heard { side, index: desk.index, words: Vec::new(), unvisited: 0 }, 0);
-        Keeper { link, frame, desk, recorder, party, connections: 0, stalls: Vec::new(), told }
+        let told = (PeerUpdate { side, index: channels.index, statuses: Vec::new(), unvisited: 0 }, 0);
+        LoopDriver { link, context, channels, recorder, role, connections: 0, stalls: Vec::new(), told }
     }
 
     /// Keeps time until the last phase has ended.
     pub async fn keep(mut self) {
         // If nobody waits any more, the run is over before it began, which the timeline will tell.
-        let _ = self.desk.ready.send(Ok(()));
+        let _ = self.channels.ready.send(Ok(()));
         let start = self.wait_for_start().await;
-        if let Party::Robots { crew, .. } = &self.party {
+        if let LoopRole::Robots { crew, .. } = &self.role {
             self.link.spawn(Rc::clone(crew).run(start));
             self.link.spawn(reap(self.link.clone(), Rc::clone(crew)));
         }
-        let mut samples: Vec<_> = self.frame.schedule.samples().cloned().map(Some).collect();
+        let mut samples: Vec<_> = self.context.schedule.samples().cloned().map(Some).collect();
         let mut phase_begin = start;
-        let mut cpu = self.frame.host.thread_cpu();
-        for phase in 0..self.frame.timeline.phases() {
+        let mut cpu = self.context.host.thread_cpu();
+        for phase in 0..self.context.timeline.phases() {
             let mut begin = phase_begin;
             let end_of_phase = loop {
                 self.set_pace(phase, phase_begin);
                 self.begin_samples(&mut samples, phase, start, phase_begin);
-                let end_of_phase = self.frame.timeline.end(phase);
-                let edge = (begin + self.frame.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
+                let end_of_phase = self.context.timeline.end(phase);
+                let edge = (begin + self.context.interval).min(end_of_phase.unwrap_or(Nanos::MAX));
                 let now = self.link.now();
                 if now < edge {
                     self.publish();
-                    self.doze(edge.min(now + GLANCE)).await;
+                    self.doze(edge.min(now + POLL_INTERVAL)).await;
                     continue;
                 }
                 // A phase that ends right at an interval edge must not be followed by an empty interval.
                 if edge > begin {
-                    let used = self.frame.host.thread_cpu();
-                    self.hand_over(phase, begin, edge, used - cpu);
+                    let used = self.context.host.thread_cpu();
+                    self.interval_report(phase, begin, edge, used - cpu);
                     cpu = used;
                 }
                 begin = edge;
@@ -207,22 +213,22 @@ impl<L: Link> Keeper<L> {
             };
             phase_begin = end_of_phase;
         }
-        match &self.party {
-            Party::Robots { crew, stores } => {
+        match &self.role {
+            LoopRole::Robots { crew, stores } => {
                 crew.set_pace(Pace::STOPPED);
                 crew.set_pace_end(Nanos::MAX);
                 if *stores {
                     // Requests that are still running ask for nothing new.
                     let share = Box::new(crew.working_set());
-                    let _ = self.desk.filled.send(Delivery::Share { index: self.desk.index, share });
+                    let _ = self.channels.filled.send(Delivery::Share { index: self.channels.index, share });
                 }
             }
-            Party::Servers(_) => {
+            LoopRole::Servers(_) => {
                 // Robots of other processes may still come.
-                while !self.frame.timeline.servers_may_go() {
-                    self.set_pace(self.frame.timeline.phases() - 1, phase_begin);
+                while !self.context.timeline.servers_may_go() {
+                    self.set_pace(self.context.timeline.phases() - 1, phase_begin);
                     self.publish();
-                    self.link.sleep_until(self.link.now() + GLANCE / 5).await;
+                    self.link.sleep_until(self.link.now() + POLL_INTERVAL / 5).await;
                 }
             }
         }
@@ -244,33 +250,33 @@ impl<L: Link> Keeper<L> {
 
     async fn wait_for_start(&mut self) -> Nanos {
         loop {
-            if let Some(start) = self.frame.timeline.start() {
+            if let Some(start) = self.context.timeline.start() {
                 if start > self.link.now() {
                     self.link.sleep_until(start).await;
                 }
                 return start;
             }
             self.publish();
-            self.link.sleep_until(self.link.now() + GLANCE / 5).await;
+            self.link.sleep_until(self.link.now() + POLL_INTERVAL / 5).await;
         }
     }
 
     fn set_pace(&self, phase: usize, begin: Nanos) {
-        let timeline = &self.frame.timeline;
-        let goal = &self.frame.schedule.phases[phase].goal;
+        let timeline = &self.context.timeline;
+        let goal = &self.context.schedule.phases[phase].goal;
         let pace = pace(goal, &timeline.factors(phase), begin, timeline.progress(phase));
-        match &self.party {
-            Party::Robots { crew, .. } => {
+        match &self.role {
+            LoopRole::Robots { crew, .. } => {
                 crew.set_pace(pace);
                 crew.set_pace_end(timeline.end(phase).unwrap_or(Nanos::MAX));
-                crew.set_standing(timeline.standing());
+                crew.set_standing(timeline.phase_status());
                 if let Some(at) = timeline.frozen_from() {
                     crew.freeze_working_set(at);
                 }
             }
-            Party::Servers(origin) => {
+            LoopRole::Servers(origin) => {
                 origin.set_special(pace.special.at(self.link.now()));
-                origin.set_standing(timeline.standing());
+                origin.set_phase_status(timeline.phase_status());
             }
         }
     }
@@ -283,7 +289,7 @@ impl<L: Link> Keeper<L> {
         start: Nanos,
         phase_begin: Nanos,
     ) {
-        let schedule = &self.frame.schedule;
+        let schedule = &self.context.schedule;
         let first: usize = schedule.phases[..phase].iter().map(|phase| phase.samples.len()).sum();
         let of_phase = first..first + schedule.phases[phase].samples.len();
         let now = self.link.now();
@@ -302,37 +308,37 @@ impl<L: Link> Keeper<L> {
 
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
-        self.desk.gauge.publish(Counts::new(self.recorder.totals(), self.connections + opened));
+        self.channels.live.publish(Counts::new(self.recorder.totals(), self.connections + opened));
         self.tell_of_others();
-        if self.frame.timeline.news_wanted() && matches!(self.party, Party::Robots { .. }) {
-            self.desk.gauge.add_news(&self.recorder.news(self.link.now()));
+        if self.context.timeline.deltas_wanted() && matches!(self.role, LoopRole::Robots { .. }) {
+            self.channels.live.add_delta(&self.recorder.news(self.link.now()));
         }
     }
 
-    /// Tells what was heard of other processes, if there is news.
+    /// Tells what was heard of other processes, if there is delta.
     fn tell_of_others(&mut self) {
-        let (words, unvisited) = match &self.party {
-            Party::Robots { crew, .. } => (crew.servers_words(), crew.unvisited()),
-            Party::Servers(origin) => (origin.clients(), 0),
+        let (statuses, unvisited) = match &self.role {
+            LoopRole::Robots { crew, .. } => (crew.servers_words(), crew.unvisited()),
+            LoopRole::Servers(origin) => (origin.clients(), 0),
         };
-        let heard = Heard { words, unvisited, ..self.told.0 };
+        let heard = PeerUpdate { statuses, unvisited, ..self.told.0 };
         let now = self.link.now();
-        let due = !heard.words.is_empty() && now >= self.told.1 + REPEAT;
+        let due = !heard.statuses.is_empty() && now >= self.told.1 + REPEAT;
         if due || !heard.is_known(&self.told.0) {
             self.told = (heard.clone(), now);
-            let _ = self.desk.filled.send(Delivery::Heard(heard));
+            let _ = self.channels.filled.send(Delivery::PeerUpdate(heard));
         }
     }
 
-    fn hand_over(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
-        let fresh = self.desk.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
+    fn interval_report(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
+        let fresh = self.channels.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
         self.publish();
         // The coordinator outlives the loops; if it is gone there is nobody left to tell.
-        let _ = self.desk.filled.send(Delivery::Interval(HandOver {
+        let _ = self.channels.filled.send(Delivery::Interval(IntervalReport {
             side: self.told.0.side,
-            index: self.desk.index,
+            index: self.channels.index,
             phase,
             begin,
             end,
@@ -341,8 +347,8 @@ impl<L: Link> Keeper<L> {
             taken: self.recorder.taken(),
             shown: self.recorder.shown(),
             cpu_ns,
-            process: self.frame.host.process(),
-            rss_bytes: self.frame.host.resident_bytes(),
+            process: self.context.host.process(),
+            rss_bytes: self.context.host.resident_bytes(),
             stalls: std::mem::take(&mut self.stalls),
         }));
     }

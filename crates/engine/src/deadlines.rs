@@ -11,23 +11,23 @@ use polygraph_link::Nanos;
 use slab::Slab;
 
 /// Time between sweeps in nanoseconds: the resolution of deadlines.
-pub const SWEEP: Nanos = 100_000_000;
+pub const SWEEP_INTERVAL: Nanos = 100_000_000;
 
 /// The deadlines of one loop. Clones are handles to the same table.
 #[derive(Clone, Debug, Default)]
-pub struct Watch(Rc<RefCell<Slab<Entry>>>);
+pub struct Deadlines(Rc<RefCell<Slab<Deadline>>>);
 
 #[derive(Debug)]
-struct Entry {
+struct Deadline {
     deadline: Nanos,
     expired: bool,
     waker: Option<Waker>,
 }
 
-impl Watch {
+impl Deadlines {
     /// A place for a connection without a deadline.
     pub fn enter(&self) -> usize {
-        self.0.borrow_mut().insert(Entry { deadline: Nanos::MAX, expired: false, waker: None })
+        self.0.borrow_mut().insert(Deadline { deadline: Nanos::MAX, expired: false, waker: None })
     }
 
     /// Gives a place back.
@@ -37,30 +37,32 @@ impl Watch {
 
     /// Sets the deadline, and forgets that an earlier one has struck.
     pub fn set(&self, place: usize, deadline: Option<Nanos>) {
-        let entry = &mut self.0.borrow_mut()[place];
-        entry.deadline = deadline.unwrap_or(Nanos::MAX);
-        entry.expired = false;
+        let deadline_entry = &mut self.0.borrow_mut()[place];
+        deadline_entry.deadline = deadline.unwrap_or(Nanos::MAX);
+        deadline_entry.expired = false;
     }
 
     /// True if the deadline has struck; otherwise `waker` is woken when it does.
     pub fn check(&self, place: usize, waker: &Waker) -> bool {
-        let entry = &mut self.0.borrow_mut()[place];
-        if entry.expired {
+        let deadline_entry = &mut self.0.borrow_mut()[place];
+        if deadline_entry.expired {
             return true;
         }
-        if entry.deadline != Nanos::MAX && !entry.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
-            entry.waker = Some(waker.clone());
+        if deadline_entry.deadline != Nanos::MAX
+            && !deadline_entry.waker.as_ref().is_some_and(|old| old.will_wake(waker))
+        {
+            deadline_entry.waker = Some(waker.clone());
         }
         false
     }
 
     /// Strikes the deadlines that are over.
     pub fn sweep(&self, now: Nanos) {
-        for (_, entry) in self.0.borrow_mut().iter_mut() {
-            if entry.deadline <= now {
-                entry.deadline = Nanos::MAX;
-                entry.expired = true;
-                if let Some(waker) = entry.waker.take() {
+        for (_, deadline_entry) in self.0.borrow_mut().iter_mut() {
+            if deadline_entry.deadline <= now {
+                deadline_entry.deadline = Nanos::MAX;
+                deadline_entry.expired = true;
+                if let Some(waker) = deadline_entry.waker.take() {
                     waker.wake();
                 }
             }

@@ -1,11 +1,11 @@
-//! What the conductor has to tell: the records that go to the logs of all sides, and to the console from there.
+//! What the controller has to tell: the records that go to the logs of all sides, and to the console from there.
 
 use polygraph_link::Nanos;
 use polygraph_stats::{ErrorKind, Record};
 
 /// Something that was decided or has to be said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ControlEvent {
     /// A phase begins.
     PhaseBegins {
         /// Its number.
@@ -42,24 +42,26 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl ControlEvent {
     /// A line for people.
-    pub fn said(at: Nanos, level: u8, text: impl Into<String>) -> Event {
-        Event::Said { at, level, text: text.into() }
+    pub fn said(at: Nanos, level: u8, text: impl Into<String>) -> ControlEvent {
+        ControlEvent::Said { at, level, text: text.into() }
     }
 
     /// The event as a record of a log of a run that started at `start`.
     pub fn record(&self, start: Nanos) -> Record {
         let since = |at: Nanos| at.saturating_sub(start);
         match *self {
-            Event::PhaseBegins { phase, at } => Record::PhaseBegin { at_ns: since(at), phase: phase as u32 },
-            Event::PhaseEnds { phase, at, complete } => {
+            ControlEvent::PhaseBegins { phase, at } => {
+                Record::PhaseBegin { at_ns: since(at), phase: phase as u32 }
+            }
+            ControlEvent::PhaseEnds { phase, at, complete } => {
                 Record::PhaseEnd { at_ns: since(at), phase: phase as u32, complete }
             }
-            Event::Erred { at, ref detail, .. } => {
+            ControlEvent::Erred { at, ref detail, .. } => {
                 Record::Comment { at_ns: since(at), level: 0, text: format!("error: {detail}") }
             }
-            Event::Said { at, level, ref text } => {
+            ControlEvent::Said { at, level, ref text } => {
                 Record::Comment { at_ns: since(at), level, text: text.clone() }
             }
         }

@@ -1,0 +1,216 @@
+//! The aggregator of all sides of a run: what loops deliver and what the controller tells goes into their logs and to
+//! whoever watches.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use polygraph_link::Nanos;
+use polygraph_stats::{EndReason, Header, Record, Sample, Side, Window};
+use polygraph_traffic::groups::PeerStatus;
+use polygraph_traffic::store::Share;
+
+use crate::host::Host;
+use crate::live_counters::Counts;
+use crate::loop_driver::{Delivery, PeerUpdate};
+use crate::outcome::{EngineError, RunOutcome};
+use crate::phase_controller::{ControlEvent, Observations};
+use crate::side::SideState;
+use crate::side_aggregator::SideAggregator;
+use crate::transaction_samples::TransactionSamples;
+
+/// Sees every record of all logs as it is written.
+pub type Observer<'a> = dyn FnMut(&Header, &Record) + 'a;
+
+/// The aggregator of all sides.
+#[derive(Debug)]
+pub struct Aggregator {
+    host: Host,
+    sides: Vec<SideState>,
+    inbox: Receiver<Delivery>,
+    /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
+    shares: Option<BTreeMap<usize, Share>>,
+    /// What was update of other processes and not asked for yet, with the side of who told it.
+    statuses: Vec<(Side, PeerStatus)>,
+    /// Servers that robots must still visit, by loop.
+    unvisited: BTreeMap<usize, usize>,
+    start: Nanos,
+}
+
+impl Aggregator {
+    /// Aggregator of these sides, whose loops deliver to `inbox`; `stores`: the working set is wanted at the end.
+    pub fn new(host: Host, sides: Vec<SideState>, inbox: Receiver<Delivery>, stores: bool) -> Aggregator {
+        let shares = stores.then(BTreeMap::new);
+        Aggregator { host, sides, inbox, shares, statuses: Vec::new(), unvisited: BTreeMap::new(), start: 0 }
+    }
+
+    /// Opens the logs of a run that starts at `start`.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn open(&mut self, start: Nanos, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        self.start = start;
+        for side in &mut self.sides {
+            let Some(header) = side.header.take() else { continue };
+            let back = std::mem::take(&mut side.back);
+            let samples = TransactionSamples::new(std::mem::take(&mut side.samples));
+            let paths = [&side.path, &side.sample_path].map(Option::as_deref);
+            let mut aggregator = SideAggregator::open(self.host, header, start, paths, samples, back)
+                .map_err(|source| side.log_error(source))?;
+            let record = Record::Header(Box::new(aggregator.header().clone()));
+            aggregator.write(&record).map_err(|source| side.log_error(source))?;
+            observer(aggregator.header(), &record);
+            side.aggregator = Some(aggregator);
+        }
+        Ok(())
+    }
+
+    /// Writes what the controller tells to the logs of all sides.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn tell(&mut self, event: &ControlEvent, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        let record = event.record(self.start);
+        if let ControlEvent::Erred { at, kind, detail } = event
+            && let Some(aggregator) = self.sides.iter_mut().find_map(|side| match side.side {
+                Side::Client => side.aggregator.as_mut(),
+                Side::Server => None,
+            })
+        {
+            aggregator.note_error(Sample { at_ns: *at, kind: *kind, evidence: detail.clone().into() });
+        }
+        for side in &mut self.sides {
+            let Some(mut aggregator) = side.aggregator.take() else { continue };
+            aggregator.write(&record).map_err(|source| side.log_error(source))?;
+            observer(aggregator.header(), &record);
+            side.aggregator = Some(aggregator);
+        }
+        Ok(())
+    }
+
+    /// Takes what loops have handed over.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn collect(&mut self, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+        while let Ok(delivery) = self.inbox.try_recv() {
+            let mut interval_report = match delivery {
+                Delivery::Interval(interval_report) => interval_report,
+                Delivery::Share { index, share } => {
+                    if let Some(shares) = &mut self.shares {
+                        shares.insert(index, *share);
+                    }
+                    continue;
+                }
+                Delivery::PeerUpdate(update) => {
+                    self.take_peer_update(update);
+                    continue;
+                }
+            };
+            let Some(side) = self.sides.iter_mut().find(|side| side.side == interval_report.side) else {
+                continue;
+            };
+            let Some(mut aggregator) = side.aggregator.take() else { continue };
+            // Dumps are for the console alone.
+            let at_ns = aggregator.since_start(interval_report.end);
+            for text in std::mem::take(&mut interval_report.shown) {
+                observer(aggregator.header(), &Record::Comment { at_ns, level: 0, text });
+            }
+            let records = aggregator.take(interval_report).map_err(|source| side.log_error(source))?;
+            records.iter().for_each(|record| observer(aggregator.header(), record));
+            side.aggregator = Some(aggregator);
+        }
+        Ok(())
+    }
+
+    fn take_peer_update(&mut self, update: PeerUpdate) {
+        let teller = match update.side {
+            Side::Client => {
+                self.unvisited.insert(update.index, update.unvisited);
+                Side::Server
+            }
+            Side::Server => Side::Client,
+        };
+        self.statuses.extend(update.statuses.into_iter().map(|status| (teller, status)));
+    }
+
+    /// What was update of other processes since the last call, with the side of who told it.
+    fn take_statuses(&mut self) -> Vec<(Side, PeerStatus)> {
+        std::mem::take(&mut self.statuses)
+    }
+
+    /// Servers that robots must still visit, summed over loops.
+    fn unvisited(&self) -> usize {
+        self.unvisited.values().sum()
+    }
+
+    /// Whether all loops have delivered what they counted until `at`.
+    pub fn have_all_until(&self, at: Nanos) -> bool {
+        let behind = |aggregator: &SideAggregator| aggregator.delivered() < aggregator.since_start(at);
+        !self.sides.iter().filter_map(|side| side.aggregator.as_ref()).any(behind)
+    }
+
+    /// Closes the aggregator at `now`.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn close(
+        &mut self,
+        now: Nanos,
+        reason: EndReason,
+        observer: &mut Observer<'_>,
+    ) -> Result<RunOutcome, EngineError> {
+        self.collect(observer)?;
+        let totals = self.counts().totals();
+        for side in &mut self.sides {
+            let Some(mut aggregator) = side.aggregator.take() else { continue };
+            let records = aggregator.close(now, reason.clone()).map_err(|source| side.log_error(source))?;
+            records.iter().for_each(|record| observer(aggregator.header(), record));
+        }
+        let loops = self.client().map_or(0, |side| side.live_counters.len());
+        let shares = self.shares.take().filter(|shares| shares.len() == loops);
+        Ok(RunOutcome { reason, totals, shares: shares.map(|shares| shares.into_values().collect()) })
+    }
+
+    /// The side of the robots, if there is one.
+    fn client(&self) -> Option<&SideState> {
+        self.sides.iter().find(|side| side.side == Side::Client)
+    }
+
+    /// The counts by which goals are judged: the client's, where there is one.
+    fn counts(&self) -> Counts {
+        self.client().or(self.sides.first()).map(SideState::counts).unwrap_or_default()
+    }
+
+    /// What the controller is shown at `now`, when something outside the test may want to `stop` it.
+    pub fn observe(&mut self, now: Nanos, stop: Option<EndReason>) -> Observations {
+        Observations {
+            now,
+            counts: self.counts(),
+            delta: self.take_delta(),
+            activity: self.activity(),
+            stop,
+            statuses: self.take_statuses(),
+            unvisited: self.unvisited(),
+        }
+    }
+
+    /// What happened on the robots' side since this was asked last, as far as loops publish it.
+    fn take_delta(&self) -> Window {
+        let mut all = Window::default();
+        for live in self.client().iter().flat_map(|side| &side.live_counters) {
+            all.merge(&live.take_delta());
+        }
+        all
+    }
+
+    /// Connections of all sides so far.
+    pub fn connections(&self) -> u64 {
+        self.sides.iter().map(|side| side.counts().connections).sum()
+    }
+
+    /// A number that changes when anything happens on any side.
+    pub fn activity(&self) -> u64 {
+        let counts = self.sides.iter().map(SideState::counts);
+        counts.map(|counts| counts.started + counts.ok + counts.connections).sum()
+    }
+}

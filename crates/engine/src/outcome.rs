@@ -1,0 +1,33 @@
+//! How a run ended, or why it could not start.
+
+use std::io;
+
+use polygraph_stats::{EndReason, Totals};
+use polygraph_traffic::store::Share;
+
+/// How a test ended.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// Why.
+    pub reason: EndReason,
+    /// Transactions of the client side, or of the server side where there is no client.
+    pub totals: Totals,
+    /// The working set by loop, if it was wanted and all loops were there to the end to deliver their share.
+    pub shares: Option<Vec<Share>>,
+}
+
+/// Why a test could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The log cannot be written.
+    #[error("cannot write the log {path}: {source}")]
+    Log {
+        /// Its path.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A loop cannot be started.
+    #[error("an event loop cannot be started: {0}")]
+    Loop(io::Error),
+}

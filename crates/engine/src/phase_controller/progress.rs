@@ -1,0 +1,75 @@
+//! How far a phase is on the way to its goal, which factors follow, and what is in force when it ends.
+
+use polygraph_link::{Nanos, SECOND, nanos};
+use polygraph_plan::Along;
+
+use super::{ControlEvent, CurrentPhase, Observations, PhaseController};
+use crate::pacing::least_progress;
+
+/// How often is told how far a phase is.
+const REPORT: Nanos = 300 * SECOND;
+
+impl PhaseController {
+    /// Share of its goal that `phase` has reached after `length`.
+    pub(super) fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
+        match self.plan.schedule.phases[phase].goal.along() {
+            Some(Along::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
+            Some(Along::Xactions(_) | Along::Fill(_)) => least_progress(self.plan.timeline.progress(phase)),
+            None => 0.0,
+        }
+    }
+
+    /// The phase after `phase` begins with what is in force when this one ends, where it gives nothing else.
+    pub(super) fn hand_on(&self, phase: usize, progress: f64) {
+        if let Some(next) = self.plan.schedule.phases.get(phase + 1) {
+            let levels = self.plan.timeline.factors(phase).at(progress);
+            self.plan.timeline.set_factors(phase + 1, next.factors.after(&levels, &next.inherited));
+        }
+    }
+
+    /// Publishes how far the current phase is, if its factors follow that.
+    pub(super) fn publish_progress(&self, current: &CurrentPhase, observed: &Observations) {
+        let along = self.phase_of(current).goal.along();
+        if !matches!(along, Some(Along::Time(_)) | None)
+            && let Some(share) = self.progress_of(current, observed)
+        {
+            self.plan.timeline.set_progress(current.phase, share);
+        }
+    }
+
+    /// Share of its goal that the current phase has reached (0 to 1); `None` without a goal.
+    pub(super) fn progress_of(&self, current: &CurrentPhase, observed: &Observations) -> Option<f64> {
+        let done = observed.counts - current.before;
+        let share = match self.phase_of(current).goal.along()? {
+            Along::Time(seconds) => observed.now.saturating_sub(current.begin) as f64 / nanos(seconds) as f64,
+            Along::Xactions(goal) => done.ended() as f64 / goal as f64,
+            Along::Fill(goal) => done.fill_bytes as f64 / goal as f64,
+        };
+        Some(share.clamp(0.0, 1.0))
+    }
+
+    /// Tells now and then how far the current phase is.
+    pub(super) fn report(
+        &mut self,
+        current: &CurrentPhase,
+        observed: &Observations,
+        events: &mut Vec<ControlEvent>,
+    ) {
+        if observed.now < self.reported + REPORT {
+            return;
+        }
+        self.reported = observed.now;
+        let done = observed.counts - current.before;
+        let share = self.progress_of(current, observed);
+        let goal = share.map_or("no goal".to_owned(), |share| format!("{:.0} % of its goal", share * 100.0));
+        let frozen = self.plan.timeline.frozen_from().is_some_and(|at| at <= observed.now);
+        let set = if frozen { "frozen" } else { "growing" };
+        let text = format!(
+            "phase {}: {goal}, {} transactions, {} bytes filled; working set {set}",
+            self.phase_of(current).name,
+            done.ended(),
+            done.fill_bytes
+        );
+        events.push(ControlEvent::said(observed.now, 7, text));
+    }
+}

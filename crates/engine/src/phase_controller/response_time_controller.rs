@@ -1,0 +1,39 @@
+//! The thermostat: steers the load of a phase by its response time (reference: models.md, section 18.1).
+
+use polygraph_plan::{Goal, Rptmstat};
+
+use super::{Adjustment, ControlHandle, LoadController, Sampler};
+
+/// Judges the mean response time of all that ended well in each sample, and changes the load factor.
+#[derive(Debug)]
+pub struct ResponseTimeController {
+    rule: Rptmstat,
+    sampler: Sampler,
+}
+
+impl ResponseTimeController {
+    /// A thermostat that follows this rule.
+    pub fn new(rule: Rptmstat) -> ResponseTimeController {
+        let goal = Goal { duration: Some(rule.sample_dur), ..Goal::default() };
+        ResponseTimeController { rule, sampler: Sampler::new(goal, 0) }
+    }
+}
+
+impl LoadController for ResponseTimeController {
+    fn begin(&mut self, handle: &mut ControlHandle<'_>) {
+        self.sampler = Sampler::new(self.sampler.goal, handle.now);
+        handle.say(6, format!("fyi: rptmstat: {}", self.rule));
+    }
+
+    fn look(&mut self, handle: &mut ControlHandle<'_>) {
+        let Some(sample) = self.sampler.look(handle.now, handle.delta) else { return };
+        let mean = sample.all().rptm_us.mean().map(|us| us * 1e-6);
+        let change = mean.map_or(0.0, |mean| self.rule.change(mean));
+        // That all is well need not be said as loudly.
+        let level = if mean.is_some() && change == 0.0 { 8 } else { 7 };
+        handle.say(level, format!("fyi: rptmstat: {}", self.rule.report(mean)));
+        if change != 0.0 {
+            handle.adjust(Adjustment::LoadBy(change));
+        }
+    }
+}
