@@ -24,7 +24,6 @@ mod sandbox;
 mod scripts;
 mod simulate;
 mod sync;
-mod tidy;
 mod try_run;
 mod usage;
 mod verdict_matrix;

@@ -1,4 +1,4 @@
-//! What the tree must keep to: licences of dependencies, one version of each, fuzz targets that can be built.
+//! Dependencies: permissive licences, one version of each; and fuzz targets that their manifest names.
 
 use std::collections::BTreeMap;
 use std::process::Command;

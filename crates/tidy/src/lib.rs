@@ -1,0 +1,7 @@
+//! The rules of the source tree that a machine can check: which files import which, and which files there are.
+//!
+//! Nothing here is part of the program. The tests of this crate read the tree and fail where it breaks a rule.
+
+pub mod circles;
+pub mod imports;
+pub mod tree;

@@ -1,0 +1,5 @@
+//! The rules of the source tree, as tests.
+
+mod dependencies;
+mod foreign_files;
+mod import_circles;
