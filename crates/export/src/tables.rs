@@ -169,7 +169,7 @@ fn errors(logs: &[Log]) -> Table {
             ("phase", "", "name of the phase", TEXT),
             ("begin_s", "s", "begin of the interval, since the start of the process", FLOAT),
             ("end_s", "s", "end of the interval", FLOAT),
-            ("number", "", "number of the class in the catalogue (docs/errors.md)", TEXT),
+            ("number", "", "number of the class in the catalogue (docs/reference/generated/errors.md)", TEXT),
             ("name", "", "name of the class", TEXT),
             ("nature", "", "whose affair it is: content, caching, message, access, slow, bench", TEXT),
             ("fails", "", "the transaction fails by it; otherwise it is only noted", BOOL),
@@ -214,7 +214,7 @@ fn error_samples(logs: &[Log]) -> Table {
         LOG,
         ("at_s", "s", "when, since the start of the process", FLOAT),
         ("at", "", "when", TIME),
-        ("number", "", "number of the class in the catalogue (docs/errors.md)", TEXT),
+        ("number", "", "number of the class in the catalogue (docs/reference/generated/errors.md)", TEXT),
         ("name", "", "name of the class", TEXT),
         ("detail", "", "what was seen, in one line", TEXT),
     ];
