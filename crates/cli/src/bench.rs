@@ -246,7 +246,7 @@ impl<'a> Bench<'a> {
         let identities = Identities {
             robots: client.ids.clone(),
             client: client.settings.group,
-            server: server.house.group,
+            server: server.config.group,
         };
         let mut progress = Progress::new(test.schedule.duration());
         let mut classic = Classic::new(self.common.verb_lvl).of_options(test.classic);

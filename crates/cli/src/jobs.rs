@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use polygraph_addr::{AddrRange, expand};
 use polygraph_engine::{ClientSetup, Layout, ReservedAddress, ServerSetup, limits};
-use polygraph_origin::{House, Server};
+use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_plan::Test;
 use polygraph_plan::offered::offered_dhr;
 use polygraph_report::CONTENTS_MARK;
@@ -195,9 +195,9 @@ pub fn server_job(
     layout: Layout,
     log: Option<PathBuf>,
 ) -> ServerSetup {
-    let house = House {
+    let config = OriginConfig {
         catalog: Arc::new(test.field.catalog.clone()),
-        farms: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
+        profiles: test.servers.iter().map(|servers| servers.farm.clone()).collect(),
         seed: Seed(common.local_rng_seed),
         group: new_ids(common, "server ids", SERVER_IDS).fresh(),
         classic: test.classic,
@@ -206,22 +206,22 @@ pub fn server_job(
         share_worlds: test.field.share_worlds,
     };
     let sites = test.servers.iter().enumerate();
-    let sites = sites.flat_map(|(farm, servers)| servers.sites.iter().map(move |site| (farm, site)));
-    let sites: Vec<(Server, ReservedAddress)> = sites
+    let sites = sites.flat_map(|(profile, servers)| servers.sites.iter().map(move |site| (profile, site)));
+    let sites: Vec<(ServerSpec, ReservedAddress)> = sites
         .zip(places)
         .enumerate()
-        .map(|(number, ((farm, site), place))| {
+        .map(|(number, ((profile, site), place))| {
             let (number, address) = (number as u64, own_address(place.address()));
-            (Server { farm, number, address, names: site.names.clone() }, place)
+            (ServerSpec { profile, number, address, names: site.names.clone() }, place)
         })
         .collect();
     let addresses: Vec<String> = sites.iter().map(|(server, _)| server.address.clone()).collect();
     let mut header = header(Side::Server, test, common, facts::of_servers(test, &addresses));
-    header.settings.push(("process group".to_owned(), house.group.to_string()));
-    header.settings.push(contents_mark(&house.catalog));
+    header.settings.push(("process group".to_owned(), config.group.to_string()));
+    header.settings.push(contents_mark(&config.catalog));
     ServerSetup {
-        house: Arc::new(house),
-        sites,
+        config: Arc::new(config),
+        servers: sites,
         layout,
         header,
         log,

@@ -70,7 +70,7 @@ fn connections(test: &Test, most: Option<u32>) -> usize {
 /// Connections that the robots of a test are expected to have open together when its servers answer at once after their
 /// think time: by the number of robots, or, if that is more, by the rate and the think time (Little's law).
 pub fn expected_connections(test: &Test) -> usize {
-    let think = |farm: &polygraph_origin::Farm| farm.think.as_ref().map_or(0.0, Distr::mean);
+    let think = |farm: &polygraph_origin::ServerProfile| farm.think.as_ref().map_or(0.0, Distr::mean);
     let longest = test.servers.iter().map(|servers| think(&servers.farm)).fold(0.0, f64::max);
     let busy = test.peak_rate().unwrap_or(0.0) * longest;
     connections(test, None).max(busy as usize)

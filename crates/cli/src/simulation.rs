@@ -152,7 +152,7 @@ impl Simulation {
         client.settings.others_fill = working_set.earlier.is_some();
         if let Some(identities) = setup.identities {
             (client.ids, client.settings.group) = (identities.robots, identities.client);
-            Arc::make_mut(&mut server.house).group = identities.server;
+            Arc::make_mut(&mut server.config).group = identities.server;
         }
         for header in [&mut client.header, &mut server.header] {
             let fact = |name: &str, value: String| (name.to_owned(), value);

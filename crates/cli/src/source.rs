@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polygraph_origin::Farm;
+use polygraph_origin::ServerProfile;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, Options, compile};
 use polygraph_plan::{Schedule, Servers, Site, Test, adopt};
@@ -148,11 +148,11 @@ fn field(common: &CommonOptions, sizes: Option<Distr>) -> Field {
 /// Servers of 1.x.
 fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<Servers> {
     let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
-    let farm = Farm {
+    let farm = ServerProfile {
         think,
         http_minors: Selector::only(common.http_version),
         requests_per_connection: common.pconn_use_lmt.clone(),
-        ..Farm::plain("servers", kinds)
+        ..ServerProfile::plain("servers", kinds)
     };
     let site = |listen| Site { listen, names: Vec::new() };
     vec![Servers { farm, sites: listen.into_iter().map(site).collect() }]

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polygraph_origin::{House, Server};
+use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_stats::{DumpPlan, Side};
 use polygraph_traffic::IdSource;
 use polygraph_traffic::store::Legacy;
@@ -33,9 +33,9 @@ pub enum LoopSpec {
     /// Origin servers.
     Origin {
         /// What all servers have in common.
-        house: Arc<House>,
+        config: Arc<OriginConfig>,
         /// Each server and where it listens.
-        sites: Vec<(Server, SocketAddr)>,
+        servers: Vec<(ServerSpec, SocketAddr)>,
         /// Number of the loop among those of its side.
         index: u64,
         /// What is shown of transactions.
@@ -54,23 +54,23 @@ impl LoopSpec {
 }
 
 /// Divides the robots among loops.
-pub fn client_loops(job: &ClientSetup) -> Vec<LoopSpec> {
-    let loops = job.layout.loops.clamp(1, job.settings.robots);
-    let edge = |index: usize| job.settings.robots * index / loops;
-    let mut legacies = job.earlier.as_ref().map(|set| set.deal(loops)).unwrap_or_default().into_iter();
+pub fn client_loops(setup: &ClientSetup) -> Vec<LoopSpec> {
+    let loops = setup.layout.loops.clamp(1, setup.settings.robots);
+    let edge = |index: usize| setup.settings.robots * index / loops;
+    let mut legacies = setup.earlier.as_ref().map(|set| set.deal(loops)).unwrap_or_default().into_iter();
     (0..loops)
         .map(|index| {
-            let mut settings = job.settings.clone();
+            let mut settings = setup.settings.clone();
             settings.first_robot = edge(index);
             settings.robots = edge(index + 1) - edge(index);
-            settings.open_limit = (job.settings.open_limit / loops).max(1);
+            settings.open_limit = (setup.settings.open_limit / loops).max(1);
             LoopSpec::Robots {
                 settings: Box::new(settings),
-                ports: job.ports.map(|range| share(range, index, loops)),
-                ids: job.ids[index].clone(),
+                ports: setup.ports.map(|range| share(range, index, loops)),
+                ids: setup.ids[index].clone(),
                 legacy: legacies.next().map(Box::new),
-                stores: job.stores,
-                dump: job.dump,
+                stores: setup.stores,
+                dump: setup.dump,
             }
         })
         .collect()
@@ -85,22 +85,22 @@ fn share((low, high): (u16, u16), index: usize, count: usize) -> (u16, u16) {
 
 /// Gives the loops of each process a share of the servers; all loops of the process listen at all addresses of
 /// that share. If there are fewer servers than processes, several processes listen at the same address.
-pub fn server_loops(job: &ServerSetup) -> Vec<LoopSpec> {
-    let loops = job.layout.loops;
-    let processes = job.layout.processes.max(1);
-    let servers = job.sites.len();
+pub fn server_loops(setup: &ServerSetup) -> Vec<LoopSpec> {
+    let loops = setup.layout.loops;
+    let processes = setup.layout.processes.max(1);
+    let servers = setup.servers.len();
     let of_process = |process: usize| match servers < processes {
         true => process % servers..process % servers + 1,
         false => servers * process / processes..servers * (process + 1) / processes,
     };
-    let loops_of_processes = job.layout.divide((0..loops).collect());
+    let loops_of_processes = setup.layout.divide((0..loops).collect());
     let spec = |process: usize, index: usize| {
-        let site = |at: usize| (job.sites[at].0.clone(), job.sites[at].1.address());
+        let server = |at: usize| (setup.servers[at].0.clone(), setup.servers[at].1.address());
         LoopSpec::Origin {
-            house: Arc::clone(&job.house),
-            sites: of_process(process).map(site).collect(),
+            config: Arc::clone(&setup.config),
+            servers: of_process(process).map(server).collect(),
             index: index as u64,
-            dump: job.dump,
+            dump: setup.dump,
         }
     };
     let of_loops = |(process, loops): (usize, Vec<usize>)| {

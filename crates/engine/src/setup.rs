@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use polygraph_link::Nanos;
-use polygraph_origin::{House, Server};
+use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_plan::Schedule;
 use polygraph_stats::{DumpPlan, Header};
 use polygraph_traffic::IdSource;
@@ -46,9 +46,9 @@ pub struct ClientSetup {
 #[derive(Debug)]
 pub struct ServerSetup {
     /// What all servers have in common.
-    pub house: Arc<House>,
+    pub config: Arc<OriginConfig>,
     /// Each server and its address, at least one.
-    pub sites: Vec<(Server, ReservedAddress)>,
+    pub servers: Vec<(ServerSpec, ReservedAddress)>,
     /// Its loops.
     pub layout: Layout,
     /// What the log says about the run.
@@ -122,7 +122,7 @@ impl RunSetup {
     fn peers(&self) -> Option<PeerSettings> {
         let own = match (&self.client, &self.server) {
             (Some(client), None) if client.settings.share_phases => client.settings.group,
-            (None, Some(server)) if self.schedule.is_agreed() => server.house.group,
+            (None, Some(server)) if self.schedule.is_agreed() => server.config.group,
             _ => return None,
         };
         Some(PeerSettings { own: vec![own], patience: self.sync_timeout })

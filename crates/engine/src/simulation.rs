@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use polygraph_link::{Link, Nanos, SECOND};
-use polygraph_origin::Origin;
+use polygraph_origin::{Origin, Server};
 use polygraph_robot::Crew;
 use polygraph_sim::VirtualLink;
 use polygraph_stats::{EndReason, Header, Record, Recorder};
@@ -148,11 +148,11 @@ fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: Loo
             }
             LoopRole::Robots { crew, stores }
         }
-        LoopSpec::Origin { house, sites, index, .. } => {
-            let origin = Origin::new(link.clone(), house, index, recorder.clone());
-            for (server, address) in sites {
-                let (site, of_site) = (origin.site(server), link.clone());
-                link.listen(address, move |conn, _| of_site.spawn(Rc::clone(&site).serve(conn)));
+        LoopSpec::Origin { config, servers, index, .. } => {
+            let origin = Origin::new(link.clone(), config, index, recorder.clone());
+            for (server, address) in servers {
+                let (server, of_server) = (Server::new(&origin, server), link.clone());
+                link.listen(address, move |conn, _| of_server.spawn(Rc::clone(&server).serve(conn)));
             }
             LoopRole::Servers(origin)
         }

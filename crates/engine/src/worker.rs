@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polygraph_link::Link;
-use polygraph_origin::{Origin, Site};
+use polygraph_origin::{Origin, Server};
 use polygraph_robot::Crew;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
 use rustix::io::Errno;
@@ -101,12 +101,12 @@ fn start_parties(
             }
             Ok((net, LoopRole::Robots { crew, stores }))
         }
-        LoopSpec::Origin { house, sites, index, dump } => {
+        LoopSpec::Origin { config, servers, index, dump } => {
             let net = Net::new(context.quantum, None)?;
             show(dump, recorder, &net);
-            let origin = Origin::new(net.clone(), house, index, recorder.clone());
-            for (server, address) in sites {
-                serve_all(&net, origin.site(server), listen(address)?, recorder);
+            let origin = Origin::new(net.clone(), config, index, recorder.clone());
+            for (server, address) in servers {
+                serve_all(&net, Server::new(&origin, server), listen(address)?, recorder);
             }
             Ok((net, LoopRole::Servers(origin)))
         }
@@ -122,12 +122,12 @@ fn show(plan: DumpPlan, recorder: &Recorder, net: &Net) {
 }
 
 /// Serves every connection that comes in.
-fn serve_all(net: &Net, site: Rc<Site<Net>>, listener: OwnedFd, recorder: &Recorder) {
+fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &Recorder) {
     let (clock, errors) = (net.clone(), recorder.clone());
     let serving = accept_all(
         net.clone(),
         listener,
-        move |socket| Rc::clone(&site).serve(socket),
+        move |socket| Rc::clone(&server).serve(socket),
         move |error| {
             let kind = match error {
                 Errno::MFILE | Errno::NFILE => ErrorKind::NoDescriptor,

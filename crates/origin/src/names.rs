@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// The names of one server, ready for look-ups.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct ServerNames {
     /// Position in the list of names, by authority: `host:port`, and `host` alone if the port is 80.
     exact: FxHashMap<Box<[u8]>, usize>,
     /// Endings of authorities, `.suffix:port`, with the position of the name.
@@ -12,10 +12,10 @@ pub struct Names {
     any: bool,
 }
 
-impl Names {
-    /// The names in `list`, see [`Server::names`](crate::Server::names).
-    pub fn new(list: &[String]) -> Names {
-        let mut names = Names { any: list.is_empty(), ..Names::default() };
+impl ServerNames {
+    /// The names in `list`, see [`ServerSpec::names`](crate::ServerSpec::names).
+    pub fn new(list: &[String]) -> ServerNames {
+        let mut names = ServerNames { any: list.is_empty(), ..ServerNames::default() };
         for (index, name) in list.iter().enumerate() {
             let name = normal(name.as_bytes());
             let short = name.strip_suffix(b":80").map(<[u8]>::to_vec);
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn names_by_example() {
         let list = ["www.Example.com:80", "10.0.0.1:8080", "*.dyn.example:90", "[::1]:80"].map(String::from);
-        let names = Names::new(&list);
+        let names = ServerNames::new(&list);
         for (authority, expected) in [
             ("www.example.com", Some(0)),
             ("WWW.example.com:80", Some(0)),
@@ -76,6 +76,6 @@ mod tests {
         ] {
             assert_eq!(names.find(authority.as_bytes()), expected, "{authority}");
         }
-        assert_eq!(Names::new(&[]).find(b"anything"), Some(0));
+        assert_eq!(ServerNames::new(&[]).find(b"anything"), Some(0));
     }
 }

@@ -10,14 +10,13 @@ use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, Rule};
 use polygraph_traffic::{Fingerprint, Kind, Oid, Random, Stream, UniqId};
 use polygraph_wire::marks::Marks;
 
-use crate::serve::Site;
-use crate::settings::{Farm, House, Server};
+use crate::settings::{OriginConfig, ServerProfile};
 
 /// All origin servers of one event loop, and what they share there.
 #[derive(Debug)]
 pub struct Origin<L: Link> {
     pub(crate) link: L,
-    pub(crate) house: Arc<House>,
+    pub(crate) config: Arc<OriginConfig>,
     pub(crate) recorder: Recorder,
     /// Of the catalog.
     pub(crate) contents: Fingerprint,
@@ -29,7 +28,7 @@ pub struct Origin<L: Link> {
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
     /// Servers of this loop.
-    sites: Cell<u64>,
+    servers: Cell<u64>,
     health_checks: Cell<u64>,
     /// Connections that were accepted so far.
     accepted: Cell<u64>,
@@ -41,38 +40,34 @@ pub struct Origin<L: Link> {
 
 impl<L: Link> Origin<L> {
     /// The servers of loop number `index` among all loops of the test's servers.
-    pub fn new(link: L, house: Arc<House>, index: u64, recorder: Recorder) -> Rc<Origin<L>> {
+    pub fn new(link: L, config: Arc<OriginConfig>, index: u64, recorder: Recorder) -> Rc<Origin<L>> {
         Rc::new(Origin {
-            rng: RefCell::new(house.seed.stream("server", index)),
+            rng: RefCell::new(config.seed.stream("server", index)),
             head: RefCell::default(),
             scratch: RefCell::default(),
             special: Cell::new(1.0),
-            sites: Cell::new(0),
+            servers: Cell::new(0),
             health_checks: Cell::new(0),
             accepted: Cell::new(0),
             phase_status: Cell::default(),
             clients: RefCell::new(Groups::new(Rule::Highest)),
-            contents: Fingerprint::of(&house.catalog),
+            contents: Fingerprint::of(&config.catalog),
             link,
-            house,
+            config,
             recorder,
         })
     }
 
-    /// A server of this loop, ready to serve connections.
-    ///
-    /// # Panics
-    /// If the house has no such farm.
-    pub fn site(self: &Rc<Self>, server: Server) -> Rc<Site<L>> {
-        self.sites.set(self.sites.get() + 1);
-        Rc::new(Site::new(Rc::clone(self), server))
+    /// Counts one more server of this loop.
+    pub(crate) fn register_server(&self) {
+        self.servers.set(self.servers.get() + 1);
     }
 
     /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured. The
     /// servers count as living from the first time on.
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
-        let (alive, now) = (self.sites.get(), self.link.now());
+        let (alive, now) = (self.servers.get(), self.link.now());
         self.recorder.with(|block| {
             if block.populus.last != alive {
                 block.populus.set(now, alive);
@@ -101,7 +96,7 @@ impl<L: Link> Origin<L> {
     }
 
     /// What the reply to such a request tells of phases: the least position known, and a group that was given up.
-    pub(crate) fn phase_news(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
+    pub(crate) fn phase_fields(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
         marks.xact.zip(marks.sync_position)?;
         let phase_status = self.phase_status.get();
         // Of a client that has just appeared only this loop knows.
@@ -130,10 +125,10 @@ impl<L: Link> Origin<L> {
     }
 
     /// An object for a request that does not say which one: in a world of its own.
-    pub(crate) fn any_object(&self, farm: &Farm) -> Oid {
+    pub(crate) fn any_object(&self, profile: &ServerProfile) -> Oid {
         let mut rng = self.rng.borrow_mut();
         let (time, mix, counter) = (rng.bits() as u32, rng.bits() as u32, rng.bits() as u32);
-        let kind = farm.contents.draw(&mut *rng).copied().unwrap_or(Kind::FIRST);
+        let kind = profile.contents.draw(&mut *rng).copied().unwrap_or(Kind::FIRST);
         let world = UniqId { time: time >> 1, mix: mix >> 1, counter: counter >> 1 & !1 };
         Oid { world, kind, name: rng.below(1 << 32) | 1 }
     }

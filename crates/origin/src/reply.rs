@@ -12,9 +12,9 @@ use polygraph_wire::worlds::{AbortMark, WorldMark};
 use polygraph_wire::{checksum, date, decimal};
 
 use crate::digest::md5;
-use crate::fields::{Field, Head, random_text};
-use crate::request::{Expectation, Fault, Request};
-use crate::settings::{Farm, House, Server};
+use crate::reply_head::{Field, ReplyHead, random_text};
+use crate::request::{Expectation, Request, RequestFault};
+use crate::settings::{OriginConfig, ServerProfile, ServerSpec};
 
 /// `Last-Modified` of every object of generation 1.x: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store nothing
 /// without it.
@@ -35,21 +35,21 @@ const NO_TYPE: &str = "application/octet-stream";
 
 /// What is the same in all replies of a server.
 #[derive(Debug)]
-pub struct Identity {
+pub struct ServerIdentity {
     minor_version: u8,
     target: Vec<u8>,
     contents: Fingerprint,
     sets_cookies: bool,
 }
 
-impl Identity {
+impl ServerIdentity {
     /// What `server` has drawn once and for all; `contents` is the fingerprint of the catalog.
-    pub fn new(house: &House, server: &Server, contents: Fingerprint) -> Identity {
-        let farm = &house.farms[server.farm];
-        let mut rng = house.seed.stream("sticky", server.number);
-        let minor_version = farm.http_minors.draw(&mut rng).copied().unwrap_or(1);
-        let senders = farm.cookies.as_ref().map_or(0.0, |cookies| cookies.senders);
-        Identity {
+    pub fn new(config: &OriginConfig, server: &ServerSpec, contents: Fingerprint) -> ServerIdentity {
+        let profile = &config.profiles[server.profile];
+        let mut rng = config.seed.stream("sticky", server.number);
+        let minor_version = profile.http_minors.draw(&mut rng).copied().unwrap_or(1);
+        let senders = profile.cookies.as_ref().map_or(0.0, |cookies| cookies.senders);
+        ServerIdentity {
             minor_version,
             target: format!("{X_TARGET}: {}\r\n", server.address).into_bytes(),
             contents,
@@ -60,7 +60,7 @@ impl Identity {
 
 /// What a server takes into account besides the request.
 #[derive(Clone, Copy, Debug)]
-pub struct Circumstances<'a> {
+pub struct ReplyContext<'a> {
     /// The time of day.
     pub date: &'a [u8; 29],
     /// The same in seconds since 1970; only of use for objects with a life cycle.
@@ -98,17 +98,17 @@ impl Reply {
 
 /// Writes the reply to one self.request.
 #[derive(Clone, Copy, Debug)]
-pub struct Writer<'a> {
+pub struct ReplyWriter<'a> {
     /// Settings of all servers.
-    pub house: &'a House,
+    pub config: &'a OriginConfig,
     /// Settings of the server.
-    pub farm: &'a Farm,
+    pub profile: &'a ServerProfile,
     /// What the server has drawn once and for all.
-    pub identity: &'a Identity,
+    pub identity: &'a ServerIdentity,
     /// The self.request.
     pub request: &'a Request,
     /// What else matters.
-    pub about: Circumstances<'a>,
+    pub about: ReplyContext<'a>,
 }
 
 /// An object at the moment of a reply.
@@ -138,15 +138,17 @@ impl Subject<'_> {
     }
 }
 
-impl Writer<'_> {
+impl ReplyWriter<'_> {
     /// Appends the head of the reply, and returns the rest.
     pub fn write(&self, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         if let Some(fault) = self.request.fault {
             let (status, line): (_, &[u8]) = match fault {
-                Fault::NoHost | Fault::SeveralHosts | Fault::ForbiddenLength => (400, b"400 Bad Request"),
-                Fault::Foreign | Fault::Misdirected => (404, b"404 Not Found"),
-                Fault::Method => (405, b"405 Method Not Allowed\r\nAllow: GET, HEAD, POST, PUT"),
-                Fault::NoLength => (411, b"411 Length Required"),
+                RequestFault::NoHost | RequestFault::SeveralHosts | RequestFault::ForbiddenLength => {
+                    (400, b"400 Bad Request")
+                }
+                RequestFault::Foreign | RequestFault::Misdirected => (404, b"404 Not Found"),
+                RequestFault::Method => (405, b"405 Method Not Allowed\r\nAllow: GET, HEAD, POST, PUT"),
+                RequestFault::NoLength => (411, b"411 Length Required"),
             };
             return self.bare(status, line, rng, out);
         }
@@ -161,8 +163,8 @@ impl Writer<'_> {
 
     /// A reply that is no object and has no body.
     fn bare(&self, status: u16, line: &[u8], rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
-        let mut head = Head::new(out, self.identity.minor_version, line);
-        head.configured([&[], &self.farm.headers], rng);
+        let mut head = ReplyHead::new(out, self.identity.minor_version, line);
+        head.configured([&[], &self.profile.headers], rng);
         self.general(&mut head);
         head.text(Field::ContentLength, b"0");
         self.contents(&mut head, None);
@@ -172,10 +174,10 @@ impl Writer<'_> {
     }
 
     fn subject(&self, oid: Oid, now: i64) -> Subject<'_> {
-        let catalog = &self.house.catalog;
+        let catalog = &self.config.catalog;
         let content = catalog.content(oid.kind);
         let times = catalog.times(&oid, now);
-        let classic = self.house.classic && times.is_none();
+        let classic = self.config.classic && times.is_none();
         Subject { oid, size: None, content, cachable: catalog.cachable(&oid), times, classic }
     }
 
@@ -194,8 +196,8 @@ impl Writer<'_> {
             return self.not_modified(&subject, rng, out);
         }
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
-        let size = self.house.catalog.size(&oid);
-        let mut body = self.house.catalog.body_of(&oid, url, size);
+        let size = self.config.catalog.size(&oid);
+        let mut body = self.config.catalog.body_of(&oid, url, size);
         subject.size = Some(size);
         if coding == Choice::Gzip {
             body = gzip(body);
@@ -211,10 +213,10 @@ impl Writer<'_> {
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let authority = polygraph_wire::uri::split(url).map_or(b"".as_slice(), |parts| parts.authority);
         let mut location = [b"http://", authority].concat();
-        self.house.catalog.write_path(to, &mut location);
+        self.config.catalog.write_path(to, &mut location);
         let page = [b"<html><body><a href=\"", &location[..], b"\">moved</a></body></html>\n"].concat();
-        let mut head = Head::new(out, self.identity.minor_version, b"302 Found");
-        head.configured([&[], &self.farm.headers], rng);
+        let mut head = ReplyHead::new(out, self.identity.minor_version, b"302 Found");
+        head.configured([&[], &self.profile.headers], rng);
         self.general(&mut head);
         head.text(Field::Location, &location);
         head.add(Field::ContentLength, |out| decimal::write(out, page.len() as u64));
@@ -229,7 +231,7 @@ impl Writer<'_> {
     }
 
     fn not_modified(&self, subject: &Subject<'_>, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
-        let mut head = Head::new(out, self.identity.minor_version, b"304 Not Modified");
+        let mut head = ReplyHead::new(out, self.identity.minor_version, b"304 Not Modified");
         self.freshness(&mut head, subject, rng);
         self.marks(&mut head);
         head.end();
@@ -244,9 +246,9 @@ impl Writer<'_> {
         rng: &mut Stream,
         out: &mut Vec<u8>,
     ) -> Reply {
-        let mut head = Head::new(out, self.identity.minor_version, b"200 OK");
+        let mut head = ReplyHead::new(out, self.identity.minor_version, b"200 OK");
         self.freshness(&mut head, subject, rng);
-        if self.house.catalog.has_checksum(&subject.oid) {
+        if self.config.catalog.has_checksum(&subject.oid) {
             head.text(Field::ContentMd5, &checksum::text(md5(body.clone())));
         }
         let cookies = self.cookies(&mut head, &subject.oid);
@@ -271,8 +273,8 @@ impl Writer<'_> {
     ) -> Reply {
         let size = body.len();
         if ranges.is_empty() {
-            let mut head = Head::new(out, self.identity.minor_version, b"416 Range Not Satisfiable");
-            head.configured([&[], &self.farm.headers], rng);
+            let mut head = ReplyHead::new(out, self.identity.minor_version, b"416 Range Not Satisfiable");
+            head.configured([&[], &self.profile.headers], rng);
             self.general(&mut head);
             head.add(Field::ContentRange, |out| ContentRange::Unsatisfied(size).write(out));
             head.text(Field::ContentLength, b"0");
@@ -282,7 +284,7 @@ impl Writer<'_> {
             return Reply::new(416, Body::empty());
         }
         let mime_type = subject.content.and_then(|content| content.mime_type.as_deref());
-        let mut head = Head::new(out, self.identity.minor_version, b"206 Partial Content");
+        let mut head = ReplyHead::new(out, self.identity.minor_version, b"206 Partial Content");
         self.freshness(&mut head, subject, rng);
         let cookies = self.cookies(&mut head, &subject.oid);
         let body = match ranges {
@@ -319,7 +321,7 @@ impl Writer<'_> {
     fn finish(
         &self,
         status: u16,
-        mut head: Head<'_>,
+        mut head: ReplyHead<'_>,
         mut body: Body,
         cookies: u64,
         rng: &mut Stream,
@@ -327,8 +329,8 @@ impl Writer<'_> {
         let mut is_cut = false;
         if self.request.method == Method::Head {
             body = Body::empty();
-        } else if self.farm.abort_prob > 0.0 && !body.is_empty() {
-            let coords = AbortCoords::draw(self.farm.abort_prob, rng);
+        } else if self.profile.abort_prob > 0.0 && !body.is_empty() {
+            let coords = AbortCoords::draw(self.profile.abort_prob, rng);
             if let Some(mark) = mark_of(coords) {
                 head.add(Field::XAbort, |out| mark.write(out));
                 if let Some(cut) = coords.cut(body.len()) {
@@ -342,9 +344,9 @@ impl Writer<'_> {
     }
 
     /// Configured fields, and those that say for how long the object may be used.
-    fn freshness(&self, head: &mut Head<'_>, subject: &Subject<'_>, rng: &mut Stream) {
+    fn freshness(&self, head: &mut ReplyHead<'_>, subject: &Subject<'_>, rng: &mut Stream) {
         let content_headers = subject.content.map_or(&[][..], |content| &content.headers);
-        head.configured([content_headers, &self.farm.headers], rng);
+        head.configured([content_headers, &self.profile.headers], rng);
         if subject.cachable {
             head.line(Field::CacheControl, if subject.classic { CLASSIC_CACHABLE } else { CACHABLE });
         } else {
@@ -366,7 +368,7 @@ impl Writer<'_> {
     }
 
     /// Fields of all replies.
-    fn general(&self, head: &mut Head<'_>) {
+    fn general(&self, head: &mut ReplyHead<'_>) {
         head.text(Field::Date, self.about.date);
         if self.about.last {
             // A reply of HTTP/1.0 that does not say that it stays is the last one (RFC 9112, section 9.3).
@@ -378,11 +380,11 @@ impl Writer<'_> {
         }
     }
 
-    fn cookies(&self, head: &mut Head<'_>, oid: &Oid) -> u64 {
-        let Some(cookies) = self.farm.cookies.as_ref().filter(|_| self.identity.sets_cookies) else {
+    fn cookies(&self, head: &mut ReplyHead<'_>, oid: &Oid) -> u64 {
+        let Some(cookies) = self.profile.cookies.as_ref().filter(|_| self.identity.sets_cookies) else {
             return 0;
         };
-        let mut rng = self.house.catalog.cookie_draws(oid);
+        let mut rng = self.config.catalog.cookie_draws(oid);
         if !rng.event(cookies.prob) {
             return 0;
         }
@@ -404,16 +406,16 @@ impl Writer<'_> {
     }
 
     /// What contents the server has. Not in 304: what that does not say stays as it was in a stored reply.
-    fn contents(&self, head: &mut Head<'_>, size: Option<u64>) {
+    fn contents(&self, head: &mut ReplyHead<'_>, size: Option<u64>) {
         let mark = ContentsMark { fingerprint: self.identity.contents, size };
         head.add(Field::XContents, |out| mark.write(out));
     }
 
     /// The benchmark's marks.
-    fn marks(&self, head: &mut Head<'_>) {
+    fn marks(&self, head: &mut ReplyHead<'_>) {
         head.line(Field::XTarget, &self.identity.target);
         if let Some(xact) = self.request.marks.xact {
-            let mark = Xact { group: self.house.group, id: xact.id.mutant(), flags: 0 };
+            let mark = Xact { group: self.config.group, id: xact.id.mutant(), flags: 0 };
             head.add(Field::XXact, |out| mark.write(out));
         }
         if let Some(news) = &self.about.news {
@@ -443,7 +445,7 @@ fn coding(subject: &Subject<'_>, request: &Request) -> Choice {
     }
 }
 
-fn encoding(head: &mut Head<'_>, coding: Choice) {
+fn encoding(head: &mut ReplyHead<'_>, coding: Choice) {
     if coding == Choice::Gzip {
         head.text(Field::ContentEncoding, b"gzip");
     }
@@ -478,7 +480,7 @@ fn multipart_body(writer: &multipart::Writer<'_>, body: &Body, ranges: &[ByteRan
     Body::chain(parts.chain([Body::from_bytes(end)]))
 }
 
-fn moment(head: &mut Head<'_>, field: Field, seconds: Option<i64>) {
+fn moment(head: &mut ReplyHead<'_>, field: Field, seconds: Option<i64>) {
     if let Some(seconds) = seconds {
         head.text(field, &date::text(seconds.max(0) as u64));
     }

@@ -4,10 +4,10 @@ use polygraph_traffic::{Content, Method, Oid};
 use polygraph_wire::marks::Marks;
 use polygraph_wire::{Framing, RequestHead, body, date, head, uri};
 
-use crate::names::Names;
-use crate::settings::{Farm, House};
+use crate::names::ServerNames;
+use crate::object_lookup::{RequestedObject, look_up_object};
+use crate::settings::{OriginConfig, ServerProfile};
 use crate::upload::Upload;
-use crate::wanted::{Wanted, wanted};
 
 /// Heads larger than this are refused.
 pub const MAX_HEAD: usize = 32 * 1024;
@@ -29,7 +29,7 @@ pub enum Expectation {
 
 /// Why a complete request gets no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum RequestFault {
     /// The URL is not ours.
     Foreign,
     /// The object is not served here, or not under this path.
@@ -64,11 +64,11 @@ pub struct Request {
     /// Method; of faulty requests without meaning.
     pub method: Method,
     /// What is asked for.
-    pub wanted: Wanted,
+    pub requested: RequestedObject,
     /// The object that is asked for. Where any will do somebody has to choose.
     pub oid: Option<Oid>,
     /// Why there is no object for it.
-    pub fault: Option<Fault>,
+    pub fault: Option<RequestFault>,
     /// By which of its names the server was addressed.
     pub name: usize,
     /// It was addressed by a name that is none of its own.
@@ -108,7 +108,7 @@ impl Request {
 
 /// Why bytes are not an acceptable request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// Not an HTTP/1 request head, or contradictory framing.
     Malformed,
     /// The head is too large.
@@ -117,27 +117,27 @@ pub enum Refusal {
 
 /// Whom a request is read for.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub struct RequestReader<'a> {
     /// Settings of all servers.
-    pub house: &'a House,
+    pub config: &'a OriginConfig,
     /// Settings of the server.
-    pub farm: &'a Farm,
-    /// Names of the server.
-    pub names: &'a Names,
+    pub profile: &'a ServerProfile,
+    /// ServerNames of the server.
+    pub names: &'a ServerNames,
 }
 
-impl Reader<'_> {
+impl RequestReader<'_> {
     /// Reads a request head at the start of `data` into `request`; false if more bytes are needed. `scratch` is room
     /// to work in.
     ///
     /// # Errors
     /// If the bytes are not an acceptable request.
-    pub fn read(&self, data: &[u8], request: &mut Request, scratch: &mut Vec<u8>) -> Result<bool, Refusal> {
+    pub fn read(&self, data: &[u8], request: &mut Request, scratch: &mut Vec<u8>) -> Result<bool, Rejection> {
         match head::parse_request(data, |head| self.facts(head, request, scratch)) {
             Ok(Some(facts)) => facts.map(|()| true),
-            Ok(None) if data.len() > MAX_HEAD => Err(Refusal::TooLarge),
+            Ok(None) if data.len() > MAX_HEAD => Err(Rejection::TooLarge),
             Ok(None) => Ok(false),
-            Err(_) => Err(Refusal::Malformed),
+            Err(_) => Err(Rejection::Malformed),
         }
     }
 
@@ -146,8 +146,8 @@ impl Reader<'_> {
         head: &RequestHead<'_, '_>,
         request: &mut Request,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let framing = body::request_framing(head).map_err(|_| Refusal::Malformed)?;
+    ) -> Result<(), Rejection> {
+        let framing = body::request_framing(head).map_err(|_| Rejection::Malformed)?;
         let fields = Fields::read(head, &mut request.marks);
         let target = head.target.as_bytes();
         let (authority, path) = match target.first() {
@@ -158,28 +158,28 @@ impl Reader<'_> {
                 None => (fields.host, target),
             },
         };
-        let wanted = wanted(path, self.house, self.farm, scratch);
+        let requested = look_up_object(path, self.config, self.profile, scratch);
         let method = Method::from_word(head.method);
-        let is_health = matches!(wanted, Wanted::Health(_));
-        let fault = match (method, wanted) {
-            _ if fields.hosts > 1 => Some(Fault::SeveralHosts),
-            _ if fields.hosts == 0 && head.minor_version > 0 => Some(Fault::NoHost),
-            _ if authority.is_none_or(<[u8]>::is_empty) && !is_health => Some(Fault::NoHost),
-            (None, _) => Some(Fault::Method),
-            (_, Wanted::Foreign) => Some(Fault::Foreign),
-            (_, Wanted::Misdirected(_)) => Some(Fault::Misdirected),
-            (Some(method), _) if method.has_body() && !fields.has_length => Some(Fault::NoLength),
+        let is_health = matches!(requested, RequestedObject::Health(_));
+        let fault = match (method, requested) {
+            _ if fields.hosts > 1 => Some(RequestFault::SeveralHosts),
+            _ if fields.hosts == 0 && head.minor_version > 0 => Some(RequestFault::NoHost),
+            _ if authority.is_none_or(<[u8]>::is_empty) && !is_health => Some(RequestFault::NoHost),
+            (None, _) => Some(RequestFault::Method),
+            (_, RequestedObject::Foreign) => Some(RequestFault::Foreign),
+            (_, RequestedObject::Misdirected(_)) => Some(RequestFault::Misdirected),
+            (Some(method), _) if method.has_body() && !fields.has_length => Some(RequestFault::NoLength),
             (Some(method), _) if !method.has_body() && framing != Framing::Length(0) => {
-                Some(Fault::ForbiddenLength)
+                Some(RequestFault::ForbiddenLength)
             }
             _ => None,
         };
         let name = authority.and_then(|authority| self.names.find(authority));
-        let content = wanted.oid().and_then(|oid| self.house.catalog.content(oid.kind));
+        let content = requested.oid().and_then(|oid| self.config.catalog.content(oid.kind));
         let injects = content.is_some_and(|content| content.injection.is_some());
         request.method = method.unwrap_or_default();
-        request.wanted = wanted;
-        request.oid = wanted.oid();
+        request.requested = requested;
+        request.oid = requested.oid();
         request.fault = fault;
         request.name = name.unwrap_or(0);
         request.unknown_host = name.is_none() && !is_health;
@@ -195,8 +195,8 @@ impl Reader<'_> {
             .map(|range| Box::new(Parts { range: range.into(), only_if: fields.if_range }));
         request.upload = (framing != Framing::Length(0) && fault.is_none())
             .then(|| Box::new(Upload::new(framing, fields.md5)));
-        request.url = (injects || self.farm.redirects.is_some()).then(|| absolute(authority, path));
-        let odd = fault.is_some() || request.unknown_host || wanted == Wanted::UnknownEmbedded;
+        request.url = (injects || self.profile.redirects.is_some()).then(|| absolute(authority, path));
+        let odd = fault.is_some() || request.unknown_host || requested == RequestedObject::UnknownEmbedded;
         request.sample = odd.then(|| format!("{} {}", head.method, head.target).chars().take(200).collect());
         request.head_size = head.len;
         Ok(())
@@ -274,10 +274,10 @@ mod tests {
     use crate::testing::{PATH, classic};
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<Option<Request>, Refusal> {
-        let house = classic(100.0);
-        let names = Names::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()]);
-        let reader = Reader { house: &house, farm: &house.farms[0], names: &names };
+    fn read(text: &str) -> Result<Option<Request>, Rejection> {
+        let config = classic(100.0);
+        let names = ServerNames::new(&["www:80".to_owned(), "10.0.0.1:8080".to_owned()]);
+        let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
         // Nothing of an earlier request may remain.
         let mut request = Request::default();
         let earlier = "POST http://x/?y HTTP/1.1\r\nHost: x\r\nRange: bytes=1-\r\nContent-Length: 3\r\n\r\n";
@@ -305,32 +305,32 @@ mod tests {
         assert!(request.sample.is_none() && request.upload.is_none() && request.url.is_none());
         let request = get(&format!("GET http://other{PATH} HTTP/1.0\r\n\r\n"));
         assert_eq!((request.fault, request.unknown_host, request.keep_alive), (None, true, false));
-        assert_eq!(read("nonsense\r\n\r\n").err(), Some(Refusal::Malformed));
+        assert_eq!(read("nonsense\r\n\r\n").err(), Some(Rejection::Malformed));
         assert!(matches!(read("GET / HT"), Ok(None)));
-        assert_eq!(read(&"a".repeat(MAX_HEAD + 1)).err(), Some(Refusal::TooLarge));
+        assert_eq!(read(&"a".repeat(MAX_HEAD + 1)).err(), Some(Rejection::TooLarge));
     }
 
     #[test]
     fn faults() {
         let h = "Host: www\r\n";
         for (line, fields, expected) in [
-            ("GET /x HTTP/1.1", h.to_owned(), Some(Fault::Foreign)),
-            (&format!("GET {PATH} HTTP/1.1"), String::new(), Some(Fault::NoHost)),
-            (&format!("GET http://www{PATH} HTTP/1.1"), String::new(), Some(Fault::NoHost)),
+            ("GET /x HTTP/1.1", h.to_owned(), Some(RequestFault::Foreign)),
+            (&format!("GET {PATH} HTTP/1.1"), String::new(), Some(RequestFault::NoHost)),
+            (&format!("GET http://www{PATH} HTTP/1.1"), String::new(), Some(RequestFault::NoHost)),
             (&format!("GET http://www{PATH} HTTP/1.0"), String::new(), None),
-            (&format!("GET {PATH} HTTP/1.0"), String::new(), Some(Fault::NoHost)),
+            (&format!("GET {PATH} HTTP/1.0"), String::new(), Some(RequestFault::NoHost)),
             ("GET /health HTTP/1.0", String::new(), None),
-            (&format!("GET {PATH} HTTP/1.1"), format!("{h}{h}"), Some(Fault::SeveralHosts)),
-            (&format!("GET {PATH}.gif HTTP/1.1"), h.to_owned(), Some(Fault::Misdirected)),
-            (&format!("DELETE {PATH} HTTP/1.1"), h.to_owned(), Some(Fault::Method)),
-            ("CONNECT www:443 HTTP/1.1", h.to_owned(), Some(Fault::Method)),
-            (&format!("POST {PATH} HTTP/1.1"), h.to_owned(), Some(Fault::NoLength)),
+            (&format!("GET {PATH} HTTP/1.1"), format!("{h}{h}"), Some(RequestFault::SeveralHosts)),
+            (&format!("GET {PATH}.gif HTTP/1.1"), h.to_owned(), Some(RequestFault::Misdirected)),
+            (&format!("DELETE {PATH} HTTP/1.1"), h.to_owned(), Some(RequestFault::Method)),
+            ("CONNECT www:443 HTTP/1.1", h.to_owned(), Some(RequestFault::Method)),
+            (&format!("POST {PATH} HTTP/1.1"), h.to_owned(), Some(RequestFault::NoLength)),
             (&format!("POST {PATH} HTTP/1.1"), format!("{h}Content-Length: 0\r\n"), None),
             (&format!("PUT {PATH} HTTP/1.1"), format!("{h}Transfer-Encoding: chunked\r\n"), None),
             (
                 &format!("GET {PATH} HTTP/1.1"),
                 format!("{h}Content-Length: 1\r\n"),
-                Some(Fault::ForbiddenLength),
+                Some(RequestFault::ForbiddenLength),
             ),
             (&format!("GET {PATH} HTTP/1.1"), format!("{h}Content-Length: 0\r\n"), None),
         ] {
@@ -365,9 +365,9 @@ mod tests {
             host in "[a-zA-Z0-9:.\\[\\]]{0,12}",
             field in "(Range|Expect|If-Range|Content-MD5|Content-Length|Accept-Encoding): [a-z0-9=,;-]{0,20}",
         ) {
-            let house = classic(100.0);
-            let names = Names::new(&["www:80".to_owned(), "*.dyn:80".to_owned()]);
-            let reader = Reader { house: &house, farm: &house.farms[0], names: &names };
+            let config = classic(100.0);
+            let names = ServerNames::new(&["www:80".to_owned(), "*.dyn:80".to_owned()]);
+            let reader = RequestReader { config: &config, profile: &config.profiles[0], names: &names };
             let mut request = Request::default();
             let _ = reader.read(&bytes, &mut request, &mut Vec::new());
             for method in ["GET", "POST", "CONNECT"] {

@@ -3,9 +3,9 @@
 //! Thousands of servers differ in nothing but their addresses, so what they have in common is stored once:
 //!
 //! ```text
-//!  House ── what all servers of a process share: content types, seeds, rules for odd requests
-//!   └─ Farm ── servers of one configuration: think time, limits, cookies, ...
-//!       └─ Server ── an address
+//!  OriginConfig ── what all servers of a process share: content types, seeds, rules for odd requests
+//!   └─ ServerProfile ── servers of one configuration: think time, limits, cookies, ...
+//!       └─ ServerSpec ── an address
 //! ```
 
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use polygraph_traffic::{Catalog, Distr, Kind, PopModel, Seed, Selector, UniqId};
 
 /// What all servers of a process have in common.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct House {
+pub struct OriginConfig {
     /// Content types, equal to those of the robots.
     pub catalog: Arc<Catalog>,
     /// Configurations of servers.
-    pub farms: Vec<Farm>,
+    pub profiles: Vec<ServerProfile>,
     /// Seed of the servers' own choices.
     pub seed: Seed,
     /// Id of the process, in every reply.
@@ -39,7 +39,7 @@ pub struct House {
 
 /// Servers that differ in nothing but their addresses.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Farm {
+pub struct ServerProfile {
     /// Label.
     pub name: String,
     /// The content types that are served, with their planned shares of all replies.
@@ -68,10 +68,10 @@ pub struct Farm {
     pub custom_scope: StatusScope,
 }
 
-impl Farm {
+impl ServerProfile {
     /// Servers of the content types `contents` that answer at once, over HTTP/1.1, one request per connection.
-    pub fn plain(name: &str, contents: Vec<Kind>) -> Farm {
-        Farm {
+    pub fn plain(name: &str, contents: Vec<Kind>) -> ServerProfile {
+        ServerProfile {
             name: name.to_owned(),
             contents: Selector::even(contents),
             think: None,
@@ -113,9 +113,9 @@ pub struct Cookies {
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Server {
-    /// Its configuration: position in [`House::farms`].
-    pub farm: usize,
+pub struct ServerSpec {
+    /// Its configuration: position in [`OriginConfig::profiles`].
+    pub profile: usize,
     /// Its number among all servers of the test, for choices that it makes once and for all.
     pub number: u64,
     /// Own address as `host:port`, in every reply.

@@ -9,17 +9,17 @@ use polygraph_link::{Conn, Link, SECOND};
 use polygraph_sim::{VirtualConn, VirtualLink};
 use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, UniqId};
 
-use crate::settings::{Farm, House};
+use crate::settings::{OriginConfig, ServerProfile};
 
 /// The standard path of object 500 of the first content type.
 pub const PATH: &str = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4";
 
-/// A house with one farm that serves all of `contents`.
-pub fn house(contents: Vec<Content>) -> House {
+/// A config with one profile that serves all of `contents`.
+pub fn config_of(contents: Vec<Content>) -> OriginConfig {
     let kinds = (0..contents.len()).map(Kind::of_index).collect();
-    House {
+    OriginConfig {
         catalog: Arc::new(Catalog { seed: Seed(1), contents }),
-        farms: vec![Farm::plain("test", kinds)],
+        profiles: vec![ServerProfile::plain("test", kinds)],
         seed: Seed(1),
         group: UniqId { time: 7, mix: 7, counter: 8 },
         classic: false,
@@ -29,10 +29,10 @@ pub fn house(contents: Vec<Content>) -> House {
     }
 }
 
-/// A house of generation 1.x whose objects have `size` bytes; kind 3 is cachable, kind 4 is not.
-pub fn classic(size: f64) -> House {
+/// A config of generation 1.x whose objects have `size` bytes; kind 3 is cachable, kind 4 is not.
+pub fn classic(size: f64) -> OriginConfig {
     let catalog = Catalog::classic(Seed(1), Distr::Const(size));
-    House { classic: true, ..house(catalog.contents) }
+    OriginConfig { classic: true, ..config_of(catalog.contents) }
 }
 
 /// The time of day when the clock starts: Sat, 21 Nov 2026 00:00:00 GMT.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use polygraph_link::{Conn, ConnectError, Link, Nanos, Stir};
-use polygraph_origin::{Farm, House, Origin, Server};
+use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
 use polygraph_stats::Recorder;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::{Catalog, Distr, Kind, Seed, Selector, UniqId};
@@ -124,11 +124,11 @@ fn plain_requests_allocate_nothing() {
     for life in [None, Some(life)] {
         let mut catalog = Catalog::classic(Seed(1), Distr::Exp { mean: 13_312.0 });
         catalog.contents.iter_mut().for_each(|content| content.life.clone_from(&life));
-        let mut farm = Farm::plain("plain", vec![Kind::of_index(0), Kind::of_index(1)]);
-        farm.requests_per_connection = Distr::Const(1e9);
-        let house = House {
+        let mut profile = ServerProfile::plain("plain", vec![Kind::of_index(0), Kind::of_index(1)]);
+        profile.requests_per_connection = Distr::Const(1e9);
+        let config = OriginConfig {
             catalog: Arc::new(catalog),
-            farms: vec![farm],
+            profiles: vec![profile],
             seed: Seed(1),
             group: UniqId::default(),
             classic: true,
@@ -137,11 +137,12 @@ fn plain_requests_allocate_nothing() {
             share_worlds: true,
         };
         let recorder = Recorder::new();
-        let origin = Origin::new(Looking::default(), Arc::new(house), 0, recorder.clone());
+        let origin = Origin::new(Looking::default(), Arc::new(config), 0, recorder.clone());
         let names = vec!["www:80".to_owned()];
-        let site = origin.site(Server { farm: 0, number: 0, address: "10.0.0.1:80".into(), names });
+        let server =
+            Server::new(&origin, ServerSpec { profile: 0, number: 0, address: "10.0.0.1:80".into(), names });
         let serve = |requests| {
-            let mut serving = pin!(Rc::clone(&site).serve(Endless { left: requests }));
+            let mut serving = pin!(Rc::clone(&server).serve(Endless { left: requests }));
             assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
         };
         serve(1);

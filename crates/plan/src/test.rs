@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use polygraph_origin::settings::Farm;
+use polygraph_origin::settings::ServerProfile;
 use polygraph_robot::{Field, Load, Profile, Server};
 use polygraph_traffic::{Distr, Selector};
 
@@ -39,7 +39,7 @@ pub struct Test {
 #[derive(Clone, Debug)]
 pub struct Servers {
     /// What they do.
-    pub farm: Farm,
+    pub farm: ServerProfile,
     /// Where they are.
     pub sites: Vec<Site>,
 }

@@ -10,7 +10,7 @@ use polygraph_engine::{
     ClientSetup, Layout, ReservedAddress, RunOutcome, RunSetup, ServerSetup, StartRule, run,
 };
 use polygraph_link::{Nanos, SECOND};
-use polygraph_origin::{Farm, House};
+use polygraph_origin::{OriginConfig, ServerProfile};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
 use polygraph_stats::{Block, DumpPlan, ErrorKind, Header, ReadLog, Record, Side};
@@ -22,7 +22,7 @@ pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST)
 pub struct Bench {
     pub catalog: Catalog,
     pub profiles: Vec<Profile>,
-    pub farm: Farm,
+    pub farm: ServerProfile,
     /// The share of cachable objects if the client marks them, as in generation 1.x.
     pub marks_cachable: Option<f64>,
     pub settle: f64,
@@ -66,7 +66,7 @@ impl Bench {
     pub fn new(catalog: Catalog, profiles: Vec<Profile>) -> Bench {
         let kinds = (0..catalog.contents.len()).map(Kind::of_index).collect();
         Bench {
-            farm: Farm::plain("servers", kinds),
+            farm: ServerProfile::plain("servers", kinds),
             catalog,
             profiles,
             marks_cachable: None,
@@ -162,9 +162,9 @@ impl Bench {
             redirects: true,
             substitutes: Vec::new(),
         };
-        let house = House {
+        let config = OriginConfig {
             catalog: Arc::new(self.catalog),
-            farms: vec![self.farm],
+            profiles: vec![self.farm],
             seed: Seed(1),
             group: IdSource::reproducible(1, 99).fresh(),
             classic: self.marks_cachable.is_some(),
@@ -172,8 +172,12 @@ impl Bench {
             accept_foreign_msgs: false,
             share_worlds: false,
         };
-        let server =
-            polygraph_origin::Server { farm: 0, number: 0, address: origin.to_string(), names: Vec::new() };
+        let server = polygraph_origin::ServerSpec {
+            profile: 0,
+            number: 0,
+            address: origin.to_string(),
+            names: Vec::new(),
+        };
         let settings = polygraph_robot::Settings {
             first_robot: 0,
             robots: self.profiles.iter().map(|profile| profile.count).sum(),
@@ -202,8 +206,8 @@ impl Bench {
                 dump: DumpPlan::default(),
             }),
             server: Some(ServerSetup {
-                house: Arc::new(house),
-                sites: vec![(server, reserved)],
+                config: Arc::new(config),
+                servers: vec![(server, reserved)],
                 layout: Layout::threads(self.loops),
                 header: header(Side::Server, &self.schedule),
                 log: Some(server_log),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use polygraph_origin::names::Names;
-use polygraph_origin::request::{Reader, Request};
-use polygraph_origin::settings::{Farm, House};
+use polygraph_origin::names::ServerNames;
+use polygraph_origin::request::{Request, RequestReader};
+use polygraph_origin::settings::{OriginConfig, ServerProfile};
 use polygraph_robot::reply::{self, Facts, Progress, ReplyReader};
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, Selector, UniqId};
@@ -60,15 +60,15 @@ fn two(data: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// An origin server with a content type of every form that paths can have.
-fn house() -> House {
+fn config() -> OriginConfig {
     let plain = |name: &str| Content::plain(name, Distr::Const(1000.0), 0.5);
     let coded = Content { encodings: Encodings { identity: true, gzip: true }, ..plain("coded") };
     let dressed = Content { extensions: Selector::only(".gif".to_owned()), ..plain("dressed") };
     let catalog = Catalog { seed: Seed(1), contents: vec![plain("plain"), coded, dressed] };
     let kinds = (0..3).map(Kind::of_index).collect();
-    House {
+    OriginConfig {
         catalog: Arc::new(catalog),
-        farms: vec![Farm::plain("fuzzed", kinds)],
+        profiles: vec![ServerProfile::plain("fuzzed", kinds)],
         seed: Seed(1),
         group: UniqId::default(),
         classic: false,
@@ -80,10 +80,10 @@ fn house() -> House {
 
 /// What an origin server reads.
 pub fn request(data: &[u8]) {
-    thread_local!(static HOUSE: House = house());
-    HOUSE.with(|house| {
-        let names = Names::new(&["host:80".to_owned(), "*.suffix:80".to_owned()]);
-        let reader = Reader { house, farm: &house.farms[0], names: &names };
+    thread_local!(static CONFIG: OriginConfig = config());
+    CONFIG.with(|config| {
+        let names = ServerNames::new(&["host:80".to_owned(), "*.suffix:80".to_owned()]);
+        let reader = RequestReader { config, profile: &config.profiles[0], names: &names };
         let (mut rest, mut scratch) = (data, Vec::new());
         // Requests may be pipelined.
         loop {

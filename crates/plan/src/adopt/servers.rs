@@ -1,7 +1,7 @@
 //! Servers.
 
 use polygraph_link::nanos;
-use polygraph_origin::settings::{Cookies, Farm, Redirects};
+use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Agent, Server};
 
@@ -40,12 +40,12 @@ pub fn mean_think(servers: &[Servers]) -> f64 {
 }
 
 /// A kind of servers. What can be asked for directly is the robots' business.
-fn farm(server: &Server, found: &mut Findings<'_>) -> Farm {
+fn farm(server: &Server, found: &mut Findings<'_>) -> ServerProfile {
     let default = Server::default();
     agent(&server.agent, found);
     only_defaults!(found, "Server", server, default, [accept_lmt]);
     found.unless(server.protocol.prob("FTP") == 0.0, "the `protocol` FTP of a Server");
-    Farm {
+    ServerProfile {
         name: server.agent.kind.clone().unwrap_or_else(|| "Server".to_owned()),
         contents: kinds(&server.contents),
         think: maybe(&server.agent.xact_think, "xact_think", found),

@@ -119,7 +119,7 @@ fn what_is_left_alone_has_its_default() {
     plain.addresses = (1..=3).map(|n| [10, 0, 0, n].into()).collect();
     plain.origins = Selector::even(vec![0, 1]);
     same("robot", &*test.robots[0], &plain);
-    let mut farm = polygraph_origin::settings::Farm::plain("s", vec![Kind::FIRST]);
+    let mut farm = polygraph_origin::settings::ServerProfile::plain("s", vec![Kind::FIRST]);
     farm.http_minors = Selector::only(1);
     same("server", &test.servers[0].farm, &farm);
     same("content", &test.field.catalog.contents[0], &Content::plain("c", Distr::Const(13.0 * 1024.0), 0.8));
@@ -371,7 +371,7 @@ fn settings_of_contents() {
 
 #[test]
 fn settings_of_servers() {
-    type Change = fn(&mut polygraph_origin::settings::Farm);
+    type Change = fn(&mut polygraph_origin::settings::ServerProfile);
     let cases: &[(&str, Change)] = &[
         ("S.xact_think = norm(3sec, 1.5sec); S.xact_lifetime = const(9sec);", |s| {
             s.think = Some(Distr::Norm { mean: 3.0, sd: 1.5 });

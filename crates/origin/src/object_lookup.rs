@@ -4,11 +4,11 @@ use polygraph_traffic::rng::mix;
 use polygraph_traffic::{Kind, Oid, UniqId};
 use polygraph_wire::url;
 
-use crate::settings::{Farm, House};
+use crate::settings::{OriginConfig, ServerProfile};
 
 /// What a path asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedObject {
     /// An object of ours.
     Object(Oid),
     /// Any object will do.
@@ -24,11 +24,11 @@ pub enum Wanted {
     Foreign,
 }
 
-impl Wanted {
+impl RequestedObject {
     /// The object, if it is clear which one.
     pub fn oid(&self) -> Option<Oid> {
         match self {
-            Wanted::Object(oid) | Wanted::Health(oid) => Some(*oid),
+            RequestedObject::Object(oid) | RequestedObject::Health(oid) => Some(*oid),
             _ => None,
         }
     }
@@ -39,46 +39,55 @@ const HEALTH: &[u8] = b"/health";
 /// Where pages made by hand find embedded objects.
 const EMBED: &[u8] = b"/pg/embed/";
 
-/// What `path` asks a server of `farm` for. `scratch` holds the expected path for comparison.
-pub fn wanted(path: &[u8], house: &House, farm: &Farm, scratch: &mut Vec<u8>) -> Wanted {
-    let served = farm.contents.items();
+/// What `path` asks a server of `profile` for. `scratch` holds the expected path for comparison.
+pub fn look_up_object(
+    path: &[u8],
+    config: &OriginConfig,
+    profile: &ServerProfile,
+    scratch: &mut Vec<u8>,
+) -> RequestedObject {
+    let served = profile.contents.items();
     if let Some(oid) = url::parse(path) {
         if !served.contains(&oid.kind) {
-            return if house.ignore_urls { Wanted::Any } else { Wanted::Misdirected(oid) };
+            return if config.ignore_urls { RequestedObject::Any } else { RequestedObject::Misdirected(oid) };
         }
         scratch.clear();
-        house.catalog.write_path(&oid, scratch);
-        let good = scratch == path || house.ignore_urls;
-        return if good { Wanted::Object(oid) } else { Wanted::Misdirected(oid) };
+        config.catalog.write_path(&oid, scratch);
+        let good = scratch == path || config.ignore_urls;
+        return if good { RequestedObject::Object(oid) } else { RequestedObject::Misdirected(oid) };
     }
     let first = served.first().copied().unwrap_or(Kind::FIRST);
     if path.get(..HEALTH.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEALTH)) {
-        return Wanted::Health(Oid { world: UniqId::default(), kind: first, name: 1 });
+        return RequestedObject::Health(Oid { world: UniqId::default(), kind: first, name: 1 });
     }
     if let Some(rest) = path.strip_prefix(EMBED) {
-        return embedded(rest, house);
+        return embedded(rest, config);
     }
-    if let Some(oid) = house.catalog.file_at(path, served.iter().copied()) {
-        return Wanted::Object(oid);
+    if let Some(oid) = config.catalog.file_at(path, served.iter().copied()) {
+        return RequestedObject::Object(oid);
     }
-    if house.ignore_urls || house.accept_foreign_msgs { Wanted::Any } else { Wanted::Foreign }
+    if config.ignore_urls || config.accept_foreign_msgs {
+        RequestedObject::Any
+    } else {
+        RequestedObject::Foreign
+    }
 }
 
 /// `<kind or MIME type>`, and behind it, if anything, text that tells objects apart.
-fn embedded(rest: &[u8], house: &House) -> Wanted {
+fn embedded(rest: &[u8], config: &OriginConfig) -> RequestedObject {
     let names = |text: &str| {
         let tail = rest.strip_prefix(text.as_bytes())?;
         (!text.is_empty() && !tail.first().is_some_and(u8::is_ascii_alphanumeric)).then_some(tail)
     };
-    let found = house.catalog.contents.iter().enumerate().find_map(|(index, content)| {
+    let found = config.catalog.contents.iter().enumerate().find_map(|(index, content)| {
         let tail = names(&content.name).or_else(|| names(content.mime_type.as_deref()?))?;
         Some((Kind::of_index(index), tail))
     });
-    let Some((kind, tail)) = found else { return Wanted::UnknownEmbedded };
+    let Some((kind, tail)) = found else { return RequestedObject::UnknownEmbedded };
     // The same text is the same object, the odd counter that of an embedded one.
     let hash = tail.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
     let world = UniqId { counter: 1, ..UniqId::default() };
-    Wanted::Object(Oid { world, kind, name: 1 + (hash >> 33) })
+    RequestedObject::Object(Oid { world, kind, name: 1 + (hash >> 33) })
 }
 
 #[cfg(test)]
@@ -86,12 +95,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::testing::house;
+    use crate::testing::config_of;
     use polygraph_traffic::content::{Content, Source};
     use polygraph_traffic::files::{File, Files};
     use polygraph_traffic::{Distr, Selector};
 
-    fn mixed() -> House {
+    fn mixed() -> OriginConfig {
         let file = |name: &str| File { name: name.into(), bytes: b"x".to_vec() };
         let files = Files(vec![file("index.html"), file("css/main.css")]);
         let page = Content {
@@ -104,45 +113,50 @@ mod tests {
         let root = Content { size: None, source: Source::Root(Arc::new(files)), ..image.clone() };
         let elsewhere = Content { name: "else".into(), mime_type: None, ..image.clone() };
         let root = Content { name: "root".into(), mime_type: None, ..root };
-        let mut house = house(vec![page, image, root, elsewhere]);
-        house.farms[0].contents = Selector::even((0..3).map(Kind::of_index).collect());
-        house
+        let mut config = config_of(vec![page, image, root, elsewhere]);
+        config.profiles[0].contents = Selector::even((0..3).map(Kind::of_index).collect());
+        config
     }
 
     const WORLD: &str = "/w12345678.00abcdef:0000002a";
 
     #[test]
     fn paths_by_example() {
-        let house = mixed();
+        let config = mixed();
         let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
         let oid = |index, name| Oid { world, kind: Kind::of_index(index), name };
         let zero = |index, name| Oid { world: UniqId::default(), kind: Kind::of_index(index), name };
         let name = "_00000000000001f4";
         for (path, expected) in [
-            (format!("{WORLD}/t03/{name}.html"), Wanted::Object(oid(0, 500))),
-            (format!("{WORLD}/t03/{name}"), Wanted::Misdirected(oid(0, 500))),
-            (format!("{WORLD}/t03/{name}.html?x"), Wanted::Misdirected(oid(0, 500))),
-            (format!("{WORLD}/t04/{name}"), Wanted::Object(oid(1, 500))),
-            (format!("{WORLD}/t06/{name}"), Wanted::Misdirected(oid(3, 500))),
-            (format!("{WORLD}/tff/{name}"), Wanted::Misdirected(oid(252, 500))),
-            ("/index.html".into(), Wanted::Object(zero(2, 1))),
-            ("/css/main.css?v=2".into(), Wanted::Object(zero(2, 2))),
-            ("/css".into(), Wanted::Foreign),
-            ("/".into(), Wanted::Foreign),
-            ("*".into(), Wanted::Foreign),
-            ("/HealthCheck".into(), Wanted::Health(zero(0, 1))),
-            ("/pg/embed/imagination".into(), Wanted::UnknownEmbedded),
-            ("/pg/embed/".into(), Wanted::UnknownEmbedded),
+            (format!("{WORLD}/t03/{name}.html"), RequestedObject::Object(oid(0, 500))),
+            (format!("{WORLD}/t03/{name}"), RequestedObject::Misdirected(oid(0, 500))),
+            (format!("{WORLD}/t03/{name}.html?x"), RequestedObject::Misdirected(oid(0, 500))),
+            (format!("{WORLD}/t04/{name}"), RequestedObject::Object(oid(1, 500))),
+            (format!("{WORLD}/t06/{name}"), RequestedObject::Misdirected(oid(3, 500))),
+            (format!("{WORLD}/tff/{name}"), RequestedObject::Misdirected(oid(252, 500))),
+            ("/index.html".into(), RequestedObject::Object(zero(2, 1))),
+            ("/css/main.css?v=2".into(), RequestedObject::Object(zero(2, 2))),
+            ("/css".into(), RequestedObject::Foreign),
+            ("/".into(), RequestedObject::Foreign),
+            ("*".into(), RequestedObject::Foreign),
+            ("/HealthCheck".into(), RequestedObject::Health(zero(0, 1))),
+            ("/pg/embed/imagination".into(), RequestedObject::UnknownEmbedded),
+            ("/pg/embed/".into(), RequestedObject::UnknownEmbedded),
         ] {
-            assert_eq!(wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()), expected, "{path}");
+            assert_eq!(
+                look_up_object(path.as_bytes(), &config, &config.profiles[0], &mut Vec::new()),
+                expected,
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn embedded_objects_by_kind_or_type() {
-        let house = mixed();
-        let get =
-            |path: &str| wanted(path.as_bytes(), &house, &house.farms[0], &mut Vec::new()).oid().unwrap();
+        let config = mixed();
+        let get = |path: &str| {
+            look_up_object(path.as_bytes(), &config, &config.profiles[0], &mut Vec::new()).oid().unwrap()
+        };
         assert_eq!(get("/pg/embed/image").kind, Kind::of_index(1));
         assert_eq!(get("/pg/embed/text/html").kind, Kind::of_index(0));
         assert_eq!(get("/pg/embed/image?7"), get("/pg/embed/image?7"));
@@ -151,15 +165,16 @@ mod tests {
 
     #[test]
     fn strangers_get_anything_if_told_so() {
-        let foreign = House { accept_foreign_msgs: true, ..mixed() };
-        let ignorant = House { ignore_urls: true, ..mixed() };
-        let get =
-            |house: &House, path: &str| wanted(path.as_bytes(), house, &house.farms[0], &mut Vec::new());
-        assert_eq!(get(&foreign, "/x"), Wanted::Any);
-        assert_eq!(get(&ignorant, "/x"), Wanted::Any);
-        assert_eq!(get(&ignorant, &format!("{WORLD}/t06/_00000000000001f4")), Wanted::Any);
+        let foreign = OriginConfig { accept_foreign_msgs: true, ..mixed() };
+        let ignorant = OriginConfig { ignore_urls: true, ..mixed() };
+        let get = |config: &OriginConfig, path: &str| {
+            look_up_object(path.as_bytes(), config, &config.profiles[0], &mut Vec::new())
+        };
+        assert_eq!(get(&foreign, "/x"), RequestedObject::Any);
+        assert_eq!(get(&ignorant, "/x"), RequestedObject::Any);
+        assert_eq!(get(&ignorant, &format!("{WORLD}/t06/_00000000000001f4")), RequestedObject::Any);
         let altered = format!("/prefix{WORLD}/t03/_00000000000001f4");
-        assert!(matches!(get(&ignorant, &altered), Wanted::Object(_)));
-        assert!(matches!(get(&foreign, &altered), Wanted::Misdirected(_)));
+        assert!(matches!(get(&ignorant, &altered), RequestedObject::Object(_)));
+        assert!(matches!(get(&foreign, &altered), RequestedObject::Misdirected(_)));
     }
 }

@@ -13,8 +13,9 @@ use polygraph_traffic::{AbortCoords, Distr, Fingerprint, PopModel, Seed, Selecto
 use polygraph_wire::{checksum, date};
 
 use crate::origin::Origin;
-use crate::settings::{Cookies, House, Redirects, Server};
-use crate::testing::{EPOCH, PATH, TestClient, classic, connection, house, link};
+use crate::server::Server;
+use crate::settings::{Cookies, OriginConfig, Redirects, ServerSpec};
+use crate::testing::{EPOCH, PATH, TestClient, classic, config_of, connection, link};
 
 /// A server and what it counts.
 struct Bench {
@@ -24,18 +25,18 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(house: House) -> Bench {
+    fn new(config: OriginConfig) -> Bench {
         let (link, recorder) = (link(), Recorder::new());
-        let origin = Origin::new(link.clone(), Arc::new(house), 0, recorder.clone());
+        let origin = Origin::new(link.clone(), Arc::new(config), 0, recorder.clone());
         Bench { link, origin, recorder }
     }
 
     /// A client of the server, which accepts at once.
     fn connect(&self) -> TestClient {
         let names = vec!["www:80".to_owned()];
-        let server = Server { farm: 0, number: 1, address: "10.0.0.1:80".into(), names };
+        let server = ServerSpec { profile: 0, number: 1, address: "10.0.0.1:80".into(), names };
         let (client, conn) = connection(&self.link);
-        self.link.spawn(self.origin.site(server).serve(conn));
+        self.link.spawn(Server::new(&self.origin, server).serve(conn));
         client
     }
 
@@ -79,10 +80,10 @@ impl Bench {
     }
 }
 
-fn persistent(mut house: House) -> House {
-    house.farms[0].requests_per_connection = Distr::Const(1000.0);
-    house.farms[0].idle_timeout = Some(15 * SECOND);
-    house
+fn persistent(mut config: OriginConfig) -> OriginConfig {
+    config.profiles[0].requests_per_connection = Distr::Const(1000.0);
+    config.profiles[0].idle_timeout = Some(15 * SECOND);
+    config
 }
 
 const MARKS: &str = "X-Target: www:80\r\nX-Xact: 00000001.00000abc:00000002 00000001.00000abc:00000004 0\r\n";
@@ -166,9 +167,9 @@ fn requests_follow_each_other_on_a_connection() {
 
 #[test]
 fn connections_end_by_limit_by_idling_and_by_wish() {
-    let mut house = persistent(classic(100.0));
-    house.farms[0].requests_per_connection = Distr::Const(2.9);
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(100.0));
+    config.profiles[0].requests_per_connection = Distr::Const(2.9);
+    let bench = Bench::new(config);
     let client = bench.connect();
     client.send(get("").repeat(3));
     bench.run(SECOND);
@@ -195,9 +196,9 @@ fn connections_end_by_limit_by_idling_and_by_wish() {
 #[test]
 fn transactions_are_not_idle_however_slow_the_client_is() {
     const PAUSE: Nanos = SECOND / 1000;
-    let mut house = persistent(classic(3000.0));
-    house.farms[0].idle_timeout = Some(PAUSE / 2);
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(3000.0));
+    config.profiles[0].idle_timeout = Some(PAUSE / 2);
+    let bench = Bench::new(config);
     let client = bench.connect();
     client.narrow(100);
     let request = get("Content-Length: 3\r\n").replace("GET", "PUT") + "abc";
@@ -217,9 +218,9 @@ fn transactions_are_not_idle_however_slow_the_client_is() {
 
 #[test]
 fn a_look_before_the_test_is_answered_and_not_counted() {
-    let mut house = house(vec![Content::plain("page", Distr::Const(10.0), 1.0)]);
-    house.farms[0].think = Some(Distr::Const(3.0));
-    let bench = Bench::new(house);
+    let mut config = config_of(vec![Content::plain("page", Distr::Const(10.0), 1.0)]);
+    config.profiles[0].think = Some(Distr::Const(3.0));
+    let bench = Bench::new(config);
     let before = bench.block();
     let request = polygraph_wire::preflight::request("www:80", "12ab", false);
     // Servers that think do not think about this.
@@ -234,9 +235,9 @@ fn a_look_before_the_test_is_answered_and_not_counted() {
 
 #[test]
 fn servers_of_version_1_0_say_that_they_stay() {
-    let mut house = persistent(classic(10.0));
-    house.farms[0].http_minors = Selector::only(0);
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(10.0));
+    config.profiles[0].http_minors = Selector::only(0);
+    let bench = Bench::new(config);
     let reply = bench.ask(get(""));
     assert!(reply.starts_with("HTTP/1.0 200 OK\r\n") && reply.contains("\r\nConnection: keep-alive\r\n"));
     // That they close goes without saying.
@@ -247,9 +248,9 @@ fn servers_of_version_1_0_say_that_they_stay() {
 /// Whoever sends a byte of a head now and then would hold a descriptor for ever.
 #[test]
 fn heads_that_never_end_are_given_up() {
-    let mut house = persistent(classic(10.0));
-    house.farms[0].idle_timeout = None;
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(10.0));
+    config.profiles[0].idle_timeout = None;
+    let bench = Bench::new(config);
     let (slow, silent, good) = (bench.connect(), bench.connect(), bench.connect());
     good.send(get(""));
     let head = get("");
@@ -342,7 +343,7 @@ fn odd_requests_are_noted_and_served() {
         (ErrorKind::UnknownEmbedded, 1),
     ]);
     assert_eq!((bench.recorder.totals().ok, bench.origin.health_checks()), (5, 1));
-    let bench = Bench::new(House { ignore_urls: true, ..persistent(classic(10.0)) });
+    let bench = Bench::new(OriginConfig { ignore_urls: true, ..persistent(classic(10.0)) });
     assert!(bench.ask("GET /any HTTP/1.1\r\nHost: any\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
     bench.assert_errors(&[]);
 }
@@ -393,9 +394,9 @@ fn validations_by_the_device_are_told_apart() {
 
 #[test]
 fn clients_may_wait_before_they_send_a_body() {
-    let mut house = persistent(classic(10.0));
+    let mut config = persistent(classic(10.0));
     let request = get("Content-Length: 3\r\nExpect: 100-continue\r\n").replace("GET", "POST");
-    let bench = Bench::new(house.clone());
+    let bench = Bench::new(config.clone());
     let client = bench.connect();
     client.send(&request);
     bench.run(SECOND);
@@ -409,8 +410,8 @@ fn clients_may_wait_before_they_send_a_body() {
     assert!(client.text().starts_with("HTTP/1.1 200 OK\r\n"));
     bench.assert_classes(&[(Class::Post, 2)]);
 
-    house.farms[0].continue_prob = 0.0;
-    let bench = Bench::new(house);
+    config.profiles[0].continue_prob = 0.0;
+    let bench = Bench::new(config);
     let client = bench.connect();
     client.send(&request);
     bench.run(SECOND);
@@ -421,9 +422,9 @@ fn clients_may_wait_before_they_send_a_body() {
 
 #[test]
 fn replies_are_cut_where_their_coordinates_say() {
-    let mut house = persistent(classic(1000.0));
-    house.farms[0].abort_prob = 0.5;
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(1000.0));
+    config.profiles[0].abort_prob = 0.5;
+    let bench = Bench::new(config);
     let (mut cut, runs) = (0, 2_000);
     for _ in 0..runs {
         let client = bench.connect();
@@ -477,9 +478,9 @@ fn requests_may_be_cut_on_purpose() {
 
 #[test]
 fn thinking_delays_and_lifetimes_end() {
-    let mut house = persistent(classic(50.0));
-    house.farms[0].think = Some(Distr::Const(2.0));
-    let bench = Bench::new(house.clone());
+    let mut config = persistent(classic(50.0));
+    config.profiles[0].think = Some(Distr::Const(2.0));
+    let bench = Bench::new(config.clone());
     let client = bench.connect();
     client.send(get(""));
     bench.run(2 * SECOND - 1);
@@ -491,8 +492,8 @@ fn thinking_delays_and_lifetimes_end() {
     assert_eq!(bench.block().class(Class::Miss).rptm_us.mean(), Some(2_000_000.0));
 
     for (lifetime, room, bytes) in [(1.0, 1000, 0), (2.05, 100, 150), (3.0, 100, 1000)] {
-        house.farms[0].lifetime = Some(Distr::Const(lifetime));
-        let bench = Bench::new(house.clone());
+        config.profiles[0].lifetime = Some(Distr::Const(lifetime));
+        let bench = Bench::new(config.clone());
         let client = bench.connect();
         client.narrow(room);
         client.send(get(""));
@@ -506,7 +507,7 @@ fn thinking_delays_and_lifetimes_end() {
         }
     }
     // Uploads that never end.
-    let bench = Bench::new(house);
+    let bench = Bench::new(config);
     let client = bench.connect();
     client.send(get("Content-Length: 9\r\n").replace("GET", "PUT"));
     bench.run(10 * SECOND);
@@ -526,7 +527,7 @@ fn slow_clients_get_every_byte() {
     assert_eq!(split(&slow).1.len(), 3000);
 }
 
-fn living() -> House {
+fn living() -> OriginConfig {
     let life = LifeCycle {
         length: Distr::Const(86_400.0),
         variance: 0.1,
@@ -547,7 +548,7 @@ fn living() -> House {
         encodings: polygraph_traffic::content::Encodings { identity: false, gzip: true },
         ..gzip.clone()
     };
-    persistent(house(vec![page, hidden, private, gzip, only_gzip]))
+    persistent(config_of(vec![page, hidden, private, gzip, only_gzip]))
 }
 
 fn of_kind(kind: usize, fields: &str) -> String {
@@ -559,7 +560,7 @@ fn of_kind(kind: usize, fields: &str) -> String {
 fn replies_tell_what_contents_the_server_has() {
     let bench = Bench::new(living());
     let mut fingerprint = Vec::new();
-    Fingerprint::of(&bench.origin.house.catalog).write(&mut fingerprint);
+    Fingerprint::of(&bench.origin.config.catalog).write(&mut fingerprint);
     let fingerprint = String::from_utf8(fingerprint).unwrap();
     let whole = format!("{fingerprint} 1000");
     for fields in ["", "Range: bytes=5-9\r\n", "Range: bytes=5-9,20-29\r\n", "Range: bytes=5000-\r\n"] {
@@ -569,7 +570,7 @@ fn replies_tell_what_contents_the_server_has() {
     assert_eq!(field(&head, "X-Contents"), Some(&*whole));
     let coded = bench.ask_bytes(of_kind(3, "Accept-Encoding: gzip\r\n"));
     let coded = String::from_utf8_lossy(&coded).into_owned();
-    let size = bench.origin.house.catalog.contents[3].size.as_ref().unwrap().mean();
+    let size = bench.origin.config.catalog.contents[3].size.as_ref().unwrap().mean();
     assert_eq!(field(&coded, "Content-Encoding"), Some("gzip"));
     assert_eq!(field(&coded, "X-Contents"), Some(&*format!("{fingerprint} {size}")));
     let lost = bench.ask("GET /x HTTP/1.1\r\nHost: www\r\n\r\n");
@@ -583,7 +584,7 @@ fn replies_tell_what_contents_the_server_has() {
 fn life_cycles_show_in_heads() {
     let bench = Bench::new(living());
     let oid = polygraph_wire::url::parse(PATH.as_bytes()).unwrap();
-    let lmt = bench.origin.house.catalog.times(&oid, EPOCH as i64).unwrap().lmt as u64;
+    let lmt = bench.origin.config.catalog.times(&oid, EPOCH as i64).unwrap().lmt as u64;
     let modified = date::format(lmt);
     let reply = bench.ask(of_kind(0, ""));
     let body = split(&reply).1;
@@ -693,9 +694,9 @@ fn ranges_are_served() {
 
 #[test]
 fn known_objects_are_targets_of_redirects() {
-    let mut house = persistent(classic(10.0));
-    house.farms[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
-    let bench = Bench::new(house);
+    let mut config = persistent(classic(10.0));
+    config.profiles[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
+    let bench = Bench::new(config);
     let site_of = |bench: &Bench| {
         let client = bench.connect();
         client.send(get(""));
@@ -728,7 +729,7 @@ fn known_objects_are_targets_of_redirects() {
 
 #[test]
 fn robots_hear_of_each_others_worlds() {
-    let bench = Bench::new(House { share_worlds: true, ..persistent(classic(10.0)) });
+    let bench = Bench::new(OriginConfig { share_worlds: true, ..persistent(classic(10.0)) });
     let client = bench.connect();
     let say = |own: &str, quoted: &str| {
         let worlds = [("Loc", own), ("Rem", quoted)].map(|(name, world)| {
@@ -779,10 +780,10 @@ fn clients_hear_how_far_the_slowest_of_them_is() {
 
 #[test]
 fn cookies_belong_to_objects() {
-    let mut house = persistent(classic(10.0));
+    let mut config = persistent(classic(10.0));
     let cookies = Cookies { senders: 1.0, prob: 0.5, count: Distr::Const(2.0), size: Distr::Const(8.0) };
-    house.farms[0].cookies = Some(cookies.clone());
-    let bench = Bench::new(house.clone());
+    config.profiles[0].cookies = Some(cookies.clone());
+    let bench = Bench::new(config.clone());
     let names = 1..=400;
     let mut setting = 0;
     for name in names.clone() {
@@ -805,8 +806,8 @@ fn cookies_belong_to_objects() {
     // Binomial with deviation 10; five deviations.
     assert!((150..=250).contains(&setting), "{setting}");
     assert_eq!(bench.block().cookies.sent.count(), 2 * setting as u64);
-    house.farms[0].cookies = Some(Cookies { senders: 0.0, prob: 1.0, ..cookies });
-    assert!(!Bench::new(house).ask(get("")).contains("Set-Cookie"));
+    config.profiles[0].cookies = Some(Cookies { senders: 0.0, prob: 1.0, ..cookies });
+    assert!(!Bench::new(config).ask(get("")).contains("Set-Cookie"));
 }
 
 #[test]
@@ -815,9 +816,9 @@ fn configured_fields_win() {
         prob,
         what: HeaderChoice::One { name: name.into(), value: value.into() },
     };
-    let mut house = living();
-    house.farms[0].headers = vec![rule(1.0, "Expires", "0"), rule(0.5, "X-Half", "yes")];
-    let bench = Bench::new(house);
+    let mut config = living();
+    config.profiles[0].headers = vec![rule(1.0, "Expires", "0"), rule(0.5, "X-Half", "yes")];
+    let bench = Bench::new(config);
     let (mut halves, runs) = (0, 1_000);
     for _ in 0..runs {
         let reply = bench.ask(get(""));
@@ -831,13 +832,13 @@ fn configured_fields_win() {
 
 #[test]
 fn whatever_the_status_servers_send_their_fields() {
-    let mut house = persistent(classic(10.0));
-    house.farms[0].headers = vec![HeaderRule {
+    let mut config = persistent(classic(10.0));
+    config.profiles[0].headers = vec![HeaderRule {
         prob: 1.0,
-        what: HeaderChoice::One { name: "Server".into(), value: "polyorigin".into() },
+        what: HeaderChoice::One { name: "ServerSpec".into(), value: "polyorigin".into() },
     }];
-    house.farms[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
-    let bench = Bench::new(house);
+    config.profiles[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
+    let bench = Bench::new(config);
     let client = bench.connect();
     let mut replies = vec![];
     for world in ["X-Loc-World: 12345678.00abcdef:0000002a t3 -1/1 1\r\n", ""] {
@@ -863,23 +864,23 @@ fn whatever_the_status_servers_send_their_fields() {
 
 #[test]
 fn settings_travel_to_other_processes() {
-    let mut house = living();
-    house.farms[0].redirects = Some(Redirects { share: 0.1, popularity: PopModel::default() });
-    house.farms[0].http_minors = Selector::weighted([(0, 0.3), (1, 0.7)]);
-    let bytes = postcard::to_stdvec(&house).unwrap();
-    assert_eq!(postcard::from_bytes::<House>(&bytes).unwrap(), house);
+    let mut config = living();
+    config.profiles[0].redirects = Some(Redirects { share: 0.1, popularity: PopModel::default() });
+    config.profiles[0].http_minors = Selector::weighted([(0, 0.3), (1, 0.7)]);
+    let bytes = postcard::to_stdvec(&config).unwrap();
+    assert_eq!(postcard::from_bytes::<OriginConfig>(&bytes).unwrap(), config);
 }
 
 #[test]
 fn thousands_of_servers_are_cheap() {
-    let house = Arc::new(persistent(classic(10.0)));
-    let origin = Origin::new(link(), Arc::clone(&house), 0, Recorder::new());
-    let server = |number: u64| Server {
-        farm: 0,
+    let config = Arc::new(persistent(classic(10.0)));
+    let origin = Origin::new(link(), Arc::clone(&config), 0, Recorder::new());
+    let server = |number: u64| ServerSpec {
+        profile: 0,
         number,
         address: format!("10.{}.{}.1:80", number / 256, number % 256),
         names: Vec::new(),
     };
-    let sites: Vec<_> = (0..5_000).map(|number| origin.site(server(number))).collect();
-    assert!(size_of_val(&*sites[0]) < 400, "{}", size_of_val(&*sites[0]));
+    let servers: Vec<_> = (0..5_000).map(|number| Server::new(&origin, server(number))).collect();
+    assert!(size_of_val(&*servers[0]) < 400, "{}", size_of_val(&*servers[0]));
 }

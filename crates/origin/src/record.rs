@@ -5,9 +5,9 @@ use polygraph_stats::sample::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder, Xact};
 use polygraph_traffic::{Method, Oid};
 
-use crate::request::{Fault, Request};
-use crate::settings::House;
-use crate::wanted::Wanted;
+use crate::object_lookup::RequestedObject;
+use crate::request::{Request, RequestFault};
+use crate::settings::OriginConfig;
 
 /// A reply that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Sent {
 
 /// When a transaction went on.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct TransactionTimes {
     /// First bytes of the request, if its head did not come at once.
     pub first_byte: Option<Nanos>,
     /// The head of the request was there: the start.
@@ -39,7 +39,7 @@ pub struct Times {
 
 /// How a transaction ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ServerOutcome {
     /// With a reply.
     Sent(Sent),
     /// The client cut its request on purpose.
@@ -49,14 +49,14 @@ pub enum Outcome {
 }
 
 /// The error that a faulty request is.
-fn error_of(fault: Fault) -> ErrorKind {
+fn error_of(fault: RequestFault) -> ErrorKind {
     match fault {
-        Fault::Foreign | Fault::Method => ErrorKind::ForeignRequest,
-        Fault::Misdirected => ErrorKind::Misdirected,
-        Fault::NoHost => ErrorKind::NoHost,
-        Fault::SeveralHosts => ErrorKind::BadHead,
-        Fault::NoLength => ErrorKind::NoRequestLength,
-        Fault::ForbiddenLength => ErrorKind::ForbiddenLength,
+        RequestFault::Foreign | RequestFault::Method => ErrorKind::ForeignRequest,
+        RequestFault::Misdirected => ErrorKind::Misdirected,
+        RequestFault::NoHost => ErrorKind::NoHost,
+        RequestFault::SeveralHosts => ErrorKind::BadHead,
+        RequestFault::NoLength => ErrorKind::NoRequestLength,
+        RequestFault::ForbiddenLength => ErrorKind::ForbiddenLength,
     }
 }
 
@@ -79,7 +79,7 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
 
 /// Where a transaction takes place.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ConnectionId {
     /// Number of the server.
     pub server: u64,
     /// Number of the connection among those of the loop.
@@ -87,26 +87,26 @@ pub struct Place {
 }
 
 /// Counts a transaction that has ended. Returns true if it ended well.
-pub fn settle(
+pub fn record_outcome(
     recorder: &Recorder,
-    house: &House,
+    config: &OriginConfig,
     request: &Request,
-    place: Place,
-    times: Times,
-    outcome: Outcome,
+    place: ConnectionId,
+    times: TransactionTimes,
+    outcome: ServerOutcome,
 ) -> bool {
-    let Times { started, ended: now, .. } = times;
+    let TransactionTimes { started, ended: now, .. } = times;
     recorder.with(|block| block.xacts.leave(now));
-    let evidence = |detail: String| evidence(house, request, detail);
+    let evidence = |detail: String| evidence(config, request, detail);
     let sent = match outcome {
-        Outcome::Failed(kind, detail) => {
+        ServerOutcome::Failed(kind, detail) => {
             recorder.error_with(kind, now, || evidence(detail));
             return false;
         }
-        Outcome::CutByClient => {
+        ServerOutcome::CutByClient => {
             Sent { status: 0, size: 0, is_cut: true, cookies: 0, begun: None, custom: false }
         }
-        Outcome::Sent(sent) => sent,
+        ServerOutcome::Sent(sent) => sent,
     };
     let rptm_us = (now - started) / 1000;
     if let Some(fault) = request.fault {
@@ -114,7 +114,7 @@ pub fn settle(
         recorder.error_with(error_of(fault), now, || evidence(request.sample.clone().unwrap_or_default()));
         return false;
     }
-    let cachable = request.oid.is_some_and(|oid| house.catalog.cachable(&oid));
+    let cachable = request.oid.is_some_and(|oid| config.catalog.cachable(&oid));
     let class = class_of(request, &sent, cachable);
     recorder.with(|block| {
         block.finish(&Finished {
@@ -153,31 +153,31 @@ pub fn settle(
         queued_us: None,
         id: request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default(),
         connection: place.connection,
-        object: request.oid.map_or_else(String::new, |oid| path(house, &oid)),
+        object: request.oid.map_or_else(String::new, |oid| path(config, &oid)),
         size: sent.size,
         status: sent.status,
         robot: None,
         server: Some(place.server),
         ims: request.if_modified_since,
     });
-    note(recorder, house, request, &sent, now);
+    note(recorder, config, request, &sent, now);
     true
 }
 
 /// What is odd about a transaction that ended well.
-fn note(recorder: &Recorder, house: &House, request: &Request, sent: &Sent, now: Nanos) {
+fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Sent, now: Nanos) {
     let note = |kind, detail: &dyn Fn() -> String| {
-        recorder.error_with(kind, now, || evidence(house, request, detail()));
+        recorder.error_with(kind, now, || evidence(config, request, detail()));
     };
     let sample = || request.sample.clone().unwrap_or_default();
-    if request.unknown_host && request.wanted != Wanted::Any {
+    if request.unknown_host && request.requested != RequestedObject::Any {
         note(ErrorKind::UnknownHost, &sample);
     }
-    let ours = matches!(request.wanted, Wanted::Object(_)) && !house.accept_foreign_msgs;
+    let ours = matches!(request.requested, RequestedObject::Object(_)) && !config.accept_foreign_msgs;
     if ours && request.marks.target.is_none() {
         note(ErrorKind::NoTarget, &|| "no X-Target".into());
     }
-    if request.wanted == Wanted::UnknownEmbedded {
+    if request.requested == RequestedObject::UnknownEmbedded {
         note(ErrorKind::UnknownEmbedded, &sample);
     }
     if sent.status == 406 {
@@ -187,17 +187,17 @@ fn note(recorder: &Recorder, house: &House, request: &Request, sent: &Sent, now:
 }
 
 /// The path of an object.
-fn path(house: &House, oid: &Oid) -> String {
+fn path(config: &OriginConfig, oid: &Oid) -> String {
     let mut path = Vec::new();
-    house.catalog.write_path(oid, &mut path);
+    config.catalog.write_path(oid, &mut path);
     String::from_utf8_lossy(&path).into_owned()
 }
 
 /// What is known about a request with which something is wrong.
-fn evidence(house: &House, request: &Request, detail: String) -> Evidence {
+fn evidence(config: &OriginConfig, request: &Request, detail: String) -> Evidence {
     let mut evidence = Evidence::new(detail);
     if let Some(oid) = request.oid {
-        evidence = evidence.fact(fact::URL, path(house, &oid));
+        evidence = evidence.fact(fact::URL, path(config, &oid));
     }
     evidence = evidence.fact(fact::REQUEST, request.method.word());
     if let Some(xact) = request.marks.xact {

@@ -11,14 +11,14 @@ const MAX_WORLDS: usize = 4096;
 
 /// The worlds behind one visible name.
 #[derive(Debug, Default)]
-pub struct Universe {
+pub struct KnownWorlds {
     worlds: Vec<(UniqId, Kind, World)>,
     places: FxHashMap<(UniqId, Kind), usize>,
     /// Where to look next for a world that a client may lack.
     turn: usize,
 }
 
-impl Universe {
+impl KnownWorlds {
     /// Adopts what a robot says of a world of its own.
     pub fn learn(&mut self, mark: &WorldMark) {
         let facts = WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
@@ -85,44 +85,44 @@ mod tests {
 
     #[test]
     fn clients_hear_what_they_lack() {
-        let mut universe = Universe::default();
-        assert_eq!(universe.advise(&mark(2, 5, None), None), None);
-        universe.learn(&mark(2, 10, None));
-        assert_eq!(universe.advise(&mark(2, 5, None), None), Some(mark(2, 10, None)));
-        assert_eq!(universe.advise(&mark(2, 10, None), None), None);
-        universe.learn(&mark(4, 7, None));
-        universe.learn(&mark(6, 8, None));
-        assert_eq!(universe.advise(&mark(2, 10, None), Some(&mark(4, 1, None))), Some(mark(6, 8, None)));
-        let heard: Vec<_> = (0..4).filter_map(|_| universe.advise(&mark(2, 10, None), None)).collect();
+        let mut worlds = KnownWorlds::default();
+        assert_eq!(worlds.advise(&mark(2, 5, None), None), None);
+        worlds.learn(&mark(2, 10, None));
+        assert_eq!(worlds.advise(&mark(2, 5, None), None), Some(mark(2, 10, None)));
+        assert_eq!(worlds.advise(&mark(2, 10, None), None), None);
+        worlds.learn(&mark(4, 7, None));
+        worlds.learn(&mark(6, 8, None));
+        assert_eq!(worlds.advise(&mark(2, 10, None), Some(&mark(4, 1, None))), Some(mark(6, 8, None)));
+        let heard: Vec<_> = (0..4).filter_map(|_| worlds.advise(&mark(2, 10, None), None)).collect();
         assert_eq!(heard, [4, 6, 4, 6].map(|c| mark(c, if c == 4 { 7 } else { 8 }, None)));
         // Older knowledge does not replace newer; a frozen working set is newer.
-        universe.learn(&mark(2, 9, None));
-        universe.learn(&mark(4, 7, Some(3)));
-        assert_eq!(universe.advise(&mark(2, 9, None), None), Some(mark(2, 10, None)));
-        assert_eq!(universe.advise(&mark(4, 7, None), None), Some(mark(4, 7, Some(3))));
+        worlds.learn(&mark(2, 9, None));
+        worlds.learn(&mark(4, 7, Some(3)));
+        assert_eq!(worlds.advise(&mark(2, 9, None), None), Some(mark(2, 10, None)));
+        assert_eq!(worlds.advise(&mark(4, 7, None), None), Some(mark(4, 7, Some(3))));
     }
 
     #[test]
     fn the_number_of_worlds_is_bounded() {
-        let mut universe = Universe::default();
-        (0..10_000).for_each(|counter| universe.learn(&mark(counter, 1, None)));
-        assert_eq!(universe.worlds.len(), MAX_WORLDS);
+        let mut worlds = KnownWorlds::default();
+        (0..10_000).for_each(|counter| worlds.learn(&mark(counter, 1, None)));
+        assert_eq!(worlds.worlds.len(), MAX_WORLDS);
     }
 
     #[test]
     fn redirects_go_to_known_objects() {
         let catalog = Catalog::classic(Seed(1), Distr::Const(10.0));
-        let mut universe = Universe::default();
+        let mut worlds = KnownWorlds::default();
         let mut rng = Seed(1).stream("redirect", 0);
         let mut choose =
-            |universe: &Universe, served| universe.choose(&PopModel::default(), &catalog, served, &mut rng);
-        assert_eq!(choose(&universe, &[Kind::FIRST]), None);
-        universe.learn(&mark(2, 0, None));
-        universe.learn(&mark(4, 7, None));
+            |worlds: &KnownWorlds, served| worlds.choose(&PopModel::default(), &catalog, served, &mut rng);
+        assert_eq!(choose(&worlds, &[Kind::FIRST]), None);
+        worlds.learn(&mark(2, 0, None));
+        worlds.learn(&mark(4, 7, None));
         for _ in 0..100 {
-            let oid = choose(&universe, &[Kind::FIRST]).unwrap();
+            let oid = choose(&worlds, &[Kind::FIRST]).unwrap();
             assert!(oid.world.counter == 4 && (1..=7).contains(&oid.name), "{oid:?}");
         }
-        assert_eq!(choose(&universe, &[Kind::of_index(1)]), None);
+        assert_eq!(choose(&worlds, &[Kind::of_index(1)]), None);
     }
 }

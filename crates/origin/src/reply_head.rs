@@ -50,19 +50,19 @@ fields! {
 
 /// The head of a reply, as far as it is written.
 #[derive(Debug)]
-pub struct Head<'a> {
+pub struct ReplyHead<'a> {
     out: &'a mut Vec<u8>,
     /// A bit for each [`Field`] that is configured.
     configured: u32,
 }
 
-impl<'a> Head<'a> {
+impl<'a> ReplyHead<'a> {
     /// A head that begins with the given line.
-    pub fn new(out: &'a mut Vec<u8>, minor_version: u8, status: &[u8]) -> Head<'a> {
+    pub fn new(out: &'a mut Vec<u8>, minor_version: u8, status: &[u8]) -> ReplyHead<'a> {
         out.extend_from_slice(if minor_version == 0 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
         out.extend_from_slice(status);
         out.extend_from_slice(b"\r\n");
-        Head { out, configured: 0 }
+        ReplyHead { out, configured: 0 }
     }
 
     /// Adds the fields that `rules` draw; of several with the same name the first one counts.
@@ -142,7 +142,7 @@ mod tests {
         let content = [rule(1.0, "X-A", "1"), rule(1.0, "pragma", "mine"), rule(0.0, "Date", "never")];
         let agent = [rule(1.0, "x-a", "2"), rule(1.0, "X-B", "3")];
         let mut out = Vec::new();
-        let mut head = Head::new(&mut out, 1, b"200 OK");
+        let mut head = ReplyHead::new(&mut out, 1, b"200 OK");
         head.configured([&content, &agent], &mut Seed(1).stream("headers", 0));
         head.text(Field::Date, b"today");
         head.text(Field::Pragma, b"generated");

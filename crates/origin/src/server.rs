@@ -10,15 +10,15 @@ use polygraph_traffic::{AbortCoords, Body, Oid, Random};
 use polygraph_wire::worlds::WorldMark;
 use polygraph_wire::{BodyError, preflight};
 
-use crate::account::{Outcome, Place, Sent, Times, settle};
-use crate::names::Names;
+use crate::known_worlds::KnownWorlds;
+use crate::names::ServerNames;
+use crate::object_lookup::RequestedObject;
 use crate::origin::Origin;
-use crate::reply::{Circumstances, Identity, Writer};
-use crate::request::{Expectation, Reader, Refusal, Request};
-use crate::settings::{Farm, Server};
-use crate::universe::Universe;
+use crate::record::{ConnectionId, Sent, ServerOutcome, TransactionTimes, record_outcome};
+use crate::reply::{ReplyContext, ReplyWriter, ServerIdentity};
+use crate::request::{Expectation, Rejection, Request, RequestReader};
+use crate::settings::{ServerProfile, ServerSpec};
 use crate::upload::Upload;
-use crate::wanted::Wanted;
 
 /// So long may the head of a request take from its first byte on. Those of robots come at once.
 const HEAD_LIMIT: Nanos = 30 * SECOND;
@@ -27,25 +27,25 @@ const SILENCE_LIMIT: Nanos = 300 * SECOND;
 
 /// An origin server as one event loop sees it.
 #[derive(Debug)]
-pub struct Site<L: Link> {
+pub struct Server<L: Link> {
     origin: Rc<Origin<L>>,
-    farm: usize,
+    profile: usize,
     number: u64,
-    names: Names,
-    identity: Identity,
+    names: ServerNames,
+    identity: ServerIdentity,
     /// What is known of the worlds behind each name; as long as it needs to be.
-    universes: RefCell<Vec<Universe>>,
+    known_worlds: RefCell<Vec<KnownWorlds>>,
 }
 
 /// What came on a connection between two requests.
-enum Next {
+enum NextRequest {
     /// A request. If its head did not come at once: when it began.
     Request(Option<Nanos>),
     /// The connection ended without another request.
     Closed(CloseKind),
     /// A request began and is none.
     Broken(ErrorKind, String),
-    Refused(Refusal),
+    Refused(Rejection),
     /// What came does not even begin like a request, and nothing good came before: somebody looks for open ports.
     Noise,
     /// A client looks whether it can reach us, see [`preflight`]; the reply to that.
@@ -70,8 +70,8 @@ impl From<io::Error> for BodyFault {
     }
 }
 
-/// A running transaction.
-struct Running {
+/// A transaction transaction.
+struct Transaction {
     started: Nanos,
     /// When its lifetime is over.
     deadline: Option<Nanos>,
@@ -81,20 +81,25 @@ struct Running {
     refuse_body: bool,
 }
 
-impl<L: Link> Site<L> {
-    pub(crate) fn new(origin: Rc<Origin<L>>, server: Server) -> Site<L> {
-        Site {
-            farm: server.farm,
-            number: server.number,
-            names: Names::new(&server.names),
-            identity: Identity::new(&origin.house, &server, origin.contents),
-            universes: RefCell::default(),
-            origin,
-        }
+impl<L: Link> Server<L> {
+    /// A server of the loop of `origin`, ready to serve connections.
+    ///
+    /// # Panics
+    /// If the configuration of `origin` has no such profile.
+    pub fn new(origin: &Rc<Origin<L>>, spec: ServerSpec) -> Rc<Server<L>> {
+        origin.register_server();
+        Rc::new(Server {
+            profile: spec.profile,
+            number: spec.number,
+            names: ServerNames::new(&spec.names),
+            identity: ServerIdentity::new(&origin.config, &spec, origin.contents),
+            known_worlds: RefCell::default(),
+            origin: Rc::clone(origin),
+        })
     }
 
-    fn farm(&self) -> &Farm {
-        &self.origin.house.farms[self.farm]
+    fn profile(&self) -> &ServerProfile {
+        &self.origin.config.profiles[self.profile]
     }
 
     fn now(&self) -> Nanos {
@@ -109,7 +114,7 @@ impl<L: Link> Site<L> {
             block.conns.enter(opened);
             block.established.enter(opened);
         });
-        let place = Place { server: self.number, connection: self.origin.number_connection() };
+        let place = ConnectionId { server: self.number, connection: self.origin.number_connection() };
         let (mut uses, mut looked) = (0, false);
         let closed = self.serve_requests(&mut conn, place, &mut uses, &mut looked).await;
         let now = self.now();
@@ -134,7 +139,7 @@ impl<L: Link> Site<L> {
     async fn serve_requests(
         &self,
         conn: &mut L::Conn,
-        place: Place,
+        place: ConnectionId,
         uses: &mut u64,
         looked: &mut bool,
     ) -> Option<CloseKind> {
@@ -147,40 +152,43 @@ impl<L: Link> Site<L> {
                 self.origin.recorder.with(|block| block.idle.leave(now));
             }
             let first_byte = match next {
-                Next::Request(first_byte) => first_byte,
-                Next::Closed(kind) => return Some(kind),
-                Next::Preflight(reply) => {
+                NextRequest::Request(first_byte) => first_byte,
+                NextRequest::Closed(kind) => return Some(kind),
+                NextRequest::Preflight(reply) => {
                     *looked = true;
                     // If it does not get through, the client says so.
                     let _ = conn.try_send(&[IoSlice::new(&reply)]);
                     return Some(CloseKind::Busy);
                 }
-                Next::Noise => {
+                NextRequest::Noise => {
                     self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
                     return None;
                 }
-                Next::Broken(kind, detail) => {
+                NextRequest::Broken(kind, detail) => {
                     self.count_broken(kind, detail);
                     return None;
                 }
-                Next::Refused(refusal) => {
+                NextRequest::Refused(refusal) => {
                     self.refuse(conn, refusal);
                     return None;
                 }
             };
             *uses += 1;
-            let mut running = self.begin(&mut request, *uses >= limit);
-            conn.set_deadline(running.deadline);
-            let outcome = self.transact(conn, &mut request, &mut inbox, &mut running).await;
-            let cut = matches!(outcome, Outcome::Sent(Sent { is_cut: true, .. }) | Outcome::CutByClient);
-            let times = Times { first_byte, started: running.started, ended: self.now() };
+            let mut transaction = self.begin(&mut request, *uses >= limit);
+            conn.set_deadline(transaction.deadline);
+            let outcome = self.transact(conn, &mut request, &mut inbox, &mut transaction).await;
+            let cut = matches!(
+                outcome,
+                ServerOutcome::Sent(Sent { is_cut: true, .. }) | ServerOutcome::CutByClient
+            );
+            let times = TransactionTimes { first_byte, started: transaction.started, ended: self.now() };
             self.dump(conn, &request, &outcome, times.ended - times.started);
-            let (recorder, house) = (&self.origin.recorder, &self.origin.house);
-            let good = settle(recorder, house, &request, place, times, outcome);
+            let (recorder, config) = (&self.origin.recorder, &self.origin.config);
+            let good = record_outcome(recorder, config, &request, place, times, outcome);
             if !good {
                 return None;
             }
-            if running.last || cut {
+            if transaction.last || cut {
                 return Some(CloseKind::Busy);
             }
             self.origin.recorder.with(|block| block.idle.enter(times.ended));
@@ -194,8 +202,8 @@ impl<L: Link> Site<L> {
         request: &mut Request,
         inbox: &mut Vec<u8>,
         first: bool,
-    ) -> Next {
-        let patience = self.farm().idle_timeout.or(first.then_some(SILENCE_LIMIT));
+    ) -> NextRequest {
+        let patience = self.profile().idle_timeout.or(first.then_some(SILENCE_LIMIT));
         conn.set_deadline(patience.map(|patience| self.now() + patience));
         let (mut taken, mut begun) = (Ok(false), None);
         if !inbox.is_empty() {
@@ -204,10 +212,12 @@ impl<L: Link> Site<L> {
         }
         loop {
             match taken {
-                Ok(true) => return Next::Request(begun),
+                Ok(true) => return NextRequest::Request(begun),
                 Ok(false) if !first || is_blank(inbox) || begins_like_a_request(inbox) => {}
-                Err(refusal) if !first || begins_like_a_request(inbox) => return Next::Refused(refusal),
-                _ => return Next::Noise,
+                Err(refusal) if !first || begins_like_a_request(inbox) => {
+                    return NextRequest::Refused(refusal);
+                }
+                _ => return NextRequest::Noise,
             }
             if begun.is_none() && !is_blank(inbox) {
                 let now = self.now();
@@ -237,33 +247,41 @@ impl<L: Link> Site<L> {
                 })
                 .await;
             if let Some(reply) = look {
-                return Next::Preflight(reply);
+                return NextRequest::Preflight(reply);
             }
             let idle = is_blank(inbox);
             taken = match received {
                 Ok(Some(taken)) => taken,
                 // Idle connections may be cut in any way; a request that began must end.
                 Err(e) if idle && e.kind() == io::ErrorKind::TimedOut => {
-                    return Next::Closed(CloseKind::IdleLocal);
+                    return NextRequest::Closed(CloseKind::IdleLocal);
                 }
-                Ok(None) | Err(_) if idle => return Next::Closed(CloseKind::IdleForeign),
+                Ok(None) | Err(_) if idle => return NextRequest::Closed(CloseKind::IdleForeign),
                 Err(e) if e.kind() == io::ErrorKind::TimedOut => {
                     self.send_refusal(conn, b"HTTP/1.1 408 Request Timeout\r\n");
                     let limit = HEAD_LIMIT / SECOND;
-                    return Next::Broken(
+                    return NextRequest::Broken(
                         ErrorKind::Timeout,
                         format!("no complete request head after {limit} s"),
                     );
                 }
-                Ok(None) => return Next::Broken(ErrorKind::HeadShort, "while reading a request".into()),
-                Err(e) => return Next::Broken(ErrorKind::HeadShort, format!("while reading a request: {e}")),
+                Ok(None) => {
+                    return NextRequest::Broken(ErrorKind::HeadShort, "while reading a request".into());
+                }
+                Err(e) => {
+                    return NextRequest::Broken(
+                        ErrorKind::HeadShort,
+                        format!("while reading a request: {e}"),
+                    );
+                }
             };
         }
     }
 
     /// Uses `data` for a request head. What is left over, or not enough or not good for a head, goes to `inbox`.
-    fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Refusal> {
-        let reader = Reader { house: &self.origin.house, farm: self.farm(), names: &self.names };
+    fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Rejection> {
+        let reader =
+            RequestReader { config: &self.origin.config, profile: self.profile(), names: &self.names };
         let read = reader.read(data, request, &mut self.origin.scratch.borrow_mut());
         let used = if read == Ok(true) { request.head_size } else { 0 };
         inbox.extend_from_slice(&data[used..]);
@@ -271,48 +289,52 @@ impl<L: Link> Site<L> {
     }
 
     /// Shows the messages of a transaction, as far as that is wanted.
-    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &Outcome, took: Nanos) {
+    fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &ServerOutcome, took: Nanos) {
         let recorder = &self.origin.recorder;
         let plan = recorder.dump();
         let title = || {
             let mut path = Vec::new();
             if let Some(oid) = &request.oid {
-                self.origin.house.catalog.write_path(oid, &mut path);
+                self.origin.config.catalog.write_path(oid, &mut path);
             }
             let xact = request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default();
             format!("{} {}, xact {xact}", request.method.word(), String::from_utf8_lossy(&path))
         };
         if let Some(tape) = conn.take_tape() {
             let (failed, why) = match outcome {
-                Outcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
-                Outcome::Sent(_) | Outcome::CutByClient => (request.fault.is_some(), String::new()),
+                ServerOutcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
+                ServerOutcome::Sent(_) | ServerOutcome::CutByClient => {
+                    (request.fault.is_some(), String::new())
+                }
             };
             recorder.show(plan.show(&(title() + &why), failed, &tape.received, &tape.sent));
         }
-        if let (true, Outcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
+        if let (true, ServerOutcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
             let ms = took as f64 * 1e-6;
             recorder.show(format!("sum: {} {ms:.3} ms {} bytes status {}", title(), sent.size, sent.status));
         }
     }
 
     /// Takes note of a request.
-    fn begin(&self, request: &mut Request, last: bool) -> Running {
+    fn begin(&self, request: &mut Request, last: bool) -> Transaction {
         let origin = &self.origin;
         let started = self.now();
         origin.recorder.with(|block| block.xacts.enter(started));
         origin.note_phases(&request.marks);
-        match request.wanted {
-            Wanted::Any | Wanted::UnknownEmbedded => request.oid = Some(origin.any_object(self.farm())),
-            Wanted::Health(_) => origin.note_health_check(),
-            Wanted::Object(_) | Wanted::Misdirected(_) | Wanted::Foreign => {}
+        match request.requested {
+            RequestedObject::Any | RequestedObject::UnknownEmbedded => {
+                request.oid = Some(origin.any_object(self.profile()))
+            }
+            RequestedObject::Health(_) => origin.note_health_check(),
+            RequestedObject::Object(_) | RequestedObject::Misdirected(_) | RequestedObject::Foreign => {}
         }
-        let farm = self.farm();
+        let profile = self.profile();
         let mut rng = origin.rng.borrow_mut();
-        let lifetime = farm.lifetime.as_ref().map(|lifetime| nanos(lifetime.sample(&mut *rng)));
+        let lifetime = profile.lifetime.as_ref().map(|lifetime| nanos(lifetime.sample(&mut *rng)));
         let asks = request.expectation == Expectation::Continue && request.upload.is_some();
-        let refuse_body = asks && !rng.event(farm.continue_prob);
+        let refuse_body = asks && !rng.event(profile.continue_prob);
         let unread = request.upload.is_some() && (refuse_body || request.expectation == Expectation::Other);
-        Running {
+        Transaction {
             started,
             deadline: lifetime.map(|lifetime| started + lifetime),
             last: last || !request.keep_alive || request.fault.is_some() || unread,
@@ -325,9 +347,9 @@ impl<L: Link> Site<L> {
         conn: &mut L::Conn,
         request: &mut Request,
         inbox: &mut Vec<u8>,
-        running: &mut Running,
-    ) -> Outcome {
-        let refused = running.refuse_body || request.expectation == Expectation::Other;
+        transaction: &mut Transaction,
+    ) -> ServerOutcome {
+        let refused = transaction.refuse_body || request.expectation == Expectation::Other;
         if let Some(upload) = request.upload.as_deref_mut().filter(|_| !refused) {
             let asks = request.expectation == Expectation::Continue && inbox.is_empty();
             let received = self.receive_body(conn, upload, asks, inbox).await;
@@ -341,15 +363,15 @@ impl<L: Link> Site<L> {
             if upload.is_altered() {
                 self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
                 let detail = "the request body does not have the digest that Content-MD5 tells".into();
-                return Outcome::Failed(ErrorKind::AlteredBody, detail);
+                return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
             }
         }
-        if !self.think(running).await {
-            return Outcome::Failed(ErrorKind::Timeout, "while thinking".into());
+        if !self.think(transaction).await {
+            return ServerOutcome::Failed(ErrorKind::Timeout, "while thinking".into());
         }
-        match self.reply(conn, request, running).await {
-            Ok(sent) => Outcome::Sent(sent),
-            Err(e) => Outcome::Failed(kind_of(&e), format!("while sending a reply: {e}")),
+        match self.reply(conn, request, transaction).await {
+            Ok(sent) => ServerOutcome::Sent(sent),
+            Err(e) => ServerOutcome::Failed(kind_of(&e), format!("while sending a reply: {e}")),
         }
     }
 
@@ -389,18 +411,21 @@ impl<L: Link> Site<L> {
         upload: &Upload,
         coords: Option<AbortCoords>,
         fault: BodyFault,
-    ) -> Outcome {
+    ) -> ServerOutcome {
         let so_far = upload.received();
         match fault {
             BodyFault::Coding => {
                 self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                Outcome::Failed(ErrorKind::BadCoding, format!("in a request after {so_far} bytes of body"))
+                ServerOutcome::Failed(
+                    ErrorKind::BadCoding,
+                    format!("in a request after {so_far} bytes of body"),
+                )
             }
             BodyFault::Ended(e) if e.kind() == io::ErrorKind::TimedOut => {
-                Outcome::Failed(ErrorKind::Timeout, format!("after {so_far} bytes of a request's body"))
+                ServerOutcome::Failed(ErrorKind::Timeout, format!("after {so_far} bytes of a request's body"))
             }
-            BodyFault::Ended(_) if upload.is_cut(coords) => Outcome::CutByClient,
-            BodyFault::Ended(e) => Outcome::Failed(
+            BodyFault::Ended(_) if upload.is_cut(coords) => ServerOutcome::CutByClient,
+            BodyFault::Ended(e) => ServerOutcome::Failed(
                 ErrorKind::BodyShort,
                 format!("after {so_far} bytes of a request's body: {e}"),
             ),
@@ -408,11 +433,11 @@ impl<L: Link> Site<L> {
     }
 
     /// Waits for as long as the server thinks. Returns false if the transaction's lifetime is over before.
-    async fn think(&self, running: &Running) -> bool {
-        let Some(think) = &self.farm().think else { return true };
+    async fn think(&self, transaction: &Transaction) -> bool {
+        let Some(think) = &self.profile().think else { return true };
         let seconds = think.sample(&mut *self.origin.rng.borrow_mut());
-        let until = running.started + nanos(seconds);
-        let deadline = running.deadline.unwrap_or(Nanos::MAX);
+        let until = transaction.started + nanos(seconds);
+        let deadline = transaction.deadline.unwrap_or(Nanos::MAX);
         if seconds > 0.0 {
             let end = until.min(deadline);
             self.origin.link.sleep_until(end).await;
@@ -423,22 +448,27 @@ impl<L: Link> Site<L> {
     }
 
     /// Sends the reply.
-    async fn reply(&self, conn: &mut L::Conn, request: &Request, running: &Running) -> io::Result<Sent> {
+    async fn reply(
+        &self,
+        conn: &mut L::Conn,
+        request: &Request,
+        transaction: &Transaction,
+    ) -> io::Result<Sent> {
         let origin = &self.origin;
         let date = origin.link.http_date();
-        let writer = Writer {
-            house: &origin.house,
-            farm: self.farm(),
+        let writer = ReplyWriter {
+            config: &origin.config,
+            profile: self.profile(),
             identity: &self.identity,
             request,
-            about: Circumstances {
+            about: ReplyContext {
                 date: &date,
                 now: origin.link.unix_seconds(),
-                last: running.last,
-                refuse_body: running.refuse_body,
+                last: transaction.last,
+                refuse_body: transaction.refuse_body,
                 redirect: self.redirect(request),
                 news: self.exchange_worlds(request),
-                phases: origin.phase_news(&request.marks),
+                phases: origin.phase_fields(&request.marks),
             },
         };
         // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
@@ -457,7 +487,7 @@ impl<L: Link> Site<L> {
                 is_cut: reply.is_cut,
                 cookies: reply.cookies,
                 begun,
-                custom: self.farm().custom_scope.contains(reply.status),
+                custom: self.profile().custom_scope.contains(reply.status),
             };
             (body, head[sent.min(head.len())..].to_vec(), told)
         };
@@ -492,11 +522,11 @@ impl<L: Link> Site<L> {
 
     /// Where a request is redirected to, if it is.
     fn redirect(&self, request: &Request) -> Option<Oid> {
-        let farm = self.farm();
-        let redirects = farm.redirects.as_ref()?;
+        let profile = self.profile();
+        let redirects = profile.redirects.as_ref()?;
         if request.fault.is_some()
             || request.method.has_body()
-            || !matches!(request.wanted, Wanted::Object(_))
+            || !matches!(request.requested, RequestedObject::Object(_))
         {
             return None;
         }
@@ -504,10 +534,10 @@ impl<L: Link> Site<L> {
         if !rng.event(redirects.share * self.origin.special()) {
             return None;
         }
-        let universes = self.universes.borrow();
-        let catalog = &self.origin.house.catalog;
-        let target = universes.get(request.name).and_then(|universe| {
-            universe.choose(&redirects.popularity, catalog, farm.contents.items(), &mut *rng)
+        let known_worlds = self.known_worlds.borrow();
+        let catalog = &self.origin.config.catalog;
+        let target = known_worlds.get(request.name).and_then(|worlds| {
+            worlds.choose(&redirects.popularity, catalog, profile.contents.items(), &mut *rng)
         });
         if target.is_none() {
             let detail = || "no object is known yet".to_owned();
@@ -518,23 +548,23 @@ impl<L: Link> Site<L> {
 
     /// Learns what the client says about worlds, and returns what it may not know.
     fn exchange_worlds(&self, request: &Request) -> Option<WorldMark> {
-        let shares = self.origin.house.share_worlds;
+        let shares = self.origin.config.share_worlds;
         let marks = &request.marks;
-        if !(shares || self.farm().redirects.is_some())
+        if !(shares || self.profile().redirects.is_some())
             || marks.local_world.is_none() && marks.remote_world.is_none()
         {
             return None;
         }
-        let mut universes = self.universes.borrow_mut();
-        if universes.len() <= request.name {
-            universes.resize_with(request.name + 1, Universe::default);
+        let mut known_worlds = self.known_worlds.borrow_mut();
+        if known_worlds.len() <= request.name {
+            known_worlds.resize_with(request.name + 1, KnownWorlds::default);
         }
-        let universe = &mut universes[request.name];
+        let worlds = &mut known_worlds[request.name];
         if let Some(local) = &marks.local_world {
-            universe.learn(local);
+            worlds.learn(local);
         }
         let quoted = marks.remote_world.as_ref().filter(|_| shares)?;
-        universe.advise(quoted, marks.local_world.as_ref())
+        worlds.advise(quoted, marks.local_world.as_ref())
     }
 
     fn count_read(&self, data: &[u8]) {
@@ -573,10 +603,10 @@ impl<L: Link> Site<L> {
     }
 
     /// Answers bytes that are not a request.
-    fn refuse(&self, conn: &mut L::Conn, refusal: Refusal) {
+    fn refuse(&self, conn: &mut L::Conn, refusal: Rejection) {
         let (kind, reply): (_, &[u8]) = match refusal {
-            Refusal::Malformed => (ErrorKind::BadHead, b"HTTP/1.1 400 Bad Request\r\n"),
-            Refusal::TooLarge => {
+            Rejection::Malformed => (ErrorKind::BadHead, b"HTTP/1.1 400 Bad Request\r\n"),
+            Rejection::TooLarge => {
                 (ErrorKind::HeadTooLarge, b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
             }
         };
@@ -592,7 +622,7 @@ impl<L: Link> Site<L> {
     }
 
     fn connection_uses(&self) -> u64 {
-        let drawn = self.farm().requests_per_connection.sample(&mut *self.origin.rng.borrow_mut());
+        let drawn = self.profile().requests_per_connection.sample(&mut *self.origin.rng.borrow_mut());
         drawn.trunc().max(1.0) as u64
     }
 }
