@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
-use polygraph_device::{Counts, Device, End, Error, Params, Role, Running, Usage, UsageSeries};
+use polygraph_device::{
+    AccessCounts, Device, DeviceRole, Error, Params, ProcessEnd, RunningDevice, Usage, UsageSeries,
+};
 use polygraph_plan::{Test, values};
 use polygraph_report::device::USAGE;
 use polygraph_sim::device::{Cache, Model};
@@ -127,8 +129,8 @@ fn hosts(path: &str) -> Result<Vec<(String, IpAddr)>, String> {
 pub struct InPath {
     /// Ends before the device is forgotten, and after it was stopped.
     power: Option<Power>,
-    running: Arc<Mutex<Running>>,
-    role: Role,
+    running: Arc<Mutex<RunningDevice>>,
+    role: DeviceRole,
     options: Vec<(String, String)>,
     /// Processor seconds before the test.
     cpu_before: f64,
@@ -142,7 +144,7 @@ impl UnderTest {
     pub fn model(&self) -> Option<Model> {
         let size = self.params.memory.unwrap_or(0).saturating_add(self.params.disk.unwrap_or(0));
         let cache = if size > 0 { Cache::Lru(size) } else { Cache::Ideal };
-        (self.device.role() != Role::Balancer).then(|| Model::instant(cache))
+        (self.device.role() != DeviceRole::Balancer).then(|| Model::instant(cache))
     }
 
     /// The device will be off in the phase called `dark`.
@@ -157,7 +159,7 @@ impl UnderTest {
     /// If it does not start.
     pub fn start(mut self, test: &mut Test, origins: &[SocketAddr]) -> Result<InPath, Failure> {
         let role = self.device.role();
-        if role != Role::Forward {
+        if role != DeviceRole::Forward {
             self.params.origins = origins.iter().copied().map(reachable).collect();
         }
         if self.device.takes_hosts() && self.params.hosts.is_empty() {
@@ -193,13 +195,13 @@ fn hosts_of(test: &Test) -> Vec<(String, IpAddr)> {
 ///
 /// # Errors
 /// If the workload names a proxy itself.
-fn lead(test: &mut Test, role: Role, address: SocketAddr) -> Result<(), Failure> {
+fn lead(test: &mut Test, role: DeviceRole, address: SocketAddr) -> Result<(), Failure> {
     if test.robots.iter().any(|profile| !profile.proxies.is_empty()) {
         return Err(Failure::usage("the workload names a proxy itself: leave --device out"));
     }
     match role {
-        Role::Forward => test.through_proxies(&[address]),
-        Role::Surrogate | Role::Balancer => test.through_surrogate(address),
+        DeviceRole::Forward => test.through_proxies(&[address]),
+        DeviceRole::Surrogate | DeviceRole::Balancer => test.through_surrogate(address),
     }
     Ok(())
 }
@@ -217,7 +219,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 impl InPath {
     /// It poses as the servers.
     pub fn is_surrogate(&self) -> bool {
-        self.role != Role::Forward
+        self.role != DeviceRole::Forward
     }
 
     /// The first `requests` requests that it has answered are none of the test.
@@ -306,10 +308,10 @@ pub struct Report {
     name: String,
     /// When its power was cut, if that was wanted.
     power: Option<Moments>,
-    counts: Counts,
+    counts: AccessCounts,
     /// During the run; of memory the most that was seen.
     usage: Usage,
-    end: End,
+    end: ProcessEnd,
 }
 
 /// The same as the robots saw it.
@@ -349,7 +351,7 @@ impl Report {
 
     /// A line of the summary: what the device used, and its counts beside those of the robots.
     pub fn line(&self, seen: &Seen) -> String {
-        let Counts { requests, hits, unreadable, plain, .. } = self.counts;
+        let AccessCounts { requests, hits, unreadable, plain, .. } = self.counts;
         let mut line = format!(
             "{:<14} {}: {:.2} s of processor time, {} MB; its log has ",
             "device",

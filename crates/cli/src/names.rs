@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use polygraph_dns::{Server, ServerConfig, Zone};
+use polygraph_dns::{NameServer, NameServerConfig, Zone};
 use polygraph_plan::Test;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub fn name_service(text: &str) -> Result<NameService, String> {
 #[derive(Debug)]
 pub struct Names {
     address: SocketAddr,
-    own: Option<Server>,
+    own: Option<NameServer>,
 }
 
 impl Names {
@@ -71,7 +71,7 @@ impl Names {
 
     /// What the manifest says at the end.
     pub fn manifest(&self) -> serde_json::Value {
-        match self.own.as_ref().map(Server::snapshot) {
+        match self.own.as_ref().map(NameServer::snapshot) {
             None => json!({ "address": self.address.to_string() }),
             Some(seen) => json!({
                 "address": self.address.to_string(),
@@ -85,7 +85,7 @@ impl Names {
 }
 
 /// A name server with the names of a test, where its robots can ask it.
-fn own_server(test: &Test) -> Result<Server, Failure> {
+fn own_server(test: &Test) -> Result<NameServer, Failure> {
     let mut zone = Zone::default();
     for (name, addresses) in &test.names {
         zone.add(name, addresses).map_err(Failure::usage)?;
@@ -96,6 +96,6 @@ fn own_server(test: &Test) -> Result<Server, Failure> {
         Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::LOCALHOST),
         _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    let config = ServerConfig { listen: vec![SocketAddr::new(host, 0)], ..ServerConfig::local(zone) };
-    Server::start(config).map_err(|e| Failure::setup(anyhow::anyhow!("cannot start a name server: {e}")))
+    let config = NameServerConfig { listen: vec![SocketAddr::new(host, 0)], ..NameServerConfig::local(zone) };
+    NameServer::start(config).map_err(|e| Failure::setup(anyhow::anyhow!("cannot start a name server: {e}")))
 }

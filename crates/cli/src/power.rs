@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polygraph_device::Running;
+use polygraph_device::RunningDevice;
 use polygraph_stats::{Header, Record};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub struct Power {
 
 impl Power {
     /// Will switch `device` off when the phase called `dark` begins, and on again when the next one does.
-    pub fn new(device: &Arc<Mutex<Running>>, dark: String) -> Power {
+    pub fn new(device: &Arc<Mutex<RunningDevice>>, dark: String) -> Power {
         let (orders, inbox) = channel();
         let moments = Arc::<Mutex<Moments>>::default();
         let (device, noted) = (Arc::clone(device), Arc::clone(&moments));
@@ -94,7 +94,7 @@ impl Drop for Power {
     }
 }
 
-fn obey(inbox: &Receiver<Order>, device: &Mutex<Running>, moments: &Mutex<Moments>) {
+fn obey(inbox: &Receiver<Order>, device: &Mutex<RunningDevice>, moments: &Mutex<Moments>) {
     while let Ok(order) = inbox.recv() {
         let done = lock(moments).clone();
         match order {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
 
+use crate::access_log::AccessCounts;
 use crate::error::{Error, Result};
-use crate::log::Counts;
 use crate::params::{Params, SERVICE};
 use crate::usage::Usage;
 
@@ -18,9 +18,9 @@ pub(crate) struct Builtin {
     config: ProxyConfig,
     proxy: Option<Proxy>,
     /// What proxies before the current one have counted and used.
-    before: (Counts, f64),
+    before: (AccessCounts, f64),
     /// What is not counted of it.
-    overlooked: Counts,
+    overlooked: AccessCounts,
 }
 
 impl Builtin {
@@ -39,7 +39,7 @@ impl Builtin {
             ..ProxyConfig::default()
         };
         let mut device =
-            Builtin { config, proxy: None, before: Default::default(), overlooked: Counts::default() };
+            Builtin { config, proxy: None, before: Default::default(), overlooked: AccessCounts::default() };
         device.resume()?;
         Ok(device)
     }
@@ -75,11 +75,11 @@ impl Builtin {
         }
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AccessCounts {
         self.all().less(&self.overlooked)
     }
 
-    fn all(&self) -> Counts {
+    fn all(&self) -> AccessCounts {
         self.proxy.iter().fold(self.before.0, |sum, proxy| sum.plus(&counts(&proxy.snapshot())))
     }
 
@@ -107,8 +107,8 @@ impl Builtin {
 
 /// A validation that the origin answered with `304` ended in a stored reply, one that it answered otherwise did
 /// not.
-fn counts(seen: &Snapshot) -> Counts {
-    Counts {
+fn counts(seen: &Snapshot) -> AccessCounts {
+    AccessCounts {
         requests: seen.requests,
         hits: seen.hits + seen.validated,
         misses: seen.misses + seen.validations.saturating_sub(seen.validated),

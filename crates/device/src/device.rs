@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::access_log::LogFormat;
 use crate::builtin;
 use crate::error::{Error, Result};
-use crate::log::LogFormat;
-use crate::params::Params;
-use crate::running::Running;
-use crate::spec::{Role, Setting, Spec};
+use crate::spec::{DeviceRole, Setting, Spec};
 
 /// The description's file name.
 const DESCRIPTION: &str = "device.toml";
@@ -41,11 +39,11 @@ const SET: [Directory; 7] = [
 #[derive(Clone, Debug)]
 pub struct Device {
     name: String,
-    kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Builtin,
     Program {
         spec: Box<Spec>,
@@ -90,9 +88,9 @@ impl Device {
     }
 
     /// What it is to robots and servers.
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> DeviceRole {
         match &self.kind {
-            Kind::Builtin => Role::Forward,
+            Kind::Builtin => DeviceRole::Forward,
             Kind::Program { spec, .. } => spec.role,
         }
     }
@@ -153,18 +151,6 @@ impl Device {
             problem: format!("{} {} says no version", program.display(), spec.version.join(" ")),
             messages: String::new(),
         })
-    }
-
-    /// Starts it and waits until it listens. It runs until it is stopped, or dropped, or the *thread* that called
-    /// this ends, be it by a `kill -9` of the process.
-    ///
-    /// # Errors
-    /// If it cannot be started with these parameters. The error has the program's last messages.
-    pub fn start(&self, params: &Params) -> Result<Running> {
-        match &self.kind {
-            Kind::Builtin => Running::builtin(self, params),
-            Kind::Program { spec, templates, .. } => Running::program(self, spec, templates, params),
-        }
     }
 
     /// The path of a program of this device.
@@ -276,7 +262,7 @@ mod tests {
         let good = "summary='s'\nrole='forward'\nprogram='p'\nversion=[]\nargs=[]\n";
         let log = "[log]\nfile='l'\nresult_column=1\nbytes_column=2\n";
         let device = |text: &str| assemble("d", None, |file| (file == DESCRIPTION).then(|| text.to_owned()));
-        assert_eq!(device(&format!("{good}{log}")).unwrap().role(), Role::Forward);
+        assert_eq!(device(&format!("{good}{log}")).unwrap().role(), DeviceRole::Forward);
         for (text, part) in [
             (String::new(), "missing field"),
             (format!("{good}speed=1\n{log}"), "unknown field `speed`"),

@@ -16,34 +16,34 @@
 //! ```
 //!
 //! `device` finds, `spec` is the description, `render` makes files and command lines from it and `params`,
-//! `process` runs programs as children under `account`, `listening` sees when they are ready, `usage` what they
-//! use, `usage_series` that over time, `log` what they did; `running` is the handle of it all, `builtin` the same for the built-in proxy.
+//! `process` runs programs as children under `unix_user`, `ports` sees when they are ready, `usage` what they
+//! use, `usage_series` that over time, `access_log` what they did; `running_device` is the handle of it all, `builtin` the same for the built-in proxy.
 
-mod account;
+mod access_log;
 mod builtin;
 mod claim;
 mod device;
+mod disk_usage;
 mod error;
-mod listening;
-mod log;
 mod params;
+mod ports;
 mod process;
 mod render;
 #[cfg(test)]
 mod render_tests;
-mod running;
+mod running_device;
 mod spec;
-mod store;
+mod unix_user;
 mod usage;
 mod usage_series;
 
+pub use access_log::{AccessCounts, LogFormat, PlainCounts, PlainRequests};
 pub use device::Device;
 pub use error::{Error, Result};
-pub use listening::settle;
-pub use log::{Counts, LogFormat, Plain, PlainRequests};
 pub use params::Params;
-pub use process::End;
-pub use running::Running;
-pub use spec::{Role, Setting};
+pub use ports::resolve_port;
+pub use process::ProcessEnd;
+pub use running_device::RunningDevice;
+pub use spec::{DeviceRole, Setting};
 pub use usage::Usage;
 pub use usage_series::UsageSeries;

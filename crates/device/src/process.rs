@@ -13,8 +13,8 @@ use rustix::process::{
     set_parent_process_death_signal, setrlimit, waitid,
 };
 
-use crate::account::Account;
 use crate::error::{Error, Result};
+use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
 /// How often an awaited event is looked for.
@@ -22,13 +22,13 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// How long a program may take to end before it is killed. Traffic Server takes three seconds at its best.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The directory and the account of a device's programs.
+/// The directory and the user of a device's programs.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct ProcessEnvironment {
     /// Their current directory; output goes to files in it.
     pub work: PathBuf,
-    /// The account to become.
-    pub account: Option<Account>,
+    /// The user to become.
+    pub user: Option<UnixUser>,
     /// Descriptors that each process may open.
     pub descriptors: u64,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Process {
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ProcessEnd {
     /// The exit status if it had ended before it was asked to.
     pub early: Option<ExitStatus>,
     /// It did not end when it was asked to, and was killed.
@@ -57,7 +57,7 @@ pub struct End {
 
 impl Process {
     /// Starts a program. Its output is appended to `<name>.out` and `<name>.err` in the work directory.
-    pub fn start(program: &Path, args: &[String], home: &Home, name: &str) -> Result<Process> {
+    pub fn start(program: &Path, args: &[String], home: &ProcessEnvironment, name: &str) -> Result<Process> {
         let child = command(program, args, home, name)?
             .spawn()
             .map_err(|source| Error::Start { program: program.into(), source })?;
@@ -107,7 +107,7 @@ impl Process {
     }
 
     /// Asks it to end, waits, kills what is left of its group.
-    pub fn stop(&mut self) -> End {
+    pub fn stop(&mut self) -> ProcessEnd {
         let early = self.has_ended();
         let mut killed = false;
         if !early {
@@ -115,7 +115,7 @@ impl Process {
             killed = !self.wait(PATIENCE);
         }
         let status = self.reap();
-        End { early: status.filter(|_| early), killed }
+        ProcessEnd { early: status.filter(|_| early), killed }
     }
 
     /// Waits for the leader. Returns true if it ended in time.
@@ -161,7 +161,7 @@ impl Drop for Process {
 pub(crate) fn run(
     program: &Path,
     args: &[String],
-    home: &Home,
+    home: &ProcessEnvironment,
     name: &str,
     patience: Duration,
 ) -> Result<std::result::Result<(), String>> {
@@ -176,7 +176,7 @@ pub(crate) fn run(
     })
 }
 
-fn command(program: &Path, args: &[String], home: &Home, name: &str) -> Result<Command> {
+fn command(program: &Path, args: &[String], home: &ProcessEnvironment, name: &str) -> Result<Command> {
     let output = |end: &str| {
         let path = home.work.join(format!("{name}.{end}"));
         let open = || {
@@ -189,19 +189,19 @@ fn command(program: &Path, args: &[String], home: &Home, name: &str) -> Result<C
     let mut command = Command::new(program);
     command.args(args).current_dir(&home.work).process_group(0);
     command.stdin(Stdio::null()).stdout(output("out")?).stderr(output("err")?);
-    let (account, descriptors, parent) = (home.account, home.descriptors, getpid());
+    let (user, descriptors, parent) = (home.user, home.descriptors, getpid());
     // SAFETY: between fork and exec the closure makes system calls on values it owns and does nothing else.
     unsafe {
-        command.pre_exec(move || settle_in(account, descriptors, parent));
+        command.pre_exec(move || prepare_child(user, descriptors, parent));
     }
     Ok(command)
 }
 
-fn settle_in(account: Option<Account>, descriptors: u64, parent: Pid) -> io::Result<()> {
+fn prepare_child(user: Option<UnixUser>, descriptors: u64, parent: Pid) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(descriptors), ..limit })?;
-    if let Some(account) = account {
-        account.become_it()?;
+    if let Some(user) = user {
+        user.become_it()?;
     }
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have died before the order was given.

@@ -9,11 +9,11 @@ use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value, context};
 
 use crate::error::{Error, Result};
 use crate::params::Params;
-use crate::spec::{Role, Spec};
+use crate::spec::{DeviceRole, Spec};
 
 /// What the surroundings of one started device add to its parameters.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct RenderContext {
     /// Where it listens.
     pub address: SocketAddr,
     /// Its work directory.
@@ -52,15 +52,15 @@ pub(crate) fn render(
     spec: &Spec,
     templates: &[(String, String)],
     params: &Params,
-    places: &Places,
+    context: &RenderContext,
 ) -> Result<Rendered> {
-    if spec.role != Role::Forward && params.origins.is_empty() {
+    if spec.role != DeviceRole::Forward && params.origins.is_empty() {
         return Err(setting(device, format!("a {} needs origins behind it", spec.role.word())));
     }
     let mut renderer = Renderer {
         device,
         environment: environment(),
-        context: parameters(device, spec, params, places)?,
+        context: parameters(device, spec, params, context)?,
         used: HashSet::new(),
     };
     let mut files = Vec::new();
@@ -129,28 +129,28 @@ impl Renderer<'_> {
 }
 
 /// The variables of templates; devices/README.md lists them.
-fn parameters(device: &str, spec: &Spec, params: &Params, places: &Places) -> Result<Value> {
+fn parameters(device: &str, spec: &Spec, params: &Params, context: &RenderContext) -> Result<Value> {
     let address = |address: &SocketAddr| {
         context! { address => address.to_string(), ip => address.ip().to_string(), port => address.port() }
     };
     let path = |path: &Path| path.display().to_string();
-    let hosts_file = if params.hosts.is_empty() { String::new() } else { path(&places.work.join("hosts")) };
+    let hosts_file = if params.hosts.is_empty() { String::new() } else { path(&context.work.join("hosts")) };
     let common = context! {
-        address => places.address.to_string(),
-        ip => places.address.ip().to_string(),
-        port => places.address.port(),
+        address => context.address.to_string(),
+        ip => context.address.ip().to_string(),
+        port => context.address.port(),
         mem => params.memory.unwrap_or(Params::MEMORY),
         disk => params.disk.unwrap_or(0),
-        store => path(&places.store),
+        store => path(&context.store),
         max_object => params.max_object.unwrap_or(Params::MAX_OBJECT),
         workers => params.workers.unwrap_or(1),
         origins => params.origins.iter().map(address).collect::<Vec<_>>(),
         dns => params.nameservers.iter().map(address).collect::<Vec<_>>(),
         hosts_file => hosts_file,
-        work => path(&places.work),
-        log => path(&places.work.join(&spec.log.file)),
-        service => places.service.clone(),
-        descriptors => places.descriptors,
+        work => path(&context.work),
+        log => path(&context.work.join(&spec.log.file)),
+        service => context.service.clone(),
+        descriptors => context.descriptors,
     };
     let own = options(device, spec, params)?;
     Ok(context! { ..common, ..Value::from_pairs(own) })

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use crate::device::Device;
 use crate::params::Params;
-use crate::render::{Places, Rendered, render};
+use crate::render::{RenderContext, Rendered, render};
 
 fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn places() -> Places {
-    Places {
+fn context() -> RenderContext {
+    RenderContext {
         address: address("127.0.0.1:3128"),
         work: "/work".into(),
         store: "/work/store".into(),
@@ -23,7 +23,7 @@ fn places() -> Places {
 fn rendered(device: &str, params: &Params) -> Result<Rendered, String> {
     let device = Device::find(device).unwrap();
     let (spec, templates) = device.parts();
-    render(device.name(), spec, templates, params, &places()).map_err(|error| error.to_string())
+    render(device.name(), spec, templates, params, &context()).map_err(|error| error.to_string())
 }
 
 /// One text of all files and command lines.

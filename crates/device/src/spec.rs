@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::log::LogFormat;
+use crate::access_log::LogFormat;
 
 /// What a device is to robots and servers.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum DeviceRole {
     /// A forward proxy: robots are told its address and send it absolute URLs (RFC 9112, section 3.2.2).
     Forward,
     /// A caching reverse proxy: it stands for the origins, robots send it requests in origin form.
@@ -18,13 +18,13 @@ pub enum Role {
     Balancer,
 }
 
-impl Role {
+impl DeviceRole {
     /// The word of `device.toml`.
     pub fn word(self) -> &'static str {
         match self {
-            Role::Forward => "forward",
-            Role::Surrogate => "surrogate",
-            Role::Balancer => "balancer",
+            DeviceRole::Forward => "forward",
+            DeviceRole::Surrogate => "surrogate",
+            DeviceRole::Balancer => "balancer",
         }
     }
 }
@@ -37,7 +37,7 @@ pub struct Spec {
     /// One line about the device.
     pub summary: String,
     /// What it is to robots and servers.
-    pub role: Role,
+    pub role: DeviceRole,
     /// The program: a name to look for in the usual directories, or a path.
     pub program: String,
     /// Debian's package that has the program.

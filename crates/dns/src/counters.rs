@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::reply::Outcome;
+use crate::reply::DnsOutcome;
 
 macro_rules! counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
@@ -14,13 +14,13 @@ macro_rules! counters {
 
         /// Figures of a server since its start, at one moment.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Snapshot {
+        pub struct NameServerCounts {
             $($(#[$doc])+ pub $name: u64,)+
         }
 
         impl Counters {
-            pub fn snapshot(&self) -> Snapshot {
-                Snapshot { $($name: self.$name.0.load(Relaxed),)+ }
+            pub fn snapshot(&self) -> NameServerCounts {
+                NameServerCounts { $($name: self.$name.0.load(Relaxed),)+ }
             }
         }
     };
@@ -56,20 +56,20 @@ counters! {
 }
 
 impl Counters {
-    pub fn count(&self, outcome: Outcome) {
+    pub fn count(&self, outcome: DnsOutcome) {
         let counter = match outcome {
-            Outcome::Answered => &self.answered,
-            Outcome::NoData => &self.no_data,
-            Outcome::NoName => &self.no_name,
-            Outcome::Refused => &self.refused,
-            Outcome::BadFormat => &self.bad_format,
-            Outcome::NotImplemented => &self.not_implemented,
+            DnsOutcome::Answered => &self.answered,
+            DnsOutcome::NoData => &self.no_data,
+            DnsOutcome::NoName => &self.no_name,
+            DnsOutcome::Refused => &self.refused,
+            DnsOutcome::BadFormat => &self.bad_format,
+            DnsOutcome::NotImplemented => &self.not_implemented,
         };
         counter.add(1);
     }
 }
 
-impl Snapshot {
+impl NameServerCounts {
     /// All queries that got a reply.
     pub fn queries(&self) -> u64 {
         self.udp_queries + self.tcp_queries

@@ -85,7 +85,7 @@ impl DnsError {
 
 /// Why one server gave no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum AttemptFailure {
     /// What it said, or that it said nothing.
     Dns(DnsError),
     /// It could not be asked: no such port, no route, no descriptor left.
@@ -98,7 +98,7 @@ pub struct Attempt {
     /// The server.
     pub server: SocketAddr,
     /// What went wrong.
-    pub failure: Failure,
+    pub failure: AttemptFailure,
 }
 
 /// Why a lookup found nothing. Clones share the list of attempts, as do lookups that shared their query.
@@ -114,19 +114,19 @@ impl LookupError {
     /// The outcome after these attempts. A name that does not exist is an answer; other servers know no better.
     pub fn new(attempts: Vec<Attempt>) -> LookupError {
         let error = match attempts[..] {
-            [.., Attempt { failure: Failure::Dns(DnsError::NoName), .. }] => DnsError::NoName,
-            [Attempt { failure: Failure::Dns(error), .. }] => error,
+            [.., Attempt { failure: AttemptFailure::Dns(DnsError::NoName), .. }] => DnsError::NoName,
+            [Attempt { failure: AttemptFailure::Dns(error), .. }] => error,
             _ => DnsError::AllFailed,
         };
         LookupError { error, attempts: attempts.into() }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for AttemptFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Dns(error) => error.fmt(f),
-            Failure::Socket(kind) => kind.fmt(f),
+            AttemptFailure::Dns(error) => error.fmt(f),
+            AttemptFailure::Socket(kind) => kind.fmt(f),
         }
     }
 }
@@ -172,28 +172,28 @@ mod tests {
     #[test]
     fn the_class_of_a_lookup() {
         use DnsError::*;
-        let refused = Failure::Socket(io::ErrorKind::ConnectionRefused);
+        let refused = AttemptFailure::Socket(io::ErrorKind::ConnectionRefused);
         #[track_caller]
-        fn check(failures: &[Failure], expected: DnsError) {
+        fn check(failures: &[AttemptFailure], expected: DnsError) {
             let server = SocketAddr::from(([127, 0, 0, 1], 53));
             let attempts = failures.iter().map(|&failure| Attempt { server, failure }).collect();
             assert_eq!(LookupError::new(attempts).error, expected, "{failures:?}");
         }
         check(&[], AllFailed);
-        check(&[Failure::Dns(Timeout)], Timeout);
-        check(&[Failure::Dns(Refused)], Refused);
+        check(&[AttemptFailure::Dns(Timeout)], Timeout);
+        check(&[AttemptFailure::Dns(Refused)], Refused);
         check(&[refused], AllFailed);
-        check(&[Failure::Dns(Timeout), Failure::Dns(Timeout)], AllFailed);
-        check(&[Failure::Dns(Timeout), Failure::Dns(NoName)], NoName);
-        check(&[refused, Failure::Dns(ServerFailure)], AllFailed);
+        check(&[AttemptFailure::Dns(Timeout), AttemptFailure::Dns(Timeout)], AllFailed);
+        check(&[AttemptFailure::Dns(Timeout), AttemptFailure::Dns(NoName)], NoName);
+        check(&[refused, AttemptFailure::Dns(ServerFailure)], AllFailed);
     }
 
     #[test]
     fn the_text_names_every_server() {
         let attempt = |port, failure| Attempt { server: SocketAddr::from(([10, 0, 0, 1], port)), failure };
         let error = LookupError::new(vec![
-            attempt(53, Failure::Dns(DnsError::Timeout)),
-            attempt(54, Failure::Socket(io::ErrorKind::ConnectionRefused)),
+            attempt(53, AttemptFailure::Dns(DnsError::Timeout)),
+            attempt(54, AttemptFailure::Socket(io::ErrorKind::ConnectionRefused)),
         ]);
         let expected =
             "all DNS servers failed (10.0.0.1:53: DNS query timed out, 10.0.0.1:54: connection refused)";

@@ -2,17 +2,17 @@
 //!
 //! A message passes through the modules in this order: [`query`] builds a question, [`reply`] answers it from the
 //! tables of [`zone`], and [`query`] reads the answer. These do no I/O and take any bytes. Around them,
-//! [`resolver`] asks servers over the [`Link`](polygraph_link::Link) of an event loop, with the [`cache`] that
-//! robots share, and [`server`] is a name server with a thread of its own, over UDP and TCP:
+//! [`resolver`] asks servers over the [`Link`](polygraph_link::Link) of an event loop, with the [`address_cache`] that
+//! robots share, and [`name_server`] is a name server with a thread of its own, over UDP and TCP:
 //!
 //! ```
-//! use polygraph_dns::{Server, ServerConfig, Zone};
+//! use polygraph_dns::{NameServer, NameServerConfig, Zone};
 //!
 //! let mut zone = Zone::default();
 //! zone.add_zone("bench.tst")?;
 //! zone.add("w1.bench.tst", &["10.16.129.1".parse()?])?;
 //! zone.add("*.dyn.bench.tst", &["10.16.129.2".parse()?, "10.16.129.3".parse()?])?;
-//! let mut server = Server::start(ServerConfig::local(zone))?;
+//! let mut server = NameServer::start(NameServerConfig::local(zone))?;
 //! println!("names are served at {}", server.local_addrs()[0]);
 //! assert_eq!(server.snapshot().queries(), 0);
 //! server.stop();
@@ -21,26 +21,26 @@
 //!
 //! What it does not do: recursion, DNSSEC, zone transfers, DNS over TLS or HTTPS. The resolver asks over UDP alone.
 
-pub mod cache;
+pub mod address_cache;
 pub mod error;
 pub mod name;
+pub mod name_server;
 pub mod query;
 pub mod reply;
 pub mod resolver;
-pub mod server;
-pub mod stats;
+pub mod resolver_stats;
 pub mod zone;
 
 mod counters;
 
-pub use cache::{Answer, Cache, Caches};
-pub use counters::Snapshot;
-pub use error::{Attempt, DnsError, Failure, LookupError};
+pub use address_cache::{AddressCache, AddressCaches, Addresses};
+pub use counters::NameServerCounts;
+pub use error::{Attempt, AttemptFailure, DnsError, LookupError};
 pub use name::{BadName, DomainName};
+pub use name_server::{NameServer, NameServerConfig};
 pub use query::{Query, QueryType};
-pub use resolver::{Found, Resolver, ResolverConfig, Source};
-pub use server::{Server, ServerConfig};
-pub use stats::Stats;
+pub use resolver::{AnswerSource, Resolved, Resolver, ResolverConfig};
+pub use resolver_stats::ResolverStats;
 pub use zone::{MapError, Zone};
 
 /// Where name servers listen unless said otherwise (RFC 1035 section 4.2).

@@ -11,7 +11,7 @@ use domain::rdata::{A, Aaaa, Soa};
 
 use crate::name::DomainName;
 use crate::query::QueryType;
-use crate::zone::{Known, Zone};
+use crate::zone::{Zone, ZoneAnswer};
 
 /// Octets of a datagram to a client that does not say how much it takes (RFC 1035 section 2.3.4).
 pub const PLAIN_LIMIT: usize = 512;
@@ -36,7 +36,7 @@ pub enum Transport {
 
 /// What a reply says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DnsOutcome {
     /// Addresses, or the record of the zone.
     Answered,
     /// The name exists, but not with what was asked for.
@@ -53,18 +53,18 @@ pub enum Outcome {
 
 /// A reply to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct DnsReply {
     /// The message.
     pub message: Vec<u8>,
     /// What it says.
-    pub outcome: Outcome,
+    pub outcome: DnsOutcome,
     /// Some addresses did not fit (TC is set): the client may ask again over TCP.
     pub truncated: bool,
 }
 
 /// Answers a request from the tables. `ttl` is in seconds, for addresses as well as for their absence.
 /// `None`: the bytes are no request, and answering them could go on for ever between two servers.
-pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Option<Reply> {
+pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Option<DnsReply> {
     let request = Message::from_slice(request).ok().filter(|request| !request.header().qr())?;
     let mut builder =
         MessageBuilder::from_target(StaticCompressor::new(Vec::with_capacity(PLAIN_LIMIT))).ok()?;
@@ -76,10 +76,10 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
     header.set_rd(asked.rd());
     // Other operations have other sections, so nothing more is read of them.
     if asked.opcode() != Opcode::QUERY {
-        return Some(short(builder, Rcode::NOTIMP, Outcome::NotImplemented));
+        return Some(short(builder, Rcode::NOTIMP, DnsOutcome::NotImplemented));
     }
     let (Ok(question), Ok(edns)) = (request.sole_question(), edns(request)) else {
-        return Some(short(builder, Rcode::FORMERR, Outcome::BadFormat));
+        return Some(short(builder, Rcode::FORMERR, DnsOutcome::BadFormat));
     };
     let limit = match (transport, &edns) {
         (Transport::Tcp, _) => STREAM_LIMIT,
@@ -92,7 +92,7 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
     // The library's limit is the first length that does not fit.
     builder.set_push_limit(limit - reserved + 1);
     let bad_version = edns.as_ref().is_some_and(|edns| edns.version() != 0);
-    let content = if bad_version { Content::BadVersion } else { content(zone, &question) };
+    let content = if bad_version { AnswerContent::BadVersion } else { content(zone, &question) };
     let mut builder = builder.question();
     builder.push(question).ok()?;
     let (mut end, truncated) =
@@ -108,16 +108,16 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
         })
         .ok()?;
     }
-    Some(Reply { message: end.finish().into_target(), outcome: content.outcome(), truncated })
+    Some(DnsReply { message: end.finish().into_target(), outcome: content.outcome(), truncated })
 }
 
 type Target = StaticCompressor<Vec<u8>>;
 type AskedName<'a> = ParsedName<&'a [u8]>;
 
 /// A reply that is a header and nothing else.
-fn short(mut builder: MessageBuilder<Target>, rcode: Rcode, outcome: Outcome) -> Reply {
+fn short(mut builder: MessageBuilder<Target>, rcode: Rcode, outcome: DnsOutcome) -> DnsReply {
     builder.header_mut().set_rcode(rcode);
-    Reply { message: builder.finish().into_target(), outcome, truncated: false }
+    DnsReply { message: builder.finish().into_target(), outcome, truncated: false }
 }
 
 /// The one OPT record that a request may have (RFC 6891 section 6.1.1).
@@ -133,7 +133,7 @@ fn edns(request: &Message<[u8]>) -> Result<Option<OptRecord<&[u8]>>, ParseError>
 }
 
 /// What stands behind the question.
-enum Content {
+enum AnswerContent {
     Addresses(Vec<IpAddr>),
     /// The record of the zone itself.
     Soa(DomainName),
@@ -144,11 +144,11 @@ enum Content {
     BadVersion,
 }
 
-fn content(zone: &Zone, question: &Question<AskedName<'_>>) -> Content {
+fn content(zone: &Zone, question: &Question<AskedName<'_>>) -> AnswerContent {
     let rtype = question.qtype();
     let transfer = matches!(rtype, Rtype::AXFR | Rtype::IXFR);
     if transfer || !matches!(question.qclass(), Class::IN | Class::ANY) {
-        return Content::Refused;
+        return AnswerContent::Refused;
     }
     let kinds: &[Option<QueryType>] = match rtype {
         Rtype::A => &[Some(QueryType::A)],
@@ -158,32 +158,32 @@ fn content(zone: &Zone, question: &Question<AskedName<'_>>) -> Content {
     };
     let name = DomainName::from_message(*question.qname());
     let mut all = Vec::new();
-    let mut content = Content::Refused;
+    let mut content = AnswerContent::Refused;
     for &kind in kinds {
         content = match zone.lookup(&name, kind) {
-            Known::Addresses(addresses) => {
+            ZoneAnswer::Addresses(addresses) => {
                 all.extend(addresses);
                 continue;
             }
-            Known::NoData(zone) if zone == name && matches!(rtype, Rtype::SOA | Rtype::ANY) => {
-                Content::Soa(zone)
+            ZoneAnswer::NoData(zone) if zone == name && matches!(rtype, Rtype::SOA | Rtype::ANY) => {
+                AnswerContent::Soa(zone)
             }
-            Known::NoData(zone) => Content::NoData(zone),
-            Known::NoName(zone) => Content::NoName(zone),
-            Known::Foreign => Content::Refused,
+            ZoneAnswer::NoData(zone) => AnswerContent::NoData(zone),
+            ZoneAnswer::NoName(zone) => AnswerContent::NoName(zone),
+            ZoneAnswer::Foreign => AnswerContent::Refused,
         };
     }
-    if all.is_empty() { content } else { Content::Addresses(all) }
+    if all.is_empty() { content } else { AnswerContent::Addresses(all) }
 }
 
-impl Content {
-    fn outcome(&self) -> Outcome {
+impl AnswerContent {
+    fn outcome(&self) -> DnsOutcome {
         match self {
-            Content::Addresses(_) | Content::Soa(_) => Outcome::Answered,
-            Content::NoData(_) => Outcome::NoData,
-            Content::NoName(_) => Outcome::NoName,
-            Content::Refused => Outcome::Refused,
-            Content::BadVersion => Outcome::NotImplemented,
+            AnswerContent::Addresses(_) | AnswerContent::Soa(_) => DnsOutcome::Answered,
+            AnswerContent::NoData(_) => DnsOutcome::NoData,
+            AnswerContent::NoName(_) => DnsOutcome::NoName,
+            AnswerContent::Refused => DnsOutcome::Refused,
+            AnswerContent::BadVersion => DnsOutcome::NotImplemented,
         }
     }
 
@@ -197,9 +197,9 @@ impl Content {
     ) -> Result<(AdditionalBuilder<Target>, bool), PushError> {
         let mut truncated = false;
         let header = answer.header_mut();
-        header.set_aa(!matches!(self, Content::Refused | Content::BadVersion));
+        header.set_aa(!matches!(self, AnswerContent::Refused | AnswerContent::BadVersion));
         match self {
-            Content::Addresses(addresses) => {
+            AnswerContent::Addresses(addresses) => {
                 for address in addresses {
                     let pushed = match *address {
                         IpAddr::V4(address) => answer.push((asked, Class::IN, ttl, A::new(address))),
@@ -212,17 +212,17 @@ impl Content {
                 }
                 answer.header_mut().set_tc(truncated);
             }
-            Content::Soa(zone) => answer.push((zone.wire(), Class::IN, ttl, soa(zone, ttl)))?,
-            Content::NoData(zone) | Content::NoName(zone) => {
-                if matches!(self, Content::NoName(_)) {
+            AnswerContent::Soa(zone) => answer.push((zone.wire(), Class::IN, ttl, soa(zone, ttl)))?,
+            AnswerContent::NoData(zone) | AnswerContent::NoName(zone) => {
+                if matches!(self, AnswerContent::NoName(_)) {
                     header.set_rcode(Rcode::NXDOMAIN);
                 }
                 let mut authority = answer.authority();
                 authority.push((zone.wire(), Class::IN, ttl, soa(zone, ttl)))?;
                 return Ok((authority.additional(), false));
             }
-            Content::Refused => header.set_rcode(Rcode::REFUSED),
-            Content::BadVersion => {}
+            AnswerContent::Refused => header.set_rcode(Rcode::REFUSED),
+            AnswerContent::BadVersion => {}
         }
         Ok((answer.additional(), truncated))
     }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 
 use polygraph_link::{Link, Nanos};
 
-use crate::cache::{Answer, Cache, Outcome, State};
-use crate::error::{Attempt, DnsError, Failure, LookupError};
+use crate::address_cache::{AddressCache, Addresses, CacheState, LookupResult};
+use crate::error::{Attempt, AttemptFailure, DnsError, LookupError};
 use crate::name::DomainName;
 use crate::query::{Query, QueryType};
-use crate::stats::Stats;
+use crate::resolver_stats::ResolverStats;
 
 /// How names are looked up: `DnsResolver` of the workload language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,23 +29,23 @@ pub struct ResolverConfig {
 pub struct Resolver<L> {
     link: L,
     config: Rc<ResolverConfig>,
-    cache: Cache,
-    stats: Rc<RefCell<Stats>>,
+    cache: AddressCache,
+    stats: Rc<RefCell<ResolverStats>>,
     next_id: Rc<Cell<u16>>,
 }
 
 /// A successful lookup.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Resolved {
     /// The addresses.
-    pub answer: Answer,
+    pub answer: Addresses,
     /// How they became known.
-    pub source: Source,
+    pub source: AnswerSource,
 }
 
 /// How an answer became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AnswerSource {
     /// From the cache.
     Cache,
     /// By the query of another lookup that was under way.
@@ -62,8 +62,8 @@ impl<L: Link> Resolver<L> {
     pub fn new(
         link: L,
         config: Rc<ResolverConfig>,
-        cache: Cache,
-        stats: Rc<RefCell<Stats>>,
+        cache: AddressCache,
+        stats: Rc<RefCell<ResolverStats>>,
         first_id: u16,
     ) -> Resolver<L> {
         Resolver { link, config, cache, stats, next_id: Rc::new(Cell::new(first_id)) }
@@ -76,43 +76,46 @@ impl<L: Link> Resolver<L> {
     /// # Errors
     /// If no server gives an address. A name that does not exist is an answer; after any other failure and
     /// after the timeout the next server is asked.
-    pub async fn lookup(&self, from: Option<IpAddr>, name: &DomainName) -> Result<Found, LookupError> {
+    pub async fn lookup(&self, from: Option<IpAddr>, name: &DomainName) -> Result<Resolved, LookupError> {
         self.stats.borrow_mut().lookups += 1;
         let found = self.find(from, name).await;
         let mut stats = self.stats.borrow_mut();
         match &found {
-            Ok(Found { source: Source::Cache, .. }) => stats.cache_hits += 1,
+            Ok(Resolved { source: AnswerSource::Cache, .. }) => stats.cache_hits += 1,
             Ok(_) => {}
             Err(_) => stats.failures += 1,
         }
         found
     }
 
-    async fn find(&self, from: Option<IpAddr>, name: &DomainName) -> Result<Found, LookupError> {
+    async fn find(&self, from: Option<IpAddr>, name: &DomainName) -> Result<Resolved, LookupError> {
         let key = (self.config.query_type, name.clone());
         let mut joined = false;
         loop {
             match self.cache.enter(&key) {
-                State::Known(answer) => return Ok(Found { answer, source: Source::Cache }),
-                State::Asked(flight) => {
+                CacheState::ZoneAnswer(answer) => {
+                    return Ok(Resolved { answer, source: AnswerSource::Cache });
+                }
+                CacheState::Asked(pending) => {
                     if !std::mem::replace(&mut joined, true) {
                         self.stats.borrow_mut().joined += 1;
                     }
-                    if let Some(end) = flight.end().await {
-                        return end.map(|answer| Found { answer, source: Source::Joined });
+                    if let Some(end) = pending.end().await {
+                        return end.map(|answer| Resolved { answer, source: AnswerSource::Joined });
                     }
                 }
-                State::Ask(lead) => {
+                CacheState::Ask(duty) => {
                     let (outcome, response_us) = self.ask_servers(from, name).await;
-                    lead.finish(outcome.clone());
-                    return outcome.map(|answer| Found { answer, source: Source::Server { response_us } });
+                    duty.finish(outcome.clone());
+                    return outcome
+                        .map(|answer| Resolved { answer, source: AnswerSource::Server { response_us } });
                 }
             }
         }
     }
 
     /// The outcome, and the response time of an answer.
-    async fn ask_servers(&self, from: Option<IpAddr>, name: &DomainName) -> (Outcome, u64) {
+    async fn ask_servers(&self, from: Option<IpAddr>, name: &DomainName) -> (LookupResult, u64) {
         let mut attempts = Vec::new();
         for &server in &self.config.servers {
             self.stats.borrow_mut().queries += 1;
@@ -128,7 +131,7 @@ impl<L: Link> Resolver<L> {
                 Err(failure) => {
                     self.stats.borrow_mut().failed(failure);
                     attempts.push(Attempt { server, failure });
-                    if failure == Failure::Dns(DnsError::NoName) {
+                    if failure == AttemptFailure::Dns(DnsError::NoName) {
                         break;
                     }
                 }
@@ -143,7 +146,7 @@ impl<L: Link> Resolver<L> {
         from: Option<IpAddr>,
         name: &DomainName,
         begin: Nanos,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Addresses, AttemptFailure> {
         let query = Query::new(self.id(), name.clone(), self.config.query_type);
         let from = from.filter(|from| from.is_ipv4() == server.is_ipv4());
         let until = self.config.timeout.map(|timeout| begin.saturating_add(timeout));
@@ -160,10 +163,10 @@ impl<L: Link> Resolver<L> {
         let read = match reply.await {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(stray),
-            Err(error) => return Err(Failure::Socket(error.kind())),
+            Err(error) => return Err(AttemptFailure::Socket(error.kind())),
         };
-        let answer = read.and_then(|addresses| Answer::new(addresses).ok_or(DnsError::NoName));
-        answer.map_err(Failure::Dns)
+        let answer = read.and_then(|addresses| Addresses::new(addresses).ok_or(DnsError::NoName));
+        answer.map_err(AttemptFailure::Dns)
     }
 
     /// The step is odd, so that every number has its turn before the first comes again.

@@ -38,7 +38,7 @@ struct Rotation {
 
 /// What the tables say about a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum ZoneAnswer {
     /// Its addresses, at least one; each in its turn the first.
     Addresses(Vec<IpAddr>),
     /// It exists in the zone, but has no address of this type.
@@ -132,16 +132,16 @@ impl Zone {
     }
 
     /// What is known about a name; `kind`: the type of addresses, `None` is none of them.
-    pub fn lookup(&self, name: &DomainName, kind: Option<QueryType>) -> Known {
-        let Some(zone) = self.zone_of(name) else { return Known::Foreign };
+    pub fn lookup(&self, name: &DomainName, kind: Option<QueryType>) -> ZoneAnswer {
+        let Some(zone) = self.zone_of(name) else { return ZoneAnswer::Foreign };
         let entry = match self.names.get(name) {
             Some(entry) => entry,
             None if self.inner.contains(name) || self.zones.contains(name) => {
-                return Known::NoData(DomainName::of_suffix(zone));
+                return ZoneAnswer::NoData(DomainName::of_suffix(zone));
             }
             None => match self.wildcard(name) {
                 Some(entry) => entry,
-                None => return Known::NoName(DomainName::of_suffix(zone)),
+                None => return ZoneAnswer::NoName(DomainName::of_suffix(zone)),
             },
         };
         let addresses = match kind {
@@ -150,8 +150,8 @@ impl Zone {
             None => Vec::new(),
         };
         match addresses.is_empty() {
-            true => Known::NoData(DomainName::of_suffix(zone)),
-            false => Known::Addresses(addresses),
+            true => ZoneAnswer::NoData(DomainName::of_suffix(zone)),
+            false => ZoneAnswer::Addresses(addresses),
         }
     }
 
@@ -209,10 +209,10 @@ mod tests {
         let zone = zone();
         let check = |name: &str, expected: &str| {
             let shown = match zone.lookup(&DomainName::parse(name).unwrap(), Some(QueryType::A)) {
-                Known::Addresses(addresses) => addresses.iter().map(|a| a.to_string()).collect(),
-                Known::NoData(zone) => format!("no data in {zone}"),
-                Known::NoName(zone) => format!("no name in {zone}"),
-                Known::Foreign => "foreign".to_owned(),
+                ZoneAnswer::Addresses(addresses) => addresses.iter().map(|a| a.to_string()).collect(),
+                ZoneAnswer::NoData(zone) => format!("no data in {zone}"),
+                ZoneAnswer::NoName(zone) => format!("no name in {zone}"),
+                ZoneAnswer::Foreign => "foreign".to_owned(),
             };
             assert_eq!(shown, expected, "{name}");
         };
@@ -249,11 +249,11 @@ mod tests {
         zone.add_map(None, &read("10.0.2.1:80"), &read("10.0.2.1:80")).unwrap();
         assert_eq!(zone.len(), 4);
         let v4 = |name: &str| zone.lookup(&DomainName::parse(name).unwrap(), Some(QueryType::A));
-        let addresses = |list: &[[u8; 4]]| Known::Addresses(list.iter().map(|&ip| ip.into()).collect());
+        let addresses = |list: &[[u8; 4]]| ZoneAnswer::Addresses(list.iter().map(|&ip| ip.into()).collect());
         assert_eq!(v4("w2.bench.tst"), addresses(&[[10, 0, 0, 2]]));
         assert_eq!(v4("w3.bench.tst"), addresses(&[[10, 0, 0, 1]]));
         assert_eq!(v4("all.example"), addresses(&[[10, 0, 1, 1], [10, 0, 1, 2], [10, 0, 1, 3]]));
-        assert_eq!(v4("w4.bench.tst"), Known::NoName(DomainName::parse("bench.tst").unwrap()));
+        assert_eq!(v4("w4.bench.tst"), ZoneAnswer::NoName(DomainName::parse("bench.tst").unwrap()));
         let wrong = zone.add_map(None, &read("a.b"), &read("c.d"));
         assert!(matches!(wrong, Err(MapError::NameAsAddress(_))), "{wrong:?}");
         let wrong = zone.add_map(None, &read("a[1-2].b"), &read("10.0.0.1-3"));
@@ -265,9 +265,15 @@ mod tests {
         let mut zone = zone();
         zone.add_zone(".").unwrap();
         let name = DomainName::parse("example").unwrap();
-        assert_eq!(zone.lookup(&name, Some(QueryType::A)), Known::NoData(DomainName::parse(".").unwrap()));
+        assert_eq!(
+            zone.lookup(&name, Some(QueryType::A)),
+            ZoneAnswer::NoData(DomainName::parse(".").unwrap())
+        );
         let name = DomainName::parse("nothing.here").unwrap();
-        assert_eq!(zone.lookup(&name, Some(QueryType::A)), Known::NoName(DomainName::parse(".").unwrap()));
+        assert_eq!(
+            zone.lookup(&name, Some(QueryType::A)),
+            ZoneAnswer::NoName(DomainName::parse(".").unwrap())
+        );
     }
 
     #[test]
@@ -280,8 +286,8 @@ mod tests {
         let name = DomainName::parse("a.b").unwrap();
         let mut firsts = Vec::new();
         for _ in 0..6 {
-            let Known::Addresses(v4) = zone.lookup(&name, Some(QueryType::A)) else { panic!() };
-            let Known::Addresses(v6) = zone.lookup(&name, Some(QueryType::Aaaa)) else { panic!() };
+            let ZoneAnswer::Addresses(v4) = zone.lookup(&name, Some(QueryType::A)) else { panic!() };
+            let ZoneAnswer::Addresses(v6) = zone.lookup(&name, Some(QueryType::Aaaa)) else { panic!() };
             assert_eq!((v4.len(), v6.len()), (3, 1));
             firsts.push(v4[0].to_string());
         }

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use polygraph_dns::cache::{Cache, Caches};
+use polygraph_dns::address_cache::{AddressCache, AddressCaches};
 use polygraph_dns::name::DomainName;
 use polygraph_dns::query::QueryType;
-use polygraph_dns::resolver::{Resolver, ResolverConfig, Source};
-use polygraph_dns::stats::Stats;
+use polygraph_dns::resolver::{AnswerSource, Resolver, ResolverConfig};
+use polygraph_dns::resolver_stats::ResolverStats;
 use polygraph_link::Link;
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::Random;
@@ -23,8 +23,8 @@ use crate::settings::{Dns, Settings};
 pub struct Names<L> {
     link: L,
     recorder: Recorder,
-    stats: Rc<RefCell<Stats>>,
-    caches: RefCell<Caches>,
+    stats: Rc<RefCell<ResolverStats>>,
+    caches: RefCell<AddressCaches>,
     /// By kind of robots and, where each has a cache of its own, by robot.
     resolvers: RefCell<FxHashMap<(usize, usize), Resolver<L>>>,
     first_id: u16,
@@ -56,7 +56,7 @@ impl<L: Link> Names<L> {
             };
             let cache = match dns.sharing_group.as_deref() {
                 Some(group) => self.caches.borrow_mut().cache(dns.cache, Some(group)),
-                None => Cache::new(dns.cache),
+                None => AddressCache::new(dns.cache),
             };
             let id = self.first_id.wrapping_add(robot as u16);
             Resolver::new(self.link.clone(), Rc::new(config), cache, Rc::clone(&self.stats), id)
@@ -85,9 +85,9 @@ impl<L: Link> Names<L> {
         match resolver.lookup(from, &name).await {
             Ok(found) => {
                 self.recorder.with(|block| match found.source {
-                    Source::Cache => block.dns.cache_hits += 1,
-                    Source::Server { response_us } => block.dns.rptm_us.record(response_us),
-                    Source::Joined => {}
+                    AnswerSource::Cache => block.dns.cache_hits += 1,
+                    AnswerSource::Server { response_us } => block.dns.rptm_us.record(response_us),
+                    AnswerSource::Joined => {}
                 });
                 Ok(SocketAddr::new(found.answer.address(), port.unwrap_or(80)))
             }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use polygraph_device::{Params, Role, Running, settle};
+use polygraph_device::{DeviceRole, Params, RunningDevice, resolve_port};
 use polygraph_report::text;
 
 use super::FindDevice;
@@ -25,7 +25,7 @@ pub struct Session {
 
 enum Kind {
     /// Started here.
-    Here { running: Box<Running>, role: Role, size: u64 },
+    Here { running: Box<RunningDevice>, role: DeviceRole, size: u64 },
     /// Runs somewhere: the option that leads robots to it, its address, its size.
     Elsewhere { option: &'static str, address: String, size: u64 },
 }
@@ -38,7 +38,7 @@ pub fn check(device: &Contestant, plan: &Plan, find: &FindDevice<'_>) -> Result<
     let Target::Device { name, options } = &device.target else { return Ok(()) };
     let (found, _) = find(name, options)?;
     found.version().map_err(|e| e.to_string())?;
-    if found.role() != Role::Forward && plan.workload.file.is_some() {
+    if found.role() != DeviceRole::Forward && plan.workload.file.is_some() {
         return Err(format!(
             "{name} is a {}, and those are tested with PolyMix-1 only: leave config out",
             found.role().word()
@@ -53,7 +53,7 @@ impl Session {
     /// # Errors
     /// If it does not start.
     pub fn start(device: &Contestant, index: usize, find: &FindDevice<'_>) -> Result<Session, String> {
-        let origin = settle(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        let origin = resolve_port(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .map_err(|e| format!("there is no free port for the servers: {e}"))?;
         let size = device.size.unwrap_or_default();
         let kind = match &device.target {
@@ -63,7 +63,7 @@ impl Session {
             }
             Target::Device { name, options } => {
                 let (found, mut params) = find(name, options)?;
-                if found.role() != Role::Forward {
+                if found.role() != DeviceRole::Forward {
                     params.origins = vec![origin];
                 }
                 let size = device.size.unwrap_or_else(|| size_of(&params));
@@ -113,7 +113,9 @@ impl Session {
     /// Options that lead robots through it to the servers.
     pub fn route(&self) -> Vec<String> {
         let (option, address) = match &self.kind {
-            Kind::Here { running, role: Role::Forward, .. } => ("--proxy", running.address().to_string()),
+            Kind::Here { running, role: DeviceRole::Forward, .. } => {
+                ("--proxy", running.address().to_string())
+            }
             Kind::Here { running, .. } => ("--surrogate", running.address().to_string()),
             Kind::Elsewhere { option, address, .. } => (*option, address.clone()),
         };

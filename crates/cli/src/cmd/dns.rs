@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use polygraph_addr::Addr;
-use polygraph_dns::{Server, ServerConfig, Snapshot, Zone};
+use polygraph_dns::{NameServer, NameServerConfig, NameServerCounts, Zone};
 use polygraph_plan::values;
 
 use crate::addr_cmds::workload::WorkloadArgs;
@@ -80,8 +80,8 @@ pub fn run(args: Args) -> Done {
         return Err(Failure::usage("there are no names to serve: give --config FILE or --extra NAME=IP"));
     }
     let listen = args.listen.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
-    let config = ServerConfig { listen: args.listen, ttl: args.ttl, zone };
-    let mut server = Server::start(config).map_err(|e| {
+    let config = NameServerConfig { listen: args.listen, ttl: args.ttl, zone };
+    let mut server = NameServer::start(config).map_err(|e| {
         Failure::setup(anyhow::anyhow!(
             "cannot start a name server at {listen}: {e}{}",
             console::listen_hint(&e)
@@ -93,7 +93,7 @@ pub fn run(args: Args) -> Done {
         }
     }
     let period = if args.verb_lvl >= 2 { Duration::from_secs(1) } else { Duration::MAX };
-    let mut last = Snapshot::default();
+    let mut last = NameServerCounts::default();
     let tick = || {
         let now = server.snapshot();
         if now != last {
@@ -134,7 +134,7 @@ fn zone(args: &Args) -> Result<Zone, Failure> {
 }
 
 /// The counts as text, one line each; what did not happen is left out, except that nobody asked.
-fn counts(seen: &Snapshot) -> String {
+fn counts(seen: &NameServerCounts) -> String {
     let lines = [
         ("queries", seen.queries()),
         ("  over TCP", seen.tcp_queries),
@@ -175,9 +175,10 @@ mod tests {
 
     #[test]
     fn what_happened_is_shown() {
-        let seen = Snapshot { udp_queries: 5, answered: 4, no_name: 1, ..Snapshot::default() };
+        let seen =
+            NameServerCounts { udp_queries: 5, answered: 4, no_name: 1, ..NameServerCounts::default() };
         let expected = "queries                       5\n  answered                    4\n  no such name                1\n";
         assert_eq!(counts(&seen), expected);
-        assert_eq!(counts(&Snapshot::default()), "queries                       0\n");
+        assert_eq!(counts(&NameServerCounts::default()), "queries                       0\n");
     }
 }

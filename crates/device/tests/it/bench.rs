@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use polygraph_device::{Device, Params, Role, Running};
+use polygraph_device::{Device, DeviceRole, Params, RunningDevice};
 
 /// Bytes in the body of every reply.
 pub const BODY: usize = 5000;
@@ -71,9 +71,9 @@ fn http_date() -> String {
 
 /// A device between a client and two origins.
 pub struct Bench {
-    pub device: Running,
+    pub device: RunningDevice,
     pub origins: [Origin; 2],
-    role: Role,
+    role: DeviceRole,
 }
 
 impl Bench {
@@ -81,8 +81,11 @@ impl Bench {
         let device = Device::find(name).unwrap();
         let origins = [Origin::start(), Origin::start()];
         let role = device.role();
-        let behind =
-            if role == Role::Forward { Vec::new() } else { origins.each_ref().map(|o| o.address).into() };
+        let behind = if role == DeviceRole::Forward {
+            Vec::new()
+        } else {
+            origins.each_ref().map(|o| o.address).into()
+        };
         let device = device.start(&Params { origins: behind, ..params }).unwrap_or_else(|e| panic!("{e}"));
         Bench { device, origins, role }
     }
@@ -109,7 +112,7 @@ impl Bench {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         for path in paths {
             let target = match self.role {
-                Role::Forward => format!("http://{authority}{path}"),
+                DeviceRole::Forward => format!("http://{authority}{path}"),
                 _ => (*path).to_owned(),
             };
             let request = format!("GET {target} HTTP/1.1\r\nHost: {authority}\r\n{fields}\r\n");

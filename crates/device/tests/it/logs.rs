@@ -1,6 +1,6 @@
 //! Lines of each device's log, as the programs write them.
 
-use polygraph_device::{Counts, Device, Plain};
+use polygraph_device::{AccessCounts, Device, PlainCounts};
 
 #[test]
 fn lines_by_example() {
@@ -44,14 +44,14 @@ fn lines_by_example() {
 1795294181.497 1 127.0.0.1 origins/origin2/200 5184 GET /a
 [NOTICE]   (1) : New worker forked
 ";
-    let counts = |requests, hits, misses, other, bytes, unreadable, plain: Option<(u64, u64)>| Counts {
+    let counts = |requests, hits, misses, other, bytes, unreadable, plain: Option<(u64, u64)>| AccessCounts {
         requests,
         hits,
         misses,
         other,
         bytes,
         unreadable,
-        plain: plain.map(|(requests, hits)| Plain { requests, hits }),
+        plain: plain.map(|(requests, hits)| PlainCounts { requests, hits }),
     };
     for (name, log, expected) in [
         ("squid", squid, counts(10, 4, 4, 2, 5199 + 5 * 5206 + 300 + 17 + 4000 + 3900, 1, Some((4, 2)))),

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
-use polygraph_device::{Counts, Device, Params, Plain};
+use polygraph_device::{AccessCounts, Device, Params, PlainCounts};
 
 use crate::bench::{BODY, Bench};
 
@@ -15,7 +15,7 @@ enum Store {
 }
 
 /// Hits, misses and requests of neither kind.
-fn kinds(counts: &Counts) -> [u64; 3] {
+fn kinds(counts: &AccessCounts) -> [u64; 3] {
     assert_eq!(counts.requests, counts.hits + counts.misses + counts.other, "{counts:?}");
     assert_eq!(counts.unreadable, 0, "{counts:?}");
     [counts.hits, counts.misses, counts.other]
@@ -186,7 +186,7 @@ fn reloads_go_to_the_origin_and_are_not_plain() {
         bench.device.halt();
         let counts = bench.device.counts().unwrap();
         assert_eq!((counts.requests, counts.hits), (4, 2), "{name}: {counts:?}");
-        assert_eq!(counts.plain, Some(Plain { requests: 3, hits: 2 }), "{name}");
+        assert_eq!(counts.plain, Some(PlainCounts { requests: 3, hits: 2 }), "{name}");
     }
     for name in ["varnish", "nginx"] {
         let bench = Bench::start(name, with(Params::default(), "reload", "ignore"));
@@ -233,7 +233,7 @@ fn the_store_can_be_elsewhere() {
 #[test]
 fn ports_of_root() {
     let port = (600..1023).find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok());
-    // Plain users cannot do this, with or without the program.
+    // PlainCounts users cannot do this, with or without the program.
     let Some(port) = port else { return };
     for name in ["squid", "trafficserver", "varnish", "nginx", "haproxy"] {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use polygraph_dns::reply::{Transport, reply};
 use polygraph_dns::{
-    Cache, Caches, DnsError, DomainName, Failure, LookupError, Query, QueryType, Server, ServerConfig,
-    Source, Zone,
+    AddressCache, AddressCaches, AnswerSource, AttemptFailure, DnsError, DomainName, LookupError, NameServer,
+    NameServerConfig, Query, QueryType, Zone,
 };
 
 use crate::sockets::{Fake, nobody, on_a_loop, resolver};
@@ -24,15 +24,15 @@ fn zone() -> Zone {
     zone
 }
 
-fn server() -> Server {
-    Server::start(ServerConfig::local(zone())).unwrap()
+fn server() -> NameServer {
+    NameServer::start(NameServerConfig::local(zone())).unwrap()
 }
 
 fn name(text: &str) -> DomainName {
     DomainName::parse(text).unwrap()
 }
 
-fn classes(error: &LookupError) -> Vec<Failure> {
+fn classes(error: &LookupError) -> Vec<AttemptFailure> {
     error.attempts.iter().map(|attempt| attempt.failure).collect()
 }
 
@@ -45,13 +45,13 @@ fn good(request: &[u8]) -> Vec<u8> {
 fn names_become_addresses() {
     let server = server();
     on_a_loop(async |net| {
-        let (resolver, stats) = resolver(&net, server.local_addrs(), 2000, Cache::new(0));
+        let (resolver, stats) = resolver(&net, server.local_addrs(), 2000, AddressCache::new(0));
         for (text, address) in
             [("w1.bench.tst", "10.0.0.1"), ("W9.Bench.Tst", "10.0.0.9"), ("x.dyn.bench.tst", "10.0.2.1")]
         {
             let found = resolver.lookup(None, &name(text)).await.unwrap();
             assert_eq!(found.answer.addresses(), [address.parse::<IpAddr>().unwrap()], "{text}");
-            let Source::Server { response_us } = found.source else { panic!("{found:?}") };
+            let AnswerSource::Server { response_us } = found.source else { panic!("{found:?}") };
             assert!((1..1_000_000).contains(&response_us), "{response_us} us");
         }
         let stats = *stats.borrow();
@@ -66,7 +66,7 @@ fn names_become_addresses() {
 fn queries_leave_from_the_address_that_is_given() {
     let server = server();
     on_a_loop(async |net| {
-        let (resolver, _) = resolver(&net, server.local_addrs(), 2000, Cache::new(0));
+        let (resolver, _) = resolver(&net, server.local_addrs(), 2000, AddressCache::new(0));
         let from = |text: &str| Some(text.parse::<IpAddr>().unwrap());
         assert!(resolver.lookup(from("127.9.9.9"), &name("w1.bench.tst")).await.is_ok());
         // Another family than the server's cannot be used.
@@ -74,7 +74,7 @@ fn queries_leave_from_the_address_that_is_given() {
         // Not an address of this machine.
         let error = resolver.lookup(from("192.0.2.1"), &name("w1.bench.tst")).await.unwrap_err();
         assert_eq!(error.error, DnsError::AllFailed);
-        assert_eq!(classes(&error), [Failure::Socket(std::io::ErrorKind::AddrNotAvailable)]);
+        assert_eq!(classes(&error), [AttemptFailure::Socket(std::io::ErrorKind::AddrNotAvailable)]);
     });
 }
 
@@ -82,7 +82,7 @@ fn queries_leave_from_the_address_that_is_given() {
 fn addresses_take_turns_at_the_server_and_in_the_cache() {
     let server = server();
     on_a_loop(async |net| {
-        let (fresh, _) = resolver(&net, server.local_addrs(), 2000, Cache::new(0));
+        let (fresh, _) = resolver(&net, server.local_addrs(), 2000, AddressCache::new(0));
         let mut firsts = Vec::new();
         for _ in 0..6 {
             let found = fresh.lookup(None, &name("three.bench.tst")).await.unwrap();
@@ -90,7 +90,7 @@ fn addresses_take_turns_at_the_server_and_in_the_cache() {
             firsts.push(found.answer.addresses()[0].to_string());
         }
         assert_eq!(firsts, ["10.0.1.1", "10.0.1.2", "10.0.1.3"].repeat(2));
-        let (cached, stats) = resolver(&net, server.local_addrs(), 2000, Cache::new(10));
+        let (cached, stats) = resolver(&net, server.local_addrs(), 2000, AddressCache::new(10));
         let mut used = Vec::new();
         for _ in 0..6 {
             used.push(
@@ -107,7 +107,7 @@ fn a_name_that_does_not_exist_is_an_answer() {
     let (first, second) = (server(), server());
     on_a_loop(async |net| {
         let servers = [first.local_addrs()[0], second.local_addrs()[0]];
-        let (resolver, stats) = resolver(&net, &servers, 2000, Cache::new(10));
+        let (resolver, stats) = resolver(&net, &servers, 2000, AddressCache::new(10));
         for _ in 0..2 {
             let error = resolver.lookup(None, &name("w10.bench.tst")).await.unwrap_err();
             assert_eq!((error.error, error.attempts.len()), (DnsError::NoName, 1));
@@ -118,7 +118,7 @@ fn a_name_that_does_not_exist_is_an_answer() {
         // Whoever does not know the zone says so, and the next server is asked.
         let error = resolver.lookup(None, &name("example.com")).await.unwrap_err();
         assert_eq!(error.error, DnsError::AllFailed);
-        assert_eq!(classes(&error), [Failure::Dns(DnsError::Refused); 2]);
+        assert_eq!(classes(&error), [AttemptFailure::Dns(DnsError::Refused); 2]);
     });
     assert_eq!((first.snapshot().no_name, second.snapshot().no_name), (2, 0));
     assert_eq!((first.snapshot().refused, second.snapshot().refused), (1, 1));
@@ -131,13 +131,13 @@ fn a_dead_server_is_passed_over() {
     on_a_loop(async |net| {
         // Nobody at the first port, silence at the second, an answer from the third.
         let servers = [nobody(), silent.address, server.local_addrs()[0]];
-        let (resolver, stats) = resolver(&net, &servers, 150, Cache::new(10));
+        let (resolver, stats) = resolver(&net, &servers, 150, AddressCache::new(10));
         let begin = Instant::now();
         let found = resolver.lookup(None, &name("w1.bench.tst")).await.unwrap();
         let took = begin.elapsed();
         assert_eq!(found.answer.addresses(), [IpAddr::from([10, 0, 0, 1])]);
         assert!(took >= Duration::from_millis(150), "{took:?}");
-        let Source::Server { response_us } = found.source else { panic!("{found:?}") };
+        let AnswerSource::Server { response_us } = found.source else { panic!("{found:?}") };
         assert!(u128::from(response_us) < took.as_micros() - 149_000, "{response_us} us of {took:?}");
         let stats = *stats.borrow();
         assert_eq!((stats.queries, stats.answers, stats.failures, stats.socket_errors), (3, 1, 0, 1));
@@ -150,14 +150,14 @@ fn a_dead_server_is_passed_over() {
 fn when_all_fail_each_is_named() {
     let silent = Fake::start(|_| Vec::new());
     on_a_loop(async |net| {
-        let (both, _) = resolver(&net, &[silent.address, nobody()], 50, Cache::new(0));
+        let (both, _) = resolver(&net, &[silent.address, nobody()], 50, AddressCache::new(0));
         let error = both.lookup(None, &name("w1.bench.tst")).await.unwrap_err();
         assert_eq!(error.error, DnsError::AllFailed);
-        let refused = Failure::Socket(std::io::ErrorKind::ConnectionRefused);
-        assert_eq!(classes(&error), [Failure::Dns(DnsError::Timeout), refused]);
-        let (one, _) = resolver(&net, &[silent.address], 50, Cache::new(0));
+        let refused = AttemptFailure::Socket(std::io::ErrorKind::ConnectionRefused);
+        assert_eq!(classes(&error), [AttemptFailure::Dns(DnsError::Timeout), refused]);
+        let (one, _) = resolver(&net, &[silent.address], 50, AddressCache::new(0));
         assert_eq!(one.lookup(None, &name("w1.bench.tst")).await.unwrap_err().error, DnsError::Timeout);
-        let (none, _) = resolver(&net, &[], 50, Cache::new(0));
+        let (none, _) = resolver(&net, &[], 50, AddressCache::new(0));
         assert_eq!(none.lookup(None, &name("w1.bench.tst")).await.unwrap_err().error, DnsError::AllFailed);
     });
 }
@@ -180,11 +180,11 @@ fn replies_to_other_queries_are_passed_over() {
     let garbage = Fake::start(|request| vec![[&request[..2], b"garbage"].concat()]);
     on_a_loop(async |net| {
         #[track_caller]
-        fn class(result: Result<polygraph_dns::Found, LookupError>) -> DnsError {
+        fn class(result: Result<polygraph_dns::Resolved, LookupError>) -> DnsError {
             result.unwrap_err().error
         }
         let ask_for = async |address: SocketAddr, patience_ms| {
-            let (resolver, _) = resolver(&net, &[address], patience_ms, Cache::new(0));
+            let (resolver, _) = resolver(&net, &[address], patience_ms, AddressCache::new(0));
             resolver.lookup(None, &name("w1.bench.tst")).await
         };
         let ask = async |address| ask_for(address, 300).await;
@@ -202,12 +202,12 @@ fn replies_to_other_queries_are_passed_over() {
 fn the_least_recently_used_answer_goes_first() {
     let server = server();
     on_a_loop(async |net| {
-        let cache = Cache::new(2);
+        let cache = AddressCache::new(2);
         let (resolver, _) = resolver(&net, server.local_addrs(), 2000, cache.clone());
         let mut sources = String::new();
         for i in [1, 2, 1, 3, 1, 2, 3, 1] {
             let found = resolver.lookup(None, &name(&format!("w{i}.bench.tst"))).await.unwrap();
-            sources.push(if found.source == Source::Cache { 'h' } else { 'm' });
+            sources.push(if found.source == AnswerSource::Cache { 'h' } else { 'm' });
         }
         assert_eq!(sources, "mmhmhmmm");
         assert_eq!(cache.len(), 2);
@@ -218,13 +218,13 @@ fn the_least_recently_used_answer_goes_first() {
 fn robots_of_a_group_share_a_cache() {
     let server = server();
     on_a_loop(async |net| {
-        let mut caches = Caches::default();
+        let mut caches = AddressCaches::default();
         let mut robot = |group| resolver(&net, server.local_addrs(), 2000, caches.cache(10, group)).0;
         let (a, b, other, alone) = (robot(Some("g")), robot(Some("g")), robot(Some("h")), robot(None));
         let mut source = Vec::new();
         for resolver in [&a, &b, &other, &alone, &alone] {
             let found = resolver.lookup(None, &name("w1.bench.tst")).await.unwrap();
-            source.push(found.source == Source::Cache);
+            source.push(found.source == AnswerSource::Cache);
         }
         assert_eq!(source, [false, true, false, false, true]);
     });
@@ -240,7 +240,7 @@ fn lookups_of_one_name_at_a_time_share_a_query() {
     });
     on_a_loop(async |net| {
         // Even without memory.
-        let (resolver, stats) = resolver(&net, &[slow.address], 5000, Cache::new(0));
+        let (resolver, stats) = resolver(&net, &[slow.address], 5000, AddressCache::new(0));
         let lookups: Vec<_> = (0..50)
             .map(|_| {
                 let resolver = resolver.clone();
@@ -251,7 +251,7 @@ fn lookups_of_one_name_at_a_time_share_a_query() {
             .collect();
         let mut joined = 0;
         for lookup in lookups {
-            joined += u32::from(lookup.await.unwrap().source == Source::Joined);
+            joined += u32::from(lookup.await.unwrap().source == AnswerSource::Joined);
         }
         assert_eq!(joined, 49);
         let stats = *stats.borrow();
@@ -270,7 +270,7 @@ fn when_the_one_who_asked_gives_up_another_one_asks() {
         }
     });
     on_a_loop(async |net| {
-        let (resolver, stats) = resolver(&net, &[silent_once.address], 20_000, Cache::new(10));
+        let (resolver, stats) = resolver(&net, &[silent_once.address], 20_000, AddressCache::new(10));
         let spawn = || {
             let resolver = resolver.clone();
             tokio::task::spawn_local(async move { resolver.lookup(None, &name("w1.bench.tst")).await })
@@ -283,7 +283,7 @@ fn when_the_one_who_asked_gives_up_another_one_asks() {
         }
         first.abort();
         let sources = [second.await.unwrap().unwrap().source, third.await.unwrap().unwrap().source];
-        assert!(matches!(sources, [Source::Server { .. }, Source::Joined]), "{sources:?}");
+        assert!(matches!(sources, [AnswerSource::Server { .. }, AnswerSource::Joined]), "{sources:?}");
         assert_eq!((stats.borrow().queries, stats.borrow().joined), (2, 2));
     });
 }
@@ -292,7 +292,7 @@ fn when_the_one_who_asked_gives_up_another_one_asks() {
 fn failures_are_shared_too() {
     let silent = Fake::start(|_| Vec::new());
     on_a_loop(async |net| {
-        let (resolver, stats) = resolver(&net, &[silent.address], 100, Cache::new(10));
+        let (resolver, stats) = resolver(&net, &[silent.address], 100, AddressCache::new(10));
         let lookups: Vec<_> = (0..3)
             .map(|_| {
                 let resolver = resolver.clone();
@@ -311,7 +311,7 @@ fn failures_are_shared_too() {
 fn many_names_at_a_time() {
     let server = server();
     on_a_loop(async |net| {
-        let (resolver, stats) = resolver(&net, server.local_addrs(), 5000, Cache::new(100));
+        let (resolver, stats) = resolver(&net, server.local_addrs(), 5000, AddressCache::new(100));
         let lookups: Vec<_> = (0..500)
             .map(|i| {
                 let resolver = resolver.clone();
@@ -346,7 +346,7 @@ fn tcp_has_room_for_all_addresses_and_for_many_queries() {
     let mut zone = zone();
     let many: Vec<IpAddr> = (0..700u16).map(|i| [10, 1, (i >> 8) as u8, i as u8].into()).collect();
     zone.add("many.bench.tst", &many).unwrap();
-    let server = Server::start(ServerConfig::local(zone)).unwrap();
+    let server = NameServer::start(NameServerConfig::local(zone)).unwrap();
     let mut stream = TcpStream::connect(server.local_addrs()[0]).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let queries: Vec<Query> = ["many.bench.tst", "w1.bench.tst", "many.bench.tst"]
@@ -372,23 +372,23 @@ fn tcp_has_room_for_all_addresses_and_for_many_queries() {
 #[test]
 fn several_addresses_and_an_end() {
     let listen = ["127.0.0.1:0", "127.0.0.2:0", "[::1]:0"].map(|address| address.parse().unwrap()).to_vec();
-    let mut server = Server::start(ServerConfig { listen, ttl: 60, zone: zone() }).unwrap();
+    let mut server = NameServer::start(NameServerConfig { listen, ttl: 60, zone: zone() }).unwrap();
     let addresses = server.local_addrs().to_vec();
     assert!(addresses.iter().all(|address| address.port() != 0), "{addresses:?}");
     on_a_loop(async |net| {
         for address in &addresses {
-            let (resolver, _) = resolver(&net, &[*address], 2000, Cache::new(0));
+            let (resolver, _) = resolver(&net, &[*address], 2000, AddressCache::new(0));
             assert!(resolver.lookup(None, &name("w1.bench.tst")).await.is_ok(), "{address}");
         }
         // The port is taken, for both.
-        let taken = ServerConfig { listen: vec![addresses[0]], ttl: 60, zone: zone() };
-        assert_eq!(Server::start(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+        let taken = NameServerConfig { listen: vec![addresses[0]], ttl: 60, zone: zone() };
+        assert_eq!(NameServer::start(taken).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
         server.stop();
         assert_eq!(server.snapshot().queries(), 3);
-        let (resolver, _) = resolver(&net, &addresses[..1], 2000, Cache::new(0));
+        let (resolver, _) = resolver(&net, &addresses[..1], 2000, AddressCache::new(0));
         let error = resolver.lookup(None, &name("w1.bench.tst")).await.unwrap_err();
-        assert_eq!(classes(&error), [Failure::Socket(std::io::ErrorKind::ConnectionRefused)]);
+        assert_eq!(classes(&error), [AttemptFailure::Socket(std::io::ErrorKind::ConnectionRefused)]);
     });
-    let none = ServerConfig { listen: Vec::new(), ttl: 60, zone: Zone::default() };
-    assert_eq!(Server::start(none).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    let none = NameServerConfig { listen: Vec::new(), ttl: 60, zone: Zone::default() };
+    assert_eq!(NameServer::start(none).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }

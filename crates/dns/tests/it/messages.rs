@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use domain::base::iana::{Class, Rcode, Rtype};
 use domain::base::{Message, MessageBuilder, Name, Ttl};
 use domain::rdata::{A, Aaaa, Cname};
-use polygraph_dns::reply::{Outcome, Reply, Transport, reply};
+use polygraph_dns::reply::{DnsOutcome, DnsReply, Transport, reply};
 use polygraph_dns::{DnsError, DomainName, Query, QueryType, Zone};
 use proptest::prelude::*;
 
@@ -160,14 +160,14 @@ fn request(owner: &str, rtype: Rtype, class: Class, payload: Option<u16>) -> Vec
     end.finish()
 }
 
-fn udp(request: &[u8]) -> Reply {
+fn udp(request: &[u8]) -> DnsReply {
     reply(&zone(), 60, request, Transport::Udp).unwrap()
 }
 
 #[test]
 fn the_server_answers() {
     #[track_caller]
-    fn check(owner: &str, rtype: Rtype, rcode: Rcode, records: u16, authority: u16, outcome: Outcome) {
+    fn check(owner: &str, rtype: Rtype, rcode: Rcode, records: u16, authority: u16, outcome: DnsOutcome) {
         let done = udp(&request(owner, rtype, Class::IN, None));
         let message = Message::from_octets(done.message).unwrap();
         let (header, counts) = (message.header(), message.header_counts());
@@ -177,11 +177,11 @@ fn the_server_answers() {
             "{owner} {rtype}"
         );
         assert_eq!((header.id(), header.qr(), header.rd(), header.ra()), (0x1234, true, true, false));
-        assert_eq!(header.aa(), outcome != Outcome::Refused, "{owner} {rtype}");
+        assert_eq!(header.aa(), outcome != DnsOutcome::Refused, "{owner} {rtype}");
         let question = message.sole_question().unwrap();
         assert_eq!(question.qname().to_string(), owner, "case included");
     }
-    use Outcome::*;
+    use DnsOutcome::*;
     check("w1.bench.tst", Rtype::A, Rcode::NOERROR, 1, 0, Answered);
     check("W1.bENCH.tst", Rtype::AAAA, Rcode::NOERROR, 1, 0, Answered);
     check("w1.bench.tst", Rtype::ANY, Rcode::NOERROR, 2, 0, Answered);
@@ -199,24 +199,24 @@ fn the_server_answers() {
 #[test]
 fn what_is_not_answered_with_records() {
     let good = request("w1.bench.tst", Rtype::A, Class::IN, None);
-    let rcode = |reply: &Reply| Message::from_octets(&*reply.message).unwrap().header().rcode();
+    let rcode = |reply: &DnsReply| Message::from_octets(&*reply.message).unwrap().header().rcode();
     #[track_caller]
-    fn check(reply: Reply, rcode: Rcode, expected: (Rcode, Outcome)) {
+    fn check(reply: DnsReply, rcode: Rcode, expected: (Rcode, DnsOutcome)) {
         assert_eq!((rcode, reply.outcome), expected);
     }
     let chaos = udp(&request("w1.bench.tst", Rtype::A, Class::CH, None));
-    check(chaos.clone(), rcode(&chaos), (Rcode::REFUSED, Outcome::Refused));
+    check(chaos.clone(), rcode(&chaos), (Rcode::REFUSED, DnsOutcome::Refused));
     let mut update = good.clone();
     update[2] = 5 << 3;
     let update = udp(&update);
-    check(update.clone(), rcode(&update), (Rcode::NOTIMP, Outcome::NotImplemented));
+    check(update.clone(), rcode(&update), (Rcode::NOTIMP, DnsOutcome::NotImplemented));
     let mut none = good[..12].to_vec();
     none[5] = 0;
     for broken in
         [none, good[..12].to_vec(), good[..good.len() - 1].to_vec(), [&good[..7], &[9], &good[8..]].concat()]
     {
         let broken = udp(&broken);
-        check(broken.clone(), rcode(&broken), (Rcode::FORMERR, Outcome::BadFormat));
+        check(broken.clone(), rcode(&broken), (Rcode::FORMERR, DnsOutcome::BadFormat));
         assert_eq!(broken.message.len(), 12);
     }
     let mut back = good.clone();
@@ -256,13 +256,13 @@ fn an_unknown_version_of_edns_is_told_so() {
     let done = udp(&later);
     let message = Message::from_octets(&*done.message).unwrap();
     assert_eq!((message.opt_rcode().to_int(), message.header_counts().ancount()), (16, 0));
-    assert_eq!(done.outcome, Outcome::NotImplemented);
+    assert_eq!(done.outcome, DnsOutcome::NotImplemented);
     // Two OPT records are one too many.
     let mut twice = request("w1.bench.tst", Rtype::A, Class::IN, Some(1232));
     let opt = twice[twice.len() - 11..].to_vec();
     twice.extend(opt);
     twice[11] = 2;
-    assert_eq!(udp(&twice).outcome, Outcome::BadFormat);
+    assert_eq!(udp(&twice).outcome, DnsOutcome::BadFormat);
 }
 
 fn label() -> impl Strategy<Value = String> {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use polygraph_dns::reply::{LARGEST_DATAGRAM, Outcome, STREAM_LIMIT, Transport, reply};
+use polygraph_dns::reply::{DnsOutcome, LARGEST_DATAGRAM, STREAM_LIMIT, Transport, reply};
 use polygraph_dns::{DnsError, DomainName, Query, QueryType, Zone};
 
 /// The tables and the question that all messages meet; the messages of the corpus are about them.
@@ -52,7 +52,7 @@ impl Subject {
             let message = &reply.message;
             assert!((12..=limit).contains(&message.len()));
             assert_eq!((&message[..2], message[2] & 0x80), (&data[..2], 0x80), "a reply to this request");
-            deep |= reply.outcome == Outcome::Answered;
+            deep |= reply.outcome == DnsOutcome::Answered;
             // What we write others can read, down to the last octet.
             let parsed = domain::base::Message::from_slice(message).expect("a message");
             let count =

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use polygraph_dns::{Cache, QueryType, Resolver, ResolverConfig, Stats};
+use polygraph_dns::{AddressCache, QueryType, Resolver, ResolverConfig, ResolverStats};
 use polygraph_engine::net::Net;
 use polygraph_engine::timers::DEFAULT_QUANTUM;
 
@@ -28,14 +28,14 @@ pub fn resolver(
     net: &Net,
     servers: &[SocketAddr],
     timeout_ms: u64,
-    cache: Cache,
-) -> (Resolver<Net>, Rc<RefCell<Stats>>) {
+    cache: AddressCache,
+) -> (Resolver<Net>, Rc<RefCell<ResolverStats>>) {
     let config = ResolverConfig {
         servers: servers.to_vec(),
         timeout: Some(timeout_ms * 1_000_000),
         query_type: QueryType::A,
     };
-    let stats = Rc::new(RefCell::new(Stats::default()));
+    let stats = Rc::new(RefCell::new(ResolverStats::default()));
     (Resolver::new(net.clone(), Rc::new(config), cache, Rc::clone(&stats), 1), stats)
 }
 

@@ -46,7 +46,7 @@ pub struct PlainRequests {
 
 /// What the lines of an access log add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AccessCounts {
     /// Requests: the sum of the next three.
     pub requests: u64,
     /// Requests answered with a stored reply.
@@ -60,27 +60,27 @@ pub struct Counts {
     /// Lines that have not the columns they should have; a line that is cut short is one.
     pub unreadable: u64,
     /// Those of the requests that are plain, if the device tells them from others.
-    pub plain: Option<Plain>,
+    pub plain: Option<PlainCounts>,
 }
 
-/// Plain requests, see [`PlainRequests`].
+/// PlainCounts requests, see [`PlainRequests`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plain {
+pub struct PlainCounts {
     /// Requests.
     pub requests: u64,
     /// Those answered with a stored reply.
     pub hits: u64,
 }
 
-impl Counts {
+impl AccessCounts {
     /// Share of hits in all requests; `None` without requests.
     pub fn hit_ratio(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.hits as f64 / self.requests as f64)
     }
 
     /// Without what was counted `before`; of plain requests nothing is taken away.
-    pub(crate) fn less(&self, before: &Counts) -> Counts {
-        Counts {
+    pub(crate) fn less(&self, before: &AccessCounts) -> AccessCounts {
+        AccessCounts {
             requests: self.requests.saturating_sub(before.requests),
             hits: self.hits.saturating_sub(before.hits),
             misses: self.misses.saturating_sub(before.misses),
@@ -91,8 +91,8 @@ impl Counts {
         }
     }
 
-    pub(crate) fn plus(&self, other: &Counts) -> Counts {
-        Counts {
+    pub(crate) fn plus(&self, other: &AccessCounts) -> AccessCounts {
+        AccessCounts {
             requests: self.requests + other.requests,
             hits: self.hits + other.hits,
             misses: self.misses + other.misses,
@@ -101,7 +101,7 @@ impl Counts {
             unreadable: self.unreadable + other.unreadable,
             plain: match (self.plain, other.plain) {
                 (Some(a), Some(b)) => {
-                    Some(Plain { requests: a.requests + b.requests, hits: a.hits + b.hits })
+                    Some(PlainCounts { requests: a.requests + b.requests, hits: a.hits + b.hits })
                 }
                 (a, b) => a.or(b),
             },
@@ -110,11 +110,11 @@ impl Counts {
 }
 
 impl LogFormat {
-    /// Counts the lines of a log.
+    /// AccessCounts the lines of a log.
     ///
     /// # Errors
     /// If `log` cannot be read. Lines that make no sense are counted, not reported.
-    pub fn count(&self, log: impl BufRead) -> io::Result<Counts> {
+    pub fn count(&self, log: impl BufRead) -> io::Result<AccessCounts> {
         self.count_after(0, log)
     }
 
@@ -122,20 +122,23 @@ impl LogFormat {
     ///
     /// # Errors
     /// As [`LogFormat::count`].
-    pub fn count_after(&self, overlooked: u64, mut log: impl BufRead) -> io::Result<Counts> {
-        let none = Counts { plain: self.plain.as_ref().map(|_| Plain::default()), ..Counts::default() };
+    pub fn count_after(&self, overlooked: u64, mut log: impl BufRead) -> io::Result<AccessCounts> {
+        let none = AccessCounts {
+            plain: self.plain.as_ref().map(|_| PlainCounts::default()),
+            ..AccessCounts::default()
+        };
         let (mut counts, mut line, mut left) = (none, Vec::new(), overlooked);
         while log.read_until(b'\n', &mut line)? > 0 {
             self.add(&line, &mut counts);
             if left > 0 && counts.requests > 0 {
-                (counts, left) = (Counts { unreadable: counts.unreadable, ..none }, left - 1);
+                (counts, left) = (AccessCounts { unreadable: counts.unreadable, ..none }, left - 1);
             }
             line.clear();
         }
         Ok(counts)
     }
 
-    fn add(&self, line: &[u8], counts: &mut Counts) {
+    fn add(&self, line: &[u8], counts: &mut AccessCounts) {
         let Some(line) = self.read(line) else {
             counts.unreadable += 1;
             return;
@@ -262,7 +265,7 @@ mod tests {
                 let lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
                 proptest::prop_assert_eq!(counts.requests + counts.unreadable, lines);
                 proptest::prop_assert_eq!(counts.hits + counts.misses + counts.other, counts.requests);
-                let plain = Plain { requests: counts.requests, hits: counts.hits };
+                let plain = PlainCounts { requests: counts.requests, hits: counts.hits };
                 proptest::prop_assert_eq!(counts.plain, Some(plain));
             }
         }
@@ -283,10 +286,10 @@ mod tests {
         let log = "10 x hit\n-  y miss z\n7 x odd\n7 x none\n7 x\nseven x hit\n\n-1 x hit\n5 x hi";
         let counts = format.count(log.as_bytes()).unwrap();
         let expected =
-            Counts { requests: 3, hits: 1, misses: 1, other: 1, bytes: 17, unreadable: 5, plain: None };
+            AccessCounts { requests: 3, hits: 1, misses: 1, other: 1, bytes: 17, unreadable: 5, plain: None };
         assert_eq!(counts, expected);
         assert_eq!(counts.hit_ratio(), Some(1.0 / 3.0));
-        assert_eq!(Counts::default().hit_ratio(), None);
+        assert_eq!(AccessCounts::default().hit_ratio(), None);
     }
 
     #[test]
@@ -325,8 +328,8 @@ mod tests {
             hit 1 HEAD/-/-\nmiss 1 GET/no-cache/-\nnone 1 GET/-/-\nmiss 1\n";
         let counts = format.count(log.as_bytes()).unwrap();
         assert_eq!((counts.requests, counts.hits, counts.unreadable), (6, 3, 0));
-        assert_eq!(counts.plain, Some(Plain { requests: 2, hits: 1 }));
+        assert_eq!(counts.plain, Some(PlainCounts { requests: 2, hits: 1 }));
         let twice = counts.plus(&counts);
-        assert_eq!(twice.plain, Some(Plain { requests: 4, hits: 2 }));
+        assert_eq!(twice.plain, Some(PlainCounts { requests: 4, hits: 2 }));
     }
 }

@@ -13,7 +13,7 @@ const FREE_PORTS: std::ops::Range<u16> = 20_000..30_000;
 ///
 /// # Errors
 /// If the address cannot be listened at, or no port is free.
-pub fn settle(address: SocketAddr) -> io::Result<SocketAddr> {
+pub fn resolve_port(address: SocketAddr) -> io::Result<SocketAddr> {
     if address.port() != 0 {
         return TcpListener::bind(address).map(|_| address);
     }
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn listeners_are_seen() {
         for ip in ["127.0.0.1", "127.0.0.9", "0.0.0.0", "::1"] {
-            let address = settle(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap();
+            let address = resolve_port(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap();
             assert!(FREE_PORTS.contains(&address.port()), "{address}");
             let me = std::process::id();
             assert!(!is_listening(me, address), "{address} before");
             let socket = TcpListener::bind(address).unwrap();
             assert!(is_listening(me, address), "{address}");
-            assert!(settle(address).is_err(), "{address} is taken");
+            assert!(resolve_port(address).is_err(), "{address} is taken");
             drop(socket);
             assert!(!is_listening(me, address), "{address} after");
         }

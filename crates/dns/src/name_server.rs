@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::counters::{Counters, Snapshot};
+use crate::counters::{Counters, NameServerCounts};
 use crate::reply::{STREAM_LIMIT, Transport, reply};
 use crate::zone::Zone;
 
@@ -30,9 +30,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often another port is tried if the system's choice for UDP is in use for TCP.
 const PORT_TRIES: usize = 20;
 
-/// Settings of a [`Server`].
+/// Settings of a [`NameServer`].
 #[derive(Debug)]
-pub struct ServerConfig {
+pub struct NameServerConfig {
     /// Addresses to listen on, at least one; with port 0 the system chooses one for UDP and TCP. Replies come
     /// from the address that was asked only if that is named here: clients check it.
     pub listen: Vec<SocketAddr>,
@@ -42,29 +42,29 @@ pub struct ServerConfig {
     pub zone: Zone,
 }
 
-impl ServerConfig {
+impl NameServerConfig {
     /// On the loopback address at a port of the system's choice, answers good for an hour.
-    pub fn local(zone: Zone) -> ServerConfig {
-        ServerConfig { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], ttl: 3600, zone }
+    pub fn local(zone: Zone) -> NameServerConfig {
+        NameServerConfig { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], ttl: 3600, zone }
     }
 }
 
 /// A running name server. Dropping it stops it.
 #[derive(Debug)]
-pub struct Server {
+pub struct NameServer {
     addresses: Vec<SocketAddr>,
     counters: Arc<Counters>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl NameServer {
     /// Binds, starts the thread and returns; queries are answered from then on.
     ///
     /// # Errors
     /// If there is no address (`InvalidInput`), one cannot be bound (ports below 1024 need a privilege), or the
     /// system gives no thread or event queue.
-    pub fn start(config: ServerConfig) -> io::Result<Server> {
+    pub fn start(config: NameServerConfig) -> io::Result<NameServer> {
         if config.listen.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name server needs an address"));
         }
@@ -76,20 +76,24 @@ impl Server {
         let (ready, started) = mpsc::sync_channel(1);
         let written = Arc::clone(&counters);
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(move || {
-            let desk =
-                Desk { zone: config.zone, ttl: config.ttl, counters: written, connections: Cell::new(0) };
+            let service = QueryService {
+                zone: config.zone,
+                ttl: config.ttl,
+                counters: written,
+                connections: Cell::new(0),
+            };
             match set_up(sockets) {
                 Ok((runtime, sockets)) => {
                     // Nobody listens only if the starting thread is gone, and then nobody needs to know.
                     let _ = ready.send(Ok(()));
-                    runtime.block_on(run(Rc::new(desk), sockets, stopped));
+                    runtime.block_on(run(Rc::new(service), sockets, stopped));
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
                 }
             }
         })?;
-        let server = Server { addresses, counters, stop, thread: Some(thread) };
+        let server = NameServer { addresses, counters, stop, thread: Some(thread) };
         started.recv().unwrap_or_else(|_| Err(io::Error::other("the name server ended at its start")))?;
         Ok(server)
     }
@@ -100,7 +104,7 @@ impl Server {
     }
 
     /// What it has done so far.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> NameServerCounts {
         self.counters.snapshot()
     }
 
@@ -114,7 +118,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NameServer {
     fn drop(&mut self) {
         self.stop();
     }
@@ -168,10 +172,14 @@ fn set_up(sockets: Vec<Sockets>) -> io::Result<(LocalRuntime, Vec<(UdpSocket, Tc
     Ok((runtime, sockets))
 }
 
-async fn run(desk: Rc<Desk>, sockets: Vec<(UdpSocket, TcpListener)>, mut stopped: watch::Receiver<bool>) {
+async fn run(
+    service: Rc<QueryService>,
+    sockets: Vec<(UdpSocket, TcpListener)>,
+    mut stopped: watch::Receiver<bool>,
+) {
     for (udp, tcp) in sockets {
-        tokio::task::spawn_local(datagrams(Rc::clone(&desk), udp));
-        tokio::task::spawn_local(connections(Rc::clone(&desk), tcp));
+        tokio::task::spawn_local(datagrams(Rc::clone(&service), udp));
+        tokio::task::spawn_local(connections(Rc::clone(&service), tcp));
     }
     // An error means that the handle is gone, which is a stop as well. The runtime is dropped next, and with
     // it all tasks.
@@ -179,14 +187,14 @@ async fn run(desk: Rc<Desk>, sockets: Vec<(UdpSocket, TcpListener)>, mut stopped
 }
 
 /// What the tasks share.
-struct Desk {
+struct QueryService {
     zone: Zone,
     ttl: u32,
     counters: Arc<Counters>,
     connections: Cell<usize>,
 }
 
-impl Desk {
+impl QueryService {
     fn reply(&self, request: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let Some(reply) = reply(&self.zone, self.ttl, request, transport) else {
             self.counters.ignored.add(1);
@@ -202,7 +210,7 @@ impl Desk {
     }
 }
 
-async fn datagrams(desk: Rc<Desk>, socket: UdpSocket) {
+async fn datagrams(service: Rc<QueryService>, socket: UdpSocket) {
     let mut buffer = vec![0; STREAM_LIMIT];
     loop {
         let (length, client) = match socket.recv_from(&mut buffer).await {
@@ -213,27 +221,27 @@ async fn datagrams(desk: Rc<Desk>, socket: UdpSocket) {
                 continue;
             }
         };
-        let Some(message) = desk.reply(&buffer[..length], Transport::Udp) else { continue };
+        let Some(message) = service.reply(&buffer[..length], Transport::Udp) else { continue };
         if socket.send_to(&message, client).await.is_err() {
-            desk.counters.send_errors.add(1);
+            service.counters.send_errors.add(1);
         }
     }
 }
 
-async fn connections(desk: Rc<Desk>, listener: TcpListener) {
+async fn connections(service: Rc<QueryService>, listener: TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) if desk.connections.get() < MAX_CONNECTIONS => {
-                desk.counters.connections.add(1);
-                desk.connections.set(desk.connections.get() + 1);
-                let desk = Rc::clone(&desk);
+            Ok((stream, _)) if service.connections.get() < MAX_CONNECTIONS => {
+                service.counters.connections.add(1);
+                service.connections.set(service.connections.get() + 1);
+                let service = Rc::clone(&service);
                 tokio::task::spawn_local(async move {
                     // Clients may leave at any time, and nobody needs to know how.
-                    let _ = converse(&desk, stream).await;
-                    desk.connections.set(desk.connections.get() - 1);
+                    let _ = converse(&service, stream).await;
+                    service.connections.set(service.connections.get() - 1);
                 });
             }
-            Ok(_) => desk.counters.connections_refused.add(1),
+            Ok(_) => service.counters.connections_refused.add(1),
             // As a rule the process is out of file descriptors: some have to be closed first.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
@@ -241,7 +249,7 @@ async fn connections(desk: Rc<Desk>, listener: TcpListener) {
 }
 
 /// Answers the messages of a connection in their order, each behind its length (RFC 1035 section 4.2.2).
-async fn converse(desk: &Desk, mut stream: TcpStream) -> io::Result<()> {
+async fn converse(service: &QueryService, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut request = Vec::new();
     loop {
@@ -249,12 +257,12 @@ async fn converse(desk: &Desk, mut stream: TcpStream) -> io::Result<()> {
         request.resize(usize::from(length), 0);
         timeout(IDLE_TIMEOUT, stream.read_exact(&mut request)).await??;
         // Who sends something else than queries has nothing more to say.
-        let Some(message) = desk.reply(&request, Transport::Tcp) else { return Ok(()) };
+        let Some(message) = service.reply(&request, Transport::Tcp) else { return Ok(()) };
         let mut framed = Vec::with_capacity(message.len() + 2);
         framed.extend_from_slice(&(message.len() as u16).to_be_bytes());
         framed.extend_from_slice(&message);
         timeout(IDLE_TIMEOUT, stream.write_all(&framed))
             .await?
-            .inspect_err(|_| desk.counters.send_errors.add(1))?;
+            .inspect_err(|_| service.counters.send_errors.add(1))?;
     }
 }

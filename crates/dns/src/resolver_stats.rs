@@ -1,10 +1,10 @@
 //! What resolvers count.
 
-use crate::error::{DnsError, Failure};
+use crate::error::{AttemptFailure, DnsError};
 
 /// Counts of the resolvers that share them, as a rule all of one event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct ResolverStats {
     /// Lookups begun.
     pub lookups: u64,
     /// Lookups answered by the cache.
@@ -26,9 +26,9 @@ pub struct Stats {
     pub socket_errors: u64,
 }
 
-impl Stats {
+impl ResolverStats {
     /// Adds the counts of others.
-    pub fn add(&mut self, other: &Stats) {
+    pub fn add(&mut self, other: &ResolverStats) {
         self.lookups += other.lookups;
         self.cache_hits += other.cache_hits;
         self.joined += other.joined;
@@ -47,10 +47,10 @@ impl Stats {
         (self.answers > 0).then(|| self.response_us as f64 / self.answers as f64)
     }
 
-    pub(crate) fn failed(&mut self, failure: Failure) {
+    pub(crate) fn failed(&mut self, failure: AttemptFailure) {
         match failure {
-            Failure::Dns(error) => self.errors[error.index()] += 1,
-            Failure::Socket(_) => self.socket_errors += 1,
+            AttemptFailure::Dns(error) => self.errors[error.index()] += 1,
+            AttemptFailure::Socket(_) => self.socket_errors += 1,
         }
     }
 }

@@ -11,18 +11,18 @@ use std::time::Duration;
 use rustix::process::{Resource, geteuid, getrlimit};
 use tempfile::TempDir;
 
-use crate::account::Account;
+use crate::access_log::AccessCounts;
 use crate::builtin::Builtin;
 use crate::claim::{self, Claim};
-use crate::device::Device;
+use crate::device::{self, Device};
+use crate::disk_usage;
 use crate::error::{Error, Result};
-use crate::listening::{is_listening, settle};
-use crate::log::Counts;
 use crate::params::Params;
-use crate::process::{End, Home, Process, run};
-use crate::render::{Places, Rendered, render};
+use crate::ports::{is_listening, resolve_port};
+use crate::process::{Process, ProcessEnd, ProcessEnvironment, run};
+use crate::render::{RenderContext, Rendered, render};
 use crate::spec::Spec;
-use crate::store;
+use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
 /// How long a device may take until it listens.
@@ -36,7 +36,7 @@ const LAST_LINES: usize = 12;
 
 /// A started device. Dropping it stops it and removes its work directory.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningDevice {
     name: String,
     version: String,
     kind: Kind,
@@ -53,9 +53,9 @@ enum Kind {
 struct Program {
     device: Device,
     spec: Spec,
-    places: Places,
+    context: RenderContext,
     rendered: Rendered,
-    home: Home,
+    environment: ProcessEnvironment,
     path: PathBuf,
     main: Option<Process>,
     logger: Option<Process>,
@@ -67,24 +67,40 @@ struct Program {
     _directories: (TempDir, Option<TempDir>, Claim),
 }
 
-impl Running {
-    pub(crate) fn builtin(device: &Device, params: &Params) -> Result<Running> {
+impl Device {
+    /// Starts the device and waits until it listens. The device runs until it is stopped or dropped, or until the *thread*
+    /// that called this function ends, even by a `kill -9` of the process.
+    ///
+    /// # Errors
+    /// If the device cannot be started with these parameters. The error contains the last messages of the program.
+    pub fn start(&self, params: &Params) -> Result<RunningDevice> {
+        match &self.kind {
+            device::Kind::Builtin => RunningDevice::builtin(self, params),
+            device::Kind::Program { spec, templates, .. } => {
+                RunningDevice::program(self, spec, templates, params)
+            }
+        }
+    }
+}
+
+impl RunningDevice {
+    fn builtin(device: &Device, params: &Params) -> Result<RunningDevice> {
         let kind = Kind::Builtin(Box::new(Builtin::start(params)?));
-        Ok(Running { name: device.name().into(), version: device.version()?, kind })
+        Ok(RunningDevice { name: device.name().into(), version: device.version()?, kind })
     }
 
-    pub(crate) fn program(
+    fn program(
         device: &Device,
         spec: &Spec,
         templates: &[(String, String)],
         params: &Params,
-    ) -> Result<Running> {
+    ) -> Result<RunningDevice> {
         let version = device.version()?;
         let mut program = Program::new(device, spec, templates, params)?;
         program.write_files(params)?;
         program.prepare()?;
         program.resume()?;
-        Ok(Running { name: device.name().into(), version, kind: Kind::Program(Box::new(program)) })
+        Ok(RunningDevice { name: device.name().into(), version, kind: Kind::Program(Box::new(program)) })
     }
 
     /// The device's name.
@@ -101,7 +117,7 @@ impl Running {
     pub fn address(&self) -> SocketAddr {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.address(),
-            Kind::Program(program) => program.places.address,
+            Kind::Program(program) => program.context.address,
         }
     }
 
@@ -136,7 +152,7 @@ impl Running {
     pub fn work_directory(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Builtin(_) => None,
-            Kind::Program(program) => Some(&program.places.work),
+            Kind::Program(program) => Some(&program.context.work),
         }
     }
 
@@ -160,7 +176,7 @@ impl Running {
     pub fn stored_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Builtin(_) => 0,
-            Kind::Program(program) => store::occupied(&program.places.store),
+            Kind::Program(program) => disk_usage::occupied(&program.context.store),
         }
     }
 
@@ -168,7 +184,7 @@ impl Running {
     ///
     /// # Errors
     /// If the log cannot be read.
-    pub fn counts(&self) -> Result<Counts> {
+    pub fn counts(&self) -> Result<AccessCounts> {
         match &self.kind {
             Kind::Builtin(builtin) => Ok(builtin.counts()),
             Kind::Program(program) => program.counts(),
@@ -185,11 +201,11 @@ impl Running {
 
     /// Takes it down, in order: it accepts nothing any more, its log is complete. What it has stored on disk
     /// stays. A device that is down already stays so.
-    pub fn halt(&mut self) -> End {
+    pub fn halt(&mut self) -> ProcessEnd {
         match &mut self.kind {
             Kind::Builtin(builtin) => {
                 builtin.halt();
-                End { early: None, killed: false }
+                ProcessEnd { early: None, killed: false }
             }
             Kind::Program(program) => program.halt(),
         }
@@ -204,7 +220,7 @@ impl Running {
         }
     }
 
-    /// Brings it up again at the same address after [`Running::halt`] or [`Running::kill`], and waits until it listens.
+    /// Brings it up again at the same address after [`RunningDevice::halt`] or [`RunningDevice::kill`], and waits until it listens.
     /// A program of its own is a child of the calling thread, and ends with it.
     ///
     /// # Errors
@@ -220,7 +236,7 @@ impl Running {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn restart(&mut self) -> Result<End> {
+    pub fn restart(&mut self) -> Result<ProcessEnd> {
         let end = self.halt();
         self.resume().map(|()| end)
     }
@@ -255,46 +271,46 @@ impl Running {
 impl Program {
     fn new(device: &Device, spec: &Spec, templates: &[(String, String)], params: &Params) -> Result<Program> {
         let path = device.program(&spec.program)?;
-        let address = settle(params.listen).map_err(|source| Error::Address {
+        let address = resolve_port(params.listen).map_err(|source| Error::Address {
             device: device.name().into(),
             address: params.listen,
             source,
         })?;
-        let account = match &spec.user {
+        let user = match &spec.user {
             Some(user) if geteuid().is_root() => Some(
-                Account::find(user, address)
+                UnixUser::find(user, address)
                     .ok_or_else(|| Error::User { device: device.name().into(), user: user.clone() })?,
             ),
             _ => None,
         };
-        let work = private_directory(&std::env::temp_dir(), device.name(), account)?;
+        let work = private_directory(&std::env::temp_dir(), device.name(), user)?;
         // What runs that were killed have left.
         claim::tidy_up(&std::env::temp_dir());
         let store = match &params.disk_directory {
-            Some(place) => Some(private_directory(place, device.name(), account)?),
+            Some(place) => Some(private_directory(place, device.name(), user)?),
             None => None,
         };
         let owned: Vec<&Path> =
             std::iter::once(work.path()).chain(store.as_ref().map(TempDir::path)).collect();
         let claim = Claim::new(&owned).map_err(Error::file("claim", work.path()))?;
         let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
-        let places = Places {
+        let context = RenderContext {
             address,
             work: work.path().into(),
             store: store.as_ref().map_or_else(|| work.path().join("store"), |store| store.path().into()),
             service: service_name(),
             descriptors,
         };
-        let rendered = render(device.name(), spec, templates, params, &places)?;
-        let home = Home { work: work.path().into(), account, descriptors };
+        let rendered = render(device.name(), spec, templates, params, &context)?;
+        let environment = ProcessEnvironment { work: work.path().into(), user, descriptors };
         let (device, spec, _directories) = (device.clone(), spec.clone(), (work, store, claim));
         let (main, logger) = (None, None);
         Ok(Program {
             device,
             spec,
-            places,
+            context,
             rendered,
-            home,
+            environment,
             path,
             main,
             logger,
@@ -305,11 +321,11 @@ impl Program {
     }
 
     fn write_files(&self, params: &Params) -> Result<()> {
-        let work = &self.places.work;
+        let work = &self.context.work;
         for directory in &self.spec.directories {
             self.make_directory(&work.join(directory))?;
         }
-        self.make_directory(&self.places.store)?;
+        self.make_directory(&self.context.store)?;
         for (name, text) in &self.rendered.files {
             let path = work.join(name);
             path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
@@ -322,12 +338,12 @@ impl Program {
         Ok(())
     }
 
-    /// Makes a directory inside the work directory, with those above it, for the account.
+    /// Makes a directory inside the work directory, with those above it, for the user.
     fn make_directory(&self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
             fs::create_dir(path).map_err(Error::file("make", path))?;
-            give(path, self.home.account)?;
+            give(path, self.environment.user)?;
         }
         Ok(())
     }
@@ -335,7 +351,7 @@ impl Program {
     /// Prepares an empty store, if the device needs that.
     fn prepare(&self) -> Result<()> {
         let Some(args) = &self.rendered.prepare else { return Ok(()) };
-        run(&self.path, args, &self.home, "prepare", CHORE)?
+        run(&self.path, args, &self.environment, "prepare", CHORE)?
             .map_err(|problem| self.failed(problem, "prepare"))
     }
 
@@ -343,8 +359,8 @@ impl Program {
         if self.main.is_some() {
             return Ok(());
         }
-        let mut main = Process::start(&self.path, &self.rendered.args, &self.home, "program")?;
-        let address = self.places.address;
+        let mut main = Process::start(&self.path, &self.rendered.args, &self.environment, "program")?;
+        let address = self.context.address;
         let ready = main.wait_until(READY, |pid| is_listening(pid, address));
         if let Err(problem) = ready {
             main.stop();
@@ -363,7 +379,7 @@ impl Program {
     fn start_logger(&mut self) -> Result<()> {
         let Some(logger) = &self.spec.logger else { return Ok(()) };
         let path = self.device.program(&logger.program)?;
-        let mut process = Process::start(&path, &self.rendered.logger, &self.home, "logger")?;
+        let mut process = Process::start(&path, &self.rendered.logger, &self.environment, "logger")?;
         let mapped = |pid: u32| {
             fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(&logger.maps))
         };
@@ -372,8 +388,8 @@ impl Program {
         Ok(())
     }
 
-    fn halt(&mut self) -> End {
-        let mut end = End { early: None, killed: false };
+    fn halt(&mut self) -> ProcessEnd {
+        let mut end = ProcessEnd { early: None, killed: false };
         if let Some(mut main) = self.main.take() {
             if !main.has_ended() {
                 thread::sleep(Duration::from_secs_f64(self.spec.log.delay_s));
@@ -401,12 +417,12 @@ impl Program {
     fn flush(&mut self) -> Result<()> {
         if let Some(flush) = self.spec.flush.as_ref().filter(|_| self.main.is_some()) {
             let path = self.device.program(&flush.program)?;
-            return run(&path, &self.rendered.flush, &self.home, "flush", CHORE)?
+            return run(&path, &self.rendered.flush, &self.environment, "flush", CHORE)?
                 .map_err(|problem| self.failed(problem, "flush"));
         }
         let was_up = self.main.is_some();
         self.halt();
-        empty(&self.places.store)?;
+        empty(&self.context.store)?;
         self.prepare()?;
         if was_up { self.resume() } else { Ok(()) }
     }
@@ -416,12 +432,12 @@ impl Program {
         self.main.iter().chain(&self.logger).fold(ended, |sum, process| sum.plus(&process.usage()))
     }
 
-    fn counts(&self) -> Result<Counts> {
-        let path = self.places.work.join(&self.spec.log.file);
+    fn counts(&self) -> Result<AccessCounts> {
+        let path = self.context.work.join(&self.spec.log.file);
         match fs::File::open(&path) {
             Ok(file) => self.spec.log.count_after(self.overlooked, BufReader::with_capacity(1 << 20, file)),
             // Some make it with the first line.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Counts::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AccessCounts::default()),
             Err(error) => Err(error),
         }
         .map_err(Error::file("read", path))
@@ -433,7 +449,7 @@ impl Program {
         let configs = self.rendered.files.iter().map(|(name, _)| name.clone());
         let logs = self.spec.messages.iter().chain([&self.spec.log.file]).cloned();
         for name in configs.chain(outputs).chain(logs) {
-            let (from, to) = (self.places.work.join(&name), directory.join(&name));
+            let (from, to) = (self.context.work.join(&name), directory.join(&name));
             // What was never written, or says nothing, is not worth a file.
             if fs::metadata(&from).is_ok_and(|file| file.len() > 0) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::file("make", &to))?;
@@ -446,7 +462,7 @@ impl Program {
     /// An error with the last lines of what programs wrote.
     fn failed(&self, problem: String, name: &str) -> Error {
         let files = [format!("{name}.out"), format!("{name}.err")];
-        let texts = self.spec.messages.iter().chain(&files).map(|file| self.places.work.join(file));
+        let texts = self.spec.messages.iter().chain(&files).map(|file| self.context.work.join(file));
         let texts: Vec<String> = texts
             .filter_map(|path| fs::read(path).ok())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -486,19 +502,18 @@ impl Drop for Program {
     }
 }
 
-/// A directory in `place` that is the account's own.
-fn private_directory(place: &Path, device: &str, account: Option<Account>) -> Result<TempDir> {
+/// A directory in `place` that is the user's own.
+fn private_directory(place: &Path, device: &str, user: Option<UnixUser>) -> Result<TempDir> {
     let prefix = format!("{}{device}-", claim::PREFIX);
     let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
     let directory = made.map_err(Error::file("make a directory in", place))?;
-    give(directory.path(), account)?;
+    give(directory.path(), user)?;
     Ok(directory)
 }
 
-fn give(path: &Path, account: Option<Account>) -> Result<()> {
-    let Some(account) = account else { return Ok(()) };
-    std::os::unix::fs::chown(path, Some(account.uid), Some(account.gid))
-        .map_err(Error::file("give away", path))
+fn give(path: &Path, user: Option<UnixUser>) -> Result<()> {
+    let Some(user) = user else { return Ok(()) };
+    std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)).map_err(Error::file("give away", path))
 }
 
 /// Removes everything in a directory.

@@ -15,7 +15,7 @@ use crate::query::QueryType;
 
 /// The addresses of a name. Clones share the order of turns.
 #[derive(Clone, Debug)]
-pub struct Answer(Rc<Turns>);
+pub struct Addresses(Rc<Turns>);
 
 #[derive(Debug)]
 struct Turns {
@@ -23,11 +23,11 @@ struct Turns {
     next: Cell<usize>,
 }
 
-impl Answer {
+impl Addresses {
     /// `None` without addresses.
-    pub(crate) fn new(addresses: Vec<IpAddr>) -> Option<Answer> {
+    pub(crate) fn new(addresses: Vec<IpAddr>) -> Option<Addresses> {
         let turns = Turns { addresses: addresses.into(), next: Cell::new(0) };
-        (!turns.addresses.is_empty()).then(|| Answer(Rc::new(turns)))
+        (!turns.addresses.is_empty()).then(|| Addresses(Rc::new(turns)))
     }
 
     /// All addresses, in the order of the reply; at least one.
@@ -44,28 +44,32 @@ impl Answer {
 }
 
 /// What a lookup ended with.
-pub(crate) type Outcome = Result<Answer, LookupError>;
+pub(crate) type LookupResult = Result<Addresses, LookupError>;
 pub(crate) type Key = (QueryType, DomainName);
 
 /// A bounded cache of answers: the least recently used one goes first, time to live is ignored, and what is not there
 /// is not remembered. It also knows the queries under way, so that lookups of one name share one. Clones are
 /// handles to the same cache.
 #[derive(Clone, Debug)]
-pub struct Cache(Rc<RefCell<Tables>>);
+pub struct AddressCache(Rc<RefCell<Tables>>);
 
 #[derive(Debug)]
 struct Tables {
     capacity: usize,
-    answers: LruCache<Key, Answer, FxBuildHasher>,
-    flights: FxHashMap<Key, Rc<Flight>>,
+    answers: LruCache<Key, Addresses, FxBuildHasher>,
+    pending_queries: FxHashMap<Key, Rc<PendingQuery>>,
 }
 
-impl Cache {
+impl AddressCache {
     /// A cache of at most `capacity` answers; with 0 only queries under way are shared.
-    pub fn new(capacity: usize) -> Cache {
+    pub fn new(capacity: usize) -> AddressCache {
         // Bounded here, for the library would reserve memory for its bound at once.
         let answers = LruCache::unbounded_with_hasher(FxBuildHasher);
-        Cache(Rc::new(RefCell::new(Tables { capacity, answers, flights: FxHashMap::default() })))
+        AddressCache(Rc::new(RefCell::new(Tables {
+            capacity,
+            answers,
+            pending_queries: FxHashMap::default(),
+        })))
     }
 
     /// Number of answers.
@@ -83,39 +87,39 @@ impl Cache {
         self.0.borrow_mut().answers.clear();
     }
 
-    /// What is known about a name; the caller that is told [`State::Ask`] has to ask.
-    pub(crate) fn enter(&self, key: &Key) -> State {
+    /// What is known about a name; the caller that is told [`CacheState::Ask`] has to ask.
+    pub(crate) fn enter(&self, key: &Key) -> CacheState {
         let mut tables = self.0.borrow_mut();
         if let Some(answer) = tables.answers.get(key) {
-            return State::Known(answer.clone());
+            return CacheState::ZoneAnswer(answer.clone());
         }
-        if let Some(flight) = tables.flights.get(key) {
-            return State::Asked(Rc::clone(flight));
+        if let Some(pending) = tables.pending_queries.get(key) {
+            return CacheState::Asked(Rc::clone(pending));
         }
-        let flight = Rc::new(Flight::default());
-        tables.flights.insert(key.clone(), Rc::clone(&flight));
-        State::Ask(Lead { cache: self.clone(), key: key.clone(), flight })
+        let pending = Rc::new(PendingQuery::default());
+        tables.pending_queries.insert(key.clone(), Rc::clone(&pending));
+        CacheState::Ask(QueryDuty { cache: self.clone(), key: key.clone(), pending })
     }
 }
 
-/// See [`Cache::enter`].
-pub(crate) enum State {
-    Known(Answer),
-    Asked(Rc<Flight>),
-    Ask(Lead),
+/// See [`AddressCache::enter`].
+pub(crate) enum CacheState {
+    ZoneAnswer(Addresses),
+    Asked(Rc<PendingQuery>),
+    Ask(QueryDuty),
 }
 
 /// A query under way.
 #[derive(Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct PendingQuery {
     /// `Some(None)`: the one who asked has given up.
-    end: RefCell<Option<Option<Outcome>>>,
+    end: RefCell<Option<Option<LookupResult>>>,
     waiting: RefCell<Vec<Waker>>,
 }
 
-impl Flight {
+impl PendingQuery {
     /// Waits for the end; `None` if the one who asked has given up, so that somebody else has to ask.
-    pub async fn end(&self) -> Option<Outcome> {
+    pub async fn end(&self) -> Option<LookupResult> {
         poll_fn(|cx| match &*self.end.borrow() {
             Some(end) => Poll::Ready(end.clone()),
             None => {
@@ -132,15 +136,15 @@ impl Flight {
 
 /// The duty to ask. Dropping it hands the duty on to one of those who wait.
 #[derive(Debug)]
-pub(crate) struct Lead {
-    cache: Cache,
+pub(crate) struct QueryDuty {
+    cache: AddressCache,
     key: Key,
-    flight: Rc<Flight>,
+    pending: Rc<PendingQuery>,
 }
 
-impl Lead {
+impl QueryDuty {
     /// Tells everybody, and remembers an answer.
-    pub fn finish(self, outcome: Outcome) {
+    pub fn finish(self, outcome: LookupResult) {
         if let Ok(answer) = &outcome {
             let mut tables = self.cache.0.borrow_mut();
             if tables.capacity > 0 {
@@ -150,28 +154,28 @@ impl Lead {
                 tables.answers.pop_lru();
             }
         }
-        *self.flight.end.borrow_mut() = Some(Some(outcome));
+        *self.pending.end.borrow_mut() = Some(Some(outcome));
     }
 }
 
-impl Drop for Lead {
+impl Drop for QueryDuty {
     fn drop(&mut self) {
-        self.cache.0.borrow_mut().flights.remove(&self.key);
-        self.flight.end.borrow_mut().get_or_insert(None);
-        self.flight.waiting.take().into_iter().for_each(Waker::wake);
+        self.cache.0.borrow_mut().pending_queries.remove(&self.key);
+        self.pending.end.borrow_mut().get_or_insert(None);
+        self.pending.waiting.take().into_iter().for_each(Waker::wake);
     }
 }
 
 /// The caches of the robots of one loop.
 #[derive(Debug, Default)]
-pub struct Caches(FxHashMap<String, Cache>);
+pub struct AddressCaches(FxHashMap<String, AddressCache>);
 
-impl Caches {
+impl AddressCaches {
     /// The cache of a robot: its own one, or that of its sharing group. A group whose members want different
     /// capacities has the largest of them.
-    pub fn cache(&mut self, capacity: usize, sharing_group: Option<&str>) -> Cache {
-        let Some(group) = sharing_group else { return Cache::new(capacity) };
-        let cache = self.0.entry(group.to_owned()).or_insert_with(|| Cache::new(capacity)).clone();
+    pub fn cache(&mut self, capacity: usize, sharing_group: Option<&str>) -> AddressCache {
+        let Some(group) = sharing_group else { return AddressCache::new(capacity) };
+        let cache = self.0.entry(group.to_owned()).or_insert_with(|| AddressCache::new(capacity)).clone();
         let mut tables = cache.0.borrow_mut();
         tables.capacity = tables.capacity.max(capacity);
         drop(tables);

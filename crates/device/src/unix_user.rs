@@ -1,4 +1,4 @@
-//! The account that a device runs under.
+//! The user that a device runs under.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 /// A user of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Account {
+pub(crate) struct UnixUser {
     /// User id.
     pub uid: u32,
     /// Id of the user's own group.
@@ -17,12 +17,12 @@ pub(crate) struct Account {
     pub low_ports: bool,
 }
 
-impl Account {
-    /// The account of `/etc/passwd` with this name.
-    pub fn find(user: &str, listen: SocketAddr) -> Option<Account> {
+impl UnixUser {
+    /// The user of `/etc/passwd` with this name.
+    pub fn find(user: &str, listen: SocketAddr) -> Option<UnixUser> {
         let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
         let (uid, gid) = passwd.lines().find_map(|line| ids(line, user))?;
-        Some(Account { uid, gid, low_ports: needs_privilege(listen.port()) })
+        Some(UnixUser { uid, gid, low_ports: needs_privilege(listen.port()) })
     }
 
     /// Makes the calling thread this user, for good. Meant for the moment between fork and exec: it calls nothing
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn root_is_everywhere() {
-        let root = Account::find("root", SocketAddr::from(([127, 0, 0, 1], 65_535))).unwrap();
+        let root = UnixUser::find("root", SocketAddr::from(([127, 0, 0, 1], 65_535))).unwrap();
         assert_eq!((root.uid, root.gid, root.low_ports), (0, 0, false));
-        assert_eq!(Account::find("no such user", SocketAddr::from(([127, 0, 0, 1], 80))), None);
+        assert_eq!(UnixUser::find("no such user", SocketAddr::from(([127, 0, 0, 1], 80))), None);
     }
 }
