@@ -153,12 +153,14 @@ impl<L: Link> Resolver<L> {
         // What came instead of the reply, if anything did: it says more than that nothing came in time.
         let mut stray = DnsError::Timeout;
         let message = query.message();
-        let reply = self.link.ask(from, server, &message, until, |datagram| match query.read(datagram) {
-            Err(error @ (DnsError::Id | DnsError::Mismatch)) => {
-                stray = error;
-                None
+        let reply = self.link.exchange_datagram(from, server, &message, until, |datagram| {
+            match query.read(datagram) {
+                Err(error @ (DnsError::Id | DnsError::Mismatch)) => {
+                    stray = error;
+                    None
+                }
+                read => Some(read),
             }
-            read => Some(read),
         });
         let read = match reply.await {
             Ok(read) => read,

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use polygraph_link::{ConnectError, Link, Nanos, Tape};
+use polygraph_link::{Capture, ConnectError, Link, Nanos};
 use polygraph_wire::date;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
@@ -43,7 +43,7 @@ struct Inner {
     ports: Option<Ports>,
     eagerness: Eagerness,
     /// Connections keep so many bytes of their messages.
-    tape: Cell<Option<usize>>,
+    capture: Cell<Option<usize>>,
 }
 
 impl Net {
@@ -59,7 +59,7 @@ impl Net {
             date: Cell::new((0, [b' '; 29])),
             ports,
             eagerness: Eagerness::default(),
-            tape: Cell::new(None),
+            capture: Cell::new(None),
         }));
         tokio::task::spawn_local(net.0.timers.clone().drive());
         Ok(net)
@@ -67,12 +67,12 @@ impl Net {
 
     /// Lets connections that are opened from now on keep `size` bytes of their messages.
     pub fn keep_messages(&self, size: usize) {
-        self.0.tape.set(Some(size));
+        self.0.capture.set(Some(size));
     }
 
-    /// A tape for a new connection, if messages are kept.
-    pub fn tape(&self) -> Option<Box<Tape>> {
-        self.0.tape.get().map(|size| Box::new(Tape::new(size)))
+    /// A capture for a new connection, if messages are kept.
+    pub fn capture(&self) -> Option<Box<Capture>> {
+        self.0.capture.get().map(|size| Box::new(Capture::new(size)))
     }
 
     /// The deadlines of this loop's connections.
@@ -135,6 +135,11 @@ impl Link for Net {
         clock_gettime(ClockId::RealtimeCoarse).tv_sec
     }
 
+    fn unix_millis(&self) -> u64 {
+        let time = clock_gettime(ClockId::Realtime);
+        time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+    }
+
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()> {
         self.0.timers.sleep_until(at)
     }
@@ -151,7 +156,7 @@ impl Link for Net {
         result
     }
 
-    async fn ask<R>(
+    async fn exchange_datagram<R>(
         &self,
         from: Option<IpAddr>,
         server: SocketAddr,

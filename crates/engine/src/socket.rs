@@ -10,7 +10,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::task::{Poll, ready};
 
-use polygraph_link::{Conn, Nanos, Stir, Tape};
+use polygraph_link::{Capture, Conn, IdleState, Nanos};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg, sockopt};
 use tokio::io::Interest;
@@ -28,7 +28,7 @@ pub struct Socket {
     nagle: Nagle,
     net: Net,
     place: usize,
-    tape: Option<Box<Tape>>,
+    capture: Option<Box<Capture>>,
 }
 
 /// Nagle's algorithm (RFC 9293, section 3.7.4) holds small segments back until the peer has acknowledged what was sent before,
@@ -58,10 +58,10 @@ impl Socket {
     /// off, as it is for all that come from [`crate::listen::listen`].
     pub fn new(net: Net, fd: OwnedFd, accepted: bool) -> Socket {
         let place = net.watch().enter();
-        let tape = net.tape();
+        let capture = net.capture();
         // Most requests go out with one send, so connections that we open pay for the option only if they need it.
         let nagle = if accepted { Nagle::Off } else { Nagle::Harmless };
-        Socket { fd: Registration::Not(fd), eager: accepted, nagle, net, place, tape }
+        Socket { fd: Registration::Not(fd), eager: accepted, nagle, net, place, capture }
     }
 
     fn raw(&self) -> BorrowedFd<'_> {
@@ -182,8 +182,8 @@ impl Conn for Socket {
                     if self.nagle == Nagle::Harmless {
                         self.nagle = Nagle::Harmful;
                     }
-                    if let Some(tape) = &mut self.tape {
-                        keep(tape, parts, sent);
+                    if let Some(capture) = &mut self.capture {
+                        keep(capture, parts, sent);
                     }
                     return Ok(sent);
                 }
@@ -224,25 +224,25 @@ impl Conn for Socket {
             self.nagle = Nagle::Harmless;
         }
         // No other task ran since the read, so the loop's buffer still holds these bytes.
-        if let Some(tape) = &mut self.tape {
-            self.net.with_buffer(|buffer| tape.receive(&buffer[..n]));
+        if let Some(capture) = &mut self.capture {
+            self.net.with_buffer(|buffer| capture.receive(&buffer[..n]));
         }
         Ok(self.net.with_buffer(|buffer| see(&buffer[..n])))
     }
 
-    fn stir(&mut self) -> Stir {
-        let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return Stir::Nothing };
+    fn idle_state(&mut self) -> IdleState {
+        let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return IdleState::Quiet };
         // Not by `poll_read_ready`, which counts against what a task may do in a row: beyond that it calls every
         // socket undisturbed, and whoever looks through thousands of idle ones would keep most of the closed ones.
-        let mut first = [0; Stir::SHOWN];
+        let mut first = [0; IdleState::MAX_SHOWN];
         let peeked = fd.try_io(Interest::READABLE, |fd| {
             Ok(recv(fd, &mut first[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
         });
         match peeked {
-            Ok(0) => Stir::Closed,
-            Ok(n) => Stir::Bytes(first[..n].to_vec()),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Stir::Nothing,
-            Err(_) => Stir::Closed,
+            Ok(0) => IdleState::Closed,
+            Ok(n) => IdleState::Bytes(first[..n].to_vec()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => IdleState::Quiet,
+            Err(_) => IdleState::Closed,
         }
     }
 
@@ -250,16 +250,26 @@ impl Conn for Socket {
         self.net.watch().set(self.place, at);
     }
 
-    fn take_tape(&mut self) -> Option<Tape> {
-        self.tape.as_mut().map(|tape| tape.take())
+    fn finish(&mut self) {
+        // Where this fails the peer has closed or reset the connection already.
+        let _ = rustix::net::shutdown(self.raw(), rustix::net::Shutdown::Write);
+    }
+
+    fn reset(&mut self) {
+        // Closing sends the reset. Where the option cannot be set the connection is gone already.
+        let _ = sockopt::set_socket_linger(self.raw(), Some(std::time::Duration::ZERO));
+    }
+
+    fn take_capture(&mut self) -> Option<Capture> {
+        self.capture.as_mut().map(|capture| capture.take())
     }
 }
 
 /// Keeps the first `sent` bytes of what was to be sent.
-fn keep(tape: &mut Tape, parts: &[IoSlice<'_>], mut sent: usize) {
+fn keep(capture: &mut Capture, parts: &[IoSlice<'_>], mut sent: usize) {
     for part in parts {
         let of_part = sent.min(part.len());
-        tape.send(&part[..of_part]);
+        capture.send(&part[..of_part]);
         sent -= of_part;
     }
 }

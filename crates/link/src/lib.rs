@@ -1,20 +1,20 @@
-//! The seam between the simulated parties and the world: clock, timers, connections, datagrams, tasks.
+//! The interface between protocol code and the event loop it runs on: clock, timers, connections, datagrams, tasks.
 //!
-//! Robots and origins are written against [`Link`] only. The engine implements it with real sockets, one link
-//! per event loop; a simulation implements it with a virtual clock and in-memory connections. Either way a
-//! transaction is one `async` function that reads top-down.
+//! Robots, origin servers and the built-in proxy use nothing but [`Link`] and [`Conn`]. The crate `engine` implements
+//! the two traits with sockets, one link per event loop; the crate `sim` implements them with a virtual clock and
+//! connections in memory. Either way a transaction is one `async` function that reads top-down.
 //!
-//! A link belongs to one thread: nothing here is `Send`, nothing is shared between loops.
+//! A link belongs to one thread: nothing here is `Send`, nothing is shared between event loops.
 
-mod tape;
+mod capture;
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::task::Poll;
 
-pub use tape::Tape;
+pub use capture::Capture;
 
 /// Nanoseconds since an arbitrary fixed moment before the start of the run, by a clock that never jumps.
 pub type Nanos = u64;
@@ -27,7 +27,7 @@ pub fn nanos(seconds: f64) -> Nanos {
     (seconds * 1e9) as Nanos
 }
 
-/// Why a connection cannot even be begun.
+/// Why [`Link::connect`] fails at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// All local ports of the configured range or of the system are in use.
@@ -39,7 +39,7 @@ pub enum ConnectError {
     /// The system has no memory left for connections.
     #[error("out of memory for connections")]
     NoMemory,
-    /// The local address is not one of this machine's.
+    /// The local address does not belong to this machine.
     #[error("cannot bind to the local address: {0}")]
     Bind(io::ErrorKind),
     /// The system refused at once.
@@ -47,12 +47,12 @@ pub enum ConnectError {
     Refused(io::ErrorKind),
 }
 
-/// What an event loop offers to the parties that live on it. Clones are handles to the same loop.
+/// An event loop as the code that runs on it sees it. Clones are handles to the same loop.
 pub trait Link: Clone + 'static {
-    /// Connections of this link.
+    /// The connections of this link.
     type Conn: Conn;
 
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Nanos;
 
     /// The time of day as an HTTP date, to the second.
@@ -61,26 +61,29 @@ pub trait Link: Clone + 'static {
     /// The time of day in seconds since 1970.
     fn unix_seconds(&self) -> i64;
 
+    /// The time of day in milliseconds since 1970.
+    fn unix_millis(&self) -> u64;
+
     /// Completes at `at` or, on a loaded machine, later, never earlier.
     fn sleep_until(&self, at: Nanos) -> impl Future<Output = ()>;
 
-    /// Begins a connection to `to`, from the address `from` if given (its port is chosen by the link). The
+    /// Starts a connection to `to`, from the address `from` if given; the link chooses the local port. The
     /// connection is usable at once: the first [`Conn::try_send`] may report `WouldBlock` until the peer has
     /// accepted.
     ///
     /// # Errors
-    /// If the connection cannot be begun for want of a local resource, or is refused at once.
-    fn connect(&self, from: Option<std::net::IpAddr>, to: SocketAddr) -> Result<Self::Conn, ConnectError>;
+    /// If a local resource is missing, or the system refuses at once.
+    fn connect(&self, from: Option<IpAddr>, to: SocketAddr) -> Result<Self::Conn, ConnectError>;
 
-    /// Sends `datagram` over UDP to `server`, from the address `from` if given (its port is chosen by the link), and
-    /// shows what comes back from there to `accept`, one datagram after the other, until that returns
-    /// something. The bytes are in a buffer that belongs to the loop.
+    /// Sends `datagram` over UDP to `server`, from the address `from` if given (the link chooses the port), and
+    /// passes each datagram that comes back from there to `accept` until that returns something. The bytes are
+    /// in a buffer that belongs to the loop.
     ///
     /// # Errors
     /// `TimedOut` at `until`; otherwise what the system reports, for example that nobody listens there.
-    fn ask<R>(
+    fn exchange_datagram<R>(
         &self,
-        from: Option<std::net::IpAddr>,
+        from: Option<IpAddr>,
         server: SocketAddr,
         datagram: &[u8],
         until: Option<Nanos>,
@@ -91,20 +94,20 @@ pub trait Link: Clone + 'static {
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }
 
-/// What has arrived on an idle connection.
+/// What happened on a connection while it was idle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stir {
-    /// It is as it was.
-    Nothing,
-    /// Bytes that nobody asked for: the first of them.
+pub enum IdleState {
+    /// Nothing.
+    Quiet,
+    /// The peer sent bytes without a request: the first of them, at most [`IdleState::MAX_SHOWN`].
     Bytes(Vec<u8>),
-    /// The peer has closed or broken it.
+    /// The peer closed or reset the connection.
     Closed,
 }
 
-impl Stir {
-    /// Of so many bytes something is shown, at most.
-    pub const SHOWN: usize = 60;
+impl IdleState {
+    /// The most unexpected bytes that [`IdleState::Bytes`] shows.
+    pub const MAX_SHOWN: usize = 60;
 }
 
 /// A byte stream connection. Dropping it closes it.
@@ -113,41 +116,49 @@ pub trait Conn: 'static {
     /// Sends as much of `parts` as the connection takes now and returns the number of bytes.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes nothing now, else what the system reports.
+    /// `WouldBlock` if it takes nothing now, otherwise what the system reports.
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// Completes when [`Conn::try_send`] is worth another try. Only for who has just been told `WouldBlock`:
+    /// Completes when [`Conn::try_send`] is worth another try. Call it only after a `WouldBlock`:
     /// otherwise it may wait for a change that never comes.
     ///
     /// # Errors
-    /// `TimedOut` after the deadline, else what the system reports.
+    /// `TimedOut` after the deadline, otherwise what the system reports.
     async fn writable(&mut self) -> io::Result<()>;
 
-    /// Waits for bytes and shows them to `see`; an empty slice means that the peer has closed. The bytes are
-    /// in a buffer that belongs to the loop: whatever is not consumed must be copied.
+    /// Waits for bytes and passes them to `take`; an empty slice means that the peer has closed. The bytes are
+    /// in a buffer that belongs to the loop: `take` copies what it does not consume. If the future is dropped
+    /// before it completes, no byte is lost.
     ///
     /// # Errors
-    /// `TimedOut` after the deadline, else what the system reports.
-    async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R>;
+    /// `TimedOut` after the deadline, otherwise what the system reports.
+    async fn recv<R>(&mut self, take: impl FnOnce(&[u8]) -> R) -> io::Result<R>;
 
-    /// What has arrived on an idle connection. Costs no system call unless something did.
-    fn stir(&mut self) -> Stir;
+    /// What happened on this idle connection. Costs no system call unless something did.
+    fn idle_state(&mut self) -> IdleState;
 
-    /// True if something arrived on an idle connection: the peer has closed it or sent garbage.
+    /// True if the peer closed this idle connection or sent bytes without a request.
     fn is_disturbed(&mut self) -> bool {
-        self.stir() != Stir::Nothing
+        self.idle_state() != IdleState::Quiet
     }
 
-    /// From `at` on (with a resolution of a tenth of a second) waiting ends with `TimedOut`.
+    /// Makes waiting end with `TimedOut` from `at` on (with a resolution of a tenth of a second).
     fn set_deadline(&mut self, at: Option<Nanos>);
 
-    /// What went over the connection since the last call; `None` where nobody keeps it.
-    fn take_tape(&mut self) -> Option<Tape> {
+    /// Ends what this side sends; it can still receive.
+    fn finish(&mut self);
+
+    /// Ends the connection with a reset, so that the peer cannot take what it received for complete. The reset is
+    /// sent when the connection is dropped, if not at once.
+    fn reset(&mut self);
+
+    /// What went over the connection since the last call; `None` if this link keeps no captures.
+    fn take_capture(&mut self) -> Option<Capture> {
         None
     }
 }
 
-/// Lets the other tasks of the loop have their turn. Whoever works through a backlog must call it now and
+/// Lets the other tasks of the loop run. Code that works through a backlog must call it now and
 /// then, or nothing else on the loop happens until the backlog is gone.
 pub async fn yield_now() {
     let mut yielded = false;
@@ -161,8 +172,8 @@ pub async fn yield_now() {
     .await;
 }
 
-/// What comes of `work` if that is before `end` completes; otherwise it is dropped.
-pub async fn before<R>(end: impl Future<Output = ()>, work: impl Future<Output = R>) -> Option<R> {
+/// The output of `work`, or `None` if `end` completes first; then `work` is dropped.
+pub async fn run_until<R>(end: impl Future<Output = ()>, work: impl Future<Output = R>) -> Option<R> {
     let (mut end, mut work) = (pin!(end), pin!(work));
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -176,10 +187,18 @@ pub async fn before<R>(end: impl Future<Output = ()>, work: impl Future<Output =
 /// # Errors
 /// As [`Conn::try_send`] and [`Conn::writable`].
 pub async fn send_all<C: Conn>(conn: &mut C, bytes: &[u8]) -> io::Result<()> {
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match conn.try_send(&[IoSlice::new(&bytes[sent..])]) {
-            Ok(n) => sent += n,
+    send_all_parts(conn, &mut [IoSlice::new(bytes)]).await
+}
+
+/// Sends all of `parts`, one behind the other, in as few system calls as the connection allows.
+///
+/// # Errors
+/// As [`Conn::try_send`] and [`Conn::writable`].
+pub async fn send_all_parts<C: Conn>(conn: &mut C, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    IoSlice::advance_slices(&mut parts, 0);
+    while !parts.is_empty() {
+        match conn.try_send(parts) {
+            Ok(n) => IoSlice::advance_slices(&mut parts, n),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => conn.writable().await?,
             Err(e) => return Err(e),
         }

@@ -300,14 +300,14 @@ impl<L: Link> Server<L> {
             let xact = request.marks.xact.map(|xact| xact.id.to_string()).unwrap_or_default();
             format!("{} {}, xact {xact}", request.method.word(), String::from_utf8_lossy(&path))
         };
-        if let Some(tape) = conn.take_tape() {
+        if let Some(capture) = conn.take_capture() {
             let (failed, why) = match outcome {
                 ServerOutcome::Failed(_, detail) => (true, format!(", failed: {detail}")),
                 ServerOutcome::Sent(_) | ServerOutcome::CutByClient => {
                     (request.fault.is_some(), String::new())
                 }
             };
-            recorder.show(plan.show(&(title() + &why), failed, &tape.received, &tape.sent));
+            recorder.show(plan.show(&(title() + &why), failed, &capture.received, &capture.sent));
         }
         if let (true, ServerOutcome::Sent(sent), None) = (plan.summary, outcome, request.fault) {
             let ms = took as f64 * 1e-6;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, Stir};
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
 use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
 use polygraph_stats::Recorder;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
@@ -60,6 +60,10 @@ impl Link for Looking {
         1_795_219_200
     }
 
+    fn unix_millis(&self) -> u64 {
+        1_795_219_200_000
+    }
+
     fn sleep_until(&self, _: Nanos) -> impl Future<Output = ()> {
         ready(())
     }
@@ -68,7 +72,7 @@ impl Link for Looking {
         Err(ConnectError::NoPort)
     }
 
-    async fn ask<R>(
+    async fn exchange_datagram<R>(
         &self,
         _: Option<IpAddr>,
         _: SocketAddr,
@@ -106,11 +110,15 @@ impl Conn for Endless {
         Ok(see(request))
     }
 
-    fn stir(&mut self) -> Stir {
-        Stir::Nothing
+    fn idle_state(&mut self) -> IdleState {
+        IdleState::Quiet
     }
 
     fn set_deadline(&mut self, _: Option<Nanos>) {}
+
+    fn finish(&mut self) {}
+
+    fn reset(&mut self) {}
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos, Tape};
+use polygraph_link::{Capture, Link, Nanos};
 use polygraph_stats::sample::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::{Kind, Method, Oid, RequestKind, UniqId};
@@ -55,7 +55,7 @@ pub fn settle<L: Link>(
                         }
                         None => {}
                     }
-                    Fault { tape: done.tape.take(), ..fault.since(done.started) }
+                    Fault { capture: done.capture.take(), ..fault.since(done.started) }
                 }
             }
         }
@@ -79,17 +79,17 @@ fn give_up<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order) {
 }
 
 /// Shows the messages of a transaction, as far as that is wanted.
-fn dump<L: Link>(crew: &Rc<Crew<L>>, order: &Order, failed: Option<&str>, tape: Option<&Tape>) {
-    if let Some(tape) = tape {
+fn dump<L: Link>(crew: &Rc<Crew<L>>, order: &Order, failed: Option<&str>, capture: Option<&Capture>) {
+    if let Some(capture) = capture {
         let why = failed.map_or_else(String::new, |why| format!(", failed: {why}"));
         let title = format!("{} {}, xact {}{why}", order.method.word(), crew.url(order), order.xact);
         let plan = crew.recorder().dump();
-        crew.recorder().show(plan.show(&title, failed.is_some(), &tape.sent, &tape.received));
+        crew.recorder().show(plan.show(&title, failed.is_some(), &capture.sent, &capture.received));
     }
 }
 
 fn fail<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, fault: &Fault, now: u64) {
-    dump(crew, order, Some(&fault.detail), fault.tape.as_deref());
+    dump(crew, order, Some(&fault.detail), fault.capture.as_deref());
     let facts = fault.facts.as_deref();
     let contrast = fault.contrast.as_deref();
     crew.recorder()
@@ -154,7 +154,7 @@ fn finish<L: Link>(crew: &Rc<Crew<L>>, robot: usize, order: &Order, done: &Done,
         }
         count_compound(block, done, rptm_us, size);
     });
-    dump(crew, order, None, done.tape.as_deref());
+    dump(crew, order, None, done.capture.as_deref());
     if crew.recorder().dump().summary {
         let (url, ms) = (crew.url(order), rptm_us as f64 * 1e-3);
         crew.recorder().show(format!(

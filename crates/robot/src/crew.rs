@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_link::{Link, Nanos, before, nanos};
+use polygraph_link::{Link, Nanos, nanos, run_until};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::groups::PhaseStatus;
 use polygraph_traffic::store::{Fill, Legacy, Share};
@@ -399,7 +399,7 @@ impl<L: Link> Crew<L> {
         let from = self.address(robot);
         let found = self.names.resolve(dns, self.kind(robot), robot, from, authority);
         let Some(deadline) = deadline else { return found.await };
-        match before(self.link.sleep_until(deadline), found).await {
+        match run_until(self.link.sleep_until(deadline), found).await {
             Some(found) => found,
             None => Err(Fault::new(ErrorKind::Timeout, format!("while looking up {authority}"))),
         }

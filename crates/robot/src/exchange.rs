@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Tape, send_all, yield_now};
+use polygraph_link::{Capture, Conn, ConnectError, Link, Nanos, SECOND, send_all, yield_now};
 use polygraph_stats::{AuthScheme, ErrorKind};
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::{AbortCoords, Body, Method};
@@ -41,13 +41,13 @@ pub struct Fault {
     /// When the exchange began, if there was one.
     pub started: Option<Nanos>,
     /// The messages, if they are kept.
-    pub tape: Option<Box<Tape>>,
+    pub capture: Option<Box<Capture>>,
 }
 
 impl Fault {
     /// A fault without a reply.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, tape: None }
+        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, capture: None }
     }
 
     /// A fault of the reply with these facts.
@@ -145,7 +145,7 @@ pub struct Done {
     /// Who granted access in spite of a spoiled password.
     pub fooled: Option<Asker>,
     /// The messages, if they are kept.
-    pub tape: Option<Box<Tape>>,
+    pub capture: Option<Box<Capture>>,
 }
 
 /// Carries out `order` for `robot` from `now` on. `lines` are further header lines, credentials and cookies, by which it
@@ -178,10 +178,10 @@ pub async fn exchange<L: Link>(
         leased.uses += 1;
         let (mut result, silent) =
             converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
-        let tape = leased.conn.take_tape().map(Box::new);
+        let capture = leased.conn.take_capture().map(Box::new);
         match &mut result {
-            Ok(_) => talk.tape = tape,
-            Err(fault) => fault.tape = tape,
+            Ok(_) => talk.capture = capture,
+            Err(fault) => fault.capture = capture,
         }
         match result {
             Ok(facts) => {
@@ -224,7 +224,7 @@ pub(crate) struct Talk {
     continued: Option<Nanos>,
     told: Option<Nanos>,
     first_byte: Option<Nanos>,
-    pub(crate) tape: Option<Box<Tape>>,
+    pub(crate) capture: Option<Box<Capture>>,
 }
 
 impl Talk {
@@ -244,7 +244,7 @@ impl Talk {
             continued: None,
             told: None,
             first_byte: None,
-            tape: None,
+            capture: None,
         }
     }
 
@@ -276,7 +276,7 @@ impl Talk {
             challenge: None,
             denied: false,
             fooled: None,
-            tape: self.tape,
+            capture: self.capture,
         }
     }
 }

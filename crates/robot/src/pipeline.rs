@@ -127,8 +127,8 @@ pub async fn exchange_together<L: Link>(
             outcomes.push((order, None));
             continue;
         }
-        let tape = leased.conn.take_tape().map(Box::new);
-        talk.tape = tape.clone();
+        let capture = leased.conn.take_capture().map(Box::new);
+        talk.capture = capture.clone();
         let result = match received {
             Ok(()) => conclude(reader, entity, &mut leased, &mut talk).0,
             Err(fault) if is_intended(&fault, &order, crew) => {
@@ -138,7 +138,7 @@ pub async fn exchange_together<L: Link>(
             }
             Err(fault) => {
                 drop(entity);
-                Err(Fault { tape, ..fault.since(talk.started) })
+                Err(Fault { capture, ..fault.since(talk.started) })
             }
         };
         keep = result.as_ref().is_ok_and(|facts| facts.keep_alive) && !talk.aborted;

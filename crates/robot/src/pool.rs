@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use polygraph_link::{Conn, Link, Nanos, Stir};
+use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_stats::sample::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_traffic::Random;
@@ -100,10 +100,10 @@ impl<L: Link> Crew<L> {
 
     /// True if nothing has happened on an idle connection. Bytes belong behind a reply that was complete without them.
     fn is_quiet(&self, robot: usize, leased: &mut Leased<L::Conn>) -> bool {
-        match leased.conn.stir() {
-            Stir::Nothing => return true,
-            Stir::Closed => {}
-            Stir::Bytes(first) => {
+        match leased.conn.idle_state() {
+            IdleState::Quiet => return true,
+            IdleState::Closed => {}
+            IdleState::Bytes(first) => {
                 let now = self.now();
                 self.recorder().error_with(ErrorKind::LateBytes, now, || {
                     let idle = (now - leased.idle_since) as f64 * 1e-6;

@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use polygraph_link::{Conn, Link, Nanos, Stir};
+use polygraph_link::{Conn, IdleState, Link, Nanos};
 
 use crate::link::VirtualLink;
 use crate::timers::Alarm;
@@ -115,16 +115,6 @@ impl VirtualConn {
         stream.bytes += bytes.len();
         stream.pieces.push_back(Piece { at, bytes });
         stream.wake_reader();
-    }
-
-    /// Ends what this end sends; it can still read.
-    pub fn finish(&mut self) {
-        self.end_stream(End::Closed);
-    }
-
-    /// Breaks the connection off, as a party does that has lost its state.
-    pub fn reset(&mut self) {
-        self.end_stream(End::Reset);
     }
 
     fn end_stream(&mut self, end: End) {
@@ -292,21 +282,29 @@ impl Conn for VirtualConn {
         Ok(seen)
     }
 
-    fn stir(&mut self) -> Stir {
+    fn idle_state(&mut self) -> IdleState {
         let now = self.link.now();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
         match stream.pieces.front() {
             Some(piece) if piece.at <= now => {
-                Stir::Bytes(piece.bytes[..piece.bytes.len().min(Stir::SHOWN)].to_vec())
+                IdleState::Bytes(piece.bytes[..piece.bytes.len().min(IdleState::MAX_SHOWN)].to_vec())
             }
-            _ if stream.ended.is_some_and(|(_, at)| at <= now) => Stir::Closed,
-            _ => Stir::Nothing,
+            _ if stream.ended.is_some_and(|(_, at)| at <= now) => IdleState::Closed,
+            _ => IdleState::Quiet,
         }
     }
 
     fn set_deadline(&mut self, at: Option<Nanos>) {
         self.deadline = at;
+    }
+
+    fn finish(&mut self) {
+        self.end_stream(End::Closed);
+    }
+
+    fn reset(&mut self) {
+        self.end_stream(End::Reset);
     }
 }
 

@@ -213,6 +213,10 @@ impl Link for VirtualLink {
         (self.0.epoch + self.now() / SECOND) as i64
     }
 
+    fn unix_millis(&self) -> u64 {
+        self.0.epoch * 1000 + self.now() / (SECOND / 1000)
+    }
+
     async fn sleep_until(&self, at: Nanos) {
         let mut sleep = Sleep { link: self, at, alarm: None };
         poll_fn(|cx| sleep.poll(cx)).await;
@@ -235,7 +239,7 @@ impl Link for VirtualLink {
         Ok(ours)
     }
 
-    async fn ask<R>(
+    async fn exchange_datagram<R>(
         &self,
         _: Option<IpAddr>,
         server: SocketAddr,

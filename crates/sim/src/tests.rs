@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Conn, ConnectError, Link, Nanos, SECOND, Stir, send_all, yield_now};
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos, SECOND, send_all, yield_now};
 
 use crate::{VirtualConn, VirtualLink};
 
@@ -195,12 +195,12 @@ fn resets_are_no_ends() {
     diary.says(&[(0, "last words"), (0, "ConnectionReset")]);
 
     let (mut ours, mut theirs) = VirtualConn::pair(&link);
-    assert_eq!(ours.stir(), Stir::Nothing);
+    assert_eq!(ours.idle_state(), IdleState::Quiet);
     theirs.try_send(&[IoSlice::new(b"more")]).unwrap();
-    assert_eq!(ours.stir(), Stir::Bytes(b"more".to_vec()));
+    assert_eq!(ours.idle_state(), IdleState::Bytes(b"more".to_vec()));
     let (mut ours, mut theirs) = VirtualConn::pair(&link);
     theirs.reset();
-    assert_eq!(ours.stir(), Stir::Closed);
+    assert_eq!(ours.idle_state(), IdleState::Closed);
     assert_eq!(ours.try_send(&[IoSlice::new(b"x")]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     drop(theirs);
     let (mut ours, theirs) = VirtualConn::pair(&link);
@@ -218,7 +218,8 @@ fn name_servers_answer_or_do_not() {
         let (link, diary) = (link.clone(), diary.clone());
         link.clone().spawn(async move {
             let text = |reply: &[u8]| Some(String::from_utf8_lossy(reply).into_owned());
-            let asked = link.ask(None, place(server), query.as_bytes(), Some(50 * MS), text).await;
+            let asked =
+                link.exchange_datagram(None, place(server), query.as_bytes(), Some(50 * MS), text).await;
             diary.note(asked.unwrap_or_else(|e| format!("{:?}", e.kind())));
         });
     }
