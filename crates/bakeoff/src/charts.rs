@@ -3,7 +3,7 @@
 use polygraph_report::html;
 use polygraph_report::html::chart::{Across, Bars, Chart, Drawn, Series};
 
-use crate::entry::{Entry, Point};
+use crate::entry::{Participant, RatePoint};
 use crate::page::Popularity;
 
 /// Rates of the curves of an appendix at most: more cannot be told apart.
@@ -14,8 +14,8 @@ const NAMES: usize = 7;
 const WIDE: f64 = 40.0;
 
 /// The axis of request rates.
-fn rates(entries: &[Entry]) -> Across {
-    let all = || entries.iter().flat_map(Entry::passed).map(|point| point.rate);
+fn rates(entries: &[Participant]) -> Across {
+    let all = || entries.iter().flat_map(Participant::passed).map(|point| point.rate);
     let title = "requests per second".to_owned();
     match all().fold(0.0, f64::max) > WIDE * all().fold(f64::MAX, f64::min) {
         true => Across::Log(title),
@@ -29,8 +29,8 @@ fn over_rate(
     title: &str,
     y_title: &str,
     about: &str,
-    entries: &[Entry],
-    value: impl Fn(&Entry, &Point) -> Option<f64>,
+    entries: &[Participant],
+    value: impl Fn(&Participant, &RatePoint) -> Option<f64>,
 ) -> Chart {
     let chart = Chart::new(id, title, y_title).about(about).across(rates(entries));
     entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
@@ -40,7 +40,7 @@ fn over_rate(
     })
 }
 
-fn series(entry: &Entry, points: Vec<(f64, Option<f64>)>, style: usize) -> Series {
+fn series(entry: &Participant, points: Vec<(f64, Option<f64>)>, style: usize) -> Series {
     let known: Vec<(f64, f64)> = points.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect();
     match known.len() {
         0 | 1 => Series::points(&entry.name, known).styled(style),
@@ -49,8 +49,8 @@ fn series(entry: &Entry, points: Vec<(f64, Option<f64>)>, style: usize) -> Serie
 }
 
 /// Figures 5.1, 5.2 and that of 75 %: response time against load.
-pub fn response_times(entries: &[Entry]) -> Vec<Drawn> {
-    let chart = |id: &str, title: &str, about: &str, value: fn(&Point) -> Option<f64>| {
+pub fn response_times(entries: &[Participant]) -> Vec<Drawn> {
+    let chart = |id: &str, title: &str, about: &str, value: fn(&RatePoint) -> Option<f64>| {
         over_rate(id, title, "seconds", about, entries, |_, point| value(point)).draw()
     };
     [
@@ -75,7 +75,7 @@ pub fn response_times(entries: &[Entry]) -> Vec<Drawn> {
 }
 
 /// Figures 5.3 and 5.4: hit ratio against load and against response time.
-pub fn hit_ratios(entries: &[Entry]) -> Vec<Drawn> {
+pub fn hit_ratios(entries: &[Participant]) -> Vec<Drawn> {
     let over_load = over_rate(
         "fig-hits",
         "Figure 5.3. Document hit ratio",
@@ -98,7 +98,7 @@ pub fn hit_ratios(entries: &[Entry]) -> Vec<Drawn> {
 }
 
 /// Figures 5.5 and 5.6: throughput cost against load and utilisation.
-pub fn costs(entries: &[Entry]) -> Vec<Drawn> {
+pub fn costs(entries: &[Participant]) -> Vec<Drawn> {
     let over_load = over_rate(
         "fig-cost",
         "Figure 5.5. Throughput cost",
@@ -131,11 +131,11 @@ pub fn popularity(popularity: &Popularity) -> Option<Drawn> {
 }
 
 /// Claimed and achieved peaks side by side.
-pub fn peaks(entries: &[Entry]) -> Option<Drawn> {
-    let claiming: Vec<&Entry> =
+pub fn peaks(entries: &[Participant]) -> Option<Drawn> {
+    let claiming: Vec<&Participant> =
         entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty()).collect();
     let short = claiming.len() > NAMES;
-    let name = |entry: &&Entry| if short { entry.appendix.clone() } else { entry.name.clone() };
+    let name = |entry: &&Participant| if short { entry.appendix.clone() } else { entry.name.clone() };
     Bars {
         id: "fig-peaks".into(),
         title: "Peak throughput, achieved and claimed".into(),
@@ -155,8 +155,8 @@ pub fn peaks(entries: &[Entry]) -> Option<Drawn> {
 }
 
 /// The figures of an appendix: times over load, and distributions.
-pub fn of_device(entry: &Entry, id: &str) -> Vec<Drawn> {
-    let line = |name: &str, value: fn(&Point) -> Option<f64>| {
+pub fn of_device(entry: &Participant, id: &str) -> Vec<Drawn> {
+    let line = |name: &str, value: fn(&RatePoint) -> Option<f64>| {
         Series::marked(name, entry.passed().map(|point| (point.rate, value(point))).collect())
     };
     let times = Chart::new(format!("{id}-times"), format!("{}: response time", entry.name), "seconds")
@@ -170,7 +170,7 @@ pub fn of_device(entry: &Entry, id: &str) -> Vec<Drawn> {
         .across(Across::Linear("requests per second".into()))
         .up_to(60.0)
         .with(line("hit ratio", |point| Some(point.hit_pct?.value)));
-    let curves: Vec<&Point> = entry.passed().filter(|point| !point.curve.is_empty()).collect();
+    let curves: Vec<&RatePoint> = entry.passed().filter(|point| !point.curve.is_empty()).collect();
     let every = curves.len().div_ceil(CURVES).max(1);
     let chart = Chart::new(format!("{id}-curves"), format!("{}: distribution of response times", entry.name), "percent of replies")
         .about("How many replies took no longer than so many seconds, by request rate. The step at the left are hits, the slope at the right are misses.")

@@ -2,17 +2,17 @@
 
 /// A number with as many decimals as its source prints.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Num {
+pub struct PrintedNumber {
     /// The value.
     pub value: f64,
     /// Decimals.
     pub decimals: usize,
 }
 
-impl Num {
+impl PrintedNumber {
     /// A number to be printed with so many decimals.
-    pub fn new(value: f64, decimals: usize) -> Num {
-        Num { value, decimals }
+    pub fn new(value: f64, decimals: usize) -> PrintedNumber {
+        PrintedNumber { value, decimals }
     }
 
     /// The digits.
@@ -77,7 +77,7 @@ impl Price {
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum AttemptStatus {
     /// The device held.
     Passed,
     /// The device did not hold.
@@ -86,32 +86,32 @@ pub enum Status {
     Invalid,
 }
 
-impl Status {
+impl AttemptStatus {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Status::Passed => "passed",
-            Status::Failed => "failed",
-            Status::Invalid => "invalid",
+            AttemptStatus::Passed => "passed",
+            AttemptStatus::Failed => "failed",
+            AttemptStatus::Invalid => "invalid",
         }
     }
 }
 
 /// The reported run at one request rate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Point {
+pub struct RatePoint {
     /// Offered requests per second.
     pub rate: f64,
     /// What became of it.
-    pub status: Status,
+    pub status: AttemptStatus,
     /// Mean response time in seconds.
-    pub mean_s: Option<Num>,
+    pub mean_s: Option<PrintedNumber>,
     /// 50 % of the replies took no longer, in seconds.
     pub median_s: Option<f64>,
     /// 75 % of the replies took no longer, in seconds.
     pub p75_s: Option<f64>,
     /// Measured document hit ratio, percent.
-    pub hit_pct: Option<Num>,
+    pub hit_pct: Option<PrintedNumber>,
     /// Failed transactions, percent of all.
     pub error_pct: Option<f64>,
     /// Processor time of the device per transaction, in milliseconds, if it ran on this machine.
@@ -122,10 +122,10 @@ pub struct Point {
     pub note: String,
 }
 
-impl Point {
+impl RatePoint {
     /// A point of which nothing is known but rate and status.
-    pub fn new(rate: f64, status: Status) -> Point {
-        Point {
+    pub fn new(rate: f64, status: AttemptStatus) -> RatePoint {
+        RatePoint {
             rate,
             status,
             mean_s: None,
@@ -148,7 +148,7 @@ pub struct Attempt {
     /// Counted from 1 for each rate.
     pub number: u32,
     /// What became of it.
-    pub status: Status,
+    pub status: AttemptStatus,
     /// Why.
     pub reason: String,
     /// Its result directory.
@@ -168,7 +168,7 @@ pub struct Comment {
 
 /// Figures that a publication states beside those that follow from its results.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stated {
+pub struct StatedFigures {
     /// Highest rate that was passed.
     pub achieved: Option<f64>,
     /// Least and largest mean response time in seconds.
@@ -179,7 +179,7 @@ pub struct Stated {
 
 /// A device that took part.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct Participant {
     /// Its name in tables.
     pub name: String,
     /// Who brought it.
@@ -201,7 +201,7 @@ pub struct Entry {
     /// The claim before it was raised.
     pub first_claim: Option<f64>,
     /// One for each rate, by rate.
-    pub points: Vec<Point>,
+    pub points: Vec<RatePoint>,
     /// All runs in order, if they are known.
     pub attempts: Vec<Attempt>,
     /// Configuration: names and values.
@@ -213,13 +213,13 @@ pub struct Entry {
     /// What others say.
     pub comments: Vec<Comment>,
     /// What a publication states.
-    pub stated: Stated,
+    pub stated: StatedFigures,
 }
 
-impl Entry {
+impl Participant {
     /// The runs that the device stood.
-    pub fn passed(&self) -> impl Iterator<Item = &Point> {
-        self.points.iter().filter(|point| point.status == Status::Passed)
+    pub fn passed(&self) -> impl Iterator<Item = &RatePoint> {
+        self.points.iter().filter(|point| point.status == AttemptStatus::Passed)
     }
 
     /// The highest rate that the device stood.
@@ -238,7 +238,7 @@ impl Entry {
     }
 
     /// Least and largest of a figure over passed runs.
-    pub fn range(&self, figure: impl Fn(&Point) -> Option<f64>) -> Option<(f64, f64)> {
+    pub fn range(&self, figure: impl Fn(&RatePoint) -> Option<f64>) -> Option<(f64, f64)> {
         let values = self.passed().filter_map(figure);
         values.fold(None, |range, v| {
             Some(range.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v))))
@@ -306,25 +306,25 @@ mod tests {
         PriceLine { part: String::new(), quantity: 1, price: Some(price), network, note: String::new() }
     }
 
-    fn point(rate: f64, status: Status, mean: f64, hits: f64) -> Point {
-        Point {
-            mean_s: Some(Num::new(mean, 2)),
-            hit_pct: Some(Num::new(hits, 1)),
-            ..Point::new(rate, status)
+    fn point(rate: f64, status: AttemptStatus, mean: f64, hits: f64) -> RatePoint {
+        RatePoint {
+            mean_s: Some(PrintedNumber::new(mean, 2)),
+            hit_pct: Some(PrintedNumber::new(hits, 1)),
+            ..RatePoint::new(rate, status)
         }
     }
 
     #[test]
     fn what_follows_from_price_and_results() {
-        let entry = Entry {
+        let entry = Participant {
             price: Price { lines: vec![line(300.0, false), line(100.0, true)], ..Price::default() },
             points: vec![
-                point(10.0, Status::Passed, 1.5, 55.0),
-                point(20.0, Status::Passed, 2.5, 40.0),
-                point(30.0, Status::Failed, 9.0, 1.0),
-                point(40.0, Status::Invalid, 9.0, 1.0),
+                point(10.0, AttemptStatus::Passed, 1.5, 55.0),
+                point(20.0, AttemptStatus::Passed, 2.5, 40.0),
+                point(30.0, AttemptStatus::Failed, 9.0, 1.0),
+                point(40.0, AttemptStatus::Invalid, 9.0, 1.0),
             ],
-            ..Entry::default()
+            ..Participant::default()
         };
         assert_eq!((entry.price.alone(), entry.price.total()), (Some(300.0), Some(400.0)));
         assert_eq!(entry.price.network_share(), Some(0.25));
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_stays_so() {
-        let none = Entry::default();
+        let none = Participant::default();
         assert_eq!(
             (none.price.total(), none.achieved(), none.cost(5.0), none.utilisation(5.0)),
             (None, None, None, None)
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn published_figures_win_and_disagreements_are_told() {
         let price = Price { lines: vec![line(10.0, false)], stated_total: Some(9.0), ..Price::default() };
-        let entry = Entry { name: "X".into(), price, ..Entry::default() };
+        let entry = Participant { name: "X".into(), price, ..Participant::default() };
         assert_eq!(entry.price.total(), Some(9.0));
         let found = entry.disagreements();
         assert!(

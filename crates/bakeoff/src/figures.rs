@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The figures of a run, of its primary phase. They are computed from its logs whenever a report is written; the
 /// journal notes them too, for a series may outlive the program that can read its logs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct MainFigures {
     /// Mean response time in seconds.
     pub mean_s: Option<f64>,
     /// 50 % of the replies took no longer, in seconds.
@@ -24,17 +24,19 @@ pub struct Figures {
     pub transactions: u64,
 }
 
-impl Figures {
+impl MainFigures {
     /// The figures of a run.
-    pub fn of(facts: &RunFacts) -> Figures {
+    pub fn of(facts: &RunFacts) -> MainFigures {
         let total = facts.client.as_ref().and_then(|side| side.total.as_ref());
         let transactions = total.map_or(0, Scope::ended_count);
-        let Some(headline) = &facts.headline else { return Figures { transactions, ..Figures::default() } };
+        let Some(headline) = &facts.headline else {
+            return MainFigures { transactions, ..MainFigures::default() };
+        };
         let scope = &headline.scope;
         let figure = |name: &str| find(name).and_then(|figure| figure.of(scope));
         let seconds = |name: &str| figure(name).map(|ms| ms * 1e-3);
         let percentile = |percent: u32| scope.all.rptm_us.quantile(f64::from(percent) * 0.01);
-        Figures {
+        MainFigures {
             mean_s: seconds("resp_tm_mean"),
             median_s: seconds("resp_tm_p50"),
             p75_s: seconds("resp_tm_p75"),

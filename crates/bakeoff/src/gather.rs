@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use polygraph_report::popularity::Curve;
 use polygraph_report::text;
 
-use crate::entry::{Attempt, Comment, Entry, Num, Point, Price, Status};
-use crate::figures::Figures;
-use crate::journal::{self, Ended, Fill, Fullness, JournalError, Progress, Standing};
-use crate::order::{self, Step};
-use crate::page::{self, Event, Popularity, Report};
-use crate::plan::{Contestant, Pick, Plan, PlanError};
+use crate::entry::{Attempt, AttemptStatus, Comment, Participant, Price, PrintedNumber, RatePoint};
+use crate::figures::MainFigures;
+use crate::journal::{self, BakeoffProgress, CacheFill, DeviceProgress, EndedRun, Fullness, JournalError};
+use crate::order::{self, BakeoffStep};
+use crate::page::{self, BakeoffReport, Popularity, ReportEvent};
+use crate::plan::{BakeoffPlan, Contestant, PlanError, ReportedRun};
 use crate::published::{self, ImportError};
 use crate::series::{JOURNAL, PLAN, child, fill};
 
@@ -41,7 +41,7 @@ pub enum GatherError {
 
 /// Where results come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ResultSource {
     /// A file that was imported.
     Imported {
         /// Its name without extension.
@@ -58,17 +58,17 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl ResultSource {
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
-            Source::Imported { name, .. } | Source::Series { name, .. } => name,
+            ResultSource::Imported { name, .. } | ResultSource::Series { name, .. } => name,
         }
     }
 }
 
 /// All that lies in a directory of bake-offs, imports (in a directory of that name) first, by name.
-pub fn sources(place: &Path, imported: &str) -> Vec<Source> {
+pub fn sources(place: &Path, imported: &str) -> Vec<ResultSource> {
     let directories = |place: &Path| {
         let entries = fs::read_dir(place).into_iter().flatten().flatten();
         let mut found: Vec<(String, PathBuf)> = entries
@@ -80,13 +80,13 @@ pub fn sources(place: &Path, imported: &str) -> Vec<Source> {
     };
     let imports = directories(&place.join(imported)).into_iter().map(|(name, path)| {
         let file = path.join(format!("{name}.csv"));
-        (file.is_file(), Source::Imported { name, file })
+        (file.is_file(), ResultSource::Imported { name, file })
     });
     let series =
         directories(place).into_iter().filter(|(name, _)| name != imported).map(|(name, directory)| {
             (
                 directory.join(JOURNAL).is_file() && directory.join(PLAN).is_file(),
-                Source::Series { name, directory },
+                ResultSource::Series { name, directory },
             )
         });
     imports.chain(series).filter(|(usable, _)| *usable).map(|(_, source)| source).collect()
@@ -96,7 +96,7 @@ pub fn sources(place: &Path, imported: &str) -> Vec<Source> {
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn keep_plan(path: &Path, plan: &Plan, directory: &Path) -> io::Result<()> {
+pub fn keep_plan(path: &Path, plan: &BakeoffPlan, directory: &Path) -> io::Result<()> {
     fs::copy(path, directory.join(PLAN))?;
     let files = plan.devices.iter().flat_map(|device| {
         let files = [("referee", &device.referee_comments), ("participant", &device.comments)];
@@ -120,7 +120,7 @@ fn comment_file(directory: &Path, device: &str, who: &str) -> PathBuf {
 ///
 /// # Errors
 /// If a source cannot be read.
-pub fn entries(sources: &[Source]) -> Result<Vec<Entry>, GatherError> {
+pub fn entries(sources: &[ResultSource]) -> Result<Vec<Participant>, GatherError> {
     Ok(report(sources, None)?.entries)
 }
 
@@ -128,24 +128,26 @@ pub fn entries(sources: &[Source]) -> Result<Vec<Entry>, GatherError> {
 ///
 /// # Errors
 /// If a source cannot be read.
-pub fn page(sources: &[Source], title: Option<&str>) -> Result<String, GatherError> {
+pub fn page(sources: &[ResultSource], title: Option<&str>) -> Result<String, GatherError> {
     Ok(page::html(&report(sources, title)?))
 }
 
-fn report(sources: &[Source], title: Option<&str>) -> Result<Report, GatherError> {
-    let mut report = Report::default();
+fn report(sources: &[ResultSource], title: Option<&str>) -> Result<BakeoffReport, GatherError> {
+    let mut report = BakeoffReport::default();
     for source in sources {
         match source {
-            Source::Imported { name, file } => {
+            ResultSource::Imported { name, file } => {
                 let entries = published::read(file)?;
-                report.events.push(Event { title: format!("Published: {name}"), ..Event::default() });
+                report
+                    .events
+                    .push(ReportEvent { title: format!("Published: {name}"), ..ReportEvent::default() });
                 report.entries.extend(entries);
             }
-            Source::Series { name, directory } => {
+            ResultSource::Series { name, directory } => {
                 let text = read(&directory.join(PLAN))?;
-                let plan = Plan::parse(&text, &format!("{name}/{PLAN}"), directory)?;
+                let plan = BakeoffPlan::parse(&text, &format!("{name}/{PLAN}"), directory)?;
                 let log = journal::read(&directory.join(JOURNAL))?;
-                let progress = Progress::of(&log);
+                let progress = BakeoffProgress::of(&log);
                 report.events.push(event(&plan, &progress, &log));
                 let entries = plan.devices.iter().map(|device| entry(&plan, device, &progress, directory));
                 report.entries.extend(entries);
@@ -164,7 +166,7 @@ fn report(sources: &[Source], title: Option<&str>) -> Result<Report, GatherError
 }
 
 /// Of the first run whose logs can be read.
-fn popularity(plan: &Plan, progress: &Progress, directory: &Path) -> Option<Popularity> {
+fn popularity(plan: &BakeoffPlan, progress: &BakeoffProgress, directory: &Path) -> Option<Popularity> {
     let devices = plan.devices.iter().filter_map(|device| progress.devices.get(&device.name));
     devices.flat_map(|standing| &standing.ended).find_map(|ended| {
         let facts = child::read(&directory.join(&ended.run)).ok()?;
@@ -177,12 +179,12 @@ fn read(path: &Path) -> Result<String, GatherError> {
     fs::read_to_string(path).map_err(|source| GatherError::Io { path: path.to_owned(), source })
 }
 
-fn event(plan: &Plan, progress: &Progress, log: &[journal::Entry]) -> Event {
-    let day = |entry: Option<&journal::Entry>| {
+fn event(plan: &BakeoffPlan, progress: &BakeoffProgress, log: &[journal::JournalEntry]) -> ReportEvent {
+    let day = |entry: Option<&journal::JournalEntry>| {
         entry.map_or_else(String::new, |entry| text::time_of_day(entry.unix_s * 1_000_000_000))
     };
     let left = order::remaining(plan, progress).len();
-    Event {
+    ReportEvent {
         title: plan.title.clone(),
         own: true,
         when: format!("{} to {}", day(log.first()), day(log.last())),
@@ -192,8 +194,13 @@ fn event(plan: &Plan, progress: &Progress, log: &[journal::Entry]) -> Event {
 }
 
 /// What is known of a device of a series.
-fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path) -> Entry {
-    let nobody = Standing::default();
+fn entry(
+    plan: &BakeoffPlan,
+    device: &Contestant,
+    progress: &BakeoffProgress,
+    directory: &Path,
+) -> Participant {
+    let nobody = DeviceProgress::default();
     let standing = progress.devices.get(&device.name).unwrap_or(&nobody);
     let claimed = order::claim(device, standing);
     let mut rates: Vec<f64> = standing.ended.iter().map(|ended| ended.rate).collect();
@@ -202,7 +209,7 @@ fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path
     let mut points = Vec::new();
     let mut reported = Vec::new();
     for rate in rates {
-        let mut runs: Vec<(&Ended, Point)> =
+        let mut runs: Vec<(&EndedRun, RatePoint)> =
             standing.at(rate).map(|ended| (ended, point(ended, directory))).collect();
         let Some(chosen) = pick(&runs, plan.rules.report) else { continue };
         let (ended, point) = runs.swap_remove(chosen);
@@ -212,7 +219,7 @@ fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path
     let mut facts = standing.facts.clone();
     facts.extend(device.facts.clone());
     facts.extend(options(device));
-    Entry {
+    Participant {
         name: device.title.clone(),
         vendor: device.vendor.clone(),
         source: plan.title.clone(),
@@ -226,28 +233,28 @@ fn entry(plan: &Plan, device: &Contestant, progress: &Progress, directory: &Path
         comments: comments(device, directory),
         points,
         facts,
-        ..Entry::default()
+        ..Participant::default()
     }
 }
 
 /// Which run of a rate is reported: a passed one if there is any, otherwise the last.
-fn pick(runs: &[(&Ended, Point)], rule: Pick) -> Option<usize> {
+fn pick(runs: &[(&EndedRun, RatePoint)], rule: ReportedRun) -> Option<usize> {
     let of = |status| runs.iter().enumerate().filter(move |(_, (ended, _))| ended.status == status);
-    let mean = |point: &Point| point.mean_s.map_or(f64::MAX, |mean| mean.value);
-    let mut passed = of(Status::Passed);
+    let mean = |point: &RatePoint| point.mean_s.map_or(f64::MAX, |mean| mean.value);
+    let mut passed = of(AttemptStatus::Passed);
     let chosen = match rule {
-        Pick::First => passed.next(),
-        Pick::Last => passed.next_back(),
-        Pick::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
+        ReportedRun::First => passed.next(),
+        ReportedRun::Last => passed.next_back(),
+        ReportedRun::Fastest => passed.min_by(|(_, (_, a)), (_, (_, b))| mean(a).total_cmp(&mean(b))),
     };
     // What failed says more than what says nothing.
     chosen
-        .or_else(|| of(Status::Failed).next_back())
-        .or_else(|| of(Status::Invalid).next_back())
+        .or_else(|| of(AttemptStatus::Failed).next_back())
+        .or_else(|| of(AttemptStatus::Invalid).next_back())
         .map(|(index, _)| index)
 }
 
-fn attempt(ended: &Ended, reported: &[String]) -> Attempt {
+fn attempt(ended: &EndedRun, reported: &[String]) -> Attempt {
     Attempt {
         rate: ended.rate,
         number: ended.attempt,
@@ -259,11 +266,11 @@ fn attempt(ended: &Ended, reported: &[String]) -> Attempt {
 }
 
 /// The figures of a run, from its logs; if these cannot be read any more, as they were noted at its end.
-fn point(ended: &Ended, directory: &Path) -> Point {
-    let mut point = Point::new(ended.rate, ended.status);
+fn point(ended: &EndedRun, directory: &Path) -> RatePoint {
+    let mut point = RatePoint::new(ended.rate, ended.status);
     point.note.clone_from(&ended.reason);
     let figures = match child::read(&directory.join(&ended.run)) {
-        Ok(facts) => Some(Figures::of(&facts)),
+        Ok(facts) => Some(MainFigures::of(&facts)),
         Err(problem) => {
             let noted = if ended.figures.is_some() { ", figures as noted then" } else { "" };
             point.note = format!("{}; its logs cannot be read ({problem}){noted}", point.note);
@@ -271,10 +278,10 @@ fn point(ended: &Ended, directory: &Path) -> Point {
         }
     };
     let Some(figures) = figures else { return point };
-    point.mean_s = figures.mean_s.map(|value| Num::new(value, 3));
+    point.mean_s = figures.mean_s.map(|value| PrintedNumber::new(value, 3));
     point.median_s = figures.median_s;
     point.p75_s = figures.p75_s;
-    point.hit_pct = figures.hit_pct.map(|value| Num::new(value, 1));
+    point.hit_pct = figures.hit_pct.map(|value| PrintedNumber::new(value, 1));
     point.error_pct = figures.error_pct;
     point.curve = figures
         .percentiles_s
@@ -287,14 +294,14 @@ fn point(ended: &Ended, directory: &Path) -> Point {
     point
 }
 
-fn checks(progress: &Progress, standing: &Standing) -> Vec<(String, String)> {
+fn checks(progress: &BakeoffProgress, standing: &DeviceProgress) -> Vec<(String, String)> {
     let mut checks = Vec::new();
     if let Some((mbit_s, seconds)) = progress.network {
         let rate = text::number(Some(mbit_s), 0);
         let length = text::duration(seconds);
         checks.push(("network throughput".into(), format!("{rate} Mbit/s, one stream over {length}")));
     }
-    let stood = progress.no_proxy.iter().filter(|(_, _, status, _)| *status == Status::Passed);
+    let stood = progress.no_proxy.iter().filter(|(_, _, status, _)| *status == AttemptStatus::Passed);
     if let Some(top) = stood.map(|(rate, ..)| *rate).reduce(f64::max) {
         checks.push(("no-proxy run".into(), format!("at least {top} requests per second")));
     }
@@ -306,7 +313,7 @@ fn checks(progress: &Progress, standing: &Standing) -> Vec<(String, String)> {
     checks
 }
 
-fn filling(fill: &Fill) -> String {
+fn filling(fill: &CacheFill) -> String {
     let sent =
         format!("{} in {}", text::bytes(Some(fill.bytes as f64)), text::duration(fill.seconds.round()));
     let share = fill.growth.map(|growth| 100.0 * growth as f64 / fill.last.max(1) as f64);
@@ -318,7 +325,7 @@ fn filling(fill: &Fill) -> String {
 }
 
 /// What the rules make necessary to know.
-fn remarks(standing: &Standing) -> Vec<String> {
+fn remarks(standing: &DeviceProgress) -> Vec<String> {
     let mut remarks = Vec::new();
     if standing.fills.iter().any(|fill| fill.fullness == Fullness::Growing) {
         remarks.push("The runs began with a cache that was not known to be full.".to_owned());
@@ -330,7 +337,7 @@ fn remarks(standing: &Standing) -> Vec<String> {
             text::times(times as u64)
         ));
     }
-    let failed = standing.ended.iter().filter(|ended| ended.status == Status::Failed);
+    let failed = standing.ended.iter().filter(|ended| ended.status == AttemptStatus::Failed);
     remarks.extend(failed.map(|ended| {
         format!("{} requests per second, run {}: failed. {}.", ended.rate, ended.attempt, ended.reason)
     }));
@@ -338,7 +345,7 @@ fn remarks(standing: &Standing) -> Vec<String> {
 }
 
 fn options(device: &Contestant) -> Vec<(String, String)> {
-    let crate::plan::Target::Device { options, .. } = &device.target else { return Vec::new() };
+    let crate::plan::DeviceLocation::Device { options, .. } = &device.target else { return Vec::new() };
     let all: Vec<String> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
     if all.is_empty() { Vec::new() } else { vec![("options".into(), all.join(" "))] }
 }
@@ -358,17 +365,20 @@ fn comments(device: &Contestant, directory: &Path) -> Vec<Comment> {
 ///
 /// # Errors
 /// If there is a journal that cannot be read.
-pub fn outlook(plan: &Plan, directory: &Path) -> Result<String, GatherError> {
+pub fn outlook(plan: &BakeoffPlan, directory: &Path) -> Result<String, GatherError> {
     let path = directory.join(JOURNAL);
-    let progress = if path.is_file() { Progress::of(&journal::read(&path)?) } else { Progress::default() };
+    let progress =
+        if path.is_file() { BakeoffProgress::of(&journal::read(&path)?) } else { BakeoffProgress::default() };
     let steps = order::remaining(plan, &progress);
     let mut out = String::new();
     let mut device_before = None;
     for step in &steps {
         let _ = match step {
-            Step::Network => writeln!(out, "measure the network's throughput"),
-            Step::NoProxy => writeln!(out, "run without a proxy at {} requests per second", plan.top_rate()),
-            Step::Run { device, rate, attempt } => {
+            BakeoffStep::Network => writeln!(out, "measure the network's throughput"),
+            BakeoffStep::NoProxy => {
+                writeln!(out, "run without a proxy at {} requests per second", plan.top_rate())
+            }
+            BakeoffStep::Run { device, rate, attempt } => {
                 if device_before.replace(*device) != Some(*device) {
                     let _ = writeln!(out, "start and fill {}", plan.devices[*device].name);
                 }
@@ -392,8 +402,8 @@ pub fn outlook(plan: &Plan, directory: &Path) -> Result<String, GatherError> {
 mod tests {
     use super::*;
 
-    fn run(status: Status, mean: f64) -> (Ended, Point) {
-        let ended = Ended {
+    fn run(status: AttemptStatus, mean: f64) -> (EndedRun, RatePoint) {
+        let ended = EndedRun {
             rate: 1.0,
             attempt: 1,
             run: String::new(),
@@ -402,22 +412,22 @@ mod tests {
             cpu_s: None,
             figures: None,
         };
-        (ended, Point { mean_s: Some(Num::new(mean, 1)), ..Point::new(1.0, status) })
+        (ended, RatePoint { mean_s: Some(PrintedNumber::new(mean, 1)), ..RatePoint::new(1.0, status) })
     }
 
     #[test]
     fn figures_survive_their_logs() {
-        let figures = Figures {
+        let figures = MainFigures {
             mean_s: Some(1.5),
             percentiles_s: (1..=99).map(f64::from).collect(),
             transactions: 200,
-            ..Figures::default()
+            ..MainFigures::default()
         };
-        let (mut ended, _) = run(Status::Passed, 0.0);
+        let (mut ended, _) = run(AttemptStatus::Passed, 0.0);
         ended.cpu_s = Some(0.5);
         ended.figures = Some(figures);
         let point = point(&ended, Path::new("/no/such/place"));
-        assert_eq!((point.mean_s, point.cpu_ms), (Some(Num::new(1.5, 3)), Some(2.5)));
+        assert_eq!((point.mean_s, point.cpu_ms), (Some(PrintedNumber::new(1.5, 3)), Some(2.5)));
         assert_eq!((point.curve.len(), point.curve[49]), (99, (50.0, 0.5)));
         assert!(
             point.note.contains("cannot be read") && point.note.ends_with("figures as noted then"),
@@ -428,16 +438,16 @@ mod tests {
 
     #[test]
     fn which_run_is_reported() {
-        use Status::{Failed, Invalid, Passed};
+        use AttemptStatus::{Failed, Invalid, Passed};
         for (runs, rule, expected) in [
-            (vec![], Pick::First, None),
-            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Passed, 2.0)], Pick::Fastest, Some(1)),
-            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Failed, 0.5)], Pick::Last, Some(1)),
-            (vec![run(Failed, 0.1), run(Passed, 1.0), run(Passed, 0.5)], Pick::First, Some(1)),
-            (vec![run(Failed, 3.0), run(Invalid, 1.0)], Pick::Fastest, Some(0)),
-            (vec![run(Invalid, 3.0), run(Invalid, 1.0)], Pick::Fastest, Some(1)),
+            (vec![], ReportedRun::First, None),
+            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Passed, 2.0)], ReportedRun::Fastest, Some(1)),
+            (vec![run(Passed, 3.0), run(Passed, 1.0), run(Failed, 0.5)], ReportedRun::Last, Some(1)),
+            (vec![run(Failed, 0.1), run(Passed, 1.0), run(Passed, 0.5)], ReportedRun::First, Some(1)),
+            (vec![run(Failed, 3.0), run(Invalid, 1.0)], ReportedRun::Fastest, Some(0)),
+            (vec![run(Invalid, 3.0), run(Invalid, 1.0)], ReportedRun::Fastest, Some(1)),
         ] {
-            let runs: Vec<(&Ended, Point)> =
+            let runs: Vec<(&EndedRun, RatePoint)> =
                 runs.iter().map(|(ended, point)| (ended, point.clone())).collect();
             assert_eq!(pick(&runs, rule), expected, "{rule:?} {runs:?}");
         }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::Status;
-use crate::figures::Figures;
+use crate::entry::AttemptStatus;
+use crate::figures::MainFigures;
 
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum Fullness {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum JournalEvent {
     /// The first thing with a device: its configuration, which its runs must have in common.
     Enrolled {
         /// The device.
@@ -80,7 +80,7 @@ pub enum Event {
         /// Its result directory, from that of the bake-off.
         run: String,
         /// What became of it.
-        status: Status,
+        status: AttemptStatus,
         /// Why.
         reason: String,
     },
@@ -128,25 +128,25 @@ pub enum Event {
         /// Its result directory, from that of the bake-off.
         run: String,
         /// What became of it.
-        status: Status,
+        status: AttemptStatus,
         /// Why.
         reason: String,
         /// Processor time of the device, in seconds, if it ran on this machine.
         cpu_s: Option<f64>,
         /// What was measured, if its logs say anything.
         #[serde(default)]
-        figures: Option<Figures>,
+        figures: Option<MainFigures>,
     },
 }
 
 /// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Seconds since 1970.
     pub unix_s: u64,
     /// What happened.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: JournalEvent,
 }
 
 /// The journal of a bake-off that is at work.
@@ -154,7 +154,7 @@ pub struct Entry {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
 }
 
 impl Journal {
@@ -182,7 +182,7 @@ impl Journal {
     }
 
     /// What has happened, in order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[JournalEntry] {
         &self.entries
     }
 
@@ -190,8 +190,8 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn note(&mut self, unix_s: u64, event: Event) -> Result<(), JournalError> {
-        let entry = Entry { unix_s, event };
+    pub fn note(&mut self, unix_s: u64, event: JournalEvent) -> Result<(), JournalError> {
+        let entry = JournalEntry { unix_s, event };
         let line = serde_json::to_string(&entry).map_err(|e| JournalError::Line {
             path: self.path.clone(),
             line: self.entries.len() + 1,
@@ -209,7 +209,7 @@ impl Journal {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn read(path: &Path) -> Result<Vec<Entry>, JournalError> {
+pub fn read(path: &Path) -> Result<Vec<JournalEntry>, JournalError> {
     let bytes = std::fs::read(path).map_err(|source| JournalError::Io {
         action: "read",
         path: path.to_owned(),
@@ -219,7 +219,7 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, JournalError> {
     parse(&bytes[..whole], path)
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Entry>, JournalError> {
+fn parse(bytes: &[u8], path: &Path) -> Result<Vec<JournalEntry>, JournalError> {
     let lines = bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty());
     lines
         .map(|(index, line)| {
@@ -234,7 +234,7 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Entry>, JournalError> {
 
 /// A run that came to its end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct EndedRun {
     /// Requests per second.
     pub rate: f64,
     /// Counted from 1 for each rate.
@@ -242,33 +242,33 @@ pub struct Ended {
     /// Its result directory.
     pub run: String,
     /// What became of it.
-    pub status: Status,
+    pub status: AttemptStatus,
     /// Why.
     pub reason: String,
     /// Processor time of the device in seconds.
     pub cpu_s: Option<f64>,
     /// What was measured, as it was noted at its end.
-    pub figures: Option<Figures>,
+    pub figures: Option<MainFigures>,
 }
 
 /// What is known of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
+pub struct DeviceProgress {
     /// Its configuration, once it has begun.
     pub configuration: Option<String>,
     /// Its runs in order.
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedRun>,
     /// What it said of itself when it was started last.
     pub facts: Vec<(String, String)>,
     /// What was found out about it then.
     pub checks: Vec<(String, String)>,
     /// Every filling: bytes, seconds, fullness, growth and size of the last part.
-    pub fills: Vec<Fill>,
+    pub fills: Vec<CacheFill>,
 }
 
 /// A filling.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fill {
+pub struct CacheFill {
     /// Bytes that were sent.
     pub bytes: u64,
     /// Seconds that it took.
@@ -283,60 +283,70 @@ pub struct Fill {
 
 /// What is known of a bake-off at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct BakeoffProgress {
     /// Throughput of the bench in million bits per second, and the length of the measurement in seconds.
     pub network: Option<(f64, f64)>,
     /// Runs without a proxy: rate, result directory, what became of it and why.
-    pub no_proxy: Vec<(f64, String, Status, String)>,
+    pub no_proxy: Vec<(f64, String, AttemptStatus, String)>,
     /// Devices by name.
-    pub devices: std::collections::BTreeMap<String, Standing>,
+    pub devices: std::collections::BTreeMap<String, DeviceProgress>,
 }
 
-impl Progress {
+impl BakeoffProgress {
     /// Folds events.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Progress {
-        let mut progress = Progress::default();
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a JournalEntry>) -> BakeoffProgress {
+        let mut progress = BakeoffProgress::default();
         entries.into_iter().for_each(|entry| progress.apply(&entry.event));
         progress
     }
 
     /// What one more event makes of it.
-    pub fn apply(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &JournalEvent) {
         match event.clone() {
-            Event::Network { mbit_s, seconds } => self.network = Some((mbit_s, seconds)),
-            Event::NoProxy { rate, run, status, reason } => self.no_proxy.push((rate, run, status, reason)),
-            Event::Dropped { device } => drop(self.devices.remove(&device)),
-            Event::Enrolled { device, configuration } => {
+            JournalEvent::Network { mbit_s, seconds } => self.network = Some((mbit_s, seconds)),
+            JournalEvent::NoProxy { rate, run, status, reason } => {
+                self.no_proxy.push((rate, run, status, reason))
+            }
+            JournalEvent::Dropped { device } => drop(self.devices.remove(&device)),
+            JournalEvent::Enrolled { device, configuration } => {
                 self.device(device).configuration = Some(configuration);
             }
-            Event::Up { device, facts, checks } => {
+            JournalEvent::Up { device, facts, checks } => {
                 let standing = self.device(device);
                 (standing.facts, standing.checks) = (facts, checks);
             }
-            Event::Filled { device, bytes, seconds, fullness, growth, last } => {
-                self.device(device).fills.push(Fill { bytes, seconds, fullness, growth, last });
+            JournalEvent::Filled { device, bytes, seconds, fullness, growth, last } => {
+                self.device(device).fills.push(CacheFill { bytes, seconds, fullness, growth, last });
             }
-            Event::Begin { .. } => {}
-            Event::End { device, rate, attempt, run, status, reason, cpu_s, figures } => {
-                self.device(device).ended.push(Ended { rate, attempt, run, status, reason, cpu_s, figures });
+            JournalEvent::Begin { .. } => {}
+            JournalEvent::End { device, rate, attempt, run, status, reason, cpu_s, figures } => {
+                self.device(device).ended.push(EndedRun {
+                    rate,
+                    attempt,
+                    run,
+                    status,
+                    reason,
+                    cpu_s,
+                    figures,
+                });
             }
         }
     }
 
-    fn device(&mut self, name: String) -> &mut Standing {
+    fn device(&mut self, name: String) -> &mut DeviceProgress {
         self.devices.entry(name).or_default()
     }
 }
 
-impl Standing {
+impl DeviceProgress {
     /// Runs at a rate that came to an end.
-    pub fn at(&self, rate: f64) -> impl Iterator<Item = &Ended> {
+    pub fn at(&self, rate: f64) -> impl Iterator<Item = &EndedRun> {
         self.ended.iter().filter(move |ended| ended.rate == rate)
     }
 
     /// How many of them were passed.
     pub fn passed(&self, rate: f64) -> usize {
-        self.at(rate).filter(|ended| ended.status == Status::Passed).count()
+        self.at(rate).filter(|ended| ended.status == AttemptStatus::Passed).count()
     }
 }
 
@@ -344,8 +354,8 @@ impl Standing {
 mod tests {
     use super::*;
 
-    fn end(rate: f64, status: Status) -> Event {
-        Event::End {
+    fn end(rate: f64, status: AttemptStatus) -> JournalEvent {
+        JournalEvent::End {
             device: "a".into(),
             rate,
             attempt: 1,
@@ -353,17 +363,30 @@ mod tests {
             status,
             reason: String::new(),
             cpu_s: Some(0.5),
-            figures: Some(Figures { mean_s: Some(1.5), percentiles_s: vec![0.1, 0.2], ..Figures::default() }),
+            figures: Some(MainFigures {
+                mean_s: Some(1.5),
+                percentiles_s: vec![0.1, 0.2],
+                ..MainFigures::default()
+            }),
         }
     }
 
-    fn all() -> Vec<Event> {
+    fn all() -> Vec<JournalEvent> {
         vec![
-            Event::Network { mbit_s: 900.5, seconds: 10.0 },
-            Event::NoProxy { rate: 100.0, run: "n".into(), status: Status::Passed, reason: "fine".into() },
-            Event::Enrolled { device: "a".into(), configuration: "c".into() },
-            Event::Up { device: "a".into(), facts: vec![("x".into(), "y".into())], checks: Vec::new() },
-            Event::Filled {
+            JournalEvent::Network { mbit_s: 900.5, seconds: 10.0 },
+            JournalEvent::NoProxy {
+                rate: 100.0,
+                run: "n".into(),
+                status: AttemptStatus::Passed,
+                reason: "fine".into(),
+            },
+            JournalEvent::Enrolled { device: "a".into(), configuration: "c".into() },
+            JournalEvent::Up {
+                device: "a".into(),
+                facts: vec![("x".into(), "y".into())],
+                checks: Vec::new(),
+            },
+            JournalEvent::Filled {
                 device: "a".into(),
                 bytes: 1 << 40,
                 seconds: 1.5,
@@ -371,8 +394,8 @@ mod tests {
                 growth: Some(-5),
                 last: 100,
             },
-            Event::Begin { device: "a".into(), rate: 12.5, attempt: 1 },
-            end(12.5, Status::Failed),
+            JournalEvent::Begin { device: "a".into(), rate: 12.5, attempt: 1 },
+            end(12.5, AttemptStatus::Failed),
         ]
     }
 
@@ -389,7 +412,7 @@ mod tests {
         drop(journal);
         assert_eq!(Journal::open(&path).unwrap().entries(), written);
         assert_eq!(read(&path).unwrap(), written);
-        let progress = Progress::of(&written);
+        let progress = BakeoffProgress::of(&written);
         assert_eq!(progress.network, Some((900.5, 10.0)));
         let a = &progress.devices["a"];
         assert_eq!((a.passed(12.5), a.at(12.5).count(), a.fills.len()), (0, 1, 1));
@@ -411,7 +434,7 @@ mod tests {
             assert_eq!(read(&path).unwrap(), written[..whole], "cut at {cut}");
             let mut journal = Journal::open(&path).unwrap();
             assert_eq!(journal.entries(), &written[..whole], "cut at {cut}");
-            journal.note(8, end(1.0, Status::Passed)).unwrap();
+            journal.note(8, end(1.0, AttemptStatus::Passed)).unwrap();
             drop(journal);
             assert_eq!(read(&path).unwrap().len(), whole + 1, "cut at {cut}");
         }
@@ -428,9 +451,9 @@ mod tests {
 
     #[test]
     fn a_dropped_device_begins_anew() {
-        let mut progress = Progress::default();
+        let mut progress = BakeoffProgress::default();
         all().iter().for_each(|event| progress.apply(event));
-        progress.apply(&Event::Dropped { device: "a".into() });
+        progress.apply(&JournalEvent::Dropped { device: "a".into() });
         assert!(progress.devices.is_empty() && progress.network.is_some());
     }
 }

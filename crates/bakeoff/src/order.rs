@@ -8,9 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::entry::Status;
-use crate::journal::{Progress, Standing};
-use crate::plan::{Contestant, Plan, Rules};
+use crate::entry::AttemptStatus;
+use crate::journal::{BakeoffProgress, DeviceProgress};
+use crate::plan::{BakeoffPlan, BakeoffRules, Contestant};
 
 /// Seconds that a run takes beyond its phases: to start, to finish transactions, to write the report.
 const OVERHEAD_S: f64 = 6.0;
@@ -19,7 +19,7 @@ const FILL_GUESS_S: f64 = 30.0;
 
 /// Something to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum BakeoffStep {
     /// Measure the throughput of the bench's network.
     Network,
     /// Run without a proxy at the top rate.
@@ -36,26 +36,26 @@ pub enum Step {
 }
 
 /// What comes next; `None` if all is done, or nothing can be done because the bench itself fails.
-pub fn next(plan: &Plan, progress: &Progress) -> Option<Step> {
+pub fn next(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Option<BakeoffStep> {
     if plan.checks.network_s.is_some() && progress.network.is_none() {
-        return Some(Step::Network);
+        return Some(BakeoffStep::Network);
     }
     match bench(plan, progress) {
-        Bench::Unknown => return Some(Step::NoProxy),
-        Bench::Fails => return None,
-        Bench::Stands => {}
+        BenchCapacity::Unknown => return Some(BakeoffStep::NoProxy),
+        BenchCapacity::Fails => return None,
+        BenchCapacity::Stands => {}
     }
-    let nobody = Standing::default();
+    let nobody = DeviceProgress::default();
     plan.devices.iter().enumerate().find_map(|(index, device)| {
         let standing = progress.devices.get(&device.name).unwrap_or(&nobody);
         let (rate, attempt) = next_rate(plan, device, standing)?;
-        Some(Step::Run { device: index, rate, attempt })
+        Some(BakeoffStep::Run { device: index, rate, attempt })
     })
 }
 
 /// Whether the bench stands the top rate without a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bench {
+pub enum BenchCapacity {
     /// It does.
     Stands,
     /// It was not found out yet.
@@ -65,21 +65,21 @@ pub enum Bench {
 }
 
 /// Whether the bench stands the top rate of a plan; what is not to be checked is taken for granted.
-pub fn bench(plan: &Plan, progress: &Progress) -> Bench {
+pub fn bench(plan: &BakeoffPlan, progress: &BakeoffProgress) -> BenchCapacity {
     let top = plan.top_rate();
     // A run at a higher rate answers the question too.
-    let runs: Vec<Status> =
+    let runs: Vec<AttemptStatus> =
         progress.no_proxy.iter().filter(|(rate, ..)| *rate >= top).map(|(_, _, status, _)| *status).collect();
-    if plan.checks.no_proxy_s.is_none() || runs.contains(&Status::Passed) {
-        Bench::Stands
+    if plan.checks.no_proxy_s.is_none() || runs.contains(&AttemptStatus::Passed) {
+        BenchCapacity::Stands
     } else if runs.len() < plan.rules.attempts as usize {
-        Bench::Unknown
+        BenchCapacity::Unknown
     } else {
-        Bench::Fails
+        BenchCapacity::Fails
     }
 }
 
-fn next_rate(plan: &Plan, device: &Contestant, standing: &Standing) -> Option<(f64, u32)> {
+fn next_rate(plan: &BakeoffPlan, device: &Contestant, standing: &DeviceProgress) -> Option<(f64, u32)> {
     let wanted = |rates: &[f64]| {
         let open = rates.iter().filter(|rate| {
             standing.passed(**rate) < plan.rules.repeats as usize
@@ -96,7 +96,7 @@ fn next_rate(plan: &Plan, device: &Contestant, standing: &Standing) -> Option<(f
 }
 
 /// The claim that counts: the raised one if the first was met.
-pub fn claim(device: &Contestant, standing: &Standing) -> f64 {
+pub fn claim(device: &Contestant, standing: &DeviceProgress) -> f64 {
     match &device.raise {
         Some(raise) if standing.passed(device.claimed) > 0 => raise.claimed,
         _ => device.claimed,
@@ -104,17 +104,17 @@ pub fn claim(device: &Contestant, standing: &Standing) -> f64 {
 }
 
 /// All steps that are left if everything goes well: what [`next`] says again and again, without asking it for each.
-pub fn remaining(plan: &Plan, progress: &Progress) -> Vec<Step> {
+pub fn remaining(plan: &BakeoffPlan, progress: &BakeoffProgress) -> Vec<BakeoffStep> {
     let mut steps = Vec::new();
     if plan.checks.network_s.is_some() && progress.network.is_none() {
-        steps.push(Step::Network);
+        steps.push(BakeoffStep::Network);
     }
     match bench(plan, progress) {
-        Bench::Unknown => steps.push(Step::NoProxy),
-        Bench::Fails => return steps,
-        Bench::Stands => {}
+        BenchCapacity::Unknown => steps.push(BakeoffStep::NoProxy),
+        BenchCapacity::Fails => return steps,
+        BenchCapacity::Stands => {}
     }
-    let nobody = Standing::default();
+    let nobody = DeviceProgress::default();
     for (index, device) in plan.devices.iter().enumerate() {
         let standing = progress.devices.get(&device.name).unwrap_or(&nobody);
         let mut left = Left { rules: &plan.rules, runs: counted(standing), steps: Vec::new() };
@@ -122,26 +122,26 @@ pub fn remaining(plan: &Plan, progress: &Progress) -> Vec<Step> {
         if let Some(raise) = device.raise.as_ref().filter(|_| left.of(device.claimed).1 > 0) {
             left.all_of(&raise.rates);
         }
-        let step = |(rate, attempt)| Step::Run { device: index, rate, attempt };
+        let step = |(rate, attempt)| BakeoffStep::Run { device: index, rate, attempt };
         steps.extend(left.steps.into_iter().map(step));
     }
     steps
 }
 
 /// The runs at each rate, and how many of them were passed. Rates are compared bit by bit: they come from one plan.
-fn counted(standing: &Standing) -> HashMap<u64, (u32, u32)> {
+fn counted(standing: &DeviceProgress) -> HashMap<u64, (u32, u32)> {
     let mut runs = HashMap::new();
     for ended in &standing.ended {
         let (count, passed) = runs.entry(ended.rate.to_bits()).or_insert((0, 0));
         *count += 1;
-        *passed += u32::from(ended.status == Status::Passed);
+        *passed += u32::from(ended.status == AttemptStatus::Passed);
     }
     runs
 }
 
 /// The runs of a device that are left if all are passed.
 struct Left<'a> {
-    rules: &'a Rules,
+    rules: &'a BakeoffRules,
     /// By the bits of the rate: runs, and passed ones.
     runs: HashMap<u64, (u32, u32)>,
     /// Rates with the numbers of the attempts.
@@ -174,7 +174,12 @@ impl Left<'_> {
 }
 
 /// Seconds that steps take, with rests and fillings; `up` is the device that is up and full already.
-pub fn duration_s(plan: &Plan, progress: &Progress, steps: &[Step], up: Option<usize>) -> f64 {
+pub fn duration_s(
+    plan: &BakeoffPlan,
+    progress: &BakeoffProgress,
+    steps: &[BakeoffStep],
+    up: Option<usize>,
+) -> f64 {
     let fills: Vec<f64> =
         progress.devices.values().flat_map(|standing| &standing.fills).map(|fill| fill.seconds).collect();
     let typical =
@@ -182,9 +187,9 @@ pub fn duration_s(plan: &Plan, progress: &Progress, steps: &[Step], up: Option<u
     let (mut up, mut total) = (up, 0.0);
     for step in steps {
         total += match step {
-            Step::Network => plan.checks.network_s.unwrap_or(0.0),
-            Step::NoProxy => plan.checks.no_proxy_s.unwrap_or(0.0) + plan.workload.cool_s + OVERHEAD_S,
-            Step::Run { device, .. } => {
+            BakeoffStep::Network => plan.checks.network_s.unwrap_or(0.0),
+            BakeoffStep::NoProxy => plan.checks.no_proxy_s.unwrap_or(0.0) + plan.workload.cool_s + OVERHEAD_S,
+            BakeoffStep::Run { device, .. } => {
                 let fill = if up == Some(*device) { 0.0 } else { typical };
                 up = Some(*device);
                 fill + plan.rules.idle_gap_s + plan.run_s() + OVERHEAD_S

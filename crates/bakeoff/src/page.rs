@@ -7,18 +7,18 @@ use polygraph_report::html::table::Table;
 use polygraph_report::popularity::Curve;
 use polygraph_report::text::{self, number};
 
-use crate::entry::{Comment, Entry};
+use crate::entry::{Comment, Participant};
 use crate::{charts, tables};
 
 /// What there is to report.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct BakeoffReport {
     /// Title of the page.
     pub title: String,
     /// Where the entries come from.
-    pub events: Vec<Event>,
+    pub events: Vec<ReportEvent>,
     /// Who took part.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Participant>,
     /// How popular objects of the workload were, in one of the runs.
     pub popularity: Option<Popularity>,
 }
@@ -34,7 +34,7 @@ pub struct Popularity {
 
 /// A series of runs, or a publication.
 #[derive(Clone, Debug, Default)]
-pub struct Event {
+pub struct ReportEvent {
     /// Its title.
     pub title: String,
     /// It was run with this program.
@@ -48,10 +48,11 @@ pub struct Event {
 }
 
 /// The report as a file.
-pub fn html(report: &Report) -> String {
+pub fn html(report: &BakeoffReport) -> String {
     let entries = appendices(&report.entries);
     // Colours go by position: those without results need none.
-    let tested: Vec<Entry> = entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
+    let tested: Vec<Participant> =
+        entries.iter().filter(|entry| entry.achieved().is_some()).cloned().collect();
     let headliners = headliners(&entries);
     let mut sections = vec![
         ranking(&headliners, entries.len()),
@@ -111,7 +112,7 @@ pub fn html(report: &Report) -> String {
 }
 
 /// The entries with a letter for each appendix: published ones keep theirs, the others get the next ones.
-fn appendices(entries: &[Entry]) -> Vec<Entry> {
+fn appendices(entries: &[Participant]) -> Vec<Participant> {
     let mut entries = entries.to_vec();
     let taken: Vec<String> = entries.iter().map(|entry| entry.appendix.clone()).collect();
     let mut free = (0..).map(letters).filter(|letter| !taken.contains(letter));
@@ -136,13 +137,13 @@ fn letters(index: usize) -> String {
 
 /// Whose results make the headlines: those of own series, if there are any; others were measured elsewhere, on other
 /// machines and in other years.
-fn headliners(entries: &[Entry]) -> Vec<Entry> {
-    let own: Vec<Entry> =
+fn headliners(entries: &[Participant]) -> Vec<Participant> {
+    let own: Vec<Participant> =
         entries.iter().filter(|entry| entry.own && !entry.points.is_empty()).cloned().collect();
     if own.is_empty() { entries.to_vec() } else { own }
 }
 
-fn ranking(headliners: &[Entry], all: usize) -> Section {
+fn ranking(headliners: &[Participant], all: usize) -> Section {
     let others = match all - headliners.len() {
         0 => String::new(),
         others => format!(
@@ -160,8 +161,8 @@ fn ranking(headliners: &[Entry], all: usize) -> Section {
     .with(tables::ranking(headliners))
 }
 
-fn tiles(entries: &[Entry]) -> Vec<Tile> {
-    let best = |name: &str, unit: &str, decimals, values: Vec<(f64, &Entry)>, more: &str| {
+fn tiles(entries: &[Participant]) -> Vec<Tile> {
+    let best = |name: &str, unit: &str, decimals, values: Vec<(f64, &Participant)>, more: &str| {
         let (value, entry) =
             values.into_iter().reduce(|best, next| if next.0 > best.0 { next } else { best })?;
         Some(Tile {
@@ -172,12 +173,12 @@ fn tiles(entries: &[Entry]) -> Vec<Tile> {
             ..Tile::default()
         })
     };
-    let each = |value: fn(&Entry) -> Option<f64>| {
+    let each = |value: fn(&Participant) -> Option<f64>| {
         entries.iter().filter_map(|entry| Some((value(entry)?, entry))).collect::<Vec<_>>()
     };
     // Less is better where the sign is turned.
     [
-        best("Highest throughput", "req/s", 0, each(Entry::achieved), ""),
+        best("Highest throughput", "req/s", 0, each(Participant::achieved), ""),
         best("Least mean response time", "s", 3, each(|e| Some(-e.mean_range()?.0)), ", at its best rate"),
         best("Highest hit ratio at peak", "%", 1, each(hits_at_peak), ", at its peak"),
         best(
@@ -193,7 +194,7 @@ fn tiles(entries: &[Entry]) -> Vec<Tile> {
     .collect()
 }
 
-fn hits_at_peak(entry: &Entry) -> Option<f64> {
+fn hits_at_peak(entry: &Participant) -> Option<f64> {
     let peak = entry.achieved()?;
     entry.passed().find(|point| point.rate == peak).and_then(|point| Some(point.hit_pct?.value))
 }
@@ -222,7 +223,7 @@ fn advice() -> Section {
     ])
 }
 
-fn rules(report: &Report, entries: &[Entry]) -> Section {
+fn rules(report: &BakeoffReport, entries: &[Participant]) -> Section {
     let rules = [
         "Every device gets the same workload; only the request rate differs from run to run, in a mixed order.",
         "The cache is full before the first run: it takes no more room although cachable traffic goes on.",
@@ -250,8 +251,8 @@ fn rules(report: &Report, entries: &[Entry]) -> Section {
     Section::new("rules", "Participants and rules", "").with(parts)
 }
 
-fn prices(entries: &[Entry]) -> Section {
-    let disagreements: Vec<String> = entries.iter().flat_map(Entry::disagreements).collect();
+fn prices(entries: &[Participant]) -> Section {
+    let disagreements: Vec<String> = entries.iter().flat_map(Participant::disagreements).collect();
     let section = Section::new(
         "price",
         "Price",
@@ -265,7 +266,7 @@ fn prices(entries: &[Entry]) -> Section {
     }
 }
 
-fn costs(entries: &[Entry]) -> Section {
+fn costs(entries: &[Participant]) -> Section {
     let section = Section::new(
         "cost",
         "Price and performance",
@@ -283,7 +284,7 @@ fn costs(entries: &[Entry]) -> Section {
     )])
 }
 
-fn peaks(entries: &[Entry]) -> Section {
+fn peaks(entries: &[Participant]) -> Section {
     let over = entries
         .iter()
         .filter(|entry| entry.achieved().zip(entry.claimed).is_some_and(|(a, c)| a < c))
@@ -304,7 +305,7 @@ fn peaks(entries: &[Entry]) -> Section {
         .with(tables::failures(entries))
 }
 
-fn appendix(entry: &Entry, index: usize) -> Section {
+fn appendix(entry: &Participant, index: usize) -> Section {
     let id = format!("appendix-{}", entry.appendix.to_lowercase());
     let about = if entry.withheld {
         "Whoever brought this device chose not to publish its results, as the rules allow; they allow no comment either."
@@ -331,7 +332,7 @@ fn appendix(entry: &Entry, index: usize) -> Section {
     let failed: Vec<String> = entry
         .points
         .iter()
-        .filter(|point| point.status == crate::entry::Status::Failed && entry.attempts.is_empty())
+        .filter(|point| point.status == crate::entry::AttemptStatus::Failed && entry.attempts.is_empty())
         .map(|point| point.rate.to_string())
         .collect();
     if !failed.is_empty() {
@@ -374,7 +375,7 @@ fn glossary() -> Section {
 }
 
 /// The summary for the console.
-pub fn summary(entries: &[Entry]) -> String {
+pub fn summary(entries: &[Participant]) -> String {
     let head = ["device", "peak", "claimed", "mean response time", "hit ratio", "passed"];
     let rows = entries.iter().map(|entry| {
         let range = |range: Option<(f64, f64)>, decimals: usize, unit: &str| match range {
@@ -404,23 +405,23 @@ pub fn summary(entries: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::{Num, Point, Status};
+    use crate::entry::{AttemptStatus, PrintedNumber, RatePoint};
 
-    fn entry(name: &str, own: bool, peak: f64) -> Entry {
-        let point = |rate: f64| Point {
-            mean_s: Some(Num::new(1.0 + rate / 1000.0, 3)),
-            hit_pct: Some(Num::new(50.0, 1)),
-            ..Point::new(rate, Status::Passed)
+    fn entry(name: &str, own: bool, peak: f64) -> Participant {
+        let point = |rate: f64| RatePoint {
+            mean_s: Some(PrintedNumber::new(1.0 + rate / 1000.0, 3)),
+            hit_pct: Some(PrintedNumber::new(50.0, 1)),
+            ..RatePoint::new(rate, AttemptStatus::Passed)
         };
         let points = vec![point(peak / 2.0), point(peak)];
-        Entry { name: name.into(), own, points, ..Entry::default() }
+        Participant { name: name.into(), own, points, ..Participant::default() }
     }
 
     #[test]
     fn the_ranking_is_first_and_published_results_take_no_headline() {
         let entries =
             vec![entry("Then", false, 1680.0), entry("Slow", true, 60.0), entry("Quick", true, 100.0)];
-        let page = html(&Report { title: "Both".into(), entries, ..Report::default() });
+        let page = html(&BakeoffReport { title: "Both".into(), entries, ..BakeoffReport::default() });
         let (top, rest) = page.split_once("<section id=").unwrap();
         assert!(top.contains(">Quick<") && !top.contains("1,680"), "{top}");
         assert!(rest.starts_with("\"ranking\">"), "{}", &rest[..200]);
@@ -433,7 +434,8 @@ mod tests {
         let (figure, _) = figure.split_once("</figure>").unwrap();
         assert_eq!(figure.matches("<circle").count(), 6, "each run is a point on its line");
         // Published results alone are ranked among themselves.
-        let alone = html(&Report { entries: vec![entry("Then", false, 1680.0)], ..Report::default() });
+        let alone =
+            html(&BakeoffReport { entries: vec![entry("Then", false, 1680.0)], ..BakeoffReport::default() });
         assert!(alone.split_once("<section id=").unwrap().0.contains("1,680"));
     }
 }

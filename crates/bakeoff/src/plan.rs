@@ -44,22 +44,22 @@ pub enum PlanError {
 
 /// A bake-off.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct BakeoffPlan {
     /// Title of the report.
     pub title: String,
     /// What is asked of every device.
-    pub workload: Workload,
+    pub workload: BakeoffWorkload,
     /// The rules.
-    pub rules: Rules,
+    pub rules: BakeoffRules,
     /// What is looked at before the runs.
-    pub checks: Checks,
+    pub checks: BenchChecks,
     /// Who takes part, in order.
     pub devices: Vec<Contestant>,
 }
 
 /// What is asked of every device; only the rate differs from run to run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
+pub struct BakeoffWorkload {
     /// Length of a run in seconds, warm-up included.
     pub duration_s: f64,
     /// Length of the cool-down in seconds.
@@ -81,7 +81,7 @@ pub struct WorkloadFile {
 
 /// The rules; the defaults are those of 1999.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct BakeoffRules {
     /// The load rises over so many seconds.
     pub launch_window_s: f64,
     /// Rest between runs in seconds.
@@ -95,19 +95,19 @@ pub struct Rules {
     /// Runs for each rate at most.
     pub attempts: u32,
     /// Which of several passed runs is reported.
-    pub report: Pick,
+    pub report: ReportedRun,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
+impl Default for BakeoffRules {
+    fn default() -> BakeoffRules {
+        BakeoffRules {
             launch_window_s: 60.0,
             idle_gap_s: 600.0,
             max_errors: 0.03,
             fill_limit_s: 8.0 * 3600.0,
             repeats: 1,
             attempts: 2,
-            report: Pick::Fastest,
+            report: ReportedRun::Fastest,
         }
     }
 }
@@ -115,7 +115,7 @@ impl Default for Rules {
 /// Which of several passed runs at a rate is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pick {
+pub enum ReportedRun {
     /// The one with the least mean response time: what a participant would choose.
     Fastest,
     /// The first.
@@ -126,7 +126,7 @@ pub enum Pick {
 
 /// What is looked at before the runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checks {
+pub struct BenchChecks {
     /// Length of the run without a proxy in seconds; `None`: no such run.
     pub no_proxy_s: Option<f64>,
     /// Length of the measurement of network throughput in seconds; `None`: no measurement.
@@ -143,7 +143,7 @@ pub struct Contestant {
     /// Who brings it.
     pub vendor: String,
     /// What it is.
-    pub target: Target,
+    pub target: DeviceLocation,
     /// Its size in bytes: what must at least be sent to fill it. Known by itself for devices that are started here.
     pub size: Option<u64>,
     /// Request rates per second, in the order of the runs.
@@ -173,7 +173,7 @@ pub struct Raise {
 
 /// Where a device is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target {
+pub enum DeviceLocation {
     /// Started here: a name from `polygraph devices` or a directory, and its options.
     Device {
         /// Name or directory.
@@ -202,15 +202,15 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-impl Plan {
+impl BakeoffPlan {
     /// Reads a plan.
     ///
     /// # Errors
     /// If it cannot be read or used; the error says where and what to write instead.
-    pub fn read(path: &Path) -> Result<Plan, PlanError> {
+    pub fn read(path: &Path) -> Result<BakeoffPlan, PlanError> {
         let name = path.display().to_string();
         let text = read(path).map_err(|source| PlanError::Read { path: name.clone(), source })?;
-        let plan = Plan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
+        let plan = BakeoffPlan::parse(&text, &name, path.parent().unwrap_or(Path::new("")))?;
         for device in &plan.devices {
             let files = [("referee_comments", &device.referee_comments), ("comments", &device.comments)];
             let missing = files.iter().find(|(_, file)| file.as_ref().is_some_and(|file| !file.is_file()));
@@ -229,7 +229,7 @@ impl Plan {
     ///
     /// # Errors
     /// If it cannot be used.
-    pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Plan, PlanError> {
+    pub fn parse(text: &str, name: &str, directory: &Path) -> Result<BakeoffPlan, PlanError> {
         raw::parse(text, name, directory)
     }
 
@@ -246,7 +246,7 @@ impl Plan {
 
     /// Where the plan differs from the rules of 1999, in sentences.
     pub fn deviations(&self) -> Vec<String> {
-        let own = Rules::default();
+        let own = BakeoffRules::default();
         let seconds = polygraph_report::text::duration;
         let mut found = Vec::new();
         let mut differs = |what: &str, is: String, was: String| {
@@ -279,7 +279,7 @@ impl Contestant {
 
     /// What must not change between the runs of a device: results under another configuration are not comparable.
     /// Rates, prices and comments may.
-    pub fn configuration(&self, plan: &Plan) -> String {
+    pub fn configuration(&self, plan: &BakeoffPlan) -> String {
         format!("{:?} {:?} {:?} {:?}", self.target, self.size, plan.workload, plan.rules.launch_window_s)
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
 
-use crate::entry::{Entry, Num, Point, PriceLine, Stated, Status};
+use crate::entry::{AttemptStatus, Participant, PriceLine, PrintedNumber, RatePoint, StatedFigures};
 
 /// Why published results cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +64,8 @@ fn sibling(results: &Path, kind: &str) -> PathBuf {
 ///
 /// # Errors
 /// If a file cannot be read, a column is missing, or a field means nothing.
-pub fn read(results: &Path) -> Result<Vec<Entry>, ImportError> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub fn read(results: &Path) -> Result<Vec<Participant>, ImportError> {
+    let mut entries: Vec<Participant> = Vec::new();
     let known = sibling(results, "products");
     let has_products = known.is_file();
     if has_products {
@@ -111,26 +111,26 @@ fn sentence(text: &str) -> String {
 }
 
 /// The entry of that name; one that no list of products knows is a guest.
-fn find<'a>(entries: &'a mut Vec<Entry>, name: &str, has_products: bool) -> &'a mut Entry {
+fn find<'a>(entries: &'a mut Vec<Participant>, name: &str, has_products: bool) -> &'a mut Participant {
     let at = entries.iter().position(|entry| entry.name == name).unwrap_or_else(|| {
-        entries.push(Entry { name: name.to_owned(), guest: has_products, ..Entry::default() });
+        entries.push(Participant { name: name.to_owned(), guest: has_products, ..Participant::default() });
         entries.len() - 1
     });
     &mut entries[at]
 }
 
-fn point(row: &Row<'_>) -> Result<Point, ImportError> {
-    let status = row.one_of("status", &[("ok", Status::Passed), ("failed", Status::Failed)])?;
+fn point(row: &Row<'_>) -> Result<RatePoint, ImportError> {
+    let status = row.one_of("status", &[("ok", AttemptStatus::Passed), ("failed", AttemptStatus::Failed)])?;
     let rate = row.number("request_rate")?.filter(|rate| rate.value > 0.0);
     let rate =
         rate.ok_or_else(|| row.wrong("request_rate", "write requests per second, more than 0".into()))?;
-    let point = Point {
+    let point = RatePoint {
         mean_s: row.number("mean_response_time_s")?,
         hit_pct: row.number("hit_ratio_pct")?,
         note: row.text("note")?.to_owned(),
-        ..Point::new(rate.value, status)
+        ..RatePoint::new(rate.value, status)
     };
-    if status == Status::Passed && (point.mean_s.is_none() || point.hit_pct.is_none()) {
+    if status == AttemptStatus::Passed && (point.mean_s.is_none() || point.hit_pct.is_none()) {
         return Err(row.wrong("status", "a run that is ok needs a response time and a hit ratio".into()));
     }
     Ok(point)
@@ -150,21 +150,21 @@ fn price_line(row: &Row<'_>) -> Result<PriceLine, ImportError> {
     })
 }
 
-fn product(row: &Row<'_>) -> Result<Entry, ImportError> {
+fn product(row: &Row<'_>) -> Result<Participant, ImportError> {
     let value = |column| Ok::<_, ImportError>(row.number(column)?.map(|n| n.value));
     let pair = |low, high| Ok::<_, ImportError>(value(low)?.zip(value(high)?));
-    let mut entry = Entry {
+    let mut entry = Participant {
         name: row.text("product")?.to_owned(),
         vendor: row.text("vendor")?.to_owned(),
         appendix: row.text("appendix")?.to_owned(),
         withheld: !row.one_of("disclosed", &[("yes", true), ("no", false)])?,
         claimed: value("claimed_peak_rps")?,
-        stated: Stated {
+        stated: StatedFigures {
             achieved: value("achieved_peak_rps")?,
             mean_s: pair("rptm_min_s", "rptm_max_s")?,
             hit_pct: pair("hit_ratio_min_pct", "hit_ratio_max_pct")?,
         },
-        ..Entry::default()
+        ..Participant::default()
     };
     entry.price.stated_alone = value("price_cache_usd")?;
     entry.price.stated_total = value("price_total_usd")?;
@@ -235,7 +235,7 @@ impl Row<'_> {
     }
 
     /// A number that is not negative, if there is one.
-    fn number(&self, column: &'static str) -> Result<Option<Num>, ImportError> {
+    fn number(&self, column: &'static str) -> Result<Option<PrintedNumber>, ImportError> {
         let text = self.text(column)?;
         if text.is_empty() {
             return Ok(None);
@@ -248,7 +248,7 @@ impl Row<'_> {
                 format!("`{text}` is not a number: write digits, with a point at most, or leave it empty"),
             )
         })?;
-        Ok(Some(Num::new(value, text.split_once('.').map_or(0, |(_, decimals)| decimals.len()))))
+        Ok(Some(PrintedNumber::new(value, text.split_once('.').map_or(0, |(_, decimals)| decimals.len()))))
     }
 
     fn one_of<T: Copy>(&self, column: &'static str, choices: &[(&str, T)]) -> Result<T, ImportError> {
@@ -272,7 +272,7 @@ mod tests {
 
     const HEAD: &str = "product,request_rate,mean_response_time_s,hit_ratio_pct,status,note,source\n";
 
-    fn import(results: &str, equipment: Option<&str>) -> Result<Vec<Entry>, String> {
+    fn import(results: &str, equipment: Option<&str>) -> Result<Vec<Participant>, String> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("r.csv");
         std::fs::write(&path, results).unwrap();

@@ -1,34 +1,36 @@
 //! What a run is worth under the rules of a bake-off.
 
 use polygraph_report::RunFacts;
-use polygraph_report::verdict::Weight;
+use polygraph_report::verdict::FindingSeverity;
 
-use crate::entry::Status;
+use crate::entry::AttemptStatus;
 
 /// The rule of the verdict that a plan may have a limit of its own for.
 const ERRORS: &str = "errors";
 
 /// Judges a run: what became of it, and why in a sentence or two. The rules are those of every run (docs/verdict.md), but
 /// for the share of failed transactions, of which there may be `max_errors`.
-pub fn judge(facts: &RunFacts, max_errors: f64) -> (Status, String) {
+pub fn judge(facts: &RunFacts, max_errors: f64) -> (AttemptStatus, String) {
     let share = facts.headline.as_ref().and_then(|headline| headline.scope.block.error_ratio());
-    let texts = |weight: Weight| {
+    let texts = |weight: FindingSeverity| {
         let findings = facts.verdict.of_weight(weight).filter(|finding| finding.rule != ERRORS);
         findings.map(|finding| finding.text.clone()).collect::<Vec<_>>()
     };
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
-    let mut failed = texts(Weight::Failed);
+    let mut failed = texts(FindingSeverity::Failed);
     if let Some(share) = share.filter(|share| *share > max_errors) {
         failed
             .insert(0, format!("{} of the transactions failed, {} may", percent(share), percent(max_errors)));
     }
     if !failed.is_empty() {
-        return (Status::Failed, failed.join("; "));
+        return (AttemptStatus::Failed, failed.join("; "));
     }
-    let invalid = texts(Weight::Invalid);
+    let invalid = texts(FindingSeverity::Invalid);
     match (invalid.is_empty(), share) {
-        (false, _) => (Status::Invalid, invalid.join("; ")),
-        (true, None) => (Status::Invalid, "nothing was measured".into()),
-        (true, Some(share)) => (Status::Passed, format!("{} of the transactions failed", percent(share))),
+        (false, _) => (AttemptStatus::Invalid, invalid.join("; ")),
+        (true, None) => (AttemptStatus::Invalid, "nothing was measured".into()),
+        (true, Some(share)) => {
+            (AttemptStatus::Passed, format!("{} of the transactions failed", percent(share)))
+        }
     }
 }

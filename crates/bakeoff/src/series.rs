@@ -13,14 +13,14 @@ use polygraph_device::{Device, Params};
 use polygraph_engine::signals::StopPoller;
 use polygraph_report::text;
 
-use crate::entry::Status;
-use crate::figures::Figures;
-use crate::journal::{Event, Journal, JournalError, Progress};
-use crate::order::{self, Bench, Step};
-use crate::plan::{Contestant, Plan};
+use crate::entry::AttemptStatus;
+use crate::figures::MainFigures;
+use crate::journal::{BakeoffProgress, Journal, JournalError, JournalEvent};
+use crate::order::{self, BakeoffStep, BenchCapacity};
+use crate::plan::{BakeoffPlan, Contestant};
 use crate::rules;
-use child::{Child, Outcome};
-use session::Session;
+use child::{ChildOutcome, ChildRun};
+use session::DeviceSession;
 
 /// The journal's name in the directory of a bake-off.
 pub const JOURNAL: &str = "journal.jsonl";
@@ -65,7 +65,7 @@ impl SeriesError {
 
 /// How a series ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SeriesEnd {
     /// All is done.
     Done,
     /// It was asked to stop; the next call goes on.
@@ -76,7 +76,7 @@ pub enum End {
 
 /// What a series has to say.
 #[derive(Clone, Debug)]
-pub enum Note {
+pub enum SeriesNote {
     /// Something happened.
     Event(String),
     /// How far the step at hand is.
@@ -87,24 +87,24 @@ pub enum Note {
 pub type FindDevice<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<(Device, Params), String> + 'a;
 
 /// What a series needs from outside.
-pub struct Stage<'a> {
+pub struct SeriesContext<'a> {
     /// This program, which carries out single runs.
     pub program: PathBuf,
     /// Finds devices.
     pub find: &'a FindDevice<'a>,
     /// Is told what happens.
-    pub tell: &'a mut dyn FnMut(Note),
+    pub tell: &'a mut dyn FnMut(SeriesNote),
 }
 
 /// A bake-off at work.
 pub struct Series<'a> {
-    plan: &'a Plan,
+    plan: &'a BakeoffPlan,
     directory: PathBuf,
     journal: Journal,
-    progress: Progress,
-    stage: Stage<'a>,
+    progress: BakeoffProgress,
+    stage: SeriesContext<'a>,
     stop: StopPoller,
-    session: Option<Session>,
+    session: Option<DeviceSession>,
 }
 
 impl<'a> Series<'a> {
@@ -112,9 +112,13 @@ impl<'a> Series<'a> {
     ///
     /// # Errors
     /// If the journal cannot be used, a device is not there, or has results under another configuration.
-    pub fn open(plan: &'a Plan, directory: &Path, stage: Stage<'a>) -> Result<Series<'a>, SeriesError> {
+    pub fn open(
+        plan: &'a BakeoffPlan,
+        directory: &Path,
+        stage: SeriesContext<'a>,
+    ) -> Result<Series<'a>, SeriesError> {
         let journal = Journal::open(&directory.join(JOURNAL))?;
-        let progress = Progress::of(journal.entries());
+        let progress = BakeoffProgress::of(journal.entries());
         let stop = StopPoller::new().map_err(SeriesError::io("listen for signals"))?;
         let directory = directory.to_owned();
         let mut series = Series { plan, directory, journal, progress, stage, stop, session: None };
@@ -127,7 +131,7 @@ impl<'a> Series<'a> {
     /// # Errors
     /// If that cannot be noted.
     pub fn drop_results(journal: &mut Journal, device: &str) -> Result<(), SeriesError> {
-        Ok(journal.note(now(), Event::Dropped { device: device.to_owned() })?)
+        Ok(journal.note(now(), JournalEvent::Dropped { device: device.to_owned() })?)
     }
 
     /// Makes sure that all devices are there, and that what was measured before was measured under this plan.
@@ -148,24 +152,24 @@ impl<'a> Series<'a> {
                 Some(_) => {}
                 None => {
                     let device = device.name.clone();
-                    self.note(Event::Enrolled { device, configuration })?;
+                    self.note(JournalEvent::Enrolled { device, configuration })?;
                 }
             }
         }
         Ok(())
     }
 
-    fn note(&mut self, event: Event) -> Result<(), SeriesError> {
+    fn note(&mut self, event: JournalEvent) -> Result<(), SeriesError> {
         self.progress.apply(&event);
         Ok(self.journal.note(now(), event)?)
     }
 
     fn tell(&mut self, text: impl Into<String>) {
-        (self.stage.tell)(Note::Event(text.into()));
+        (self.stage.tell)(SeriesNote::Event(text.into()));
     }
 
     /// What is known so far.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &BakeoffProgress {
         &self.progress
     }
 
@@ -173,7 +177,7 @@ impl<'a> Series<'a> {
     ///
     /// # Errors
     /// If a step cannot be carried out. What was done before stays done.
-    pub fn run(&mut self) -> Result<End, SeriesError> {
+    pub fn run(&mut self) -> Result<SeriesEnd, SeriesError> {
         let left = order::remaining(self.plan, &self.progress).len();
         let done: usize = self.progress.devices.values().map(|standing| standing.ended.len()).sum();
         let eta = text::duration(self.left_s().round());
@@ -181,19 +185,19 @@ impl<'a> Series<'a> {
         self.tell(format!("{before}{left} steps to go, about {eta}"));
         while let Some(step) = order::next(self.plan, &self.progress) {
             let went_on = match step {
-                Step::Network => self.network()?,
-                Step::NoProxy => self.no_proxy()?,
-                Step::Run { device, rate, attempt } => self.device_run(device, rate, attempt)?,
+                BakeoffStep::Network => self.network()?,
+                BakeoffStep::NoProxy => self.no_proxy()?,
+                BakeoffStep::Run { device, rate, attempt } => self.device_run(device, rate, attempt)?,
             };
             if !went_on {
                 self.close()?;
-                return Ok(End::Stopped);
+                return Ok(SeriesEnd::Stopped);
             }
         }
         self.close()?;
         Ok(match order::bench(self.plan, &self.progress) {
-            Bench::Fails => End::BenchFails,
-            _ => End::Done,
+            BenchCapacity::Fails => SeriesEnd::BenchFails,
+            _ => SeriesEnd::Done,
         })
     }
 
@@ -219,7 +223,7 @@ impl<'a> Series<'a> {
             text::number(Some(mbit_s), 0),
             text::duration(seconds)
         ));
-        self.note(Event::Network { mbit_s, seconds })?;
+        self.note(JournalEvent::Network { mbit_s, seconds })?;
         Ok(true)
     }
 
@@ -233,7 +237,7 @@ impl<'a> Series<'a> {
         let (status, reason) = self.judge(&ran);
         self.tell(format!("no proxy at {rate} requests per second: {} ({reason})", status.word()));
         let run = self.relative(&ran.directory);
-        self.note(Event::NoProxy { rate, run, status, reason })?;
+        self.note(JournalEvent::NoProxy { rate, run, status, reason })?;
         Ok(true)
     }
 
@@ -243,7 +247,7 @@ impl<'a> Series<'a> {
             return Ok(false);
         }
         let name = device.name.clone();
-        self.note(Event::Begin { device: name.clone(), rate, attempt })?;
+        self.note(JournalEvent::Begin { device: name.clone(), rate, attempt })?;
         let Some(session) = &self.session else { return Ok(false) };
         let before = session.cpu_s();
         let mut words = session.route();
@@ -258,18 +262,18 @@ impl<'a> Series<'a> {
         let Some(ran) = self.child(&label, &place, words, seconds, &lead)? else { return Ok(false) };
         let (status, mut reason) = self.judge(&ran);
         let session = self.session.as_ref();
-        let cpu_s = session.and_then(Session::cpu_s).zip(before).map(|(after, before)| after - before);
+        let cpu_s = session.and_then(DeviceSession::cpu_s).zip(before).map(|(after, before)| after - before);
         let fell = session.is_some_and(|session| !session.is_up());
         if fell {
             reason = format!("{reason}; the device ended by itself");
             // Whatever is next needs it started and full again.
             self.close()?;
         }
-        let status = if fell { Status::Failed } else { status };
+        let status = if fell { AttemptStatus::Failed } else { status };
         self.tell(format!("{name} at {rate}/s, run {attempt}: {} ({})", status.word(), ran.figures(&reason)));
         let run = self.relative(&ran.directory);
-        let figures = ran.facts.as_ref().ok().map(Figures::of);
-        self.note(Event::End { device: name, rate, attempt, run, status, reason, cpu_s, figures })?;
+        let figures = ran.facts.as_ref().ok().map(MainFigures::of);
+        self.note(JournalEvent::End { device: name, rate, attempt, run, status, reason, cpu_s, figures })?;
         Ok(true)
     }
 
@@ -281,10 +285,10 @@ impl<'a> Series<'a> {
         self.close()?;
         let device = &self.plan.devices[index];
         let wrong = |problem| SeriesError::Device { name: device.name.clone(), problem };
-        let mut session = Session::start(device, index, self.stage.find).map_err(wrong)?;
+        let mut session = DeviceSession::start(device, index, self.stage.find).map_err(wrong)?;
         self.tell(format!("{}: {}", device.name, session.summary()));
         let (facts, checks) = (session.facts(), session.checks());
-        self.note(Event::Up { device: device.name.clone(), facts, checks })?;
+        self.note(JournalEvent::Up { device: device.name.clone(), facts, checks })?;
         // A device elsewhere keeps what it has when this program ends.
         let filled =
             self.progress.devices.get(&device.name).is_some_and(|standing| !standing.fills.is_empty());
@@ -308,7 +312,10 @@ impl<'a> Series<'a> {
         while begin.elapsed() < gap {
             let left = gap.saturating_sub(begin.elapsed());
             let lead = self.lead(&device.name);
-            (self.stage.tell)(Note::Progress(format!("{lead}: rests for {} s", left.as_secs_f64().ceil())));
+            (self.stage.tell)(SeriesNote::Progress(format!(
+                "{lead}: rests for {} s",
+                left.as_secs_f64().ceil()
+            )));
             if self.stop.pause(left.min(Duration::from_secs(10))) {
                 return Ok(false);
             }
@@ -348,22 +355,23 @@ impl<'a> Series<'a> {
         words: Vec<String>,
         seconds: f64,
         lead: &str,
-    ) -> Result<Option<child::Ran>, SeriesError> {
+    ) -> Result<Option<child::CompletedRun>, SeriesError> {
         let limit = Duration::from_secs_f64(seconds + self.plan.workload.cool_s) + PATIENCE;
-        let child = Child { program: &self.stage.program, label, place, words, limit };
+        let child = ChildRun { program: &self.stage.program, label, place, words, limit };
         let tell = &mut self.stage.tell;
-        let outcome = child.run(&mut self.stop, |line| tell(Note::Progress(format!("{lead}: {line}"))))?;
+        let outcome =
+            child.run(&mut self.stop, |line| tell(SeriesNote::Progress(format!("{lead}: {line}"))))?;
         match outcome {
-            Outcome::Ran(ran) => Ok(Some(*ran)),
-            Outcome::Stopped => Ok(None),
-            Outcome::Refused(problem) => Err(SeriesError::Step(problem)),
+            ChildOutcome::Completed(ran) => Ok(Some(*ran)),
+            ChildOutcome::Stopped => Ok(None),
+            ChildOutcome::Refused(problem) => Err(SeriesError::Step(problem)),
         }
     }
 
-    fn judge(&self, ran: &child::Ran) -> (Status, String) {
+    fn judge(&self, ran: &child::CompletedRun) -> (AttemptStatus, String) {
         match &ran.facts {
             Ok(facts) => rules::judge(facts, self.plan.rules.max_errors),
-            Err(problem) => (Status::Invalid, problem.clone()),
+            Err(problem) => (AttemptStatus::Invalid, problem.clone()),
         }
     }
 

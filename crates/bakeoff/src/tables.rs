@@ -11,7 +11,7 @@
 use polygraph_report::html::table::{Table, columns};
 use polygraph_report::text::{UNDEFINED, number};
 
-use crate::entry::{Entry, Num, Point, Status, rounded};
+use crate::entry::{AttemptStatus, Participant, PrintedNumber, RatePoint, rounded};
 
 /// Utilisations that costs are shown at, as shares of the achieved peak.
 const UTILISATIONS: [f64; 3] = [0.25, 0.5, 1.0];
@@ -28,7 +28,7 @@ fn rate(value: Option<f64>) -> String {
 }
 
 /// Table 5.1: prices. `None` if no device has one.
-pub fn prices(entries: &[Entry]) -> Option<Table> {
+pub fn prices(entries: &[Participant]) -> Option<Table> {
     let priced =
         entries.iter().filter(|entry| entry.price.total().is_some() || entry.price.alone().is_some());
     let rows: Vec<Vec<String>> = priced
@@ -47,7 +47,7 @@ pub fn prices(entries: &[Entry]) -> Option<Table> {
 }
 
 /// Table 5.2: peaks. `None` if nobody claimed any.
-pub fn peaks(entries: &[Entry]) -> Option<Table> {
+pub fn peaks(entries: &[Participant]) -> Option<Table> {
     let claiming = entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty());
     let rows: Vec<Vec<String>> = claiming
         .map(|entry| {
@@ -63,14 +63,14 @@ pub fn peaks(entries: &[Entry]) -> Option<Table> {
 }
 
 /// Table 5.3: the summary.
-pub fn summary(entries: &[Entry]) -> Option<Table> {
+pub fn summary(entries: &[Participant]) -> Option<Table> {
     let range = |range: Option<(f64, f64)>, decimals| match range {
         Some((low, high)) => format!("{}-{}", rounded(low, decimals), rounded(high, decimals)),
         None => UNDEFINED.to_owned(),
     };
     // Devices whose response times are far below a second would all be 0.0.
-    let fast = |entry: &Entry| entry.mean_range().is_some_and(|(low, _)| low < 0.1);
-    let row = |entry: &Entry| {
+    let fast = |entry: &Participant| entry.mean_range().is_some_and(|(low, _)| low < 0.1);
+    let row = |entry: &Participant| {
         vec![
             entry.name.clone(),
             number(entry.price.total(), 0),
@@ -93,7 +93,7 @@ pub fn summary(entries: &[Entry]) -> Option<Table> {
 }
 
 /// What follows from prices and results: what a request per second costs. `None` if no device has a price and a peak.
-pub fn costs(entries: &[Entry]) -> Option<Table> {
+pub fn costs(entries: &[Participant]) -> Option<Table> {
     let rows: Vec<Vec<String>> = entries
         .iter()
         .filter(|entry| entry.price.total().is_some() && entry.achieved().is_some())
@@ -123,15 +123,15 @@ pub fn costs(entries: &[Entry]) -> Option<Table> {
 
 /// The devices by the highest rate that they stood, the quicker one first where that is equal; then those that stood none.
 /// `None` without results.
-pub fn ranking(entries: &[Entry]) -> Option<Table> {
-    let mut ranked: Vec<&Entry> = entries.iter().filter(|entry| !entry.points.is_empty()).collect();
+pub fn ranking(entries: &[Participant]) -> Option<Table> {
+    let mut ranked: Vec<&Participant> = entries.iter().filter(|entry| !entry.points.is_empty()).collect();
     let mean =
-        |entry: &Entry| at_peak(entry).and_then(|point| point.mean_s).map_or(f64::MAX, |num| num.value);
-    let peak = |entry: &Entry| entry.achieved().unwrap_or(0.0);
+        |entry: &Participant| at_peak(entry).and_then(|point| point.mean_s).map_or(f64::MAX, |num| num.value);
+    let peak = |entry: &Participant| entry.achieved().unwrap_or(0.0);
     ranked.sort_by(|a, b| peak(b).total_cmp(&peak(a)).then(mean(a).total_cmp(&mean(b))));
     let rows = ranked.iter().enumerate().map(|(index, entry)| {
         let point = at_peak(entry);
-        let text = |num: Option<Num>| num.map_or_else(|| UNDEFINED.to_owned(), Num::text);
+        let text = |num: Option<PrintedNumber>| num.map_or_else(|| UNDEFINED.to_owned(), PrintedNumber::text);
         let cost = entry.achieved().and_then(|peak| entry.cost(peak));
         vec![
             (index + 1).to_string(),
@@ -163,13 +163,13 @@ pub fn ranking(entries: &[Entry]) -> Option<Table> {
 }
 
 /// The run at the highest rate that a device stood.
-fn at_peak(entry: &Entry) -> Option<&Point> {
+fn at_peak(entry: &Participant) -> Option<&RatePoint> {
     let peak = entry.achieved()?;
     entry.passed().find(|point| point.rate == peak)
 }
 
 /// Who took part.
-pub fn participants(entries: &[Entry]) -> Table {
+pub fn participants(entries: &[Participant]) -> Table {
     let dash = |text: &str| if text.is_empty() { UNDEFINED.to_owned() } else { text.to_owned() };
     let rows = entries.iter().map(|entry| {
         let source = match (entry.withheld, entry.guest) {
@@ -183,7 +183,7 @@ pub fn participants(entries: &[Entry]) -> Table {
 }
 
 /// The price list of an appendix. `None` without lines.
-pub fn equipment(entry: &Entry) -> Option<Table> {
+pub fn equipment(entry: &Participant) -> Option<Table> {
     if entry.price.lines.is_empty() {
         return None;
     }
@@ -206,25 +206,25 @@ pub fn equipment(entry: &Entry) -> Option<Table> {
 }
 
 /// A column of results: its name and a cell of it, if there is something to print.
-type Column = (&'static str, fn(&Point) -> Option<String>);
+type Column = (&'static str, fn(&RatePoint) -> Option<String>);
 
 /// The columns of results; those without anything to print are left out.
 const RESULTS: [Column; 6] = [
-    ("Mean response time (seconds)", |point| point.mean_s.map(Num::text)),
+    ("Mean response time (seconds)", |point| point.mean_s.map(PrintedNumber::text)),
     ("Median (s)", |point| point.median_s.map(|value| format!("{value:.3}"))),
     ("75 % (s)", |point| point.p75_s.map(|value| format!("{value:.3}"))),
-    ("Hit ratio (percent)", |point| point.hit_pct.map(Num::text)),
+    ("Hit ratio (percent)", |point| point.hit_pct.map(PrintedNumber::text)),
     ("Errors (%)", |point| point.error_pct.map(|value| format!("{value:.2}"))),
     ("Device processor time (ms)", |point| point.cpu_ms.map(|value| format!("{value:.2}"))),
 ];
 
 /// The results of an appendix: passed runs by rate.
-pub fn results(entry: &Entry) -> Option<Table> {
+pub fn results(entry: &Participant) -> Option<Table> {
     let used = |(_, cell): &&Column| entry.passed().any(|point| cell(point).is_some());
     let shown: Vec<&Column> = RESULTS.iter().filter(used).collect();
     let head: Vec<&str> =
         std::iter::once("Request rate (per second)").chain(shown.iter().map(|c| c.0)).collect();
-    let row = |point: &Point| {
+    let row = |point: &RatePoint| {
         let cells = shown.iter().map(|(_, cell)| cell(point).unwrap_or_else(|| UNDEFINED.to_owned()));
         std::iter::once(point.rate.to_string()).chain(cells).collect()
     };
@@ -233,7 +233,7 @@ pub fn results(entry: &Entry) -> Option<Table> {
 }
 
 /// All runs of a device, in order. `None` if they are not known.
-pub fn attempts(entry: &Entry) -> Option<Table> {
+pub fn attempts(entry: &Participant) -> Option<Table> {
     let rows: Vec<Vec<String>> = entry
         .attempts
         .iter()
@@ -253,11 +253,11 @@ pub fn attempts(entry: &Entry) -> Option<Table> {
 }
 
 /// Runs that were not passed.
-pub fn failures(entries: &[Entry]) -> Option<Table> {
+pub fn failures(entries: &[Participant]) -> Option<Table> {
     let rows: Vec<Vec<String>> = entries
         .iter()
         .flat_map(|entry| {
-            let failed = entry.points.iter().filter(|point| point.status != Status::Passed);
+            let failed = entry.points.iter().filter(|point| point.status != AttemptStatus::Passed);
             failed.map(|point| {
                 let note = if point.note.is_empty() { UNDEFINED } else { &point.note };
                 vec![entry.name.clone(), point.rate.to_string(), point.status.word().into(), note.to_owned()]

@@ -3,16 +3,16 @@
 
 use std::path::Path;
 
-use polygraph_bakeoff::entry::Entry;
+use polygraph_bakeoff::entry::Participant;
 use polygraph_bakeoff::{published, tables};
 use polygraph_report::html::table::Table;
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<Participant> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/bakeoff-1.csv");
     published::read(&data).unwrap()
 }
 
-fn participants() -> Vec<Entry> {
+fn participants() -> Vec<Participant> {
     entries().into_iter().filter(|entry| !entry.guest && !entry.withheld).collect()
 }
 
@@ -109,7 +109,7 @@ fn equipment_of_the_appendices() {
         ("Network Appliance-S", None, 2),
     ];
     assert_eq!(totals, expected.map(|(name, total, lines)| (name.to_owned(), total, lines)));
-    let disagreements: Vec<String> = entries().iter().flat_map(Entry::disagreements).collect();
+    let disagreements: Vec<String> = entries().iter().flat_map(Participant::disagreements).collect();
     let [only] = &disagreements[..] else { panic!("{disagreements:?}") };
     assert!(only.contains("Novell/Dell-L") && only.contains("49995") && only.contains("49999"), "{only}");
 }
@@ -145,7 +145,7 @@ fn derived_price_and_performance() {
 #[test]
 fn who_is_no_participant_is_told_apart() {
     let all = entries();
-    let names = |which: fn(&Entry) -> bool| {
+    let names = |which: fn(&Participant) -> bool| {
         all.iter().filter(|e| which(e)).map(|e| e.name.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(names(|entry| entry.guest), ["Compaq TaskSmart C1200R"]);

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use polygraph_report::Scope;
-use polygraph_report::console::{Form, Line, Span, stamp};
+use polygraph_report::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use polygraph_report::lr::end_reason;
 use polygraph_stats::{Header, Interval, Record, Side};
 
@@ -92,7 +92,7 @@ pub fn usage(error: &clap::Error, words: &[String]) -> ExitCode {
 #[derive(Debug)]
 pub struct Classic {
     verbosity: u8,
-    form: Form,
+    form: ConsoleForm,
     ok_so_far: u64,
     /// The intervals of the current phase so far, as one.
     phase: Option<Interval>,
@@ -101,21 +101,21 @@ pub struct Classic {
 impl Classic {
     /// A console at a verbosity level, for a test that comes from a workload file.
     pub fn new(verbosity: u8) -> Classic {
-        Classic { verbosity, form: Form::V4, ok_so_far: 0, phase: None }
+        Classic { verbosity, form: ConsoleForm::V4, ok_so_far: 0, phase: None }
     }
 
     /// For a test that options describe, if `yes`.
     #[must_use]
     pub fn of_options(self, yes: bool) -> Classic {
-        let form = if yes { Form::V1 } else { self.form };
+        let form = if yes { ConsoleForm::V1 } else { self.form };
         Classic { form, ..self }
     }
 
     /// What stands before messages.
     fn stamp(&self, at_ns: u64) -> String {
         match self.form {
-            Form::V1 => String::new(),
-            Form::V4 => stamp(at_ns as f64 * 1e-9),
+            ConsoleForm::V1 => String::new(),
+            ConsoleForm::V4 => stamp(at_ns as f64 * 1e-9),
         }
     }
 
@@ -126,7 +126,7 @@ impl Classic {
                 self.ok_so_far += interval.block.ok_count();
                 if self.verbosity >= 2 {
                     let scope = Scope::of_intervals([&**interval]);
-                    self.line(header, Span::Interval, interval.phase, interval.end_ns, &scope);
+                    self.line(header, ConsoleSpan::Interval, interval.phase, interval.end_ns, &scope);
                 }
                 if self.verbosity >= 1 {
                     match self.phase.as_mut().filter(|phase| phase.phase == interval.phase) {
@@ -137,7 +137,7 @@ impl Classic {
             }
             Record::PhaseEnd { at_ns, phase, .. } if self.verbosity >= 1 => {
                 let intervals = self.phase.iter().filter(|interval| interval.phase == *phase);
-                self.line(header, Span::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
+                self.line(header, ConsoleSpan::Phase, *phase, *at_ns, &Scope::of_intervals(intervals));
             }
             Record::Comment { at_ns, text, level } if *level <= self.verbosity => {
                 text.lines().for_each(|line| say!("{}{line}", self.stamp(*at_ns)));
@@ -155,8 +155,8 @@ impl Classic {
         }
     }
 
-    fn line(&self, header: &Header, span: Span, phase: u32, at_ns: u64, scope: &Scope) {
-        let line = Line {
+    fn line(&self, header: &Header, span: ConsoleSpan, phase: u32, at_ns: u64, scope: &Scope) {
+        let line = ConsoleLine {
             span,
             phase: header.phases.get(phase as usize).map_or("?", |phase| phase.name.as_str()),
             at_s: at_ns as f64 * 1e-9,

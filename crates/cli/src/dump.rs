@@ -2,7 +2,7 @@
 
 use clap::Args;
 use polygraph_plan::values;
-use polygraph_stats::{DumpPlan, Parts};
+use polygraph_stats::{DumpPlan, MessageParts};
 
 /// What is shown of transactions.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -36,21 +36,21 @@ fn items(text: &str) -> Result<DumpPlan, String> {
     for item in text.split(',').map(|item| item.trim().to_ascii_lowercase()) {
         let (what, parts) = match item.split_once('-') {
             Some(("", _)) => return Err(format!("`{item}`: what is before the -?")),
-            Some((what, "hdr")) => (what, Parts { head: true, body: false }),
-            Some((what, "body")) => (what, Parts { head: false, body: true }),
+            Some((what, "hdr")) => (what, MessageParts { head: true, body: false }),
+            Some((what, "body")) => (what, MessageParts { head: false, body: true }),
             Some(_) => return Err(format!("`{item}`: only -hdr and -body may follow")),
             None if item.is_empty() => return Err("an item is empty".into()),
-            None if item == "hdr" => ("", Parts { head: true, body: false }),
-            None if item == "body" => ("", Parts { head: false, body: true }),
-            None => (item.as_str(), Parts::ALL),
+            None if item == "hdr" => ("", MessageParts { head: true, body: false }),
+            None if item == "body" => ("", MessageParts { head: false, body: true }),
+            None => (item.as_str(), MessageParts::ALL),
         };
         let DumpPlan { requests, replies, errors, .. } = &mut plan;
-        let targets: Vec<&mut Parts> = match what {
+        let targets: Vec<&mut MessageParts> = match what {
             "req" => vec![requests],
             "rep" => vec![replies],
             "err" => vec![errors],
             "" | "all" => vec![requests, replies, errors],
-            "sum" if parts == Parts::ALL => Vec::new(),
+            "sum" if parts == MessageParts::ALL => Vec::new(),
             "embed_stats" => {
                 return Err(
                     "`embed_stats`: markup is not counted; the report has pages and their parts".into()
@@ -59,7 +59,7 @@ fn items(text: &str) -> Result<DumpPlan, String> {
             _ => return Err(format!("`{item}` is none of req, rep, err, sum, hdr, body, all")),
         };
         targets.into_iter().for_each(|target| *target = target.or(parts));
-        plan.summary |= what == "sum" || what == "all" && parts == Parts::ALL;
+        plan.summary |= what == "sum" || what == "all" && parts == MessageParts::ALL;
     }
     Ok(plan)
 }
@@ -70,22 +70,22 @@ mod tests {
 
     #[test]
     fn lists_of_items() {
-        let head = Parts { head: true, body: false };
-        let body = Parts { head: false, body: true };
+        let head = MessageParts { head: true, body: false };
+        let body = MessageParts { head: false, body: true };
         let none = DumpPlan::default();
         for (text, plan) in [
-            ("err", DumpPlan { errors: Parts::ALL, ..none }),
+            ("err", DumpPlan { errors: MessageParts::ALL, ..none }),
             ("req-hdr,Rep-Body", DumpPlan { requests: head, replies: body, ..none }),
-            ("req-hdr, req-body", DumpPlan { requests: Parts::ALL, ..none }),
+            ("req-hdr, req-body", DumpPlan { requests: MessageParts::ALL, ..none }),
             ("sum", DumpPlan { summary: true, ..none }),
             ("hdr", DumpPlan { requests: head, replies: head, errors: head, ..none }),
             ("All-Body", DumpPlan { requests: body, replies: body, errors: body, ..none }),
             (
                 "all",
                 DumpPlan {
-                    requests: Parts::ALL,
-                    replies: Parts::ALL,
-                    errors: Parts::ALL,
+                    requests: MessageParts::ALL,
+                    replies: MessageParts::ALL,
+                    errors: MessageParts::ALL,
                     summary: true,
                     ..none
                 },

@@ -7,10 +7,10 @@ use std::path::Path;
 use polygraph_link::{SECOND, nanos};
 use polygraph_plan::{Test, values};
 use polygraph_report::figures::find;
-use polygraph_report::prediction::{Pair, Phase, Prediction};
+use polygraph_report::prediction::{MeasuredAndPredicted, PredictedPhase, RunPrediction};
 use polygraph_report::{RunFacts, Scope};
 use polygraph_sim::device::{Figures, Model};
-use polygraph_stats::{EndReason, LogReader, Readable, Record, Side};
+use polygraph_stats::{EndReason, LogReader, NextRecord, Record, Side};
 use serde_json::json;
 
 use crate::options::CommonOptions;
@@ -71,15 +71,15 @@ pub fn table(facts: &RunFacts, log: &Path, device: Option<&Figures>) -> Result<S
     let mut records = LogReader::open(log).map_err(Failure::data)?;
     loop {
         match records.next_record() {
-            Readable::Record(record) => {
+            NextRecord::Record(record) => {
                 if let Record::Comment { at_ns, text, .. } = *record
                     && text.starts_with("working set")
                 {
                     let _ = writeln!(out, "after {}: {text}", span(at_ns));
                 }
             }
-            Readable::Unknown => {}
-            Readable::End | Readable::Damaged { .. } => break,
+            NextRecord::Unknown => {}
+            NextRecord::End | NextRecord::Damaged { .. } => break,
         }
     }
     if let Some(figures) = device {
@@ -144,7 +144,7 @@ struct Expected {
 
 impl Predicting<'_> {
     /// Predicted figures beside those of the run that ended so; or why there are none.
-    pub fn beside(self, facts: &RunFacts, reason: &EndReason) -> Prediction {
+    pub fn beside(self, facts: &RunFacts, reason: &EndReason) -> RunPrediction {
         let device = self.device;
         let expected = match self.obstacle(facts, reason) {
             None => self.simulate(facts).map_err(|failure| failure.to_string()),
@@ -152,20 +152,23 @@ impl Predicting<'_> {
         };
         let expected = match expected {
             Ok(expected) => expected,
-            Err(left_out) => return Prediction::LeftOut { left_out },
+            Err(left_out) => return RunPrediction::LeftOut { left_out },
         };
         let plans = facts.client.iter().flat_map(|side| &side.header().phases);
         let plans: Vec<&str> = plans.map(|plan| plan.name.as_str()).collect();
         let phase = |(name, scope): (&str, &Scope)| {
             let number = plans.iter().position(|plan| *plan == name)?;
             let expected = expected.iter().find(|it| it.phase == number)?;
-            Some(Phase {
+            Some(PredictedPhase {
                 phase: name.to_owned(),
-                rep_rate: Pair { measured: figure("ok_xact.rate", scope), predicted: expected.rep_rate },
-                dhr: Pair { measured: figure("rep_dhr", scope), predicted: expected.dhr },
+                rep_rate: MeasuredAndPredicted {
+                    measured: figure("ok_xact.rate", scope),
+                    predicted: expected.rep_rate,
+                },
+                dhr: MeasuredAndPredicted { measured: figure("rep_dhr", scope), predicted: expected.dhr },
             })
         };
-        Prediction::Made {
+        RunPrediction::Made {
             device: device.as_ref().map_or("no device".into(), describe),
             phases: phases(facts).filter_map(phase).collect(),
         }

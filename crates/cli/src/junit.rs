@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use polygraph_report::threshold::Checked;
-use polygraph_report::{Outcome, RunFacts};
+use polygraph_report::{RunFacts, RunOutcome};
 
 use crate::Failure;
 
@@ -27,9 +27,9 @@ pub fn write(path: &Path, facts: &RunFacts, conditions: &[Checked]) -> Result<()
     let told = format!("{}{}", verdict.headline(), why.collect::<String>());
     let seconds = facts.headline.as_ref().map_or(0.0, |headline| headline.scope.seconds);
     let wrong = match verdict.outcome {
-        Outcome::Valid => None,
-        Outcome::Failed => Some(("failure", told)),
-        Outcome::Invalid => Some(("error", told)),
+        RunOutcome::Valid => None,
+        RunOutcome::Failed => Some(("failure", told)),
+        RunOutcome::Invalid => Some(("error", told)),
     };
     let condition = |checked: &Checked| Case {
         name: format!("expect {}", checked.condition),

@@ -1,6 +1,6 @@
 //! What came out of a run, for programs.
 
-use polygraph_history::Entry;
+use polygraph_history::IndexedRun;
 use polygraph_report::run_dir::Run;
 use serde_json::json;
 
@@ -10,16 +10,16 @@ use crate::result::RunResult;
 /// The result of a run: the figures of `polygraph runs --json`, and more.
 pub fn of_result(result: &RunResult) -> String {
     let run = Run::of(&result.directory, result.facts.clone());
-    let mut all = Entry::of(&run).json();
+    let mut all = IndexedRun::of(&run).json();
     let manifest = run.manifest.unwrap_or_default();
     let verdict = &result.facts.verdict;
     all["headline"] = json!(verdict.headline());
-    all["limit"] = json!(verdict.limit.map(polygraph_report::verdict::Party::name));
-    let finding = |finding: &polygraph_report::verdict::Finding| {
+    all["limit"] = json!(verdict.limit.map(polygraph_report::verdict::LimitingParty::name));
+    let finding = |finding: &polygraph_report::verdict::VerdictFinding| {
         json!({
             "rule": finding.rule,
             "weight": finding.weight.word(),
-            "party": finding.party.map(polygraph_report::verdict::Party::name),
+            "party": finding.party.map(polygraph_report::verdict::LimitingParty::name),
             "text": finding.text,
         })
     };

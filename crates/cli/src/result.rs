@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use polygraph_engine::RunOutcome;
-use polygraph_report::prediction::Prediction;
+use polygraph_report::prediction::RunPrediction;
 use polygraph_report::run_dir::Run;
 use polygraph_report::{Extras, RunFacts, fold_files, summary_text, write_html};
 use polygraph_stats::{Class, EndReason};
@@ -121,7 +121,7 @@ pub fn conclude(
     device: Option<&device::Report>,
     expectations: &Expectations,
     manifest: &mut serde_json::Value,
-    predict: impl FnOnce(&RunFacts) -> Option<Prediction>,
+    predict: impl FnOnce(&RunFacts) -> Option<RunPrediction>,
 ) -> Result<RunResult, Failure> {
     let paths = ["client.log", "server.log"].map(|name| directory.join(name));
     let report = directory.join("report.html");
@@ -156,7 +156,7 @@ pub fn conclude(
     let summary = format!("\n{}{}{device}{predicted}", summary_text(&facts, places), met.text());
     let code = match (&outcome.reason, facts.verdict.outcome) {
         (EndReason::Interrupted, _) => ExitCode::from(exit::INTERRUPTED),
-        (_, polygraph_report::Outcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
+        (_, polygraph_report::RunOutcome::Valid) => met.failure().unwrap_or(ExitCode::SUCCESS),
         _ => ExitCode::from(exit::FAILED),
     };
     let interrupted = outcome.reason == EndReason::Interrupted;

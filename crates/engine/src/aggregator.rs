@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
 use polygraph_link::Nanos;
-use polygraph_stats::{EndReason, Header, Record, Sample, Side, Window};
+use polygraph_stats::{EndReason, ErrorSample, Header, Record, Side, Window};
 use polygraph_traffic::groups::PeerStatus;
 use polygraph_traffic::store::Share;
 
@@ -76,7 +76,7 @@ impl Aggregator {
                 Side::Server => None,
             })
         {
-            aggregator.note_error(Sample { at_ns: *at, kind: *kind, evidence: detail.clone().into() });
+            aggregator.note_error(ErrorSample { at_ns: *at, kind: *kind, evidence: detail.clone().into() });
         }
         for side in &mut self.sides {
             let Some(mut aggregator) = side.aggregator.take() else { continue };

@@ -11,7 +11,7 @@ use polygraph_origin::Origin;
 use polygraph_plan::{SamplePlan, Schedule};
 use polygraph_robot::{Crew, Pace};
 use polygraph_stats::stall::{STALLED_NS, Stall};
-use polygraph_stats::{Block, ErrorKind, Recorder, Sample, Side, Taken};
+use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder, Side, TransactionSample};
 use polygraph_traffic::groups::PeerStatus;
 use polygraph_traffic::store::Share;
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,9 @@ pub struct IntervalReport {
     /// What was counted.
     pub block: Box<Block>,
     /// Examples of errors.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<ErrorSample>,
     /// Transactions for samples.
-    pub taken: Vec<Taken>,
+    pub taken: Vec<TransactionSample>,
     /// Texts to be shown.
     pub shown: Vec<String>,
     /// Processor time of the loop in the interval.

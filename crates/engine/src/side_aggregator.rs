@@ -7,7 +7,9 @@ use std::sync::mpsc::Sender;
 
 use polygraph_link::Nanos;
 use polygraph_stats::stall::Stall;
-use polygraph_stats::{Block, EndReason, Header, Interval, LogWriter, Record, Sample, Taken};
+use polygraph_stats::{
+    Block, EndReason, ErrorSample, Header, Interval, LogWriter, Record, TransactionSample,
+};
 
 use crate::host::Host;
 use crate::loop_driver::IntervalReport;
@@ -34,7 +36,7 @@ pub struct SideAggregator {
     clock_offset: i128,
     unfinished: u64,
     /// Errors that no loop counts, for the next interval.
-    errors: Vec<Sample>,
+    errors: Vec<ErrorSample>,
     /// End of the last complete interval, since the start.
     delivered: u64,
 }
@@ -43,8 +45,8 @@ pub struct SideAggregator {
 struct Pending {
     missing: usize,
     interval: Interval,
-    samples: Vec<Sample>,
-    taken: Vec<Taken>,
+    samples: Vec<ErrorSample>,
+    taken: Vec<TransactionSample>,
     stalls: Vec<Stall>,
     /// Resident memory of the processes that loops live in, by process id.
     memory: BTreeMap<u32, u64>,
@@ -119,7 +121,7 @@ impl SideAggregator {
     }
 
     /// Counts an error that happened beside all loops.
-    pub fn note_error(&mut self, error: Sample) {
+    pub fn note_error(&mut self, error: ErrorSample) {
         self.errors.push(error);
     }
 
@@ -243,7 +245,7 @@ impl SideAggregator {
 }
 
 /// The earliest examples of each class, whatever loop they are from, in the order of time.
-fn keep_few(samples: &mut Vec<Sample>) {
+fn keep_few(samples: &mut Vec<ErrorSample>) {
     samples.sort_by_key(|sample| sample.at_ns);
     let mut kept = HashMap::new();
     samples.retain(|sample| {

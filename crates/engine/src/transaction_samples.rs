@@ -2,8 +2,8 @@
 
 use polygraph_link::Nanos;
 use polygraph_plan::SamplePlan;
-use polygraph_stats::xacts::Merger;
-use polygraph_stats::{Record, Taken};
+use polygraph_stats::xacts::SampleMerger;
+use polygraph_stats::{Record, TransactionSample};
 
 /// Message level of the begin and end of samples.
 const LEVEL: u8 = 3;
@@ -11,7 +11,7 @@ const LEVEL: u8 = 3;
 #[derive(Debug)]
 struct ActiveSample {
     plan: SamplePlan,
-    merger: Merger,
+    merger: SampleMerger,
     count: u64,
 }
 
@@ -22,14 +22,15 @@ pub struct TransactionSamples(Vec<ActiveSample>);
 impl TransactionSamples {
     /// TransactionSamples that have not begun.
     pub fn new(plans: Vec<SamplePlan>) -> TransactionSamples {
-        let running = |plan: SamplePlan| ActiveSample { merger: Merger::new(plan.capacity), count: 0, plan };
+        let running =
+            |plan: SamplePlan| ActiveSample { merger: SampleMerger::new(plan.capacity), count: 0, plan };
         TransactionSamples(plans.into_iter().map(running).collect())
     }
 
     /// What an interval that ends `at_ns` after the `start` of the run has brought, with lines about samples that begin
     /// or are complete. Loops tell the time in their own way, records since the start.
-    pub fn records(&mut self, taken: Vec<Taken>, start: Nanos, at_ns: u64) -> Vec<Record> {
-        for Taken { sample, mut xacts } in taken {
+    pub fn records(&mut self, taken: Vec<TransactionSample>, start: Nanos, at_ns: u64) -> Vec<Record> {
+        for TransactionSample { sample, mut xacts } in taken {
             xacts.iter_mut().for_each(|xact| xact.ended_ns = xact.ended_ns.saturating_sub(start));
             if let Some(running) = self.0.get_mut(sample) {
                 running.merger.add(xacts);

@@ -5,7 +5,7 @@ use polygraph_report::lx::{LxOptions, LxSide, contents, scope};
 use polygraph_report::{Log, Scope};
 use polygraph_stats::Side;
 
-use crate::table::{Cells, Declared, FLOAT, INT, TEXT, TIME, Table, Value};
+use crate::table::{CellValue, ColumnCells, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
 use crate::tables::{LOG, numbered, seconds, time_of_day};
 
 /// Figures that intervals have as columns. Counts and sums add up over intervals to what `lx` says of a phase.
@@ -96,15 +96,15 @@ fn column_name(figure: &str) -> String {
     figure.replace('.', "_")
 }
 
-fn declared<'a>(name: &'a str, figure: &'a Figure) -> Declared<'a> {
-    let cells = if figure.unit == Unit::Count { Cells::Int(Vec::new()) } else { FLOAT };
+fn declared<'a>(name: &'a str, figure: &'a Figure) -> ColumnSpec<'a> {
+    let cells = if figure.unit == Unit::Count { ColumnCells::Int(Vec::new()) } else { FLOAT };
     (name, figure.unit.symbol(), &figure.definition, cells)
 }
 
-fn cell(figure: &Figure, value: Option<f64>) -> Value {
+fn cell(figure: &Figure, value: Option<f64>) -> CellValue {
     match figure.unit {
-        Unit::Count => Value::Int(value.map(|value| value as i64)),
-        _ => Value::Float(value),
+        Unit::Count => CellValue::Int(value.map(|value| value as i64)),
+        _ => CellValue::Float(value),
     }
 }
 
@@ -175,8 +175,8 @@ fn folded(logs: &[Log]) -> Vec<Folded> {
     all
 }
 
-const SIDE: Declared<'static> = ("side", "", "client or server: all logs of the side are merged", TEXT);
-const PHASE: Declared<'static> =
+const SIDE: ColumnSpec<'static> = ("side", "", "client or server: all logs of the side are merged", TEXT);
+const PHASE: ColumnSpec<'static> =
     ("phase", "", "name of the phase; null for all phases whose statistics count", TEXT);
 
 pub fn figures(logs: &[Log]) -> Table {

@@ -16,6 +16,6 @@ mod table;
 mod tables;
 mod write;
 
-pub use table::{Cells, Column, Table, Value};
+pub use table::{CellValue, Column, ColumnCells, Table};
 pub use tables::tables;
 pub use write::{ExportError, Format, write};

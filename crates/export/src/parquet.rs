@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-use crate::table::{Cells, Column, Table};
+use crate::table::{Column, ColumnCells, Table};
 
 /// The key of the metadata under which a file holds [`Table::schema`].
 const SCHEMA: &str = "polygraph.schema";
@@ -40,11 +40,11 @@ pub fn write(table: &Table, file: File) -> Result<()> {
 
 fn field(column: &Column) -> Result<Type> {
     let (physical, logical) = match column.cells {
-        Cells::Int(_) => (Physical::INT64, None),
-        Cells::Float(_) => (Physical::DOUBLE, None),
-        Cells::Bool(_) => (Physical::BOOLEAN, None),
-        Cells::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Cells::Time(_) => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+        ColumnCells::Int(_) => (Physical::INT64, None),
+        ColumnCells::Float(_) => (Physical::DOUBLE, None),
+        ColumnCells::Bool(_) => (Physical::BOOLEAN, None),
+        ColumnCells::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnCells::Time(_) => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
     };
     Type::primitive_type_builder(&column.name, physical)
         .with_repetition(Repetition::OPTIONAL)
@@ -52,21 +52,21 @@ fn field(column: &Column) -> Result<Type> {
         .build()
 }
 
-fn write_cells(cells: &Cells, out: &mut SerializedColumnWriter<'_>) -> Result<usize> {
+fn write_cells(cells: &ColumnCells, out: &mut SerializedColumnWriter<'_>) -> Result<usize> {
     match cells {
-        Cells::Int(cells) | Cells::Time(cells) => {
+        ColumnCells::Int(cells) | ColumnCells::Time(cells) => {
             let (levels, values) = split(cells);
             out.typed::<Int64Type>().write_batch(&values, Some(&levels), None)
         }
-        Cells::Float(cells) => {
+        ColumnCells::Float(cells) => {
             let (levels, values) = split(cells);
             out.typed::<DoubleType>().write_batch(&values, Some(&levels), None)
         }
-        Cells::Bool(cells) => {
+        ColumnCells::Bool(cells) => {
             let (levels, values) = split(cells);
             out.typed::<BoolType>().write_batch(&values, Some(&levels), None)
         }
-        Cells::Text(cells) => {
+        ColumnCells::Text(cells) => {
             let (levels, values) = split(cells);
             let values: Vec<ByteArray> = values.iter().map(|text| ByteArray::from(text.as_str())).collect();
             out.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)

@@ -4,7 +4,7 @@ use serde_json::{Map, json};
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum CellValue {
     /// A whole number.
     Int(Option<i64>),
     /// A number.
@@ -19,8 +19,8 @@ pub enum Value {
 
 macro_rules! from {
     ($($type:ty => $make:expr),+ $(,)?) => {
-        $(impl From<$type> for Value {
-            fn from(value: $type) -> Value {
+        $(impl From<$type> for CellValue {
+            fn from(value: $type) -> CellValue {
                 $make(value)
             }
         })+
@@ -28,21 +28,21 @@ macro_rules! from {
 }
 
 from! {
-    u64 => |value| Value::Int(i64::try_from(value).ok()),
-    u32 => |value| Value::Int(Some(i64::from(value))),
-    Option<u64> => |value: Option<u64>| Value::Int(value.and_then(|value| i64::try_from(value).ok())),
-    f64 => |value| Value::Float(Some(value)),
-    Option<f64> => Value::Float,
-    bool => |value| Value::Bool(Some(value)),
-    Option<bool> => Value::Bool,
-    String => |value| Value::Text(Some(value)),
-    &str => |value: &str| Value::Text(Some(value.to_owned())),
-    Option<String> => Value::Text,
+    u64 => |value| CellValue::Int(i64::try_from(value).ok()),
+    u32 => |value| CellValue::Int(Some(i64::from(value))),
+    Option<u64> => |value: Option<u64>| CellValue::Int(value.and_then(|value| i64::try_from(value).ok())),
+    f64 => |value| CellValue::Float(Some(value)),
+    Option<f64> => CellValue::Float,
+    bool => |value| CellValue::Bool(Some(value)),
+    Option<bool> => CellValue::Bool,
+    String => |value| CellValue::Text(Some(value)),
+    &str => |value: &str| CellValue::Text(Some(value.to_owned())),
+    Option<String> => CellValue::Text,
 }
 
 /// The cells of a column; `None` is undefined or unknown.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cells {
+pub enum ColumnCells {
     /// Whole numbers.
     Int(Vec<Option<i64>>),
     /// Numbers.
@@ -55,36 +55,36 @@ pub enum Cells {
     Time(Vec<Option<i64>>),
 }
 
-impl Cells {
+impl ColumnCells {
     /// The type in a word.
     pub fn kind(&self) -> &'static str {
         match self {
-            Cells::Int(_) => "integer",
-            Cells::Float(_) => "number",
-            Cells::Bool(_) => "boolean",
-            Cells::Text(_) => "text",
-            Cells::Time(_) => "timestamp",
+            ColumnCells::Int(_) => "integer",
+            ColumnCells::Float(_) => "number",
+            ColumnCells::Bool(_) => "boolean",
+            ColumnCells::Text(_) => "text",
+            ColumnCells::Time(_) => "timestamp",
         }
     }
 
     /// The cell of a row.
-    pub(crate) fn at(&self, row: usize) -> Value {
+    pub(crate) fn at(&self, row: usize) -> CellValue {
         match self {
-            Cells::Int(cells) => Value::Int(cells[row]),
-            Cells::Float(cells) => Value::Float(cells[row]),
-            Cells::Bool(cells) => Value::Bool(cells[row]),
-            Cells::Text(cells) => Value::Text(cells[row].clone()),
-            Cells::Time(cells) => Value::Time(cells[row]),
+            ColumnCells::Int(cells) => CellValue::Int(cells[row]),
+            ColumnCells::Float(cells) => CellValue::Float(cells[row]),
+            ColumnCells::Bool(cells) => CellValue::Bool(cells[row]),
+            ColumnCells::Text(cells) => CellValue::Text(cells[row].clone()),
+            ColumnCells::Time(cells) => CellValue::Time(cells[row]),
         }
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: CellValue) {
         match (self, value) {
-            (Cells::Int(cells), Value::Int(value)) => cells.push(value),
-            (Cells::Float(cells), Value::Float(value)) => cells.push(value),
-            (Cells::Bool(cells), Value::Bool(value)) => cells.push(value),
-            (Cells::Text(cells), Value::Text(value)) => cells.push(value),
-            (Cells::Time(cells), Value::Time(value)) => cells.push(value),
+            (ColumnCells::Int(cells), CellValue::Int(value)) => cells.push(value),
+            (ColumnCells::Float(cells), CellValue::Float(value)) => cells.push(value),
+            (ColumnCells::Bool(cells), CellValue::Bool(value)) => cells.push(value),
+            (ColumnCells::Text(cells), CellValue::Text(value)) => cells.push(value),
+            (ColumnCells::Time(cells), CellValue::Time(value)) => cells.push(value),
             (cells, value) => panic!("{value:?} in a column of type {}", cells.kind()),
         }
     }
@@ -100,7 +100,7 @@ pub struct Column {
     /// What it is.
     pub definition: String,
     /// Its cells.
-    pub cells: Cells,
+    pub cells: ColumnCells,
 }
 
 /// A table.
@@ -116,22 +116,22 @@ pub struct Table {
 }
 
 /// A column as it is declared: name, unit, definition, no cells.
-pub(crate) type Declared<'a> = (&'a str, &'static str, &'a str, Cells);
+pub(crate) type ColumnSpec<'a> = (&'a str, &'static str, &'a str, ColumnCells);
 
-pub(crate) const INT: Cells = Cells::Int(Vec::new());
-pub(crate) const FLOAT: Cells = Cells::Float(Vec::new());
-pub(crate) const BOOL: Cells = Cells::Bool(Vec::new());
-pub(crate) const TEXT: Cells = Cells::Text(Vec::new());
-pub(crate) const TIME: Cells = Cells::Time(Vec::new());
+pub(crate) const INT: ColumnCells = ColumnCells::Int(Vec::new());
+pub(crate) const FLOAT: ColumnCells = ColumnCells::Float(Vec::new());
+pub(crate) const BOOL: ColumnCells = ColumnCells::Bool(Vec::new());
+pub(crate) const TEXT: ColumnCells = ColumnCells::Text(Vec::new());
+pub(crate) const TIME: ColumnCells = ColumnCells::Time(Vec::new());
 
 impl Table {
     /// A table without rows.
     pub(crate) fn new<'a>(
         name: &'static str,
         definition: &'static str,
-        columns: impl IntoIterator<Item = Declared<'a>>,
+        columns: impl IntoIterator<Item = ColumnSpec<'a>>,
     ) -> Table {
-        let column = |(name, unit, definition, cells): Declared<'_>| Column {
+        let column = |(name, unit, definition, cells): ColumnSpec<'_>| Column {
             name: name.to_owned(),
             unit,
             definition: definition.to_owned(),
@@ -144,7 +144,7 @@ impl Table {
     ///
     /// # Panics
     /// If the row does not fit the columns.
-    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Value>) {
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = CellValue>) {
         let mut row = row.into_iter();
         for column in &mut self.columns {
             let value =

@@ -2,12 +2,12 @@
 
 use polygraph_report::Log;
 use polygraph_report::lr::end_reason;
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_stats::{ErrorKind, Record};
 use serde_json::{Map, json};
 
 use crate::counted;
-use crate::table::{BOOL, Declared, FLOAT, INT, TEXT, TIME, Table, Value};
+use crate::table::{BOOL, CellValue, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
 
 /// All tables of the logs of one run.
 pub fn tables(logs: &[Log]) -> Vec<Table> {
@@ -26,7 +26,7 @@ pub fn tables(logs: &[Log]) -> Vec<Table> {
 }
 
 /// A log's number among those exported; rows of all tables name it.
-pub(crate) const LOG: Declared<'static> = ("log", "", "number of the log, from 0 on: see runs", INT);
+pub(crate) const LOG: ColumnSpec<'static> = ("log", "", "number of the log, from 0 on: see runs", INT);
 
 /// Seconds since the start of the log's process.
 pub(crate) fn seconds(ns: u64) -> f64 {
@@ -34,8 +34,8 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 }
 
 /// The time of day at `ns` of a log.
-pub(crate) fn time_of_day(log: &Log, ns: u64) -> Value {
-    Value::Time(i64::try_from((log.log.header.start_unix_ns + ns) / 1000).ok())
+pub(crate) fn time_of_day(log: &Log, ns: u64) -> CellValue {
+    CellValue::Time(i64::try_from((log.log.header.start_unix_ns + ns) / 1000).ok())
 }
 
 /// The logs with their numbers.
@@ -242,7 +242,7 @@ fn error_samples(logs: &[Log]) -> Table {
                 kind.name().into(),
                 detail.as_str().into(),
             ];
-            let known = FACTS.iter().map(|(name, ..)| Value::Text(known(name)));
+            let known = FACTS.iter().map(|(name, ..)| CellValue::Text(known(name)));
             table.push(
                 first.into_iter().chain(known).chain([serde_json::Value::Object(others).to_string().into()]),
             );

@@ -10,7 +10,7 @@ use polygraph_report::text::harmless_cell;
 use serde_json::{Map, json};
 
 use crate::parquet;
-use crate::table::{Table, Value};
+use crate::table::{CellValue, Table};
 
 /// How tables are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,11 +111,11 @@ fn csv(table: &Table, file: File) -> io::Result<()> {
     out.write_record(table.columns.iter().map(|column| harmless_cell(&column.name).into_owned()))?;
     for row in 0..table.rows() {
         out.write_record(table.columns.iter().map(|column| match column.cells.at(row) {
-            Value::Int(value) => value.map_or_else(String::new, |value| value.to_string()),
-            Value::Float(value) => value.map_or_else(String::new, |value| value.to_string()),
-            Value::Bool(value) => value.map_or_else(String::new, |value| value.to_string()),
-            Value::Text(value) => harmless_cell(&value.unwrap_or_default()).into_owned(),
-            Value::Time(value) => value.map_or_else(String::new, time),
+            CellValue::Int(value) => value.map_or_else(String::new, |value| value.to_string()),
+            CellValue::Float(value) => value.map_or_else(String::new, |value| value.to_string()),
+            CellValue::Bool(value) => value.map_or_else(String::new, |value| value.to_string()),
+            CellValue::Text(value) => harmless_cell(&value.unwrap_or_default()).into_owned(),
+            CellValue::Time(value) => value.map_or_else(String::new, time),
         }))?;
     }
     out.flush()
@@ -125,11 +125,11 @@ fn json_lines(table: &Table, file: File) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     for row in 0..table.rows() {
         let cell = |value| match value {
-            Value::Int(value) => json!(value),
-            Value::Float(value) => json!(value),
-            Value::Bool(value) => json!(value),
-            Value::Text(value) => json!(value),
-            Value::Time(value) => json!(value.map(time)),
+            CellValue::Int(value) => json!(value),
+            CellValue::Float(value) => json!(value),
+            CellValue::Bool(value) => json!(value),
+            CellValue::Text(value) => json!(value),
+            CellValue::Time(value) => json!(value.map(time)),
         };
         let object: Map<_, _> =
             table.columns.iter().map(|column| (column.name.clone(), cell(column.cells.at(row)))).collect();

@@ -4,38 +4,38 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polygraph_report::run_dir::{MANIFEST, Run, logs_in};
-use polygraph_report::{Outcome, names};
+use polygraph_report::{RunOutcome, names};
 use serde_json::{Value, json};
 
 /// What has become of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RunStatus {
     /// It has a verdict.
-    Judged(Outcome),
+    Judged(RunOutcome),
     /// Its log is still being written.
     Running,
     /// Its logs cannot be read.
     Unreadable,
 }
 
-impl Standing {
+impl RunStatus {
     /// `VALID`, `FAILED`, `INVALID`, `RUNNING` or `UNREADABLE`.
     pub fn word(self) -> &'static str {
         match self {
-            Standing::Judged(outcome) => outcome.word(),
-            Standing::Running => "RUNNING",
-            Standing::Unreadable => "UNREADABLE",
+            RunStatus::Judged(outcome) => outcome.word(),
+            RunStatus::Running => "RUNNING",
+            RunStatus::Unreadable => "UNREADABLE",
         }
     }
 
     /// The standing with that word, in any case.
-    pub fn from_word(word: &str) -> Option<Standing> {
+    pub fn from_word(word: &str) -> Option<RunStatus> {
         let all = [
-            Standing::Judged(Outcome::Valid),
-            Standing::Judged(Outcome::Failed),
-            Standing::Judged(Outcome::Invalid),
-            Standing::Running,
-            Standing::Unreadable,
+            RunStatus::Judged(RunOutcome::Valid),
+            RunStatus::Judged(RunOutcome::Failed),
+            RunStatus::Judged(RunOutcome::Invalid),
+            RunStatus::Running,
+            RunStatus::Unreadable,
         ];
         all.into_iter().find(|standing| standing.word().eq_ignore_ascii_case(word))
     }
@@ -60,7 +60,7 @@ const RECENT: Duration = Duration::from_secs(30);
 
 /// What is remembered of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct IndexedRun {
     /// Name of its directory.
     pub name: String,
     /// When it began, in seconds since 1970.
@@ -74,7 +74,7 @@ pub struct Entry {
     /// Version of the program.
     pub version: String,
     /// Its verdict.
-    pub standing: Standing,
+    pub standing: RunStatus,
     /// Who was the limit, for example `server`; empty if nobody was.
     pub limit: String,
     /// The first reason of the verdict; empty if there is none.
@@ -116,26 +116,26 @@ impl Stamp {
     }
 }
 
-impl Entry {
+impl IndexedRun {
     /// What is to be remembered of a run.
-    pub fn of(run: &Run) -> Entry {
-        Entry::with(run, Stamp::of(&run.path).unwrap_or_default())
+    pub fn of(run: &Run) -> IndexedRun {
+        IndexedRun::with(run, Stamp::of(&run.path).unwrap_or_default())
     }
 
-    fn with(run: &Run, stamp: Stamp) -> Entry {
+    fn with(run: &Run, stamp: Stamp) -> IndexedRun {
         let facts = &run.facts;
         let header = facts.main_side().header();
         let scope = facts.headline.as_ref().map(|headline| &headline.scope);
         let closed = facts.main_side().processes.iter().all(|process| process.end.is_some());
         let running = !closed && stamp.age() < RECENT;
-        Entry {
+        IndexedRun {
             name: run.name(),
             begin_s: i64::try_from(facts.start_unix_ns / 1_000_000_000).unwrap_or(i64::MAX),
             label: header.label.clone(),
             workload: header.workload.clone(),
             device: run.device().unwrap_or_default(),
             version: header.version.clone(),
-            standing: if running { Standing::Running } else { Standing::Judged(facts.verdict.outcome) },
+            standing: if running { RunStatus::Running } else { RunStatus::Judged(facts.verdict.outcome) },
             limit: match facts.verdict.limit {
                 Some(party) if !running => party.name().to_owned(),
                 _ => String::new(),
@@ -150,17 +150,17 @@ impl Entry {
     }
 
     /// Reads the run in `directory`, which had this stamp before. One that cannot be read has an entry too.
-    pub(crate) fn read(directory: &Path, stamp: Stamp) -> Entry {
+    pub(crate) fn read(directory: &Path, stamp: Stamp) -> IndexedRun {
         match Run::open(directory) {
-            Ok(run) => Entry::with(&run, stamp),
-            Err(error) => Entry {
+            Ok(run) => IndexedRun::with(&run, stamp),
+            Err(error) => IndexedRun {
                 name: directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
                 begin_s: stamp.modified_ns / 1_000_000_000,
                 label: String::new(),
                 workload: String::new(),
                 device: String::new(),
                 version: String::new(),
-                standing: Standing::Unreadable,
+                standing: RunStatus::Unreadable,
                 limit: String::new(),
                 reason: error.to_string(),
                 figures: [None; FIGURES.len()],
@@ -180,20 +180,20 @@ impl Entry {
         FIGURES.iter().position(|(known, _)| *known == name).and_then(|index| self.figures[index])
     }
 
-    pub(crate) fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Entry> {
+    pub(crate) fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<IndexedRun> {
         let word: String = row.get("verdict")?;
         let mut figures = [None; FIGURES.len()];
         for (figure, (name, _)) in figures.iter_mut().zip(FIGURES) {
             *figure = row.get(name)?;
         }
-        Ok(Entry {
+        Ok(IndexedRun {
             name: row.get("name")?,
             begin_s: row.get("begin_s")?,
             label: row.get("label")?,
             workload: row.get("workload")?,
             device: row.get("device")?,
             version: row.get("version")?,
-            standing: Standing::from_word(&word).unwrap_or(Standing::Unreadable),
+            standing: RunStatus::from_word(&word).unwrap_or(RunStatus::Unreadable),
             limit: row.get("limited_by")?,
             reason: row.get("reason")?,
             figures,

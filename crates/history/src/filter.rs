@@ -1,10 +1,10 @@
 //! Which runs are to be listed.
 
-use crate::entry::{Entry, Standing};
+use crate::entry::{IndexedRun, RunStatus};
 
 /// Which runs are to be listed; by default all.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct RunFilter {
     /// The workload contains this, in any case.
     pub workload: Option<String>,
     /// The device contains this, in any case.
@@ -12,14 +12,14 @@ pub struct Filter {
     /// The label or the directory's name contains this, in any case.
     pub name: Option<String>,
     /// What has become of it.
-    pub standing: Option<Standing>,
+    pub standing: Option<RunStatus>,
     /// It began at that time or later, in seconds since 1970.
     pub since_s: Option<i64>,
 }
 
-impl Filter {
+impl RunFilter {
     /// Whether a run is wanted.
-    pub fn wants(&self, entry: &Entry) -> bool {
+    pub fn wants(&self, entry: &IndexedRun) -> bool {
         let contains = |wanted: &Option<String>, texts: &[&String]| {
             wanted.as_ref().is_none_or(|wanted| {
                 let wanted = wanted.to_lowercase();

@@ -9,8 +9,8 @@ use rusqlite::{
 };
 
 use crate::IndexError;
-use crate::entry::{Entry, FIGURES, Stamp, Standing};
-use crate::filter::Filter;
+use crate::entry::{FIGURES, IndexedRun, RunStatus, Stamp};
+use crate::filter::RunFilter;
 
 /// Name of the index in a directory of runs.
 pub const FILE: &str = ".runs.sqlite";
@@ -25,7 +25,7 @@ pub struct Index {
     directory: PathBuf,
     database: Connection,
     /// Runs that go on: they are not remembered, for they will be something else tomorrow.
-    running: Vec<Entry>,
+    running: Vec<IndexedRun>,
 }
 
 impl Index {
@@ -70,7 +70,7 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be written.
-    pub fn add(&mut self, entry: &Entry) -> Result<(), IndexError> {
+    pub fn add(&mut self, entry: &IndexedRun) -> Result<(), IndexError> {
         Ok(insert(&self.database, entry)?)
     }
 
@@ -102,11 +102,11 @@ impl Index {
             }
         }
         // Reading takes long; nobody else should wait meanwhile.
-        let (running, new): (Vec<Entry>, Vec<Entry>) = there
+        let (running, new): (Vec<IndexedRun>, Vec<IndexedRun>) = there
             .iter()
             .filter(|(name, stamp)| is_stale(known.get(*name), stamp))
-            .map(|(name, stamp)| Entry::read(&directory.join(name), *stamp))
-            .partition(|entry| entry.standing == Standing::Running);
+            .map(|(name, stamp)| IndexedRun::read(&directory.join(name), *stamp))
+            .partition(|entry| entry.standing == RunStatus::Running);
         let going_on = |name: &String| running.iter().any(|entry| entry.name == *name);
         let gone: Vec<&String> =
             known.keys().filter(|name| !there.contains_key(*name) || going_on(name)).collect();
@@ -128,7 +128,7 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, IndexError> {
+    pub fn list(&self, filter: &RunFilter) -> Result<Vec<IndexedRun>, IndexError> {
         let mut all = self.entries()?;
         all.extend(self.running.iter().cloned());
         all.retain(|entry| filter.wants(entry));
@@ -136,9 +136,9 @@ impl Index {
         Ok(all)
     }
 
-    fn entries(&self) -> rusqlite::Result<Vec<Entry>> {
+    fn entries(&self) -> rusqlite::Result<Vec<IndexedRun>> {
         let mut query = self.database.prepare("SELECT * FROM runs")?;
-        query.query_map([], Entry::from_row)?.collect()
+        query.query_map([], IndexedRun::from_row)?.collect()
     }
 }
 
@@ -180,7 +180,7 @@ fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
     // Reads every column once, so that a table of another make is found now and not in the middle of a list.
     database
         .prepare("SELECT * FROM runs")?
-        .query_map([], Entry::from_row)?
+        .query_map([], IndexedRun::from_row)?
         .try_for_each(|entry| entry.map(drop))?;
     match sound.as_deref() {
         Some("ok") => Ok(database),
@@ -191,7 +191,7 @@ fn prepare(mut database: Connection) -> rusqlite::Result<Connection> {
     }
 }
 
-fn insert(database: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+fn insert(database: &Connection, entry: &IndexedRun) -> rusqlite::Result<()> {
     let mut columns = vec![
         ("name", Value::Text(entry.name.clone())),
         ("begin_s", Value::Integer(entry.begin_s)),

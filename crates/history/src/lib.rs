@@ -17,8 +17,8 @@ use std::path::Path;
 
 use polygraph_report::run_dir::Run;
 
-pub use entry::{Entry, Standing};
-pub use filter::Filter;
+pub use entry::{IndexedRun, RunStatus};
+pub use filter::RunFilter;
 pub use index::{FILE, Index};
 
 /// Why the index of a directory cannot be used.
@@ -52,7 +52,7 @@ pub enum IndexError {
 pub fn record(run: &Run) -> Result<(), IndexError> {
     let directory =
         run.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entry = Entry::of(run);
+    let entry = IndexedRun::of(run);
     Index::open(directory)?.add(&entry)
 }
 

@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use polygraph_report::Outcome;
-use polygraph_stats::{Block, EndReason, Finished, Header, Interval, LogWriter, PhasePlan, Record, Side};
+use polygraph_report::RunOutcome;
+use polygraph_stats::{Block, EndReason, Finished, Header, Interval, LogWriter, PlannedPhase, Record, Side};
 use tempfile::TempDir;
 
 use super::*;
@@ -10,7 +10,7 @@ use super::*;
 /// Writes a run of ten seconds with `rate` replies per second that took 100 ms each.
 fn write_run(directory: &Path, rate: u64, end: Option<EndReason>) {
     fs::create_dir_all(directory).unwrap();
-    let plan = PhasePlan {
+    let plan = PlannedPhase {
         name: "meas".into(),
         primary: true,
         log_stats: true,
@@ -80,7 +80,7 @@ fn runs() -> TempDir {
 }
 
 fn listed(index: &Index) -> Vec<String> {
-    index.list(&Filter::default()).unwrap().into_iter().map(|entry| entry.name).collect()
+    index.list(&RunFilter::default()).unwrap().into_iter().map(|entry| entry.name).collect()
 }
 
 fn refreshed(directory: &Path) -> Index {
@@ -94,9 +94,9 @@ fn a_directory_is_listed_without_anybody_having_recorded_anything() {
     let directory = runs();
     let index = refreshed(directory.path());
     assert_eq!(listed(&index), ["a", "b"]);
-    let all = index.list(&Filter::default()).unwrap();
+    let all = index.list(&RunFilter::default()).unwrap();
     assert_eq!(all[1].device, "squid 6.6");
-    assert_eq!((all[0].standing, all[0].figure("rate")), (Standing::Judged(Outcome::Valid), Some(100.0)));
+    assert_eq!((all[0].standing, all[0].figure("rate")), (RunStatus::Judged(RunOutcome::Valid), Some(100.0)));
     assert_eq!((all[0].figure("rptm_mean_ms"), all[0].figure("dhr_percent")), (Some(100.0), Some(0.0)));
     assert_eq!(all[0].json()["begin"], "2023-11-14T22:15:00Z");
 }
@@ -107,7 +107,7 @@ fn what_was_recorded_is_read_back_as_it_was() {
     let run = Run::open(&directory.path().join("a")).unwrap();
     record(&run).unwrap();
     let index = Index::open(directory.path()).unwrap();
-    assert_eq!(index.list(&Filter::default()).unwrap(), [Entry::of(&run)]);
+    assert_eq!(index.list(&RunFilter::default()).unwrap(), [IndexedRun::of(&run)]);
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     fs::remove_dir_all(path.join("b")).unwrap();
     fs::create_dir(path.join("c")).unwrap();
     fs::write(path.join("c/client.log"), "rubbish").unwrap();
-    let all = refreshed(path).list(&Filter::default()).unwrap();
+    let all = refreshed(path).list(&RunFilter::default()).unwrap();
     let standings: Vec<_> = all.iter().map(|entry| (entry.name.as_str(), entry.standing)).collect();
-    assert_eq!(standings, [("a", Standing::Judged(Outcome::Invalid)), ("c", Standing::Unreadable)]);
+    assert_eq!(standings, [("a", RunStatus::Judged(RunOutcome::Invalid)), ("c", RunStatus::Unreadable)]);
     assert_eq!(all[0].figure("rate"), Some(300.0));
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
 }
@@ -131,30 +131,31 @@ fn a_run_that_goes_on_is_listed_but_not_remembered() {
     let directory = runs();
     write_run(&directory.path().join("c"), 300, None);
     let index = refreshed(directory.path());
-    let running = Filter { standing: Some(Standing::Running), ..Filter::default() };
+    let running = RunFilter { standing: Some(RunStatus::Running), ..RunFilter::default() };
     assert_eq!(index.list(&running).unwrap()[0].name, "c");
     assert_eq!(listed(&Index::open(directory.path()).unwrap()), ["a", "b"]);
     // Long after its process died it is no longer going on.
     let log = fs::File::options().append(true).open(directory.path().join("c/client.log")).unwrap();
     log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
-    let all = refreshed(directory.path()).list(&Filter::default()).unwrap();
-    assert_eq!(all[2].standing, Standing::Judged(Outcome::Invalid));
+    let all = refreshed(directory.path()).list(&RunFilter::default()).unwrap();
+    assert_eq!(all[2].standing, RunStatus::Judged(RunOutcome::Invalid));
 }
 
 #[test]
 fn filters() {
     let directory = runs();
     let index = refreshed(directory.path());
-    let names = |filter: Filter| -> Vec<String> {
+    let names = |filter: RunFilter| -> Vec<String> {
         index.list(&filter).unwrap().into_iter().map(|entry| entry.name).collect()
     };
     let some = |text: &str| Some(text.to_owned());
-    assert_eq!(names(Filter { workload: some("polymix"), ..Filter::default() }), ["a", "b"]);
-    assert_eq!(names(Filter { device: some("SQUID"), ..Filter::default() }), ["b"]);
-    assert_eq!(names(Filter { name: some("label"), ..Filter::default() }), ["a", "b"]);
-    assert_eq!(names(Filter { since_s: Some(1_700_000_150), ..Filter::default() }), ["b"]);
+    assert_eq!(names(RunFilter { workload: some("polymix"), ..RunFilter::default() }), ["a", "b"]);
+    assert_eq!(names(RunFilter { device: some("SQUID"), ..RunFilter::default() }), ["b"]);
+    assert_eq!(names(RunFilter { name: some("label"), ..RunFilter::default() }), ["a", "b"]);
+    assert_eq!(names(RunFilter { since_s: Some(1_700_000_150), ..RunFilter::default() }), ["b"]);
     assert!(
-        names(Filter { standing: Some(Standing::Judged(Outcome::Failed)), ..Filter::default() }).is_empty()
+        names(RunFilter { standing: Some(RunStatus::Judged(RunOutcome::Failed)), ..RunFilter::default() })
+            .is_empty()
     );
 }
 
@@ -191,9 +192,12 @@ fn rebuilding_reads_everything_anew() {
     let database = rusqlite::Connection::open(directory.path().join(FILE)).unwrap();
     database.execute("UPDATE runs SET workload = 'something else'", []).unwrap();
     drop(database);
-    assert_eq!(refreshed(directory.path()).list(&Filter::default()).unwrap()[0].workload, "something else");
+    assert_eq!(
+        refreshed(directory.path()).list(&RunFilter::default()).unwrap()[0].workload,
+        "something else"
+    );
     let index = Index::rebuild(directory.path()).unwrap();
-    assert_eq!(index.list(&Filter::default()).unwrap()[0].workload, "PolyMix-1");
+    assert_eq!(index.list(&RunFilter::default()).unwrap()[0].workload, "PolyMix-1");
     let left = fs::read_dir(directory.path())
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().into_string().ok());

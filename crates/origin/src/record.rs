@@ -1,7 +1,7 @@
 //! What a finished transaction counts as (reference: models.md, sections 26 and 27).
 
 use polygraph_link::Nanos;
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_stats::{Class, ErrorKind, Evidence, Finished, Recorder, Xact};
 use polygraph_traffic::{Method, Oid};
 

@@ -1,6 +1,6 @@
 //! The phases of a test in order.
 
-use polygraph_stats::PhasePlan;
+use polygraph_stats::PlannedPhase;
 use serde::{Deserialize, Serialize};
 
 use crate::factor::{Factor, Factors, Inheritance};
@@ -143,10 +143,10 @@ impl Schedule {
     }
 
     /// What a log says about the phases.
-    pub fn plans(&self) -> Vec<PhasePlan> {
+    pub fn plans(&self) -> Vec<PlannedPhase> {
         self.phases
             .iter()
-            .map(|phase| PhasePlan {
+            .map(|phase| PlannedPhase {
                 name: phase.name.clone(),
                 primary: phase.primary,
                 log_stats: phase.log_stats,

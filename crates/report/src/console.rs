@@ -5,7 +5,7 @@ use crate::scope::Scope;
 
 /// The two historic forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ConsoleForm {
     /// Of 1.x: Unix time, name, transactions so far, replies per second, hit ratio in percent, errors, open
     /// connections.
     V1,
@@ -16,7 +16,7 @@ pub enum Form {
 
 /// What a line covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum ConsoleSpan {
     /// One interval, `i-`.
     Interval,
     /// A whole phase, `p-`; without open connections.
@@ -25,9 +25,9 @@ pub enum Span {
 
 /// Everything a line shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
+pub struct ConsoleLine<'a> {
     /// What it covers.
-    pub span: Span,
+    pub span: ConsoleSpan,
     /// Name of the phase.
     pub phase: &'a str,
     /// Seconds since the start of the run.
@@ -45,21 +45,21 @@ pub fn stamp(at_s: f64) -> String {
     format!("{:06.2}| ", at_s / 60.0)
 }
 
-impl Line<'_> {
+impl ConsoleLine<'_> {
     /// The line, without line end. Missing values are -1.
-    pub fn text(&self, form: Form) -> String {
+    pub fn text(&self, form: ConsoleForm) -> String {
         let figure = |name| value(name, self.scope).unwrap_or(-1.0);
         let name = match self.span {
-            Span::Interval => format!("i-{}", self.phase),
-            Span::Phase => format!("p-{}", self.phase),
+            ConsoleSpan::Interval => format!("i-{}", self.phase),
+            ConsoleSpan::Phase => format!("p-{}", self.phase),
         };
         let (rate, hits, errors) = (figure("ok_xact.rate"), figure("rep_dhr"), figure("err_cnt"));
         let mut line = match form {
-            Form::V1 => {
+            ConsoleForm::V1 => {
                 let unix = self.start_unix_ns as f64 * 1e-9 + self.at_s;
                 format!("{unix:.6} {name:<8} {:>9} {rate:>8.2} {hits:>6.2} {errors:>5}", self.ok_so_far)
             }
-            Form::V4 => {
+            ConsoleForm::V4 => {
                 let rptm = figure("resp_tm_mean");
                 format!(
                     "{}{name:<8} {:>9} {rate:>8.2} {rptm:>6.0} {hits:>6.2} {errors:>5}",
@@ -68,20 +68,20 @@ impl Line<'_> {
                 )
             }
         };
-        if self.span == Span::Interval {
+        if self.span == ConsoleSpan::Interval {
             line.push_str(&format!(" {:>6}", self.scope.block.conns.last));
         }
         line
     }
 
     /// Names of the columns, aligned with them.
-    pub fn header(form: Form) -> String {
+    pub fn header(form: ConsoleForm) -> String {
         match form {
-            Form::V1 => format!(
+            ConsoleForm::V1 => format!(
                 "{:>17} {:<8} {:>9} {:>8} {:>6} {:>5} {:>6}",
                 "unix_time", "phase", "replies", "rep/s", "hit%", "errs", "conns"
             ),
-            Form::V4 => format!(
+            ConsoleForm::V4 => format!(
                 "minute  {:<8} {:>9} {:>8} {:>6} {:>6} {:>5} {:>6}",
                 "phase", "replies", "rep/s", "ms", "hit%", "errs", "conns"
             ),

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use polygraph_stats::error::Nature;
-use polygraph_stats::{ErrorKind, Side, Verified};
+use polygraph_stats::{ErrorKind, Side, VerificationStats};
 use serde_json::{Value, json};
 
-use crate::fold::{RunFacts, Sample, SideFacts};
+use crate::fold::{ErrorExample, RunFacts, SideFacts};
 use crate::text::{bytes, number};
 
 /// Whether a class of errors is about the correctness of replies: wrong content, rules of caching, and faults of
@@ -40,7 +40,7 @@ pub fn concerns(kind: ErrorKind) -> bool {
 
 /// A class of errors that occurred on one side.
 #[derive(Clone, Debug)]
-pub struct Finding<'a> {
+pub struct CorrectnessFinding<'a> {
     /// The class.
     pub kind: ErrorKind,
     /// The side that counted it.
@@ -50,16 +50,16 @@ pub struct Finding<'a> {
     /// Share of the transactions of that side (0 to 1).
     pub share: f64,
     /// The first examples.
-    pub samples: Vec<&'a Sample>,
+    pub samples: Vec<&'a ErrorExample>,
 }
 
 /// What is known about the correctness of replies, over the whole run.
 #[derive(Clone, Debug)]
 pub struct Correctness<'a> {
     /// The worst first: wrong content, then by count.
-    pub findings: Vec<Finding<'a>>,
+    pub findings: Vec<CorrectnessFinding<'a>>,
     /// What the robots compared.
-    pub verified: Verified,
+    pub verified: VerificationStats,
 }
 
 /// Collects the findings of a run.
@@ -71,10 +71,10 @@ pub fn of_run(facts: &RunFacts) -> Correctness<'_> {
     Correctness { findings, verified: total.map(|total| total.block.verified).unwrap_or_default() }
 }
 
-fn of_side(side: &SideFacts) -> Vec<Finding<'_>> {
+fn of_side(side: &SideFacts) -> Vec<CorrectnessFinding<'_>> {
     let Some(total) = &side.total else { return Vec::new() };
     let ended = total.ended_count().max(1) as f64;
-    let finding = |(kind, count): (ErrorKind, u64)| Finding {
+    let finding = |(kind, count): (ErrorKind, u64)| CorrectnessFinding {
         kind,
         side: side.side,
         count,
@@ -103,7 +103,7 @@ impl Correctness<'_> {
     }
 
     fn checked(&self) -> String {
-        let Verified { replies, bytes: volume, uncompared, digests, due, .. } = self.verified;
+        let VerificationStats { replies, bytes: volume, uncompared, digests, due, .. } = self.verified;
         let count = |n: u64| number(Some(n as f64), 0);
         let mut details = Vec::new();
         let size = |volume: u64| bytes(Some(volume as f64));
@@ -123,11 +123,11 @@ impl Correctness<'_> {
 
     /// The same for programs.
     pub fn json(&self) -> Value {
-        let sample = |sample: &&Sample| {
+        let sample = |sample: &&ErrorExample| {
             let facts: Vec<_> = sample.facts.iter().map(|(name, value)| json!([name, value])).collect();
             json!({ "at": sample.at_s, "detail": sample.detail, "facts": facts })
         };
-        let finding = |finding: &Finding<'_>| {
+        let finding = |finding: &CorrectnessFinding<'_>| {
             json!({
                 "number": finding.kind.number(),
                 "name": finding.kind.name(),
@@ -139,7 +139,7 @@ impl Correctness<'_> {
                 "examples": finding.samples.iter().map(sample).collect::<Vec<_>>(),
             })
         };
-        let Verified { replies, bytes, uncompared, digests, due, marked } = self.verified;
+        let VerificationStats { replies, bytes, uncompared, digests, due, marked } = self.verified;
         json!({
             "conclusion": self.conclusion(),
             "verified": {

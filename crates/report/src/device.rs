@@ -16,7 +16,7 @@ const CONFIGURATION_MAX: usize = 64 * 1024;
 
 /// A device that the program started for the run.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Device {
+pub struct DeviceFacts {
     /// Its name, for example `squid`.
     pub name: String,
     /// What it says of its version.
@@ -38,18 +38,18 @@ pub struct Device {
     configuration: Vec<String>,
     /// What it did; `None` if the run did not come to its end.
     #[serde(default)]
-    pub result: Option<Account>,
+    pub result: Option<DeviceUsage>,
     /// Its configuration files: name and text.
     #[serde(skip)]
     pub files: Vec<(String, String)>,
     /// What it used over time.
     #[serde(skip)]
-    pub usage: Vec<Sample>,
+    pub usage: Vec<UsageSample>,
 }
 
 /// What a device used and did during a run.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Account {
+pub struct DeviceUsage {
     /// Processor time in seconds.
     pub cpu_s: f64,
     /// The most resident memory that was seen, in bytes.
@@ -70,12 +70,12 @@ pub struct OwnLog {
     pub hits: u64,
     /// The same of plain requests alone, where its log tells them apart.
     #[serde(default)]
-    pub plain: Option<Plain>,
+    pub plain: Option<PlainRequests>,
 }
 
 /// Plain requests of a device's own log.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Plain {
+pub struct PlainRequests {
     /// Requests.
     pub requests: u64,
     /// Hits.
@@ -84,7 +84,7 @@ pub struct Plain {
 
 /// What a device had used at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct UsageSample {
     /// Seconds since the start of the run.
     pub at_s: f64,
     /// Processor time since then, in seconds.
@@ -93,10 +93,10 @@ pub struct Sample {
     pub resident_bytes: f64,
 }
 
-impl Device {
+impl DeviceFacts {
     /// The device of a result directory with this manifest; `None` if the program started none.
-    pub fn of_run(directory: &Path, manifest: &serde_json::Value) -> Option<Device> {
-        let mut device: Device = serde_json::from_value(manifest.get("device")?.clone()).ok()?;
+    pub fn of_run(directory: &Path, manifest: &serde_json::Value) -> Option<DeviceFacts> {
+        let mut device: DeviceFacts = serde_json::from_value(manifest.get("device")?.clone()).ok()?;
         let text = |name: &String| {
             let bytes = std::fs::read(directory.join(name)).ok()?;
             let shown = &bytes[..bytes.len().min(CONFIGURATION_MAX)];
@@ -154,7 +154,7 @@ impl Device {
 }
 
 /// The samples of a table; a line that is none is left out.
-fn samples(csv: &str) -> Vec<Sample> {
+fn samples(csv: &str) -> Vec<UsageSample> {
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let column = |name: &str| head.iter().position(|cell| *cell == name);
@@ -166,7 +166,7 @@ fn samples(csv: &str) -> Vec<Sample> {
     let sample = |line: &str| {
         let cells: Vec<f64> = line.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
         let cell = |index: usize| cells.get(index).copied().filter(|value| value.is_finite());
-        Some(Sample { at_s: cell(at)?, cpu_s: cell(cpu)?, resident_bytes: cell(resident)? })
+        Some(UsageSample { at_s: cell(at)?, cpu_s: cell(cpu)?, resident_bytes: cell(resident)? })
     };
     lines.filter_map(sample).collect()
 }
@@ -203,7 +203,7 @@ mod tests {
         let csv = "seconds,cpu_seconds,resident_bytes,processes\n1.0,0.5,1000,2\nbroken\n2.0,1.0,2000,2\n";
         std::fs::write(dir.path().join(USAGE), csv).unwrap();
         let manifest = serde_json::from_str(MANIFEST).unwrap();
-        let device = Device::of_run(dir.path(), &manifest).unwrap();
+        let device = DeviceFacts::of_run(dir.path(), &manifest).unwrap();
         assert_eq!(device.setup(), "squid 6.13, forward proxy at 127.0.0.1:3128, mem=64MB");
         assert_eq!(
             device.used(Some(1000)).unwrap(),
@@ -214,18 +214,18 @@ mod tests {
             "600 hits in 1,000 plain requests; robots saw 600 hits"
         );
         assert_eq!(device.files, [("device/squid.conf".to_owned(), "cache_mem 64 MB".to_owned())]);
-        let at = |at_s, cpu_s, resident_bytes| Sample { at_s, cpu_s, resident_bytes };
+        let at = |at_s, cpu_s, resident_bytes| UsageSample { at_s, cpu_s, resident_bytes };
         assert_eq!(device.usage, [at(1.0, 0.5, 1000.0), at(2.0, 1.0, 2000.0)]);
     }
 
     #[test]
     fn a_run_that_was_killed_has_no_account() {
         let manifest = serde_json::json!({ "device": { "name": "builtin", "version": "built-in" } });
-        let device = Device::of_run(Path::new("/nowhere"), &manifest).unwrap();
+        let device = DeviceFacts::of_run(Path::new("/nowhere"), &manifest).unwrap();
         assert_eq!(
             (device.title().as_str(), device.used(None), device.usage),
             ("built-in proxy", None, vec![])
         );
-        assert!(Device::of_run(Path::new("/nowhere"), &serde_json::json!({})).is_none());
+        assert!(DeviceFacts::of_run(Path::new("/nowhere"), &serde_json::json!({})).is_none());
     }
 }

@@ -25,7 +25,7 @@ const HIT_SLACK: f64 = 0.05;
 
 /// When the device was off, in seconds since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cut {
+pub struct PowerCut {
     /// It was killed.
     pub killed_s: f64,
     /// It was started again; `None` if it never was.
@@ -38,7 +38,7 @@ pub struct Cut {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Downtime {
     /// When the device was off.
-    pub cut: Cut,
+    pub cut: PowerCut,
     /// Length of the statistics intervals: how exact times are.
     pub resolution_s: f64,
     /// The first transaction that failed after the cut.
@@ -101,7 +101,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// What the log of the robots says about a cut.
-pub fn downtime(client: &ReadLog, cut: Cut) -> Downtime {
+pub fn downtime(client: &ReadLog, cut: PowerCut) -> Downtime {
     let intervals: Vec<&Interval> = client.intervals().collect();
     let before = intervals.iter().rfind(|interval| seconds(interval.end_ns) <= cut.killed_s);
     let before = Sums::of(intervals.iter().copied().filter(|interval| {
@@ -168,7 +168,7 @@ fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f
 
 /// Something that happened, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct DowntimeMoment {
     /// What.
     pub name: &'static str,
     /// When, since the start of the run; `None` if it did not happen.
@@ -181,8 +181,8 @@ pub(crate) struct Moment {
 
 impl Downtime {
     /// What happened, in the order in which it should.
-    pub(crate) fn moments(&self) -> impl Iterator<Item = Moment> {
-        let Cut { killed_s, restarted_s, listening_s } = self.cut;
+    pub(crate) fn moments(&self) -> impl Iterator<Item = DowntimeMoment> {
+        let PowerCut { killed_s, restarted_s, listening_s } = self.cut;
         let all = [
             ("device killed", Some(killed_s)),
             ("first error", self.first_error_s),
@@ -194,7 +194,7 @@ impl Downtime {
             ("response time as before (10 s from here)", self.rptm_back_s),
             ("hit ratio as before (10 s from here)", self.hits_back_s),
         ];
-        all.into_iter().map(move |(name, at_s)| Moment {
+        all.into_iter().map(move |(name, at_s)| DowntimeMoment {
             name,
             at_s,
             after_kill_s: at_s.map(|at| at - killed_s),
@@ -226,7 +226,7 @@ impl Downtime {
     /// A table for people. Times count from the kill and from the restart.
     pub fn text(&self) -> String {
         let mut text = format!("{:<46} {:>9} {:>14} {:>16}\n", "", "run", "after kill", "after restart");
-        for Moment { name, at_s, after_kill_s, after_restart_s } in self.moments() {
+        for DowntimeMoment { name, at_s, after_kill_s, after_restart_s } in self.moments() {
             let run = at_s.map_or_else(|| "-".to_owned(), |at| format!("{at:.2} s"));
             let [kill, restart] = [after_kill_s, after_restart_s]
                 .map(|after| after.map_or_else(|| "-".to_owned(), |after| format!("{after:+.2} s")));
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn times_by_example() {
-        let cut = Cut { killed_s: 20.0, restarted_s: Some(25.0), listening_s: Some(25.5) };
+        let cut = PowerCut { killed_s: 20.0, restarted_s: Some(25.0), listening_s: Some(25.5) };
         let found = downtime(&log(), cut);
         let near = |value: Option<f64>, expected: f64| {
             assert!(
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_never_came_back_is_not_zero() {
-        let cut = Cut { killed_s: 20.0, restarted_s: None, listening_s: None };
+        let cut = PowerCut { killed_s: 20.0, restarted_s: None, listening_s: None };
         let found = downtime(&log(), cut);
         assert_eq!((found.first_reply_s, found.first_hit_s, found.rptm_back_s), (None, None, None));
         assert!(found.text().contains("outage as robots saw it: to the end"), "{}", found.text());

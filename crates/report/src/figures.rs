@@ -20,15 +20,15 @@ mod basic;
 mod detail;
 mod run;
 mod table;
+mod transactions;
 mod values;
-mod wire;
 
-pub use run::{OfRun, of_any_run, of_contents, of_run};
-pub use values::{Row, Values};
-pub(crate) use wire::SPECIAL;
+pub use run::{RunFigures, of_any_run, of_contents, of_run};
+pub(crate) use transactions::SPECIAL;
+pub use values::{BinRow, Values};
 
-use table::Table;
-use values::Leaf;
+use table::FigureTable;
+use values::Statistic;
 
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +77,15 @@ impl Unit {
     }
 }
 
-type One = Box<dyn Fn(&Scope) -> Option<f64> + Send + Sync>;
-type Pick = Arc<dyn Fn(&Scope) -> Values + Send + Sync>;
+type ComputeOne = Box<dyn Fn(&Scope) -> Option<f64> + Send + Sync>;
+type ValuesOf = Arc<dyn Fn(&Scope) -> Values + Send + Sync>;
 
 enum Compute {
-    One(One),
+    One(ComputeOne),
     /// One fact about many values.
     Of {
-        pick: Pick,
-        leaf: Leaf,
+        pick: ValuesOf,
+        statistic: Statistic,
         scale: f64,
     },
 }
@@ -108,7 +108,7 @@ impl Figure {
     pub fn of(&self, scope: &Scope) -> Option<f64> {
         match &self.compute {
             Compute::One(compute) => compute(scope),
-            Compute::Of { pick, leaf, scale } => leaf.of(&pick(scope), *scale),
+            Compute::Of { pick, statistic, scale } => statistic.of(&pick(scope), *scale),
         }
     }
 
@@ -161,7 +161,7 @@ impl List {
 
 /// An entry of the table.
 #[derive(Clone, Copy, Debug)]
-pub enum Entry<'a> {
+pub enum TableEntry<'a> {
     /// A number.
     Figure(&'a Figure),
     /// The bins of values whose figures come before.
@@ -170,22 +170,22 @@ pub enum Entry<'a> {
     List(&'a List),
 }
 
-impl Entry<'_> {
+impl TableEntry<'_> {
     /// Its name; of bins that of the list.
     pub fn name(&self) -> String {
         match self {
-            Entry::Figure(figure) => figure.name.clone(),
-            Entry::Distribution(distribution) => distribution.list_name(),
-            Entry::List(list) => list.name.to_owned(),
+            TableEntry::Figure(figure) => figure.name.clone(),
+            TableEntry::Distribution(distribution) => distribution.list_name(),
+            TableEntry::List(list) => list.name.to_owned(),
         }
     }
 
     /// The part of the table it stands in.
     pub fn section(&self) -> &'static str {
         match self {
-            Entry::Figure(figure) => figure.section,
-            Entry::Distribution(distribution) => distribution.section,
-            Entry::List(list) => list.section,
+            TableEntry::Figure(figure) => figure.section,
+            TableEntry::Distribution(distribution) => distribution.section,
+            TableEntry::List(list) => list.section,
         }
     }
 }
@@ -193,16 +193,16 @@ impl Entry<'_> {
 /// Values of figures in a scope, in their order. Much faster than one by one, because neighbours are facts about the
 /// same values.
 pub fn extract<'a>(figures: impl IntoIterator<Item = &'a Figure>, scope: &Scope) -> Vec<Option<f64>> {
-    let mut last: Option<(&Pick, Values)> = None;
+    let mut last: Option<(&ValuesOf, Values)> = None;
     let mut value = |figure: &'a Figure| {
-        let (pick, leaf, scale) = match &figure.compute {
+        let (pick, statistic, scale) = match &figure.compute {
             Compute::One(compute) => return compute(scope),
-            Compute::Of { pick, leaf, scale } => (pick, leaf, *scale),
+            Compute::Of { pick, statistic, scale } => (pick, statistic, *scale),
         };
         if !last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, pick)) {
             last = Some((pick, pick(scope)));
         }
-        last.as_ref().and_then(|(_, values)| leaf.of(values, scale))
+        last.as_ref().and_then(|(_, values)| statistic.of(values, scale))
     };
     figures.into_iter().map(&mut value).collect()
 }
@@ -221,7 +221,7 @@ pub struct Distribution {
     pub scale: f64,
     /// How wide bins are, in percent of the values: 0.1 or 6.
     pub width_percent: f64,
-    pick: Pick,
+    pick: ValuesOf,
 }
 
 impl Distribution {
@@ -242,8 +242,8 @@ impl std::fmt::Debug for Distribution {
     }
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table::default();
+static TABLE: LazyLock<FigureTable> = LazyLock::new(|| {
+    let mut table = FigureTable::default();
     basic::classic(&mut table);
     basic::dotted(&mut table);
     table
@@ -257,8 +257,8 @@ pub fn all() -> &'static [Figure] {
 }
 
 /// Everything in the order of printing.
-pub fn entries<'a>() -> impl Iterator<Item = Entry<'a>> {
-    let table: &'a Table = &TABLE;
+pub fn entries<'a>() -> impl Iterator<Item = TableEntry<'a>> {
+    let table: &'a FigureTable = &TABLE;
     table.entries()
 }
 

@@ -8,8 +8,8 @@ use polygraph_stats::{EndReason, ErrorKind, Header, LogReader, ReadLog, Side};
 
 use crate::gather;
 use crate::scope::Scope;
-use crate::series::{self, Point};
-use crate::source::Source;
+use crate::series::{self, SeriesPoint};
+use crate::source::RecordSource;
 use crate::verdict::{self, Verdict};
 
 /// A log and where it came from.
@@ -142,7 +142,7 @@ pub struct ProcessFacts {
 
 /// An example of an error.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct ErrorExample {
     /// Seconds since the start of the run.
     pub at_s: f64,
     /// Its class.
@@ -165,9 +165,9 @@ pub struct SideFacts {
     /// All phases together; `None` if nothing was counted.
     pub total: Option<Scope>,
     /// The run over time, in windows of equal length; see [`series`].
-    pub series: Vec<Point>,
+    pub series: Vec<SeriesPoint>,
     /// The first examples of each class of errors.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<ErrorExample>,
 }
 
 impl SideFacts {
@@ -264,7 +264,7 @@ impl RunFacts {
 /// # Errors
 /// Without logs.
 pub fn fold(logs: &[Log]) -> Result<RunFacts, FoldError> {
-    fold_sources(logs.iter().map(Source::memory).collect())
+    fold_sources(logs.iter().map(RecordSource::memory).collect())
 }
 
 /// Why files cannot be folded.
@@ -283,20 +283,20 @@ pub enum FileError {
 /// # Errors
 /// If a log cannot be used at all, or there is none.
 pub fn fold_files(paths: &[PathBuf]) -> Result<RunFacts, FileError> {
-    let sources = paths.iter().map(|path| Source::open(path)).collect::<Result<_, _>>()?;
+    let sources = paths.iter().map(|path| RecordSource::open(path)).collect::<Result<_, _>>()?;
     Ok(fold_sources(sources)?)
 }
 
-fn fold_sources(sources: Vec<Source<'_>>) -> Result<RunFacts, FoldError> {
+fn fold_sources(sources: Vec<RecordSource<'_>>) -> Result<RunFacts, FoldError> {
     let starts = sources.iter().map(|source| source.header().start_unix_ns);
     let start_unix_ns = starts.min().ok_or(FoldError::NoLogs)?;
-    let end_s = |source: &Source<'_>| {
+    let end_s = |source: &RecordSource<'_>| {
         let behind_ns = source.header().start_unix_ns - start_unix_ns;
         (behind_ns + source.extent_ns()) as f64 * 1e-9
     };
     let window_s = series::window_s(sources.iter().map(end_s).fold(0.0, f64::max));
     let (clients, servers): (Vec<_>, Vec<_>) =
-        sources.into_iter().partition(|source: &Source<'_>| source.header().side == Side::Client);
+        sources.into_iter().partition(|source: &RecordSource<'_>| source.header().side == Side::Client);
     let robots_end_s = clients.iter().map(end_s).reduce(f64::max);
     let server = gather::side(servers, Side::Server, start_unix_ns, window_s, None);
     let origin_gone = server.as_ref().zip(robots_end_s).and_then(|(side, end_s)| first_gone(side, end_s));
@@ -372,7 +372,7 @@ pub(crate) fn offset_s(log: &Log, start_unix_ns: u64) -> f64 {
 /// The phases of logs of one side, merged by name, in the order of the plans.
 pub(crate) fn fold_phases(logs: &[&Log], start_unix_ns: u64) -> Vec<PhaseFacts> {
     let Some(side) = logs.first().map(|log| log.log.header.side) else { return Vec::new() };
-    let sources = logs.iter().map(|log| Source::memory(log)).collect();
+    let sources = logs.iter().map(|log| RecordSource::memory(log)).collect();
     gather::side(sources, side, start_unix_ns, f64::INFINITY, None).map_or_else(Vec::new, |side| side.phases)
 }
 

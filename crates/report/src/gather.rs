@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use polygraph_stats::{EndReason, Interval, Record, Side};
 
-use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, Sample, SideFacts};
-use crate::scope::{Growing, Plan, Scope};
-use crate::series::Windows;
-use crate::source::Source;
+use crate::fold::{ErrorExample, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
+use crate::scope::{PhaseGoals, Scope, ScopeBuilder};
+use crate::series::SeriesBuilder;
+use crate::source::RecordSource;
 
 /// Examples kept of each class of errors.
 const SAMPLES_PER_KIND: usize = 3;
@@ -19,7 +19,7 @@ const SAMPLES_PER_KIND: usize = 3;
 /// Everything known of one side. `window_s` is the length of the windows of the series; what was counted until
 /// `sound_until_s` is kept apart as well. `None` without logs of that side.
 pub(crate) fn side(
-    sources: Vec<Source<'_>>,
+    sources: Vec<RecordSource<'_>>,
     side: Side,
     start_unix_ns: u64,
     window_s: f64,
@@ -33,7 +33,7 @@ pub(crate) fn side(
     if logs.is_empty() {
         return None;
     }
-    let mut windows = Windows::new(window_s);
+    let mut windows = SeriesBuilder::new(window_s);
     while let Some((at_s, index)) = earliest(&logs) {
         let log = &mut logs[index];
         if let Some(Record::Interval(interval)) = log.next.as_deref() {
@@ -61,20 +61,20 @@ fn earliest(logs: &[OneLog<'_>]) -> Option<(f64, usize)> {
 
 /// What one log knows of a phase.
 #[derive(Default)]
-struct Part {
+struct PhaseOfLog {
     begun_ns: Option<u64>,
     ended: Option<(u64, bool)>,
     first_ns: Option<u64>,
     last_ns: u64,
     covered_s: f64,
-    counted: Growing,
+    counted: ScopeBuilder,
     /// The part of it that is kept apart.
-    sound: Growing,
+    sound: ScopeBuilder,
 }
 
 /// A log that is being read.
 struct OneLog<'a> {
-    source: Source<'a>,
+    source: RecordSource<'a>,
     /// Seconds by which its time lies behind that of the run.
     offset_s: f64,
     /// What was counted until then is kept apart.
@@ -84,15 +84,15 @@ struct OneLog<'a> {
     /// The next interval.
     next: Option<Cow<'a, Record>>,
     /// By number of the phase.
-    parts: BTreeMap<u32, Part>,
-    samples: Vec<Sample>,
+    parts: BTreeMap<u32, PhaseOfLog>,
+    samples: Vec<ErrorExample>,
     stalls: Vec<(f64, f64)>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
 }
 
 impl<'a> OneLog<'a> {
-    fn new(source: Source<'a>, start_unix_ns: u64, sound_until_s: Option<f64>) -> OneLog<'a> {
+    fn new(source: RecordSource<'a>, start_unix_ns: u64, sound_until_s: Option<f64>) -> OneLog<'a> {
         let offset_s = source.header().start_unix_ns.saturating_sub(start_unix_ns) as f64 * 1e-9;
         let mut log = OneLog {
             source,
@@ -158,7 +158,7 @@ impl<'a> OneLog<'a> {
                 }
                 Record::ErrorSample { at_ns, kind, detail, facts } => {
                     let at_s = self.offset_s + *at_ns as f64 * 1e-9;
-                    self.samples.push(Sample {
+                    self.samples.push(ErrorExample {
                         at_s,
                         kind: *kind,
                         detail: detail.clone(),
@@ -181,7 +181,7 @@ impl<'a> OneLog<'a> {
     }
 
     /// What is known of the phase with that name.
-    fn part(&self, name: &str) -> Option<&Part> {
+    fn part(&self, name: &str) -> Option<&PhaseOfLog> {
         self.parts.iter().find(|(phase, _)| self.phase_name(**phase) == name).map(|(_, part)| part)
     }
 
@@ -216,14 +216,14 @@ fn phases(logs: &mut [OneLog<'_>]) -> Vec<PhaseFacts> {
 }
 
 fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
-    let taken: Vec<(f64, &Part)> =
+    let taken: Vec<(f64, &PhaseOfLog)> =
         logs.iter().filter_map(|log| Some((log.offset_s, log.part(&name)?))).collect();
     let at = |offset_s: f64, ns: u64| offset_s + ns as f64 * 1e-9;
     let begin_s = taken.iter().filter_map(|(o, part)| Some(at(*o, part.first_ns?))).reduce(f64::min);
     let counted = || taken.iter().filter(|(_, part)| part.first_ns.is_some());
     let end_s = counted().map(|(o, part)| at(*o, part.last_ns)).reduce(f64::max);
     let lost_s = taken.iter().map(|(_, part)| part.lost_s()).fold(0.0, f64::max);
-    let end = logs.iter().map(|log| log.part(&name).map_or(PhaseEnd::NotReached, Part::end)).max();
+    let end = logs.iter().map(|log| log.part(&name).map_or(PhaseEnd::NotReached, PhaseOfLog::end)).max();
     let plans: Vec<_> =
         logs.iter().flat_map(|log| &log.source.header().phases).filter(|plan| plan.name == name).collect();
     let (primary, goal_duration_s, goal_xactions) = (
@@ -237,7 +237,8 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
         let part = log.parts.get_mut(&number).filter(|part| part.first_ns.is_some())?;
         let counted = std::mem::take(&mut part.counted).scope();
         let planned = log.source.header().phases.get(number as usize);
-        let plan = planned.map_or_else(|| Plan { name: name.clone(), ..Plan::default() }, Plan::from);
+        let plan = planned
+            .map_or_else(|| PhaseGoals { name: name.clone(), ..PhaseGoals::default() }, PhaseGoals::from);
         Some(Scope { plan: Some(plan), ..counted })
     });
     let scope = Scope::concurrent(scopes);
@@ -263,7 +264,7 @@ fn phase(logs: &mut [OneLog<'_>], name: String) -> PhaseFacts {
     }
 }
 
-impl Part {
+impl PhaseOfLog {
     /// Seconds between begin and end that intervals do not cover.
     fn lost_s(&self) -> f64 {
         let (Some(begin), Some((end, _))) = (self.begun_ns, self.ended) else { return 0.0 };
@@ -281,10 +282,11 @@ impl Part {
 }
 
 /// The first examples of each class.
-fn samples(logs: &mut [OneLog<'_>]) -> Vec<Sample> {
-    let mut all: Vec<Sample> = logs.iter_mut().flat_map(|log| std::mem::take(&mut log.samples)).collect();
+fn samples(logs: &mut [OneLog<'_>]) -> Vec<ErrorExample> {
+    let mut all: Vec<ErrorExample> =
+        logs.iter_mut().flat_map(|log| std::mem::take(&mut log.samples)).collect();
     all.sort_by(|a, b| a.kind.cmp(&b.kind).then(a.at_s.total_cmp(&b.at_s)));
-    let mut kept: Vec<Sample> = Vec::new();
+    let mut kept: Vec<ErrorExample> = Vec::new();
     for sample in all {
         if kept.iter().filter(|known| known.kind == sample.kind).count() < SAMPLES_PER_KIND {
             kept.push(sample);

@@ -43,7 +43,7 @@ pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;
-pub use verdict::{CONTENTS_MARK, Outcome, Verdict};
+pub use verdict::{CONTENTS_MARK, RunOutcome, Verdict};
 pub use whole::write_whole;
 
 #[cfg(test)]

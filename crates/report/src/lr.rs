@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use polygraph_stats::{EndReason, Header, Record, Xact};
 
-use crate::console::{Form, Line, Span, stamp};
+use crate::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use crate::figures::value;
 use crate::fold::{Log, fold_phases};
 use crate::scope::Scope;
@@ -14,7 +14,7 @@ use crate::text::{duration, time_of_day};
 #[derive(Clone, Copy, Debug)]
 pub struct LrOptions {
     /// The form of statistics lines.
-    pub form: Form,
+    pub form: ConsoleForm,
     /// Show comments up to this verbosity level.
     pub verbosity: u8,
     /// Show only hits, misses and errors of each phase, as generation 1.x did.
@@ -23,7 +23,7 @@ pub struct LrOptions {
 
 impl Default for LrOptions {
     fn default() -> Self {
-        LrOptions { form: Form::V4, verbosity: u8::MAX, phases: false }
+        LrOptions { form: ConsoleForm::V4, verbosity: u8::MAX, phases: false }
     }
 }
 
@@ -56,7 +56,7 @@ fn phases(out: &mut String, log: &Log) {
 
 fn dump(out: &mut String, log: &Log, options: LrOptions) {
     header(out, &log.log.header);
-    let _ = writeln!(out, "{}", Line::header(options.form));
+    let _ = writeln!(out, "{}", ConsoleLine::header(options.form));
     let mut ok_so_far = 0;
     for record in &log.log.records {
         if let Record::Interval(interval) = record {
@@ -117,7 +117,7 @@ fn header(out: &mut String, header: &Header) {
 fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Option<String> {
     let header = &log.log.header;
     let statistics = |span, phase: u32, at_ns: u64, scope: &Scope| {
-        Line {
+        ConsoleLine {
             span,
             phase: log.phase_name(phase),
             at_s: at_ns as f64 * 1e-9,
@@ -135,12 +135,12 @@ fn line(log: &Log, record: &Record, ok_so_far: u64, options: LrOptions) -> Optio
         }
         Record::Interval(interval) => {
             let scope = Scope::of_intervals([&**interval]);
-            Some(statistics(Span::Interval, interval.phase, interval.end_ns, &scope))
+            Some(statistics(ConsoleSpan::Interval, interval.phase, interval.end_ns, &scope))
         }
         Record::PhaseEnd { at_ns, phase, complete } => {
             let scope = Scope::of_intervals(log.log.intervals().filter(|interval| interval.phase == *phase));
             let cut = if *complete { "" } else { " (cut short)" };
-            Some(statistics(Span::Phase, *phase, *at_ns, &scope) + cut)
+            Some(statistics(ConsoleSpan::Phase, *phase, *at_ns, &scope) + cut)
         }
         Record::Comment { at_ns, level, text } => {
             (*level <= options.verbosity).then(|| stamp(*at_ns as f64 * 1e-9) + text)

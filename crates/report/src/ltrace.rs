@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use polygraph_stats::Interval;
 
-use crate::figures::{self, Entry, Figure};
+use crate::figures::{self, Figure, TableEntry};
 use crate::fold::Log;
 use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
 use crate::scope::Scope;
@@ -94,7 +94,7 @@ pub fn ltrace(logs: &[Log], options: &TraceOptions) -> Result<Trace, LxError> {
         }
         match select(std::slice::from_ref(object), &of_run) {
             Ok(found) => columns.extend(found.entries.into_iter().filter_map(|entry| match entry {
-                Entry::Figure(figure) => Some(Column::Figure(figure)),
+                TableEntry::Figure(figure) => Some(Column::Figure(figure)),
                 _ => None,
             })),
             Err(LxError::NoSuchObject(names)) => unknown.extend(names),

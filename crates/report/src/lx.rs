@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use polygraph_stats::Side;
 
-use crate::figures::{self, OfRun};
+use crate::figures::{self, RunFigures};
 use crate::fold::{FoldError, Log, fold, fold_phases, of_side};
 use crate::scope::Scope;
 use crate::{correctness, misses};
@@ -128,7 +128,7 @@ pub struct Extract {
     pub scope: Scope,
     /// Names among the wanted ones that no figure has.
     pub unknown: Vec<Unknown>,
-    of_run: OfRun,
+    of_run: RunFigures,
     objects: Vec<String>,
     correctness: Option<serde_json::Value>,
     missed_hits: Option<Vec<String>>,

@@ -8,7 +8,7 @@
 //! rules of admission would let some types through and others not, or that most of what was offered was delivered as long as
 //! there was room.
 
-use polygraph_stats::{Class, MissCause, Tally};
+use polygraph_stats::{Class, CountAndBytes, MissCause};
 
 use crate::fold::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
@@ -35,17 +35,17 @@ const LEAST_OFFERED: u64 = 50;
 
 /// The explanation of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Story {
+pub struct MissExplanation {
     /// Sentences, the most important first.
     pub sentences: Vec<String>,
     /// Names of the phases that are compared.
     pub phases: Vec<String>,
     /// For each cause that occurred, how many offered hits it cost in each of these phases.
-    pub causes: Vec<(MissCause, Vec<Tally>)>,
+    pub causes: Vec<(MissCause, Vec<CountAndBytes>)>,
 }
 
 /// Explains the missed hits of a run; `None` if none has a known cause.
-pub fn explain(facts: &RunFacts) -> Option<Story> {
+pub fn explain(facts: &RunFacts) -> Option<MissExplanation> {
     let client = facts.client.as_ref()?;
     let headline = facts.headline.as_ref()?;
     if headline.scope.block.missed_total().count == 0 {
@@ -69,7 +69,7 @@ pub fn explain(facts: &RunFacts) -> Option<Story> {
         .filter(|(_, tallies)| tallies.iter().any(|tally| tally.count > 0))
         .collect();
     let phases = measured.iter().map(|(phase, _)| phase.name.clone()).collect();
-    Some(Story { sentences, phases, causes })
+    Some(MissExplanation { sentences, phases, causes })
 }
 
 /// Percent without decimals, of a share from 0 to 1.
@@ -369,7 +369,7 @@ mod tests {
             let mut scope = scope(&[(MissCause::NeverStored, 900), (MissCause::Evicted, 10)]);
             scope.block.kinds = hits
                 .map(|hits| {
-                    let tally = |count| Tally { count, bytes: 10 * count };
+                    let tally = |count| CountAndBytes { count, bytes: 10 * count };
                     let offered_hits = tally(500);
                     polygraph_stats::KindStats { offered_hits, hits: tally(hits), ..Default::default() }
                 })

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::figures::value;
 use crate::fold::RunFacts;
 use crate::text;
-use crate::verdict::{Outcome, Weight};
+use crate::verdict::{FindingSeverity, RunOutcome};
 
 /// What a run at one rate measured in its primary phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct RateMeasurement {
     /// Offered rate, transactions begun per second.
     pub offered: Option<f64>,
     /// Measured rate, transactions ended per second.
@@ -32,12 +32,12 @@ pub struct Measured {
     pub seconds: f64,
 }
 
-impl Measured {
+impl RateMeasurement {
     /// The figures of a run; nothing but zeros if no phase measured anything.
-    pub fn of(facts: &RunFacts) -> Measured {
-        let Some(headline) = &facts.headline else { return Measured::default() };
+    pub fn of(facts: &RunFacts) -> RateMeasurement {
+        let Some(headline) = &facts.headline else { return RateMeasurement::default() };
         let figure = |name| value(name, &headline.scope);
-        Measured {
+        RateMeasurement {
             offered: figure("req_rate"),
             measured: figure("ok_xact.rate"),
             mean_ms: figure("resp_tm_mean"),
@@ -54,14 +54,14 @@ impl Measured {
 
 /// A limit that may depend on what was measured at a low load: `factor` times that, and `more_ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Limit {
+pub struct TimeLimit {
     /// Multiplier of the value at low load; 0 for a limit that does not depend on it.
     pub factor: f64,
     /// Milliseconds on top.
     pub more_ms: f64,
 }
 
-impl Limit {
+impl TimeLimit {
     /// The limit in milliseconds, for this value at low load; `None` if it depends on one that is not known.
     pub fn at(self, low_ms: Option<f64>) -> Option<f64> {
         if self.factor == 0.0 {
@@ -74,22 +74,22 @@ impl Limit {
 
 /// When a device holds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Criteria {
+pub struct PeakCriteria {
     /// Share of failed transactions (0 to 1) that is allowed.
     pub errors: f64,
     /// Share (0 to 1) by which the measured rate may stay below the offered rate.
     pub rate_gap: f64,
     /// Limit of the mean response time.
-    pub mean: Option<Limit>,
+    pub mean: Option<TimeLimit>,
     /// Limit of the time that 95 % of the responses take at most.
-    pub p95: Option<Limit>,
+    pub p95: Option<TimeLimit>,
     /// Share of basic transactions (0 to 1) by which the measured hit ratio may stay below the offered one.
     pub dhr_gap: Option<f64>,
 }
 
 /// What a run says of its rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum RateJudgement {
     /// The device held.
     Held,
     /// It did not; why, in sentences.
@@ -100,31 +100,36 @@ pub enum Judgement {
     TooShort(Vec<String>),
 }
 
-impl Criteria {
+impl PeakCriteria {
     /// Judges a run. `low` is what was measured at low load; without it, limits that depend on it are not applied.
-    pub fn judge(&self, facts: &RunFacts, low: Option<&Measured>) -> Judgement {
+    pub fn judge(&self, facts: &RunFacts, low: Option<&RateMeasurement>) -> RateJudgement {
         let verdict = &facts.verdict;
         let findings = || {
-            let against = verdict.findings.iter().filter(|finding| finding.weight != Weight::Warning);
+            let against =
+                verdict.findings.iter().filter(|finding| finding.weight != FindingSeverity::Warning);
             against.map(|finding| finding.text.clone()).collect::<Vec<_>>()
         };
         match verdict.outcome {
-            Outcome::Invalid => {
-                let mut against = verdict.of_weight(Weight::Invalid);
+            RunOutcome::Invalid => {
+                let mut against = verdict.of_weight(FindingSeverity::Invalid);
                 let short = against.all(|finding| finding.rule == "samples");
-                return if short { Judgement::TooShort(findings()) } else { Judgement::Void(findings()) };
+                return if short {
+                    RateJudgement::TooShort(findings())
+                } else {
+                    RateJudgement::Void(findings())
+                };
             }
-            Outcome::Failed => return Judgement::Failed(findings()),
-            Outcome::Valid => {}
+            RunOutcome::Failed => return RateJudgement::Failed(findings()),
+            RunOutcome::Valid => {}
         }
-        match self.against(&Measured::of(facts), low) {
-            reasons if reasons.is_empty() => Judgement::Held,
-            reasons => Judgement::Failed(reasons),
+        match self.against(&RateMeasurement::of(facts), low) {
+            reasons if reasons.is_empty() => RateJudgement::Held,
+            reasons => RateJudgement::Failed(reasons),
         }
     }
 
     /// What speaks against a run with these figures.
-    pub fn against(&self, run: &Measured, low: Option<&Measured>) -> Vec<String> {
+    pub fn against(&self, run: &RateMeasurement, low: Option<&RateMeasurement>) -> Vec<String> {
         let mut reasons = Vec::new();
         if let Some(errors) = run.errors.filter(|errors| *errors > self.errors * 100.0) {
             reasons.push(format!("{errors:.2} % errors, above {:.2} %", self.errors * 100.0));
@@ -135,7 +140,7 @@ impl Criteria {
             let (offered, measured) = (text::short(Some(offered)), text::short(Some(measured)));
             reasons.push(format!("{measured} transactions/s ended of {offered}/s begun"));
         }
-        let mut time = |what: &str, limit: Option<Limit>, pick: fn(&Measured) -> Option<f64>| {
+        let mut time = |what: &str, limit: Option<TimeLimit>, pick: fn(&RateMeasurement) -> Option<f64>| {
             let limit = limit.and_then(|limit| limit.at(low.and_then(pick)));
             if let (Some(limit), Some(ms)) = (limit, pick(run))
                 && ms > limit
@@ -164,17 +169,17 @@ mod tests {
     use crate::fold::fold;
     use crate::testlog::Run;
 
-    const CRITERIA: Criteria = Criteria {
+    const CRITERIA: PeakCriteria = PeakCriteria {
         errors: 0.03,
         rate_gap: 0.03,
-        mean: Some(Limit { factor: 1.25, more_ms: 250.0 }),
+        mean: Some(TimeLimit { factor: 1.25, more_ms: 250.0 }),
         p95: None,
         dhr_gap: Some(0.05),
     };
 
     #[test]
     fn limits_may_follow_the_low_load() {
-        let limit = |factor, more_ms| Limit { factor, more_ms };
+        let limit = |factor, more_ms| TimeLimit { factor, more_ms };
         for (limit, low, ms) in [
             (limit(0.0, 500.0), None, Some(500.0)),
             (limit(0.0, 500.0), Some(9.0), Some(500.0)),
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn each_criterion_speaks_for_itself() {
-        let good = Measured {
+        let good = RateMeasurement {
             offered: Some(100.0),
             measured: Some(99.0),
             mean_ms: Some(1400.0),
@@ -199,49 +204,53 @@ mod tests {
             ended: 10_000,
             seconds: 100.0,
         };
-        let low = Measured { mean_ms: Some(1200.0), p95_ms: Some(3000.0), ..good.clone() };
-        let tail = Criteria { p95: Some(Limit { factor: 1.2, more_ms: 0.0 }), ..CRITERIA };
-        let no_dhr = Criteria { dhr_gap: None, ..CRITERIA };
+        let low = RateMeasurement { mean_ms: Some(1200.0), p95_ms: Some(3000.0), ..good.clone() };
+        let tail = PeakCriteria { p95: Some(TimeLimit { factor: 1.2, more_ms: 0.0 }), ..CRITERIA };
+        let no_dhr = PeakCriteria { dhr_gap: None, ..CRITERIA };
         let rows = [
             (CRITERIA, good.clone(), None),
-            (CRITERIA, Measured { errors: Some(3.5), ..good.clone() }, Some("3.50 % errors, above 3.00 %")),
             (
                 CRITERIA,
-                Measured { measured: Some(96.0), ..good.clone() },
+                RateMeasurement { errors: Some(3.5), ..good.clone() },
+                Some("3.50 % errors, above 3.00 %"),
+            ),
+            (
+                CRITERIA,
+                RateMeasurement { measured: Some(96.0), ..good.clone() },
                 Some("96.0 transactions/s ended of 100/s begun"),
             ),
             (
                 CRITERIA,
-                Measured { mean_ms: Some(1800.0), ..good.clone() },
+                RateMeasurement { mean_ms: Some(1800.0), ..good.clone() },
                 Some("mean response time 1,800 ms, above 1,750 ms"),
             ),
             (tail, good.clone(), Some("p95 of the response time 4,000 ms, above 3,600 ms")),
             (
                 CRITERIA,
-                Measured { dhr: Some(49.0), ..good.clone() },
+                RateMeasurement { dhr: Some(49.0), ..good.clone() },
                 Some("49.0 % hits of 55.0 % offered, more than 5.0 points below"),
             ),
-            (no_dhr, Measured { dhr: Some(1.0), ..good.clone() }, None),
-            (CRITERIA, Measured { dhr: None, mean_ms: None, ..good.clone() }, None),
+            (no_dhr, RateMeasurement { dhr: Some(1.0), ..good.clone() }, None),
+            (CRITERIA, RateMeasurement { dhr: None, mean_ms: None, ..good.clone() }, None),
         ];
         for (criteria, run, reason) in rows {
             let reasons = criteria.against(&run, Some(&low));
             assert_eq!(reasons.iter().map(String::as_str).collect::<Vec<_>>(), Vec::from_iter(reason));
         }
-        assert!(CRITERIA.against(&Measured { mean_ms: Some(1800.0), ..good }, None).is_empty());
+        assert!(CRITERIA.against(&RateMeasurement { mean_ms: Some(1800.0), ..good }, None).is_empty());
     }
 
     #[test]
     fn a_verdict_against_device_or_bench_comes_first() {
         let judge = |run: Run| CRITERIA.judge(&fold(&run.logs()).unwrap(), None);
-        assert_eq!(judge(Run::default()), Judgement::Held);
+        assert_eq!(judge(Run::default()), RateJudgement::Held);
         let over = judge(Run { capacity: 80.0, ..Run::default() });
-        assert!(matches!(&over, Judgement::Failed(reasons) if !reasons.is_empty()), "{over:?}");
+        assert!(matches!(&over, RateJudgement::Failed(reasons) if !reasons.is_empty()), "{over:?}");
         let short = judge(Run { rate: 2.0, capacity: 1000.0, ..Run::default() });
-        assert!(matches!(&short, Judgement::TooShort(reasons) if reasons.len() == 1), "{short:?}");
+        assert!(matches!(&short, RateJudgement::TooShort(reasons) if reasons.len() == 1), "{short:?}");
         let both = judge(Run { rate: 2.0, busy: 0.99, ..Run::default() });
-        assert!(matches!(&both, Judgement::Void(_)), "a longer run would not help: {both:?}");
+        assert!(matches!(&both, RateJudgement::Void(_)), "a longer run would not help: {both:?}");
         let busy = judge(Run { busy: 0.99, ..Run::default() });
-        assert!(matches!(&busy, Judgement::Void(reasons) if !reasons.is_empty()), "{busy:?}");
+        assert!(matches!(&busy, RateJudgement::Void(reasons) if !reasons.is_empty()), "{busy:?}");
     }
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use polygraph_stats::Hist;
+use polygraph_stats::Histogram;
 
 use crate::fold::RunFacts;
 
@@ -33,7 +33,7 @@ impl Curve {
     }
 
     /// The curve of [`polygraph_stats::Block::ordinals`]; `None` if nothing was counted.
-    pub fn of_ordinals(ordinals: &Hist) -> Option<Curve> {
+    pub fn of_ordinals(ordinals: &Histogram) -> Option<Curve> {
         if ordinals.count() == 0 {
             return None;
         }
@@ -132,8 +132,8 @@ fn url_of(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn ordinals(counts: &[u64]) -> Hist {
-        let mut hist = Hist::new();
+    fn ordinals(counts: &[u64]) -> Histogram {
+        let mut hist = Histogram::new();
         counts.iter().for_each(|&count| (1..=count).for_each(|n| hist.record(n)));
         hist
     }

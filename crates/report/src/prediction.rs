@@ -8,7 +8,7 @@ use crate::text;
 
 /// A figure twice; `None` where it is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct MeasuredAndPredicted {
     /// In the run.
     pub measured: Option<f64>,
     /// In the simulation.
@@ -17,25 +17,25 @@ pub struct Pair {
 
 /// A phase that was measured and predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Phase {
+pub struct PredictedPhase {
     /// Its name.
     pub phase: String,
     /// Replies per second.
-    pub rep_rate: Pair,
+    pub rep_rate: MeasuredAndPredicted,
     /// Document hit ratio in percent.
-    pub dhr: Pair,
+    pub dhr: MeasuredAndPredicted,
 }
 
 /// The prediction of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Prediction {
+pub enum RunPrediction {
     /// It was made.
     Made {
         /// The model of the device.
         device: String,
         /// The phases of the run.
-        phases: Vec<Phase>,
+        phases: Vec<PredictedPhase>,
     },
     /// It was not.
     LeftOut {
@@ -44,18 +44,18 @@ pub enum Prediction {
     },
 }
 
-impl Prediction {
+impl RunPrediction {
     /// A table for the console, or why there is none.
     pub fn text(&self) -> String {
         let (device, phases) = match self {
-            Prediction::Made { device, phases } => (device, phases),
-            Prediction::LeftOut { left_out } => return format!("no prediction: {left_out}\n"),
+            RunPrediction::Made { device, phases } => (device, phases),
+            RunPrediction::LeftOut { left_out } => return format!("no prediction: {left_out}\n"),
         };
         let mut out = format!(
             "\n{:<10} {:>10} {:>10}   {:>10} {:>10}   ({device})\n",
             "phase", "rep/s", "predicted", "DHR %", "predicted"
         );
-        for Phase { phase, rep_rate, dhr } in phases {
+        for PredictedPhase { phase, rep_rate, dhr } in phases {
             let cell = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
             let [rate, rate_predicted] = [rep_rate.measured, rep_rate.predicted].map(cell);
             let [dhr, dhr_predicted] = [dhr.measured, dhr.predicted].map(cell);
@@ -67,8 +67,8 @@ impl Prediction {
 
     /// The same as cells of a page: the phase, then replies per second and hit ratio, each measured and predicted.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
-        let Prediction::Made { phases, .. } = self else { return Vec::new() };
-        let cells = |it: &Phase| {
+        let RunPrediction::Made { phases, .. } = self else { return Vec::new() };
+        let cells = |it: &PredictedPhase| {
             [it.rep_rate.measured, it.rep_rate.predicted, it.dhr.measured, it.dhr.predicted]
                 .map(|value| text::number(value, 2))
         };
@@ -87,14 +87,14 @@ mod tests {
         let made = json!({ "device": "ideal", "phases": [
             { "phase": "top1", "rep_rate": { "measured": 59.5, "predicted": 59.25 }, "dhr": { "measured": null, "predicted": 55.0 } },
         ]});
-        let prediction: Prediction = serde_json::from_value(made.clone()).unwrap();
+        let prediction: RunPrediction = serde_json::from_value(made.clone()).unwrap();
         assert_eq!(serde_json::to_value(&prediction).unwrap(), made);
         assert_eq!(
             prediction.text().lines().last().unwrap(),
             "top1            59.50      59.25            -      55.00"
         );
         assert_eq!(prediction.rows(), [["top1", "59.50", "59.25", text::UNDEFINED, "55.00"]]);
-        let left_out: Prediction = serde_json::from_value(json!({ "left_out": "no time" })).unwrap();
+        let left_out: RunPrediction = serde_json::from_value(json!({ "left_out": "no time" })).unwrap();
         assert_eq!(left_out.text(), "no prediction: no time\n");
         assert!(left_out.rows().is_empty());
     }

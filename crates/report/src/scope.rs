@@ -1,10 +1,10 @@
 //! What a figure is computed from: everything counted by some processes over some time.
 
-use polygraph_stats::{Block, ClassStats, Hist, Interval, PhasePlan};
+use polygraph_stats::{Block, ClassStats, Histogram, Interval, PlannedPhase};
 
 /// Names and goals of phases.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct PhaseGoals {
     /// Names: those of concurrent phases are joined with `&`, those of sequential ones with `|`.
     pub name: String,
     /// One of them is a phase that the workload measures.
@@ -19,9 +19,9 @@ pub struct Plan {
     pub errors: Option<f64>,
 }
 
-impl From<&PhasePlan> for Plan {
-    fn from(plan: &PhasePlan) -> Plan {
-        Plan {
+impl From<&PlannedPhase> for PhaseGoals {
+    fn from(plan: &PlannedPhase) -> PhaseGoals {
+        PhaseGoals {
             name: plan.name.clone(),
             primary: plan.primary,
             duration_s: plan.duration_s,
@@ -32,9 +32,9 @@ impl From<&PhasePlan> for Plan {
     }
 }
 
-impl Plan {
+impl PhaseGoals {
     /// Adds another plan; durations are combined as told, numbers add, and of shares the larger one counts.
-    fn join(&mut self, other: &Plan, sign: char, seconds: fn(f64, f64) -> f64) {
+    fn join(&mut self, other: &PhaseGoals, sign: char, seconds: fn(f64, f64) -> f64) {
         if !self.name.split(sign).any(|name| name == other.name) {
             self.name = format!("{}{sign}{}", self.name, other.name);
         }
@@ -48,7 +48,7 @@ impl Plan {
 }
 
 /// Plans of two scopes together, unless one has none.
-fn join(mine: &mut Option<Plan>, other: &Option<Plan>, sign: char, seconds: fn(f64, f64) -> f64) {
+fn join(mine: &mut Option<PhaseGoals>, other: &Option<PhaseGoals>, sign: char, seconds: fn(f64, f64) -> f64) {
     match (mine.as_mut(), other) {
         (Some(plan), Some(other)) => plan.join(other, sign, seconds),
         _ => *mine = None,
@@ -77,7 +77,7 @@ pub struct Scope {
     /// Resident memory in bytes: the largest of each process, summed over processes.
     pub rss_bytes: u64,
     /// What was planned for the phases of the scope, if it is made of whole phases.
-    pub plan: Option<Plan>,
+    pub plan: Option<PhaseGoals>,
     /// The largest step of the time-of-day clock within an interval, in nanoseconds, with its sign.
     pub clock_step_ns: i64,
 }
@@ -85,7 +85,7 @@ pub struct Scope {
 impl Scope {
     /// Folds the intervals of one process, in order.
     pub fn of_intervals<'a>(intervals: impl IntoIterator<Item = &'a Interval>) -> Scope {
-        let mut growing = Growing::default();
+        let mut growing = ScopeBuilder::default();
         intervals.into_iter().for_each(|interval| growing.add(interval));
         growing.scope()
     }
@@ -154,9 +154,9 @@ impl Scope {
     pub(crate) fn over(
         &self,
         classes: &[polygraph_stats::Class],
-        pick: impl Fn(&ClassStats) -> &Hist,
-    ) -> Hist {
-        let mut hist = Hist::new();
+        pick: impl Fn(&ClassStats) -> &Histogram,
+    ) -> Histogram {
+        let mut hist = Histogram::new();
         classes.iter().for_each(|&class| hist.merge(pick(self.block.class(class))));
         hist
     }
@@ -164,12 +164,12 @@ impl Scope {
 
 /// A scope of one process that grows interval by interval.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Growing {
+pub(crate) struct ScopeBuilder {
     scope: Scope,
     busiest_ns: u64,
 }
 
-impl Growing {
+impl ScopeBuilder {
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
         let scope = &mut self.scope;
@@ -183,7 +183,7 @@ impl Growing {
 
     /// What has been added.
     pub fn scope(self) -> Scope {
-        let Growing { mut scope, busiest_ns } = self;
+        let ScopeBuilder { mut scope, busiest_ns } = self;
         scope.logs = 1;
         scope.busiest_share = (scope.seconds > 0.0).then(|| busiest_ns as f64 * 1e-9 / scope.seconds);
         scope.sum_up();

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use polygraph_stats::{Hist, Interval};
+use polygraph_stats::{Histogram, Interval};
 
 use crate::figures;
-use crate::scope::{Growing, Scope};
+use crate::scope::{Scope, ScopeBuilder};
 
 /// No series has more points.
 pub const MAX_POINTS: usize = 600;
@@ -49,7 +49,7 @@ pub const FIGURES: [&str; 26] = [
 
 /// One window.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct SeriesPoint {
     /// Middle of the window in seconds since the start of the run.
     pub at_s: f64,
     /// Seconds in it that are covered by intervals.
@@ -60,7 +60,7 @@ pub struct Point {
     values: Vec<Option<f64>>,
 }
 
-impl Point {
+impl SeriesPoint {
     /// The value of one of [`FIGURES`]; `None` if it is undefined here.
     pub fn get(&self, figure: &str) -> Option<f64> {
         FIGURES.iter().position(|&name| name == figure).and_then(|index| self.values[index])
@@ -80,14 +80,14 @@ const FIRST_BIN_US: f64 = 10.0;
 /// Number of bins: 0.01 ms to 1000 s.
 const BINS: usize = 8 * BINS_PER_DECADE;
 
-/// Limits of the bins of [`Point::heat`] in milliseconds: ascending, one more than there are bins. What is below the first or
+/// Limits of the bins of [`SeriesPoint::heat`] in milliseconds: ascending, one more than there are bins. What is below the first or
 /// above the last one is in the outermost bins.
 pub fn bin_edges_ms() -> Vec<f64> {
     (0..=BINS).map(|i| FIRST_BIN_US * 1e-3 * 10f64.powf(i as f64 / BINS_PER_DECADE as f64)).collect()
 }
 
 /// Counts of response times in logarithmic bins.
-fn heat(rptm_us: &Hist) -> Vec<u64> {
+fn heat(rptm_us: &Histogram) -> Vec<u64> {
     let mut bins = vec![0; BINS];
     for (us, count) in rptm_us.bins() {
         let bin = ((us as f64 / FIRST_BIN_US).log10() * BINS_PER_DECADE as f64).floor();
@@ -97,18 +97,18 @@ fn heat(rptm_us: &Hist) -> Vec<u64> {
 }
 
 /// The windows of one side, filled in order of time.
-pub(crate) struct Windows {
+pub(crate) struct SeriesBuilder {
     window_s: f64,
     /// The number of the current window, and what each log has counted in it.
     current: u64,
-    counting: BTreeMap<usize, Growing>,
-    points: Vec<Point>,
+    counting: BTreeMap<usize, ScopeBuilder>,
+    points: Vec<SeriesPoint>,
 }
 
-impl Windows {
+impl SeriesBuilder {
     /// Windows of so many seconds; infinitely long ones give no points.
-    pub fn new(window_s: f64) -> Windows {
-        Windows { window_s, current: 0, counting: BTreeMap::new(), points: Vec::new() }
+    pub fn new(window_s: f64) -> SeriesBuilder {
+        SeriesBuilder { window_s, current: 0, counting: BTreeMap::new(), points: Vec::new() }
     }
 
     /// Adds an interval of log number `log` whose middle is `at_s` seconds into the run.
@@ -126,8 +126,8 @@ impl Windows {
 
     fn close(&mut self) {
         let counted = std::mem::take(&mut self.counting);
-        let Some(scope) = Scope::concurrent(counted.into_values().map(Growing::scope)) else { return };
-        self.points.push(Point {
+        let Some(scope) = Scope::concurrent(counted.into_values().map(ScopeBuilder::scope)) else { return };
+        self.points.push(SeriesPoint {
             at_s: (self.current as f64 + 0.5) * self.window_s,
             seconds: scope.seconds,
             values: FIGURES.iter().map(|name| figures::value(name, &scope)).collect(),
@@ -136,7 +136,7 @@ impl Windows {
     }
 
     /// The points.
-    pub fn finish(mut self) -> Vec<Point> {
+    pub fn finish(mut self) -> Vec<SeriesPoint> {
         self.close();
         self.points
     }

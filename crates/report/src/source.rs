@@ -7,12 +7,12 @@ use std::io::BufReader;
 use std::path::Path;
 
 use polygraph_stats::log::{LogError, damaged, extent, not_closed};
-use polygraph_stats::{Header, LogReader, ReadLog, Readable, Record};
+use polygraph_stats::{Header, LogReader, NextRecord, ReadLog, Record};
 
 use crate::fold::Log;
 
 /// The records of one log, one after the other.
-pub(crate) enum Source<'a> {
+pub(crate) enum RecordSource<'a> {
     /// A log that was read before.
     Memory {
         /// The log.
@@ -37,17 +37,17 @@ pub(crate) struct FileSource {
     done: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> RecordSource<'a> {
     /// The records of a log in memory.
-    pub fn memory(log: &'a Log) -> Source<'a> {
-        Source::Memory { log, at: 0 }
+    pub fn memory(log: &'a Log) -> RecordSource<'a> {
+        RecordSource::Memory { log, at: 0 }
     }
 
     /// The records of the log at `path`.
     ///
     /// # Errors
     /// If nothing of it can be used.
-    pub fn open(path: &Path) -> Result<Source<'static>, LogError> {
+    pub fn open(path: &Path) -> Result<RecordSource<'static>, LogError> {
         let name = path.display().to_string();
         let extent_ns = extent(path)?;
         let mut reader = LogReader::open(path)?;
@@ -62,52 +62,52 @@ impl<'a> Source<'a> {
             closed: false,
             done: false,
         };
-        Ok(Source::File(Box::new(source)))
+        Ok(RecordSource::File(Box::new(source)))
     }
 
     /// Name for people.
     pub fn name(&self) -> &str {
         match self {
-            Source::Memory { log, .. } => &log.name,
-            Source::File(file) => &file.name,
+            RecordSource::Memory { log, .. } => &log.name,
+            RecordSource::File(file) => &file.name,
         }
     }
 
     /// What the run is.
     pub fn header(&self) -> &Header {
         match self {
-            Source::Memory { log, .. } => &log.log.header,
-            Source::File(file) => &file.header,
+            RecordSource::Memory { log, .. } => &log.log.header,
+            RecordSource::File(file) => &file.header,
         }
     }
 
     /// When the last interval ends, in nanoseconds since the start of the process.
     pub fn extent_ns(&self) -> u64 {
         match self {
-            Source::Memory { log, .. } => {
+            RecordSource::Memory { log, .. } => {
                 log.log.intervals().map(|interval| interval.end_ns).max().unwrap_or(0)
             }
-            Source::File(file) => file.extent_ns,
+            RecordSource::File(file) => file.extent_ns,
         }
     }
 
     /// The next record.
     pub fn next(&mut self) -> Option<Cow<'a, Record>> {
         match self {
-            Source::Memory { log, at } => {
+            RecordSource::Memory { log, at } => {
                 let record = log.log.records.get(*at)?;
                 *at += 1;
                 Some(Cow::Borrowed(record))
             }
-            Source::File(file) => file.next().map(|record| Cow::Owned(*record)),
+            RecordSource::File(file) => file.next().map(|record| Cow::Owned(*record)),
         }
     }
 
     /// What is missing or damaged, in sentences; only after the last record.
     pub fn missing(&self) -> Vec<String> {
         match self {
-            Source::Memory { log, .. } => log.log.missing.clone(),
-            Source::File(file) => file.missing.clone(),
+            RecordSource::Memory { log, .. } => log.log.missing.clone(),
+            RecordSource::File(file) => file.missing.clone(),
         }
     }
 }
@@ -116,7 +116,7 @@ impl FileSource {
     fn next(&mut self) -> Option<Box<Record>> {
         while !self.done {
             match self.reader.next_record() {
-                Readable::Record(record) => {
+                NextRecord::Record(record) => {
                     match &*record {
                         Record::Interval(interval) => self.last_ns = interval.end_ns,
                         Record::End { .. } => self.closed = true,
@@ -124,9 +124,9 @@ impl FileSource {
                     }
                     return Some(record);
                 }
-                Readable::Unknown => continue,
-                Readable::End => {}
-                Readable::Damaged { at } => self.missing.push(damaged(&self.name, at)),
+                NextRecord::Unknown => continue,
+                NextRecord::End => {}
+                NextRecord::Damaged { at } => self.missing.push(damaged(&self.name, at)),
             }
             if !self.closed {
                 self.missing.push(not_closed(&self.name, self.last_ns));

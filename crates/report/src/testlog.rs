@@ -1,8 +1,8 @@
 //! Plausible logs for tests: a small simulation of robots, a device and servers, written in the real format.
 
 use polygraph_stats::error::Sides;
-use polygraph_stats::record::{EndReason, Header, Interval, PhasePlan, Record, Side};
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
+use polygraph_stats::record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogWriter, MissCause};
 
@@ -396,7 +396,7 @@ impl Run {
 
     fn header(&self, side: Side) -> Header {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let plan = |(i, name): (usize, &str)| PhasePlan {
+        let plan = |(i, name): (usize, &str)| PlannedPhase {
             log_stats: true,
             name: name.into(),
             primary: i == 1,

@@ -259,7 +259,7 @@ fn lr_of_a_whole_log() {
 #[test]
 fn lr_of_a_killed_log_in_the_old_form() {
     let run = Run { end: None, stop_at: Some(2.5), ..short() };
-    let options = LrOptions { form: crate::console::Form::V1, ..LrOptions::default() };
+    let options = LrOptions { form: crate::console::ConsoleForm::V1, ..LrOptions::default() };
     insta::assert_snapshot!(lr(&run.logs(), options));
 }
 

@@ -12,7 +12,7 @@
 //! see `RunFacts::origin_gone`. Where robots asked the servers themselves there is nobody to fail: what would be
 //! held against a device is the servers'.
 //!
-//! Each finding names the [`Party`] that was the limit; the verdict names that of its heaviest finding.
+//! Each finding names the [`LimitingParty`] that was the limit; the verdict names that of its heaviest finding.
 //!
 //! After that FAILED wins over INVALID. Late starts, clock steps, an interrupted or short run spoil the
 //! figures, but they do not excuse the device: starts that were late were still made, and what was
@@ -40,13 +40,13 @@ use serde_json::{Value, json};
 use crate::fold::RunFacts;
 
 pub use contents::MARK as CONTENTS_MARK;
-pub use party::Party;
+pub use party::LimitingParty;
 pub use rules::{Rule, all as rules};
 pub use sample::MIN as LEAST_TRANSACTIONS;
 
 /// What a run is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The figures can be trusted, and the device held.
     Valid,
     /// The bench did not do its part; the figures say nothing about the device.
@@ -56,20 +56,20 @@ pub enum Outcome {
     Failed,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// `VALID`, `INVALID` or `FAILED`.
     pub fn word(self) -> &'static str {
         match self {
-            Outcome::Valid => "VALID",
-            Outcome::Invalid => "INVALID",
-            Outcome::Failed => "FAILED",
+            RunOutcome::Valid => "VALID",
+            RunOutcome::Invalid => "INVALID",
+            RunOutcome::Failed => "FAILED",
         }
     }
 }
 
 /// What a finding says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum FindingSeverity {
     /// The device failed.
     Failed,
     /// The bench failed.
@@ -78,26 +78,26 @@ pub enum Weight {
     Warning,
 }
 
-impl Weight {
+impl FindingSeverity {
     /// A word for tables.
     pub fn word(self) -> &'static str {
         match self {
-            Weight::Failed => "failed",
-            Weight::Invalid => "invalid",
-            Weight::Warning => "warning",
+            FindingSeverity::Failed => "failed",
+            FindingSeverity::Invalid => "invalid",
+            FindingSeverity::Warning => "warning",
         }
     }
 }
 
 /// A rule that had something to say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
+pub struct VerdictFinding {
     /// Name of the rule.
     pub rule: &'static str,
     /// What follows.
-    pub weight: Weight,
+    pub weight: FindingSeverity,
     /// Who was the limit; `None` if nobody is to blame, as for most warnings.
-    pub party: Option<Party>,
+    pub party: Option<LimitingParty>,
     /// The reason, a sentence with its numbers.
     pub text: String,
     /// What the device did, in few words that follow `the device`.
@@ -110,13 +110,13 @@ pub struct Finding {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// What the run is worth.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Who was the limit; `None` if the run is VALID.
-    pub limit: Option<Party>,
+    pub limit: Option<LimitingParty>,
     /// There was a device under test, as far as is known.
     pub device: bool,
     /// Reasons and warnings, the heaviest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<VerdictFinding>,
 }
 
 impl Verdict {
@@ -135,15 +135,17 @@ impl Verdict {
     /// What the outcome means, in words.
     pub fn meaning(&self) -> String {
         match self.outcome {
-            Outcome::Valid if self.device => "the device sustained the load and the bench kept up".to_owned(),
-            Outcome::Valid => "the bench sustained the load; there was no device".to_owned(),
-            Outcome::Failed => {
+            RunOutcome::Valid if self.device => {
+                "the device sustained the load and the bench kept up".to_owned()
+            }
+            RunOutcome::Valid => "the bench sustained the load; there was no device".to_owned(),
+            RunOutcome::Failed => {
                 let deed = self.findings.first().and_then(|finding| finding.deed);
                 format!("the device {}", deed.unwrap_or(blame::OVERLOADED))
             }
-            Outcome::Invalid => {
+            RunOutcome::Invalid => {
                 let rule = self.findings.first().map_or("", |finding| finding.rule);
-                let limit = self.limit.unwrap_or(Party::Test).limit(rule, self.device);
+                let limit = self.limit.unwrap_or(LimitingParty::Test).limit(rule, self.device);
                 format!("{limit}: do not use these figures")
             }
         }
@@ -153,7 +155,7 @@ impl Verdict {
     pub fn text(&self) -> String {
         let mut out = self.headline() + "\n";
         for finding in &self.findings {
-            let lead = if finding.weight == Weight::Warning { "warning: " } else { "" };
+            let lead = if finding.weight == FindingSeverity::Warning { "warning: " } else { "" };
             out.push_str(&format!("  - {lead}{}\n", finding.text));
         }
         out
@@ -161,24 +163,24 @@ impl Verdict {
 
     /// The same for programs.
     pub fn json(&self) -> Value {
-        let finding = |finding: &Finding| {
+        let finding = |finding: &VerdictFinding| {
             json!({
                 "rule": finding.rule,
                 "weight": finding.weight.word(),
-                "limit": finding.party.map(Party::name),
+                "limit": finding.party.map(LimitingParty::name),
                 "text": finding.text,
             })
         };
         json!({
             "outcome": self.outcome.word(),
-            "limit": self.limit.map(Party::name),
+            "limit": self.limit.map(LimitingParty::name),
             "meaning": self.meaning(),
             "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
         })
     }
 
     /// The findings of that weight.
-    pub fn of_weight(&self, weight: Weight) -> impl Iterator<Item = &Finding> {
+    pub fn of_weight(&self, weight: FindingSeverity) -> impl Iterator<Item = &VerdictFinding> {
         self.findings.iter().filter(move |finding| finding.weight == weight)
     }
 }
@@ -192,7 +194,7 @@ pub fn judge(facts: &RunFacts) -> Verdict {
 
 /// What the rules have found so far.
 struct Findings {
-    all: Vec<Finding>,
+    all: Vec<VerdictFinding>,
     /// There was a device, as far as is known.
     device: bool,
 }
@@ -203,23 +205,23 @@ const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
 impl Findings {
     /// Something to be known when the figures are read, which spoils nothing.
     fn warn(&mut self, rule: &'static str, text: String) {
-        self.push(rule, Weight::Warning, None, text);
+        self.push(rule, FindingSeverity::Warning, None, text);
     }
 
     /// The bench, for which `party` stands, did not do its part.
-    fn invalid(&mut self, rule: &'static str, party: Party, text: String) {
-        self.push(rule, Weight::Invalid, Some(party), text);
+    fn invalid(&mut self, rule: &'static str, party: LimitingParty, text: String) {
+        self.push(rule, FindingSeverity::Invalid, Some(party), text);
     }
 
     /// The device failed, however quick the bench was; `deed` tells what it did, and follows `the device`. Where robots asked
     /// the servers themselves, these are what failed.
     fn failed_as(&mut self, rule: &'static str, deed: &'static str, text: String) {
         match self.device {
-            true => self.push(rule, Weight::Failed, Some(Party::Device), text),
+            true => self.push(rule, FindingSeverity::Failed, Some(LimitingParty::Device), text),
             false => self.push(
                 rule,
-                Weight::Invalid,
-                Some(Party::Server),
+                FindingSeverity::Invalid,
+                Some(LimitingParty::Server),
                 text.replace("the device", "the server"),
             ),
         }
@@ -237,17 +239,25 @@ impl Findings {
         self.all.iter_mut().rev().take(1).for_each(|finding| finding.needs_quick_bench = true);
     }
 
-    fn push(&mut self, rule: &'static str, weight: Weight, party: Option<Party>, text: String) {
-        self.all.push(Finding { rule, weight, party, text, deed: None, needs_quick_bench: false });
+    fn push(
+        &mut self,
+        rule: &'static str,
+        weight: FindingSeverity,
+        party: Option<LimitingParty>,
+        text: String,
+    ) {
+        self.all.push(VerdictFinding { rule, weight, party, text, deed: None, needs_quick_bench: false });
     }
 
     /// Why it says nothing about a device that something took long; `None` if nothing excuses it.
     fn excuse(&self) -> Option<&'static str> {
-        let invalid = || self.all.iter().filter(|finding| finding.weight == Weight::Invalid);
+        let invalid = || self.all.iter().filter(|finding| finding.weight == FindingSeverity::Invalid);
         if invalid().any(|finding| SLOW_BENCH.contains(&finding.rule)) {
             return Some("perhaps the bench's doing, for it was not quick enough itself");
         }
-        let gone = |finding: &Finding| finding.rule == "interrupted" && finding.party == Some(Party::Server);
+        let gone = |finding: &VerdictFinding| {
+            finding.rule == "interrupted" && finding.party == Some(LimitingParty::Server)
+        };
         invalid().any(gone).then_some("perhaps for want of an origin server")
     }
 
@@ -258,30 +268,31 @@ impl Findings {
         let Findings { all: mut findings, device } = self;
         for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
             if let Some(excuse) = excuse {
-                finding.weight = Weight::Warning;
+                finding.weight = FindingSeverity::Warning;
                 finding.text.push_str(&format!(" ({excuse})"));
             }
         }
         findings.sort_by_key(|finding| (finding.weight, finding.depth()));
         let outcome = match findings.first().map(|finding| finding.weight) {
-            Some(Weight::Failed) => Outcome::Failed,
-            Some(Weight::Invalid) => Outcome::Invalid,
-            Some(Weight::Warning) | None => Outcome::Valid,
+            Some(FindingSeverity::Failed) => RunOutcome::Failed,
+            Some(FindingSeverity::Invalid) => RunOutcome::Invalid,
+            Some(FindingSeverity::Warning) | None => RunOutcome::Valid,
         };
-        let limit = findings.first().filter(|_| outcome != Outcome::Valid).and_then(|finding| finding.party);
+        let limit =
+            findings.first().filter(|_| outcome != RunOutcome::Valid).and_then(|finding| finding.party);
         Verdict { outcome, limit, device, findings }
     }
 }
 
-impl Finding {
+impl VerdictFinding {
     /// How far it is from the root of the trouble: findings of equal weight are told in this order, the cause first.
     fn depth(&self) -> u8 {
         match (self.weight, self.rule, self.party) {
-            (Weight::Failed, "content", _) => 0,
+            (FindingSeverity::Failed, "content", _) => 0,
             // A server that cannot be told from the device is the last to be suspected.
-            (Weight::Invalid, _, Some(Party::Server)) if self.deed.is_some() => 5,
+            (FindingSeverity::Invalid, _, Some(LimitingParty::Server)) if self.deed.is_some() => 5,
             // A test cut short is what follows when something else broke; that client and server disagree is no such thing.
-            (_, rule, Some(Party::Test)) if rule != contents::CONTENTS => 6,
+            (_, rule, Some(LimitingParty::Test)) if rule != contents::CONTENTS => 6,
             (_, "interrupted" | "origin" | "stalls", _) => 1,
             (_, "names" | "network" | "resources" | descriptors::REFUSED, _) => 2,
             (_, "gaps" | "saturated" | "clock", _) => 3,

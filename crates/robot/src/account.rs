@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use polygraph_link::{Capture, Link, Nanos};
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
 use polygraph_traffic::{Kind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use polygraph_stats::ErrorKind;
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::{Catalog, Content, Distr, RequestKind, Seed, Selector};

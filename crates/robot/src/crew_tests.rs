@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
-use polygraph_stats::{Block, ErrorKind, Recorder, Sample};
+use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
@@ -77,7 +77,11 @@ pub(crate) fn run(link: &TestLink, settings: Settings, seconds: u64) -> Block {
 }
 
 /// The same, with examples of errors.
-pub(crate) fn run_with_examples(link: &TestLink, settings: Settings, seconds: u64) -> (Block, Vec<Sample>) {
+pub(crate) fn run_with_examples(
+    link: &TestLink,
+    settings: Settings,
+    seconds: u64,
+) -> (Block, Vec<ErrorSample>) {
     let recorder = Recorder::new();
     let crew = Crew::new((**link).clone(), settings, recorder.clone(), IdSource::reproducible(1, 1));
     link.spawn(Rc::clone(&crew).run(0));

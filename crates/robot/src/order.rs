@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
-use polygraph_stats::Ticket;
+use polygraph_stats::TransactionHandle;
 use polygraph_traffic::content::Source;
 use polygraph_traffic::ranges::{RangeSet, RangeSpec};
 use polygraph_traffic::store::{Galaxies, Legacy};
@@ -76,7 +76,7 @@ pub struct Order {
     /// The page that this request belongs to.
     pub page: Option<Rc<Page>>,
     /// Its number among the unfinished transactions, once it has begun.
-    pub ticket: Ticket,
+    pub ticket: TransactionHandle,
     /// Files that were asked for because a file embeds them, and so on.
     pub trail: OnceCell<Rc<RefCell<FxHashSet<Oid>>>>,
 }
@@ -110,7 +110,7 @@ impl Order {
             launched: Cell::new(0),
             hop: None,
             page: None,
-            ticket: Ticket::default(),
+            ticket: TransactionHandle::default(),
             trail: OnceCell::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use polygraph_link::{Conn, IdleState, Link, Nanos};
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
 use polygraph_traffic::Random;
 

@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::aggr::Aggr;
 use crate::class::{Class, ClassStats};
 use crate::counts::{
-    AuthScheme, Breakdown, CloseKind, Closes, Compound, Cookies, Dns, KindStats, Latency, OidGen, Pages,
-    RangeGen, Tally, Validations, Verified,
+    AuthScheme, Breakdown, CloseKind, CloseStats, CompoundStats, CookieStats, CountAndBytes, DnsStats,
+    KindStats, Latency, OidGen, PageStats, RangeGen, ValidationStats, VerificationStats,
 };
 use crate::error::{ErrorCounts, ErrorKind};
 use crate::fold::{Fold, fold_fields};
-use crate::hist::{Coarse, Hist};
+use crate::histogram::{CoarseHistogram, Histogram};
 use crate::level::Level;
-use crate::miss::MissCause;
+use crate::miss_cause::MissCause;
 use crate::status::ByStatus;
+use crate::summary_stats::SummaryStats;
 
 /// The status of replies that are not counted apart: nearly all.
 const USUAL_STATUS: u16 = 200;
@@ -76,17 +76,17 @@ pub struct Block {
     /// Finished transactions by [`Class`].
     pub classes: [ClassStats; Class::COUNT],
     /// Reply sizes of basic transactions for which a perfect cache would have had a hit: repeats of cachable objects.
-    pub offered_hits: Aggr,
+    pub offered_hits: SummaryStats,
     /// The other basic transactions.
-    pub offered_misses: Aggr,
+    pub offered_misses: SummaryStats,
     /// Offered hits that were misses, by [`MissCause`].
-    pub missed: [Tally; MissCause::COUNT],
+    pub missed: [CountAndBytes; MissCause::COUNT],
     /// Milliseconds since the object's last transfer, for offered hits that were hits.
-    pub hit_age_ms: Hist,
+    pub hit_age_ms: Histogram,
     /// The same for those that were misses although a whole copy could have been kept.
-    pub miss_age_ms: Hist,
+    pub miss_age_ms: Histogram,
     /// Hits that were not offered: nobody of this run had asked for the object before, or it is not cachable.
-    pub false_hits: Tally,
+    pub false_hits: CountAndBytes,
     /// Finished transactions by kind of content, by number; empty if kinds are not told apart.
     pub kinds: Vec<KindStats>,
     /// Finished transactions with a content of the request, by its kind: response times and *request* sizes.
@@ -102,7 +102,7 @@ pub struct Block {
     /// Finished transactions that showed credentials and were let in, by [`AuthScheme`].
     pub authenticated: [ClassStats; AuthScheme::COUNT],
     /// Transactions of several exchanges, by the [`AuthScheme`] that made them so.
-    pub compounds: [Compound; AuthScheme::COUNT],
+    pub compounds: [CompoundStats; AuthScheme::COUNT],
     /// When bytes passed.
     pub latency: Latency,
     /// How ranges were made.
@@ -110,27 +110,27 @@ pub struct Block {
     /// How objects were chosen.
     pub oid_gen: OidGen,
     /// Finished transactions for parts of pages; all others were asked for directly.
-    pub embedded: Tally,
+    pub embedded: CountAndBytes,
     /// Finished transactions for objects that nobody had asked for before.
     pub unique: u64,
     /// Of each request that ended, well or not, the number that it has among those for its object: 1, 2, 3 and so on. There are as
     /// many ns as objects that were asked for n times or more, so this is the rank of an object with n requests. With more
     /// objects than a robot's loop can count, each stands for several.
-    pub ordinals: Hist,
+    pub ordinals: Histogram,
     /// Pages that were complete.
-    pub pages: Pages,
+    pub pages: PageStats,
     /// Request sizes of finished transactions in bytes, head and body.
-    pub req_size: Hist,
+    pub req_size: Histogram,
     /// Errors by class, noted ones included.
     pub errors: ErrorCounts,
     /// What was compared with what the servers must have sent.
-    pub verified: Verified,
+    pub verified: VerificationStats,
     /// Transactions that were begun again on another connection after a persistent-connection race.
     pub retried: u64,
     /// Transactions begun on a connection that had been used before.
     pub reused: u64,
     /// Lateness of every start in microseconds: actual minus due.
-    pub late_us: Hist,
+    pub late_us: Histogram,
     /// Concurrent transactions: entered = started, left = finished or failed.
     pub xacts: Level,
     /// Transactions that wait for a connection.
@@ -144,25 +144,25 @@ pub struct Block {
     /// Robots or servers that live.
     pub populus: Level,
     /// Lifetime of closed connections in microseconds.
-    pub conn_ttl_us: Hist,
+    pub conn_ttl_us: Histogram,
     /// Transactions per closed connection.
-    pub conn_uses: Hist,
+    pub conn_uses: Histogram,
     /// Closed connections by [`CloseKind`].
-    pub closes: [Closes; CloseKind::COUNT],
+    pub closes: [CloseStats; CloseKind::COUNT],
     /// Depth of connections that were pipelined: more than one transaction at a time.
-    pub pipeline_depth: Hist,
+    pub pipeline_depth: Histogram,
     /// Cookies.
-    pub cookies: Cookies,
+    pub cookies: CookieStats,
     /// Name look-ups.
-    pub dns: Dns,
+    pub dns: DnsStats,
     /// Time in microseconds until 100 (continue) came.
-    pub continue_us: Hist,
+    pub continue_us: Histogram,
     /// Validations by the device, on the server side.
-    pub validations: Validations,
+    pub validations: ValidationStats,
     /// Bytes of each successful read from a socket, and of each write to one.
-    pub reads: Coarse,
+    pub reads: CoarseHistogram,
     /// See `reads`.
-    pub writes: Coarse,
+    pub writes: CoarseHistogram,
 }
 
 fold_fields! {
@@ -359,9 +359,9 @@ impl Block {
     }
 
     /// Cachable misses: what a cache was filled with.
-    pub fn fills(&self) -> Tally {
+    pub fn fills(&self) -> CountAndBytes {
         let sizes = &self.class(Class::Miss).size;
-        Tally { count: sizes.count(), bytes: sizes.sum() as u64 }
+        CountAndBytes { count: sizes.count(), bytes: sizes.sum() as u64 }
     }
 
     /// Share of failed transactions among all that ended (0 to 1), `None` if none ended.
@@ -390,8 +390,8 @@ impl Block {
     }
 
     /// Offered hits that were misses and whose cause is counted, all causes together.
-    pub fn missed_total(&self) -> Tally {
-        let mut all = Tally::default();
+    pub fn missed_total(&self) -> CountAndBytes {
+        let mut all = CountAndBytes::default();
         self.missed.iter().for_each(|&tally| all.merge(tally));
         all
     }
@@ -402,17 +402,17 @@ impl Block {
     }
 
     /// Response times of all classes together, from the actual start.
-    pub fn rptm_us(&self) -> Hist {
+    pub fn rptm_us(&self) -> Histogram {
         self.over_classes(|class| &class.rptm_us)
     }
 
     /// Response times of all classes together, from the due time.
-    pub fn due_rptm_us(&self) -> Hist {
+    pub fn due_rptm_us(&self) -> Histogram {
         self.over_classes(|class| &class.due_rptm_us)
     }
 
     /// Reply sizes of all classes together.
-    pub fn sizes(&self) -> Hist {
+    pub fn sizes(&self) -> Histogram {
         self.over_classes(|class| &class.size)
     }
 
@@ -440,8 +440,8 @@ impl Block {
         all
     }
 
-    fn over_classes(&self, pick: impl Fn(&ClassStats) -> &Hist) -> Hist {
-        let mut all = Hist::new();
+    fn over_classes(&self, pick: impl Fn(&ClassStats) -> &Histogram) -> Histogram {
+        let mut all = Histogram::new();
         self.classes.iter().for_each(|class| all.merge(pick(class)));
         all
     }

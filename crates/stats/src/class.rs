@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fold::{Fold, fold_fields};
-use crate::hist::Hist;
+use crate::histogram::Histogram;
 
 /// The class of a transaction that ended well; each is counted in exactly one. Where several fit, the first in
 /// this order counts: abort, unsuccessful authentication, the three basic classes, reply with a redirect,
@@ -96,11 +96,11 @@ impl Class {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassStats {
     /// Response time in microseconds from the actual start (connect or first use) to the last byte.
-    pub rptm_us: Hist,
+    pub rptm_us: Histogram,
     /// Response time in microseconds from the moment the request was due; servers know none.
-    pub due_rptm_us: Hist,
+    pub due_rptm_us: Histogram,
     /// Size of the complete reply, head and body, in bytes.
-    pub size: Hist,
+    pub size: Histogram,
 }
 
 fold_fields! { ClassStats { rptm_us, due_rptm_us, size } }

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::aggr::Aggr;
 use crate::class::ClassStats;
 use crate::fold::fold_fields;
-use crate::hist::{Coarse, Hist};
+use crate::histogram::{CoarseHistogram, Histogram};
+use crate::summary_stats::SummaryStats;
 
 /// A count with a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct CountAndBytes {
     /// Number of transactions.
     pub count: u64,
     /// Their reply bytes.
     pub bytes: u64,
 }
 
-impl Tally {
+impl CountAndBytes {
     /// Counts one transaction.
     pub fn add(&mut self, bytes: u64) {
         self.count += 1;
@@ -24,7 +24,7 @@ impl Tally {
     }
 
     /// Adds another tally.
-    pub fn merge(&mut self, other: Tally) {
+    pub fn merge(&mut self, other: CountAndBytes) {
         self.count += other.count;
         self.bytes += other.bytes;
     }
@@ -34,9 +34,9 @@ impl Tally {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Breakdown {
     /// Response time in microseconds.
-    pub rptm_us: Coarse,
+    pub rptm_us: CoarseHistogram,
     /// Bytes of the message, head and body.
-    pub size: Coarse,
+    pub size: CoarseHistogram,
 }
 
 impl Breakdown {
@@ -47,8 +47,8 @@ impl Breakdown {
     }
 
     /// Number of transactions and their bytes.
-    pub fn tally(&self) -> Tally {
-        Tally { count: self.size.count(), bytes: self.size.sum() as u64 }
+    pub fn count_and_bytes(&self) -> CountAndBytes {
+        CountAndBytes { count: self.size.count(), bytes: self.size.sum() as u64 }
     }
 }
 
@@ -58,31 +58,31 @@ pub struct KindStats {
     /// All that ended well, aborts included.
     pub replies: Breakdown,
     /// Basic ones.
-    pub basic: Tally,
+    pub basic: CountAndBytes,
     /// Basic ones that a perfect cache would have answered.
-    pub offered_hits: Tally,
+    pub offered_hits: CountAndBytes,
     /// Basic ones that the device answered.
-    pub hits: Tally,
+    pub hits: CountAndBytes,
 }
 
 impl KindStats {
     /// All that ended well, aborts included.
-    pub fn all(&self) -> Tally {
-        self.replies.tally()
+    pub fn all(&self) -> CountAndBytes {
+        self.replies.count_and_bytes()
     }
 }
 
 /// Transactions of several exchanges: those that answered challenges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Compound {
+pub struct CompoundStats {
     /// Time in microseconds from the start of the first exchange to the end of the last.
-    pub rptm_us: Hist,
+    pub rptm_us: Histogram,
     /// Bytes of all requests together.
-    pub request_size: Hist,
+    pub request_size: Histogram,
     /// Bytes of the last reply.
-    pub size: Hist,
+    pub size: Histogram,
     /// Number of exchanges.
-    pub exchanges: Hist,
+    pub exchanges: Histogram,
 }
 
 /// Schemes of authentication.
@@ -114,24 +114,24 @@ impl AuthScheme {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Clients: the last byte of the request was given to the socket.
-    pub last_request_byte_written_us: Coarse,
+    pub last_request_byte_written_us: CoarseHistogram,
     /// Clients: the first bytes of the reply came.
-    pub first_reply_byte_read_us: Coarse,
+    pub first_reply_byte_read_us: CoarseHistogram,
     /// Servers: the last byte of the request came, since its first one.
-    pub last_request_byte_read_us: Coarse,
+    pub last_request_byte_read_us: CoarseHistogram,
     /// Servers: the first bytes of the reply were given to the socket.
-    pub first_reply_byte_written_us: Coarse,
+    pub first_reply_byte_written_us: CoarseHistogram,
 }
 
 /// How ranges were made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RangeGen {
     /// Bytes of each range that was asked for.
-    pub spec_size: Aggr,
+    pub spec_size: SummaryStats,
     /// Bytes of all ranges of a request.
-    pub set_size: Aggr,
+    pub set_size: SummaryStats,
     /// Ranges of a request.
-    pub specs_per_set: Aggr,
+    pub specs_per_set: SummaryStats,
     /// Ranges whose last byte would have been before the first; they are one byte long.
     pub first_last_swap: u64,
     /// Ranges that go on beyond the end of the object.
@@ -161,22 +161,22 @@ pub struct OidGen {
 
 /// Pages: containers with all their embedded objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pages {
+pub struct PageStats {
     /// Time in microseconds from the start of the container's request to the end of its last embedded object.
-    pub rptm_us: Hist,
+    pub rptm_us: Histogram,
     /// Bytes of all replies together.
-    pub size: Hist,
+    pub size: Histogram,
     /// Replies per page, the container included.
-    pub parts: Hist,
+    pub parts: Histogram,
 }
 
 /// Cookies, by messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cookies {
+pub struct CookieStats {
     /// Cookies per message that sent at least one.
-    pub sent: Hist,
+    pub sent: Histogram,
     /// Cookies per message that brought at least one.
-    pub received: Hist,
+    pub received: Histogram,
     /// Dropped to make room, although they had not expired.
     pub purged_fresh: u64,
     /// Dropped because they had expired.
@@ -187,13 +187,13 @@ pub struct Cookies {
 
 /// Name look-ups. Failed ones are errors of their own classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Dns {
+pub struct DnsStats {
     /// Names that were needed.
     pub lookups: u64,
     /// Of these, answered from the robots' own cache.
     pub cache_hits: u64,
     /// Response time in microseconds of look-ups that asked a server and got an answer, retries included.
-    pub rptm_us: Hist,
+    pub rptm_us: Histogram,
 }
 
 /// How a connection was closed.
@@ -239,14 +239,14 @@ impl CloseKind {
 
 /// Closed connections of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Closes {
+pub struct CloseStats {
     /// Transactions on each.
-    pub uses: Coarse,
+    pub uses: CoarseHistogram,
     /// Their lifetimes in microseconds.
-    pub ttl_us: Coarse,
+    pub ttl_us: CoarseHistogram,
 }
 
-impl Closes {
+impl CloseStats {
     /// Number of connections.
     pub fn count(&self) -> u64 {
         self.uses.count()
@@ -256,7 +256,7 @@ impl Closes {
 /// Validations that the device made on its own account, as the servers see them; they are counted in their
 /// [`Class`](crate::Class) as well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Validations {
+pub struct ValidationStats {
     /// Answered with the object: the stored copy was out of date.
     pub useful: ClassStats,
     /// Answered with 304: the stored copy was still good.
@@ -265,7 +265,7 @@ pub struct Validations {
 
 /// How much of what was received has been compared with what the servers must have sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
+pub struct VerificationStats {
     /// Replies whose identity (marks, length) was checked.
     pub replies: u64,
     /// Body bytes that were compared with the expected ones, byte by byte or by digest.
@@ -282,19 +282,19 @@ pub struct Verified {
 }
 
 fold_fields! {
-    Tally { count, bytes }
+    CountAndBytes { count, bytes }
     Breakdown { rptm_us, size }
     KindStats { replies, basic, offered_hits, hits }
-    Compound { rptm_us, request_size, size, exchanges }
+    CompoundStats { rptm_us, request_size, size, exchanges }
     Latency {
         last_request_byte_written_us, first_reply_byte_read_us, last_request_byte_read_us, first_reply_byte_written_us
     }
     RangeGen { spec_size, set_size, specs_per_set, first_last_swap, spec_overflow, set_overflow }
     OidGen { need_new, need_repeat, lack_repeat, new, repeat, new_foreign, repeat_foreign }
-    Pages { rptm_us, size, parts }
-    Cookies { sent, received, purged_fresh, purged_stale, updated }
-    Dns { lookups, cache_hits, rptm_us }
-    Closes { uses, ttl_us }
-    Validations { useful, useless }
-    Verified { replies, bytes, uncompared, digests, due, marked }
+    PageStats { rptm_us, size, parts }
+    CookieStats { sent, received, purged_fresh, purged_stale, updated }
+    DnsStats { lookups, cache_hits, rptm_us }
+    CloseStats { uses, ttl_us }
+    ValidationStats { useful, useless }
+    VerificationStats { replies, bytes, uncompared, digests, due, marked }
 }

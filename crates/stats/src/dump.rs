@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 /// Which parts of a message are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parts {
+pub struct MessageParts {
     /// The head.
     pub head: bool,
     /// The body.
     pub body: bool,
 }
 
-impl Parts {
+impl MessageParts {
     /// Both.
-    pub const ALL: Parts = Parts { head: true, body: true };
+    pub const ALL: MessageParts = MessageParts { head: true, body: true };
 
     /// What either of the two shows.
     #[must_use]
-    pub fn or(self, other: Parts) -> Parts {
-        Parts { head: self.head || other.head, body: self.body || other.body }
+    pub fn or(self, other: MessageParts) -> MessageParts {
+        MessageParts { head: self.head || other.head, body: self.body || other.body }
     }
 
     /// Whether there is anything.
@@ -31,11 +31,11 @@ impl Parts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpPlan {
     /// Requests.
-    pub requests: Parts,
+    pub requests: MessageParts,
     /// Replies.
-    pub replies: Parts,
+    pub replies: MessageParts,
     /// Both messages of transactions that failed.
-    pub errors: Parts,
+    pub errors: MessageParts,
     /// A line for each transaction that ended well.
     pub summary: bool,
     /// Bytes shown of each message, at most.
@@ -51,7 +51,7 @@ impl DumpPlan {
     /// What is shown of a transaction that `failed` or not, with `title` in front of each message; empty if that is
     /// nothing.
     pub fn show(&self, title: &str, failed: bool, request: &[u8], reply: &[u8]) -> String {
-        let of_error = if failed { self.errors } else { Parts::default() };
+        let of_error = if failed { self.errors } else { MessageParts::default() };
         let mut out = String::new();
         for (name, parts, message) in
             [("request", self.requests.or(of_error), request), ("reply", self.replies.or(of_error), reply)]
@@ -66,13 +66,13 @@ impl DumpPlan {
 }
 
 /// Those parts of a message that are wanted; without the end of a head all of it is head.
-fn part(message: &[u8], parts: Parts) -> &[u8] {
+fn part(message: &[u8], parts: MessageParts) -> &[u8] {
     let end = message.windows(4).position(|four| four == b"\r\n\r\n").map_or(message.len(), |at| at + 4);
     match parts {
-        Parts { head: true, body: true } => message,
-        Parts { head: true, body: false } => &message[..end],
-        Parts { head: false, body: true } => &message[end..],
-        Parts { head: false, body: false } => &[],
+        MessageParts { head: true, body: true } => message,
+        MessageParts { head: true, body: false } => &message[..end],
+        MessageParts { head: false, body: true } => &message[end..],
+        MessageParts { head: false, body: false } => &[],
     }
 }
 
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn parts_of_messages_up_to_the_size() {
-        let head = Parts { head: true, body: false };
-        let body = Parts { head: false, body: true };
+        let head = MessageParts { head: true, body: false };
+        let body = MessageParts { head: false, body: true };
         let none = DumpPlan { size: 20, ..DumpPlan::default() };
         let (request, reply) =
             (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\nbody\x01\xff of the reply");
@@ -134,7 +134,11 @@ mod tests {
             (DumpPlan { requests: head, ..none }, false, "dump: request of x\nGET / HTTP/1.1\n"),
             (DumpPlan { requests: body, ..none }, false, ""),
             (DumpPlan { replies: body, ..none }, false, "dump: reply of x\nbody.. of the reply\n"),
-            (DumpPlan { replies: Parts::ALL, ..none }, false, "dump: reply of x\nHTTP/1.1 200 OK\n\nb\n"),
+            (
+                DumpPlan { replies: MessageParts::ALL, ..none },
+                false,
+                "dump: reply of x\nHTTP/1.1 200 OK\n\nb\n",
+            ),
             (DumpPlan { errors: body, ..none }, false, ""),
             (DumpPlan { errors: body, ..none }, true, "dump: reply of x\nbody.. of the reply\n"),
             (

@@ -71,7 +71,7 @@ impl Nature {
 }
 
 /// Everything that is fixed about a class.
-struct Facts {
+struct CatalogueEntry {
     kind: ErrorKind,
     code: u16,
     number: &'static str,
@@ -99,7 +99,7 @@ impl ErrorKind {
         catalogue::TABLE.iter().map(|facts| facts.kind)
     }
 
-    fn facts(self) -> &'static Facts {
+    fn facts(self) -> &'static CatalogueEntry {
         &catalogue::TABLE[self as usize]
     }
 

@@ -1,6 +1,6 @@
 //! Counts of all shapes add up and start anew in the same way.
 
-use crate::hist::Hist;
+use crate::histogram::Histogram;
 
 /// Something that is counted: it can be added up and emptied.
 pub(crate) trait Fold {
@@ -20,7 +20,7 @@ impl Fold for u64 {
     }
 }
 
-impl<const DIGITS: u8> Fold for Hist<DIGITS> {
+impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
     fn fold(&mut self, other: &Self) {
         self.merge(other);
     }

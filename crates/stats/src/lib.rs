@@ -7,40 +7,40 @@
 //! Units: times in microseconds in histograms and in nanoseconds since the start of the run in records,
 //! sizes in bytes. An undefined value (a mean of nothing) is `None`, never zero.
 
-pub mod aggr;
 pub mod block;
 pub mod class;
 pub mod counts;
 pub mod dump;
 pub mod error;
+pub mod evidence;
 mod fold;
-pub mod hist;
+pub mod histogram;
+pub mod in_flight;
 pub mod level;
 pub mod log;
-pub mod miss;
+pub mod miss_cause;
 pub mod record;
 pub mod recorder;
-pub mod sample;
 pub mod stall;
 pub mod status;
-pub mod unfinished;
+pub mod summary_stats;
 pub mod window;
 pub mod xacts;
 
-pub use aggr::{Aggr, TmSz};
 pub use block::{Block, Finished};
 pub use class::{Class, ClassStats};
-pub use counts::{AuthScheme, Breakdown, CloseKind, KindStats, Tally, Verified};
-pub use dump::{DumpPlan, Parts};
+pub use counts::{AuthScheme, Breakdown, CloseKind, CountAndBytes, KindStats, VerificationStats};
+pub use dump::{DumpPlan, MessageParts};
 pub use error::{ErrorCounts, ErrorKind};
-pub use hist::{Coarse, Hist};
+pub use evidence::{ErrorSample, Evidence};
+pub use histogram::{CoarseHistogram, Histogram};
+pub use in_flight::TransactionHandle;
 pub use level::Level;
-pub use log::{LogReader, LogWriter, ReadLog, Readable};
-pub use miss::MissCause;
-pub use record::{EndReason, Header, Interval, PhasePlan, Record, Side};
+pub use log::{LogReader, LogWriter, NextRecord, ReadLog};
+pub use miss_cause::MissCause;
+pub use record::{EndReason, Header, Interval, PlannedPhase, Record, Side};
 pub use recorder::{Recorder, Totals};
-pub use sample::{Evidence, Sample};
 pub use status::StatusScope;
-pub use unfinished::Ticket;
-pub use window::{Flow, Window};
-pub use xacts::{Taken, Xact};
+pub use summary_stats::{SummaryStats, TimeAndSize};
+pub use window::{LevelDelta, Window};
+pub use xacts::{TransactionSample, Xact};

@@ -105,7 +105,7 @@ impl<W: Write> LogWriter<W> {
 
 /// What the next frame turned out to be.
 #[derive(Debug)]
-pub enum Readable {
+pub enum NextRecord {
     /// A whole record.
     Record(Box<Record>),
     /// A whole record of a kind that this version does not know; those after it may be known.
@@ -158,11 +158,11 @@ impl<R: Read> LogReader<R> {
     }
 
     /// The next record, the end, or the place where the log is damaged.
-    pub fn next_record(&mut self) -> Readable {
-        let damaged = Readable::Damaged { at: self.at };
+    pub fn next_record(&mut self) -> NextRecord {
+        let damaged = NextRecord::Damaged { at: self.at };
         let mut head = [0; 8];
         match read_up_to(&mut self.input, &mut head) {
-            Ok(0) => return Readable::End,
+            Ok(0) => return NextRecord::End,
             Ok(8) => {}
             _ => return damaged,
         }
@@ -178,8 +178,8 @@ impl<R: Read> LogReader<R> {
         }
         self.at += 8 + length as u64;
         match postcard::from_bytes(&payload) {
-            Ok(record) => Readable::Record(Box::new(record)),
-            Err(_) => Readable::Unknown,
+            Ok(record) => NextRecord::Record(Box::new(record)),
+            Err(_) => NextRecord::Unknown,
         }
     }
 }
@@ -257,10 +257,10 @@ impl ReadLog {
         let mut unknown = 0;
         loop {
             match reader.next_record() {
-                Readable::Record(record) => log.records.push(*record),
-                Readable::Unknown => unknown += 1,
-                Readable::End => break,
-                Readable::Damaged { at } => {
+                NextRecord::Record(record) => log.records.push(*record),
+                NextRecord::Unknown => unknown += 1,
+                NextRecord::End => break,
+                NextRecord::Damaged { at } => {
                     log.missing.push(damaged(name, at));
                     break;
                 }
@@ -281,7 +281,7 @@ impl ReadLog {
     /// # Errors
     /// If there is no whole header.
     pub fn header<R: Read>(reader: &mut LogReader<R>, name: &str) -> Result<Header, LogError> {
-        if let Readable::Record(record) = reader.next_record()
+        if let NextRecord::Record(record) = reader.next_record()
             && let Record::Header(header) = *record
         {
             return Ok(header.with_distinct_phases());

@@ -50,7 +50,7 @@ pub struct Header {
     /// Number of event loops.
     pub loops: u32,
     /// The phases that were planned.
-    pub phases: Vec<PhasePlan>,
+    pub phases: Vec<PlannedPhase>,
     /// Offered request rate in transactions per second; `None` for a closed loop, for servers, and
     /// where the load is adjusted while the test runs.
     pub offered_rate: Option<f64>,
@@ -80,7 +80,7 @@ impl Header {
 
 /// What was planned for a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PhasePlan {
+pub struct PlannedPhase {
     /// Name, for example `meas`.
     pub name: String,
     /// The phase that results are taken from.
@@ -194,7 +194,7 @@ pub enum Record {
         kind: ErrorKind,
         /// What was seen, in one line.
         detail: String,
-        /// Facts of both sides by name; see [`crate::sample::fact`].
+        /// Facts of both sides by name; see [`crate::evidence::fact`].
         facts: Vec<(String, String)>,
     },
     /// Last record of a log that was closed in order.

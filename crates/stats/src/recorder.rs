@@ -7,10 +7,10 @@ use std::rc::Rc;
 use crate::block::{Block, Finished};
 use crate::dump::{DumpPlan, Dumps};
 use crate::error::{ErrorCounts, ErrorKind};
-use crate::sample::{Evidence, Sample, is_kept};
-use crate::unfinished::{Ticket, Unfinished};
+use crate::evidence::{ErrorSample, Evidence, is_kept};
+use crate::in_flight::{InFlightTransactions, TransactionHandle};
 use crate::window::Window;
-use crate::xacts::{Taken, Taker, Xact};
+use crate::xacts::{TransactionSample, TransactionSampler, Xact};
 
 /// Transactions ended since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub struct Recorder(Rc<Inner>);
 #[derive(Debug)]
 struct Inner {
     block: RefCell<Box<Block>>,
-    samples: RefCell<Vec<Sample>>,
+    samples: RefCell<Vec<ErrorSample>>,
     /// Errors since the start.
     errors: RefCell<ErrorCounts>,
     /// Of the intervals before the current one.
     before: Cell<Totals>,
-    unfinished: RefCell<Unfinished>,
+    unfinished: RefCell<InFlightTransactions>,
     news: RefCell<News>,
-    taker: RefCell<Taker>,
+    taker: RefCell<TransactionSampler>,
     dump: Cell<DumpPlan>,
     dumps: RefCell<Dumps>,
 }
@@ -97,13 +97,13 @@ impl Recorder {
     }
 
     /// Counts a transaction that begins.
-    pub fn begin(&self, now_ns: u64) -> Ticket {
+    pub fn begin(&self, now_ns: u64) -> TransactionHandle {
         self.with(|block| block.xacts.enter(now_ns));
         self.0.unfinished.borrow_mut().begin(now_ns)
     }
 
     /// Counts bytes of the reply of an unfinished transaction that came from a connection.
-    pub fn read(&self, ticket: Ticket, bytes: u64) {
+    pub fn read(&self, ticket: TransactionHandle, bytes: u64) {
         self.with(|block| block.reads.record(bytes));
         self.0.unfinished.borrow_mut().read(ticket, bytes);
     }
@@ -120,7 +120,7 @@ impl Recorder {
     }
 
     /// Counts the end of a transaction.
-    pub fn end(&self, ticket: Ticket, now_ns: u64) {
+    pub fn end(&self, ticket: TransactionHandle, now_ns: u64) {
         self.with(|block| block.xacts.leave(now_ns));
         self.0.unfinished.borrow_mut().end(ticket);
     }
@@ -166,7 +166,7 @@ impl Recorder {
     }
 
     /// What was taken for samples since this was asked last.
-    pub fn taken(&self) -> Vec<Taken> {
+    pub fn taken(&self) -> Vec<TransactionSample> {
         self.0.taker.borrow_mut().hand_over()
     }
 
@@ -203,7 +203,7 @@ impl Recorder {
         self.with(|block| block.count_error(kind));
         let count = self.0.errors.borrow_mut().count(kind);
         if is_kept(count) {
-            let sample = Sample { at_ns: now_ns, kind, evidence: evidence() };
+            let sample = ErrorSample { at_ns: now_ns, kind, evidence: evidence() };
             self.0.samples.borrow_mut().push(sample);
         }
     }
@@ -221,7 +221,7 @@ impl Recorder {
     }
 
     /// Ends the interval at `now_ns`: returns its block and samples; `fresh` is filled from now on.
-    pub fn hand_over(&self, mut fresh: Box<Block>, now_ns: u64) -> (Box<Block>, Vec<Sample>) {
+    pub fn hand_over(&self, mut fresh: Box<Block>, now_ns: u64) -> (Box<Block>, Vec<ErrorSample>) {
         self.0.before.set(self.totals());
         if self.0.news.borrow().until.is_some() {
             self.note_news(now_ns);

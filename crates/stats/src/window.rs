@@ -4,18 +4,18 @@ mod members;
 
 use serde::{Deserialize, Serialize};
 
-use crate::aggr::{Aggr, TmSz};
 use crate::block::{Block, Finished};
 use crate::class::Class;
 use crate::error::{ErrorKind, Nature};
 use crate::fold::{Fold, fold_fields};
 use crate::level::Level;
+use crate::summary_stats::{SummaryStats, TimeAndSize};
 
 pub use members::NoSuchMember;
 
 /// A level in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct LevelDelta {
     /// Value at the end.
     pub last: u64,
     /// Number of increments.
@@ -26,13 +26,13 @@ pub struct Flow {
     pub integral: f64,
 }
 
-impl Flow {
-    fn of(level: &Level) -> Flow {
-        Flow { last: level.last, entered: level.entered, left: level.left, integral: level.integral }
+impl LevelDelta {
+    fn of(level: &Level) -> LevelDelta {
+        LevelDelta { last: level.last, entered: level.entered, left: level.left, integral: level.integral }
     }
 
-    fn since(&self, earlier: &Flow) -> Flow {
-        Flow {
+    fn since(&self, earlier: &LevelDelta) -> LevelDelta {
+        LevelDelta {
             last: self.last,
             entered: self.entered.saturating_sub(earlier.entered),
             left: self.left.saturating_sub(earlier.left),
@@ -42,8 +42,8 @@ impl Flow {
 }
 
 /// Levels add up where they are concurrent; see [`Window::append`] for those in a row.
-impl Fold for Flow {
-    fn fold(&mut self, other: &Flow) {
+impl Fold for LevelDelta {
+    fn fold(&mut self, other: &LevelDelta) {
         self.last += other.last;
         self.entered += other.entered;
         self.left += other.left;
@@ -51,7 +51,7 @@ impl Fold for Flow {
     }
 
     fn clear(&mut self) {
-        *self = Flow::default();
+        *self = LevelDelta::default();
     }
 }
 
@@ -67,23 +67,23 @@ pub struct Window {
     /// Number of loops.
     loops: u64,
     /// Finished transactions by [`Class`].
-    pub classes: [TmSz; Class::COUNT],
+    pub classes: [TimeAndSize; Class::COUNT],
     /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
-    pub offered: [TmSz; 2],
+    pub offered: [TimeAndSize; 2],
     /// Steps of authentications that went on.
-    pub auth_steps: TmSz,
+    pub auth_steps: TimeAndSize,
     /// Replies whose status is in the agent's custom scope.
-    pub custom: TmSz,
+    pub custom: TimeAndSize,
     /// Transactions with good credentials.
-    pub authenticated: TmSz,
+    pub authenticated: TimeAndSize,
     /// Transactions without credentials; neither these nor the former have steps of an authentication.
-    pub anonymous: TmSz,
+    pub anonymous: TimeAndSize,
     /// Complete pages.
-    pub pages: TmSz,
+    pub pages: TimeAndSize,
     /// Lifetimes of closed connections in microseconds.
-    pub conn_ttl_us: Aggr,
+    pub conn_ttl_us: SummaryStats,
     /// Transactions per closed connection.
-    pub conn_uses: Aggr,
+    pub conn_uses: SummaryStats,
     /// Failed transactions.
     pub failed: u64,
     /// Of these, those to whom access was refused or granted wrongly.
@@ -91,19 +91,19 @@ pub struct Window {
     /// Transactions that were begun again.
     pub retried: u64,
     /// Concurrent transactions.
-    pub xacts: Flow,
+    pub xacts: LevelDelta,
     /// Transactions that wait for a connection.
-    pub waiting: Flow,
+    pub waiting: LevelDelta,
     /// Open connections.
-    pub conns: Flow,
+    pub conns: LevelDelta,
     /// Open connections that stand.
-    pub established: Flow,
+    pub established: LevelDelta,
     /// Open connections that wait for their next request.
-    pub idle: Flow,
+    pub idle: LevelDelta,
     /// Robots that live.
-    pub populus: Flow,
+    pub populus: LevelDelta,
     /// Unfinished transactions at the end: their ages, and the bytes of replies that have come so far.
-    pub live: TmSz,
+    pub live: TimeAndSize,
 }
 
 fold_fields! {
@@ -133,37 +133,38 @@ impl Window {
     /// What a block has counted; extremes are those since this was asked last.
     pub(crate) fn take(block: &mut Block, seconds: f64) -> Window {
         let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
-        let mut classes = [TmSz::default(); Class::COUNT];
+        let mut classes = [TimeAndSize::default(); Class::COUNT];
         for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
-            *sums = TmSz::take(&mut stats.rptm_us, &mut stats.size);
+            *sums = TimeAndSize::take(&mut stats.rptm_us, &mut stats.size);
         }
-        let steps = block.auth_steps.iter_mut().map(|stats| TmSz::take(&mut stats.rptm_us, &mut stats.size));
+        let steps =
+            block.auth_steps.iter_mut().map(|stats| TimeAndSize::take(&mut stats.rptm_us, &mut stats.size));
         Window {
             loop_seconds: seconds,
             loops: 1,
             classes,
-            custom: TmSz::take(&mut block.custom.rptm_us, &mut block.custom.size),
-            auth_steps: steps.fold(TmSz::default(), |sum, steps| sum.with(&steps)),
-            pages: TmSz::take(&mut block.pages.rptm_us, &mut block.pages.size),
-            conn_ttl_us: Aggr::take(&mut block.conn_ttl_us),
-            conn_uses: Aggr::take(&mut block.conn_uses),
+            custom: TimeAndSize::take(&mut block.custom.rptm_us, &mut block.custom.size),
+            auth_steps: steps.fold(TimeAndSize::default(), |sum, steps| sum.with(&steps)),
+            pages: TimeAndSize::take(&mut block.pages.rptm_us, &mut block.pages.size),
+            conn_ttl_us: SummaryStats::take(&mut block.conn_ttl_us),
+            conn_uses: SummaryStats::take(&mut block.conn_uses),
             failed: block.failed_count(),
             failed_access: block.errors.sum(access),
             retried: block.retried,
-            xacts: Flow::of(&block.xacts),
-            waiting: Flow::of(&block.waiting),
-            conns: Flow::of(&block.conns),
-            established: Flow::of(&block.established),
-            idle: Flow::of(&block.idle),
-            populus: Flow::of(&block.populus),
+            xacts: LevelDelta::of(&block.xacts),
+            waiting: LevelDelta::of(&block.waiting),
+            conns: LevelDelta::of(&block.conns),
+            established: LevelDelta::of(&block.established),
+            idle: LevelDelta::of(&block.idle),
+            populus: LevelDelta::of(&block.populus),
             ..Window::default()
         }
     }
 
     /// What was counted since `earlier`, by the same block.
     pub(crate) fn since(&self, earlier: &Window) -> Window {
-        let tm_sz = |pick: fn(&Window) -> &TmSz| pick(self).since(pick(earlier));
-        let flow = |pick: fn(&Window) -> &Flow| pick(self).since(pick(earlier));
+        let tm_sz = |pick: fn(&Window) -> &TimeAndSize| pick(self).since(pick(earlier));
+        let flow = |pick: fn(&Window) -> &LevelDelta| pick(self).since(pick(earlier));
         Window {
             loop_seconds: self.loop_seconds - earlier.loop_seconds,
             loops: self.loops,
@@ -200,7 +201,7 @@ impl Window {
     /// Appends a later window of the same loops.
     pub fn append(&mut self, later: &Window) {
         let loops = later.loops.max(self.loops);
-        self.live = TmSz::default();
+        self.live = TimeAndSize::default();
         self.flows_mut().into_iter().for_each(|flow| flow.last = 0);
         self.merge(later);
         self.loops = loops;
@@ -216,11 +217,11 @@ impl Window {
         next
     }
 
-    fn flows(&self) -> [&Flow; 6] {
+    fn flows(&self) -> [&LevelDelta; 6] {
         [&self.xacts, &self.waiting, &self.conns, &self.established, &self.idle, &self.populus]
     }
 
-    fn flows_mut(&mut self) -> [&mut Flow; 6] {
+    fn flows_mut(&mut self) -> [&mut LevelDelta; 6] {
         let Window { xacts, waiting, conns, established, idle, populus, .. } = self;
         [xacts, waiting, conns, established, idle, populus]
     }
@@ -231,17 +232,17 @@ impl Window {
     }
 
     /// Finished transactions of some classes.
-    pub fn of(&self, classes: &[Class]) -> TmSz {
-        classes.iter().fold(TmSz::default(), |sum, &class| sum.with(&self.classes[class as usize]))
+    pub fn of(&self, classes: &[Class]) -> TimeAndSize {
+        classes.iter().fold(TimeAndSize::default(), |sum, &class| sum.with(&self.classes[class as usize]))
     }
 
-    /// All transactions that ended well; [`Aggr::mean`] of its times is what a thermostat holds.
-    pub fn all(&self) -> TmSz {
+    /// All transactions that ended well; [`SummaryStats::mean`] of its times is what a thermostat holds.
+    pub fn all(&self) -> TimeAndSize {
         self.of(&Class::ALL)
     }
 
     /// Cachable misses: what a cache was filled with.
-    pub fn fills(&self) -> TmSz {
+    pub fn fills(&self) -> TimeAndSize {
         self.of(&[Class::Miss])
     }
 

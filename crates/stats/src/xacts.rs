@@ -34,7 +34,7 @@ pub struct Xact {
 
 /// Transactions that were taken for a sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct TransactionSample {
     /// Number of the sample.
     pub sample: usize,
     /// In the order of their ends.
@@ -43,17 +43,17 @@ pub struct Taken {
 
 /// The samples that a loop takes.
 #[derive(Debug, Default)]
-pub struct Taker {
+pub struct TransactionSampler {
     /// Number of each running sample and how many transactions it still takes.
     running: Vec<(usize, u64)>,
-    taken: Vec<Taken>,
+    taken: Vec<TransactionSample>,
 }
 
-impl Taker {
+impl TransactionSampler {
     /// Takes the next `capacity` transactions for a sample.
     pub fn begin(&mut self, sample: usize, capacity: u64) {
         self.running.push((sample, capacity));
-        self.taken.push(Taken { sample, xacts: Vec::new() });
+        self.taken.push(TransactionSample { sample, xacts: Vec::new() });
     }
 
     /// Whether any sample is running.
@@ -73,8 +73,9 @@ impl Taker {
     }
 
     /// What was taken since this was asked last.
-    pub fn hand_over(&mut self) -> Vec<Taken> {
-        let running = self.running.iter().map(|(sample, _)| Taken { sample: *sample, xacts: Vec::new() });
+    pub fn hand_over(&mut self) -> Vec<TransactionSample> {
+        let running =
+            self.running.iter().map(|(sample, _)| TransactionSample { sample: *sample, xacts: Vec::new() });
         let mut taken = std::mem::replace(&mut self.taken, running.collect());
         taken.retain(|taken| !taken.xacts.is_empty());
         taken
@@ -83,16 +84,16 @@ impl Taker {
 
 /// Makes one sample of those of all loops: the transactions that ended first, as many as there is room for.
 #[derive(Debug)]
-pub struct Merger {
+pub struct SampleMerger {
     /// What loops have taken and is not older than all that may still come.
     room: u64,
     waiting: VecDeque<Xact>,
 }
 
-impl Merger {
+impl SampleMerger {
     /// A sample of `capacity` transactions.
-    pub fn new(capacity: u64) -> Merger {
-        Merger { room: capacity, waiting: VecDeque::new() }
+    pub fn new(capacity: u64) -> SampleMerger {
+        SampleMerger { room: capacity, waiting: VecDeque::new() }
     }
 
     /// Adds what a loop has taken.
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn samples_take_what_they_have_room_for_and_may_overlap() {
-        let mut taker = Taker::default();
+        let mut taker = TransactionSampler::default();
         taker.begin(3, 2);
         taker.take(&xact(1));
         taker.begin(4, 2);
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn of_all_loops_those_that_ended_first_are_kept() {
-        let mut merger = Merger::new(5);
+        let mut merger = SampleMerger::new(5);
         merger.add(vec![xact(10), xact(30)]);
         merger.add(vec![xact(20)]);
         assert_eq!(times(&merger.draw()), [10, 20, 30]);

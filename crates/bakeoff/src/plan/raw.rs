@@ -6,7 +6,10 @@ use std::path::Path;
 use polygraph_plan::values;
 use serde::Deserialize;
 
-use super::{Checks, Contestant, Pick, Plan, PlanError, Raise, Rules, Target, Workload, WorkloadFile};
+use super::{
+    BakeoffPlan, BakeoffRules, BakeoffWorkload, BenchChecks, Contestant, DeviceLocation, PlanError, Raise,
+    ReportedRun, WorkloadFile,
+};
 use crate::entry::PriceLine;
 use crate::order::mixed;
 
@@ -87,7 +90,7 @@ struct RawRules {
     fill_limit: Option<String>,
     repeats: Option<u32>,
     attempts: Option<u32>,
-    report: Option<Pick>,
+    report: Option<ReportedRun>,
 }
 
 #[derive(Default, Deserialize)]
@@ -135,12 +138,12 @@ struct RawPrice {
 }
 
 /// Makes errors: what is wrong at which place.
-struct Place<'a> {
+struct PlanPath<'a> {
     path: &'a str,
     place: String,
 }
 
-impl Place<'_> {
+impl PlanPath<'_> {
     fn wrong(&self, field: &str, problem: impl std::fmt::Display) -> PlanError {
         let place = if field.is_empty() { self.place.clone() } else { format!("{}, {field}", self.place) };
         PlanError::Sense { path: self.path.to_owned(), place, problem: problem.to_string() }
@@ -185,12 +188,12 @@ fn positive_time(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<Plan, PlanError> {
+pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<BakeoffPlan, PlanError> {
     let raw: RawPlan = toml::from_str(text).map_err(|e| PlanError::Form {
         path: path.to_owned(),
         problem: e.to_string().trim_end().to_owned(),
     })?;
-    let at = |place: &str| Place { path, place: place.to_owned() };
+    let at = |place: &str| PlanPath { path, place: place.to_owned() };
     let workload = workload(&raw.workload.unwrap_or_default(), &at("[workload]"), directory)?;
     let rules = rules(&raw.rules.unwrap_or_default(), &at("[rules]"), &workload)?;
     let checks = checks(&raw.checks.unwrap_or_default(), &at("[checks]"))?;
@@ -210,15 +213,15 @@ pub(super) fn parse(text: &str, path: &str, directory: &Path) -> Result<Plan, Pl
         }
         devices.push(contestant);
     }
-    let surrogate = devices.iter().find(|device| matches!(device.target, Target::Surrogate(_)));
+    let surrogate = devices.iter().find(|device| matches!(device.target, DeviceLocation::Surrogate(_)));
     if let (Some(device), Some(_)) = (surrogate, &workload.file) {
         let place = at(&format!("device `{}`", device.name));
         return Err(place.wrong("surrogate", "surrogates are tested with PolyMix-1 only: leave config out"));
     }
-    Ok(Plan { title: raw.title, workload, rules, checks, devices })
+    Ok(BakeoffPlan { title: raw.title, workload, rules, checks, devices })
 }
 
-fn workload(raw: &RawWorkload, place: &Place<'_>, directory: &Path) -> Result<Workload, PlanError> {
+fn workload(raw: &RawWorkload, place: &PlanPath<'_>, directory: &Path) -> Result<BakeoffWorkload, PlanError> {
     let file = match (&raw.config, &raw.rate) {
         (Some(path), Some(rate)) => Some(WorkloadFile { path: directory.join(path), rate: rate.clone() }),
         (None, None) => None,
@@ -247,11 +250,11 @@ fn workload(raw: &RawWorkload, place: &Place<'_>, directory: &Path) -> Result<Wo
         // Its phases are its own; what it takes beyond its length is not known here.
         (duration_s, cool_s) = (duration_s + cool_s, 0.0);
     }
-    Ok(Workload { duration_s, cool_s, options, file })
+    Ok(BakeoffWorkload { duration_s, cool_s, options, file })
 }
 
 /// Text of a plain value.
-fn plain(value: &toml::Value, place: &Place<'_>, field: &str) -> Result<String, PlanError> {
+fn plain(value: &toml::Value, place: &PlanPath<'_>, field: &str) -> Result<String, PlanError> {
     match value {
         toml::Value::String(text) => Ok(text.clone()),
         toml::Value::Integer(number) => Ok(number.to_string()),
@@ -261,9 +264,13 @@ fn plain(value: &toml::Value, place: &Place<'_>, field: &str) -> Result<String, 
     }
 }
 
-fn rules(raw: &RawRules, place: &Place<'_>, workload: &Workload) -> Result<Rules, PlanError> {
-    let own = Rules::default();
-    let rules = Rules {
+fn rules(
+    raw: &RawRules,
+    place: &PlanPath<'_>,
+    workload: &BakeoffWorkload,
+) -> Result<BakeoffRules, PlanError> {
+    let own = BakeoffRules::default();
+    let rules = BakeoffRules {
         launch_window_s: place.read(
             "launch_window",
             raw.launch_window.as_ref(),
@@ -294,12 +301,12 @@ fn rules(raw: &RawRules, place: &Place<'_>, workload: &Workload) -> Result<Rules
     Ok(rules)
 }
 
-fn checks(raw: &RawChecks, place: &Place<'_>) -> Result<Checks, PlanError> {
+fn checks(raw: &RawChecks, place: &PlanPath<'_>) -> Result<BenchChecks, PlanError> {
     let optional = |field: &str, text: Option<&String>, default: f64| match text {
         Some(text) if values::is_none(text) => Ok(None),
         _ => place.read(field, text, positive_time, default).map(Some),
     };
-    Ok(Checks {
+    Ok(BenchChecks {
         no_proxy_s: optional("no_proxy", raw.no_proxy.as_ref(), 3600.0)?,
         network_s: optional("network", raw.network.as_ref(), 300.0)?,
     })
@@ -308,7 +315,7 @@ fn checks(raw: &RawChecks, place: &Place<'_>) -> Result<Checks, PlanError> {
 fn contestant(
     raw: &RawDevice,
     common_rates: &[f64],
-    place: &Place<'_>,
+    place: &PlanPath<'_>,
     directory: &Path,
 ) -> Result<Contestant, PlanError> {
     let word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -334,7 +341,7 @@ fn contestant(
     let raise = raise(raw, claimed, &rates, place)?;
     let size = raw.size.as_ref().map(|text| values::size(text)).transpose();
     let size = size.map_err(|problem| place.wrong("size", problem))?;
-    if size.is_none() && !matches!(target, Target::Device { .. }) {
+    if size.is_none() && !matches!(target, DeviceLocation::Device { .. }) {
         return Err(place.wrong(
             "size",
             "missing: say how much the cache holds, for example 20GB; it is filled with twice as much",
@@ -358,20 +365,20 @@ fn contestant(
     })
 }
 
-fn target(raw: &RawDevice, place: &Place<'_>) -> Result<Target, PlanError> {
+fn target(raw: &RawDevice, place: &PlanPath<'_>) -> Result<DeviceLocation, PlanError> {
     match (&raw.device, &raw.proxy, &raw.surrogate) {
         (Some(name), None, None) => {
             let mut options = BTreeMap::new();
             for (key, value) in &raw.options {
                 options.insert(key.clone(), plain(value, place, &format!("options.{key}"))?);
             }
-            Ok(Target::Device { name: name.clone(), options })
+            Ok(DeviceLocation::Device { name: name.clone(), options })
         }
         _ if !raw.options.is_empty() => {
             Err(place.wrong("options", "they are for a device that is started here: name it with device"))
         }
-        (None, Some(address), None) => Ok(Target::Proxy(address.clone())),
-        (None, None, Some(address)) => Ok(Target::Surrogate(address.clone())),
+        (None, Some(address), None) => Ok(DeviceLocation::Proxy(address.clone())),
+        (None, None, Some(address)) => Ok(DeviceLocation::Surrogate(address.clone())),
         _ => Err(place.wrong(
             "",
             "write exactly one of device (a name from `polygraph devices`), proxy and surrogate (host:port)",
@@ -383,7 +390,7 @@ fn raise(
     raw: &RawDevice,
     claimed: f64,
     rates: &[f64],
-    place: &Place<'_>,
+    place: &PlanPath<'_>,
 ) -> Result<Option<Raise>, PlanError> {
     let Some(new) = raw.raise_to else {
         return match raw.raise_rates {
@@ -417,7 +424,7 @@ fn raise(
     }
 }
 
-fn distinct(rates: &[f64], field: &str, place: &Place<'_>) -> Result<(), PlanError> {
+fn distinct(rates: &[f64], field: &str, place: &PlanPath<'_>) -> Result<(), PlanError> {
     if rates.len() > MAX_RATES {
         return Err(place.wrong(field, format!("{} rates: write at most {MAX_RATES}", rates.len())));
     }
@@ -436,7 +443,7 @@ fn distinct(rates: &[f64], field: &str, place: &Place<'_>) -> Result<(), PlanErr
     Ok(())
 }
 
-fn price(raw: &RawPrice, index: usize, place: &Place<'_>) -> Result<PriceLine, PlanError> {
+fn price(raw: &RawPrice, index: usize, place: &PlanPath<'_>) -> Result<PriceLine, PlanError> {
     if raw.price.is_some_and(|price| !(price.is_finite() && price >= 0.0)) {
         let field = format!("prices[{}]", index + 1);
         return Err(

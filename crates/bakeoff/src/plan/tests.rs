@@ -1,7 +1,7 @@
 use super::*;
 
-fn parse(text: &str) -> Result<Plan, String> {
-    Plan::parse(text, "plan.toml", Path::new("")).map_err(|e| e.to_string())
+fn parse(text: &str) -> Result<BakeoffPlan, String> {
+    BakeoffPlan::parse(text, "plan.toml", Path::new("")).map_err(|e| e.to_string())
 }
 
 const SMALL: &str = "title='t'\nrates=[10, 50]\n[[device]]\nname='a'\ndevice='squid'\n";
@@ -9,7 +9,7 @@ const SMALL: &str = "title='t'\nrates=[10, 50]\n[[device]]\nname='a'\ndevice='sq
 #[test]
 fn what_is_left_out_is_as_in_1999() {
     let plan = parse(SMALL).unwrap();
-    assert_eq!(plan.rules, Rules::default());
+    assert_eq!(plan.rules, BakeoffRules::default());
     assert_eq!((plan.workload.duration_s, plan.workload.cool_s), (3600.0, 60.0));
     assert_eq!((plan.checks.no_proxy_s, plan.checks.network_s), (Some(3600.0), Some(300.0)));
     let device = &plan.devices[0];
@@ -35,10 +35,10 @@ fn everything_can_be_said() {
     )
     .unwrap();
     assert_eq!(plan.workload.options["robots"], "2");
-    assert_eq!((plan.rules.repeats, plan.rules.attempts, plan.rules.report), (2, 4, Pick::Last));
-    assert_eq!(plan.checks, Checks { no_proxy_s: Some(30.0), network_s: None });
+    assert_eq!((plan.rules.repeats, plan.rules.attempts, plan.rules.report), (2, 4, ReportedRun::Last));
+    assert_eq!(plan.checks, BenchChecks { no_proxy_s: Some(30.0), network_s: None });
     let [a, b] = &plan.devices[..] else { panic!() };
-    let Target::Device { options, .. } = &a.target else { panic!() };
+    let DeviceLocation::Device { options, .. } = &a.target else { panic!() };
     assert_eq!((options["mem"].as_str(), options["workers"].as_str()), ("8MB", "2"));
     assert_eq!((a.claimed, a.prices[1].quantity, a.prices[1].network), (60.0, 2, true));
     assert_eq!(b.raise, Some(Raise { claimed: 9.0, rates: vec![9.0] }));
@@ -128,14 +128,19 @@ fn files_of_comments_must_be_there() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("p.toml");
     std::fs::write(&path, format!("{SMALL}comments='mine.txt'\n")).unwrap();
-    let error = Plan::read(&path).unwrap_err().to_string();
+    let error = BakeoffPlan::read(&path).unwrap_err().to_string();
     assert!(
         error.contains("device `a`, comments: there is no file") && error.contains("mine.txt"),
         "{error}"
     );
     std::fs::write(place.path().join("mine.txt"), "fine").unwrap();
-    assert!(Plan::read(&path).unwrap().devices[0].comments.as_ref().unwrap().is_file());
-    assert!(Plan::read(&place.path().join("none")).unwrap_err().to_string().contains("cannot read the plan"));
+    assert!(BakeoffPlan::read(&path).unwrap().devices[0].comments.as_ref().unwrap().is_file());
+    assert!(
+        BakeoffPlan::read(&place.path().join("none"))
+            .unwrap_err()
+            .to_string()
+            .contains("cannot read the plan")
+    );
 }
 
 #[test]
@@ -174,8 +179,8 @@ fn files_that_are_no_plans_are_not_read_to_their_end() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("p.toml");
     std::fs::File::create(&path).unwrap().set_len(raw::MAX_FILE + 1).unwrap();
-    let error = Plan::read(&path).unwrap_err().to_string();
+    let error = BakeoffPlan::read(&path).unwrap_err().to_string();
     assert!(error.contains("cannot read the plan") && error.contains("bytes: this is no plan"), "{error}");
-    let error = Plan::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
+    let error = BakeoffPlan::read(std::path::Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(error.contains("not a plain file"), "{error}");
 }

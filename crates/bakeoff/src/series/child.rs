@@ -25,7 +25,7 @@ const WITH_RESULTS: [i32; 2] = [0, 1];
 const INTERRUPTED: i32 = 130;
 
 /// A run to be carried out.
-pub struct Child<'a> {
+pub struct ChildRun<'a> {
     /// This program.
     pub program: &'a Path,
     /// How the result directory's name begins.
@@ -39,9 +39,9 @@ pub struct Child<'a> {
 }
 
 /// What became of a child.
-pub enum Outcome {
+pub enum ChildOutcome {
     /// It came to its end, well or not.
-    Ran(Box<Ran>),
+    Completed(Box<CompletedRun>),
     /// It, or this program, was asked to stop.
     Stopped,
     /// It could not be carried out.
@@ -49,14 +49,14 @@ pub enum Outcome {
 }
 
 /// A run that came to its end.
-pub struct Ran {
+pub struct CompletedRun {
     /// Its result directory.
     pub directory: PathBuf,
     /// What its logs say, or why they say nothing.
     pub facts: Result<RunFacts, String>,
 }
 
-impl Ran {
+impl CompletedRun {
     /// The main figures in a line, with a remark.
     pub fn figures(&self, remark: &str) -> String {
         let Some(headline) = self.facts.as_ref().ok().and_then(|facts| facts.headline.as_ref()) else {
@@ -71,12 +71,16 @@ impl Ran {
     }
 }
 
-impl Child<'_> {
+impl ChildRun<'_> {
     /// Runs it; `progress` gets the lines that it says on the way.
     ///
     /// # Errors
     /// If it cannot be started or waited for.
-    pub fn run(self, stop: &mut StopPoller, mut progress: impl FnMut(&str)) -> Result<Outcome, SeriesError> {
+    pub fn run(
+        self,
+        stop: &mut StopPoller,
+        mut progress: impl FnMut(&str),
+    ) -> Result<ChildOutcome, SeriesError> {
         let name = self.program.display().to_string();
         let mut child =
             self.command().spawn().map_err(SeriesError::io(format!("start {name} for {}", self.label)))?;
@@ -111,12 +115,12 @@ impl Child<'_> {
         };
         said.extend(lines.iter().flat_map(Receiver::iter));
         if stopped || (asked.is_none() && status.code() == Some(INTERRUPTED)) {
-            return Ok(Outcome::Stopped);
+            return Ok(ChildOutcome::Stopped);
         }
         Ok(self.conclude(status, asked.is_some(), &said))
     }
 
-    fn conclude(&self, status: ExitStatus, late: bool, said: &[String]) -> Outcome {
+    fn conclude(&self, status: ExitStatus, late: bool, said: &[String]) -> ChildOutcome {
         let newest = newest(self.place, self.label);
         let results = late || status.code().is_none_or(|code| WITH_RESULTS.contains(&code));
         match (newest, results) {
@@ -126,11 +130,11 @@ impl Child<'_> {
                     let limit = text::duration(self.limit.as_secs_f64());
                     facts = Err(format!("the run did not come to its end in {limit} and was stopped"));
                 }
-                Outcome::Ran(Box::new(Ran { directory, facts }))
+                ChildOutcome::Completed(Box::new(CompletedRun { directory, facts }))
             }
             _ => {
                 let last: Vec<&str> = said.iter().rev().take(5).rev().map(String::as_str).collect();
-                Outcome::Refused(format!(
+                ChildOutcome::Refused(format!(
                     "{}: the run could not be carried out: {}",
                     self.label,
                     last.join("; ")

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use polygraph_report::text;
 
-use super::{Note, Series, SeriesError};
-use crate::journal::{Event, Fullness};
+use super::{Series, SeriesError, SeriesNote};
+use crate::journal::{Fullness, JournalEvent};
 use crate::plan::Contestant;
 
 /// Mean size of replies in bytes: exp:13KB.
@@ -87,7 +87,7 @@ impl Series<'_> {
             }
         ));
         let name = device.name.clone();
-        self.note(Event::Filled { device: name, bytes, seconds, fullness, growth, last })?;
+        self.note(JournalEvent::Filled { device: name, bytes, seconds, fullness, growth, last })?;
         if let Some(session) = &mut self.session {
             session.full = true;
         }
@@ -115,7 +115,7 @@ impl Series<'_> {
             device.name,
             100.0 * before as f64 / size.max(1) as f64
         );
-        (self.stage.tell)(Note::Progress(lead.clone()));
+        (self.stage.tell)(SeriesNote::Progress(lead.clone()));
         let place = self.directory.join(&device.name).join("fill");
         let seconds = part as f64 / LEAST_SPEED;
         let Some(ran) = self.child("fill", &place, words, seconds, &lead)? else { return Ok(None) };

@@ -7,13 +7,13 @@ use polygraph_device::{DeviceRole, Params, RunningDevice, resolve_port};
 use polygraph_report::text;
 
 use super::FindDevice;
-use crate::plan::{Contestant, Plan, Target};
+use crate::plan::{BakeoffPlan, Contestant, DeviceLocation};
 
 /// Where Linux says whether ports in TIME_WAIT may be taken again.
 const REUSE: &str = "/proc/sys/net/ipv4/tcp_tw_reuse";
 
 /// A device that is up.
-pub struct Session {
+pub struct DeviceSession {
     /// Its place in the plan.
     pub device: usize,
     /// Its cache is as full as it will get.
@@ -34,8 +34,8 @@ enum Kind {
 ///
 /// # Errors
 /// What is wrong and what to do.
-pub fn check(device: &Contestant, plan: &Plan, find: &FindDevice<'_>) -> Result<(), String> {
-    let Target::Device { name, options } = &device.target else { return Ok(()) };
+pub fn check(device: &Contestant, plan: &BakeoffPlan, find: &FindDevice<'_>) -> Result<(), String> {
+    let DeviceLocation::Device { name, options } = &device.target else { return Ok(()) };
     let (found, _) = find(name, options)?;
     found.version().map_err(|e| e.to_string())?;
     if found.role() != DeviceRole::Forward && plan.workload.file.is_some() {
@@ -47,21 +47,23 @@ pub fn check(device: &Contestant, plan: &Plan, find: &FindDevice<'_>) -> Result<
     Ok(())
 }
 
-impl Session {
+impl DeviceSession {
     /// Starts a device, empty; one that runs elsewhere is taken as it is.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn start(device: &Contestant, index: usize, find: &FindDevice<'_>) -> Result<Session, String> {
+    pub fn start(device: &Contestant, index: usize, find: &FindDevice<'_>) -> Result<DeviceSession, String> {
         let origin = resolve_port(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .map_err(|e| format!("there is no free port for the servers: {e}"))?;
         let size = device.size.unwrap_or_default();
         let kind = match &device.target {
-            Target::Proxy(address) => Kind::Elsewhere { option: "--proxy", address: address.clone(), size },
-            Target::Surrogate(address) => {
+            DeviceLocation::Proxy(address) => {
+                Kind::Elsewhere { option: "--proxy", address: address.clone(), size }
+            }
+            DeviceLocation::Surrogate(address) => {
                 Kind::Elsewhere { option: "--surrogate", address: address.clone(), size }
             }
-            Target::Device { name, options } => {
+            DeviceLocation::Device { name, options } => {
                 let (found, mut params) = find(name, options)?;
                 if found.role() != DeviceRole::Forward {
                     params.origins = vec![origin];
@@ -71,7 +73,7 @@ impl Session {
                 Kind::Here { running, role: found.role(), size }
             }
         };
-        Ok(Session { device: index, full: false, origin, kind })
+        Ok(DeviceSession { device: index, full: false, origin, kind })
     }
 
     /// It was not started here: what it occupies and uses cannot be seen.

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use polygraph_bakeoff::gather::{self, Source};
+use polygraph_bakeoff::gather::{self, ResultSource};
 use polygraph_bakeoff::journal::Journal;
 use polygraph_bakeoff::page;
-use polygraph_bakeoff::plan::{Plan, Target};
-use polygraph_bakeoff::series::{self, End, Note, Series, Stage};
+use polygraph_bakeoff::plan::{BakeoffPlan, DeviceLocation};
+use polygraph_bakeoff::series::{self, Series, SeriesContext, SeriesEnd, SeriesNote};
 use polygraph_device::{Device, Params};
 
 use crate::console::{self, Progress};
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Done {
 
 /// Carries out the plan of a file; its results lie in a directory of its name.
 pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Done {
-    let plan = Plan::read(path).map_err(Failure::usage)?;
+    let plan = BakeoffPlan::read(path).map_err(Failure::usage)?;
     let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
     if name == IMPORTED {
         return Err(Failure::usage(format!(
@@ -117,20 +117,20 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     }
     let end = work(&plan, path, &directory)?;
     let out = directory.join("report.html");
-    let sources = [Source::Series { name, directory: directory.clone() }];
+    let sources = [ResultSource::Series { name, directory: directory.clone() }];
     write(&sources, None, &out)?;
     match end {
-        End::Done => {
+        SeriesEnd::Done => {
             let entries = gather::entries(&sources).map_err(Failure::data)?;
             console::print(&page::summary(&entries));
             console::print(&format!("report         {}\n", out.display()));
             Ok(ExitCode::SUCCESS)
         }
-        End::Stopped => {
+        SeriesEnd::Stopped => {
             console::note("stopped; call it again to go on");
             Ok(ExitCode::from(exit::INTERRUPTED))
         }
-        End::BenchFails => Err(Failure::setup(anyhow::anyhow!(
+        SeriesEnd::BenchFails => Err(Failure::setup(anyhow::anyhow!(
             "without a proxy, robots and servers do not stand {} requests per second themselves: lower the rates, or give \
              the machine less other work; call with a higher rules.attempts to try again",
             plan.top_rate()
@@ -149,9 +149,9 @@ fn find(name: &str, options: &BTreeMap<String, String>) -> Result<(Device, Param
 ///
 /// # Errors
 /// If there is none, or it is not told what it can be told, or its program is not on this machine.
-pub fn check_devices(plan: &Plan) -> Result<(), Failure> {
+pub fn check_devices(plan: &BakeoffPlan) -> Result<(), Failure> {
     for contestant in &plan.devices {
-        if let Target::Device { name, options } = &contestant.target {
+        if let DeviceLocation::Device { name, options } = &contestant.target {
             let wrong = |why| Failure::usage(format!("device {}: {why}", contestant.name));
             let (device, _) = find(name, options).map_err(wrong)?;
             device.version().map_err(device::failure)?;
@@ -161,9 +161,9 @@ pub fn check_devices(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Looks whether the devices that run somewhere already do so.
-fn reach_devices(plan: &Plan) -> Result<(), Failure> {
+fn reach_devices(plan: &BakeoffPlan) -> Result<(), Failure> {
     for contestant in &plan.devices {
-        if let Target::Proxy(place) | Target::Surrogate(place) = &contestant.target {
+        if let DeviceLocation::Proxy(place) | DeviceLocation::Surrogate(place) = &contestant.target {
             let address = resolve(place)?;
             TcpStream::connect_timeout(&address, REACH).map_err(|e| {
                 Failure::setup(anyhow::anyhow!(
@@ -176,18 +176,18 @@ fn reach_devices(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
+fn work(plan: &BakeoffPlan, path: &Path, directory: &Path) -> Result<SeriesEnd, Failure> {
     let mut progress = Progress::new(None);
-    let mut tell = |note: Note| match note {
-        Note::Event(text) => {
+    let mut tell = |note: SeriesNote| match note {
+        SeriesNote::Event(text) => {
             progress.clear();
             console::note(&text);
         }
-        Note::Progress(text) => progress.line(&text),
+        SeriesNote::Progress(text) => progress.line(&text),
     };
     let program = std::env::current_exe()
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find this program itself: {e}")))?;
-    let stage = Stage { program, find: &find, tell: &mut tell };
+    let stage = SeriesContext { program, find: &find, tell: &mut tell };
     let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
     // Reports need the plan as it is carried out, files that it names included.
     gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;
@@ -196,7 +196,7 @@ fn work(plan: &Plan, path: &Path, directory: &Path) -> Result<End, Failure> {
 
 fn report(args: &ReportArgs) -> Done {
     let all = gather::sources(&args.runs.join(BAKEOFFS), IMPORTED);
-    let known = || all.iter().map(Source::name).collect::<Vec<_>>().join(", ");
+    let known = || all.iter().map(ResultSource::name).collect::<Vec<_>>().join(", ");
     let mut chosen = Vec::new();
     for name in &args.names {
         let source = all.iter().find(|source| source.name() == name).ok_or_else(|| {
@@ -222,7 +222,7 @@ fn report(args: &ReportArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(sources: &[Source], title: Option<&str>, out: &Path) -> Result<(), Failure> {
+fn write(sources: &[ResultSource], title: Option<&str>, out: &Path) -> Result<(), Failure> {
     let page = gather::page(sources, title).map_err(Failure::data)?;
     polygraph_report::write_whole(out, page)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))

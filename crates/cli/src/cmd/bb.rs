@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Parser;
-use polygraph_bakeoff::plan::Plan;
+use polygraph_bakeoff::plan::BakeoffPlan;
 use polygraph_plan::values;
 
 use crate::cmd::bakeoff::{BAKEOFFS, carry_out, check_devices, make};
@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Done {
     let directory = args.runs.join(BAKEOFFS);
     let path = directory.join(format!("{}.toml", args.label));
     // Checked before it is written: it is named after options, not after lines.
-    check_devices(&Plan::parse(&text, "bb", &directory).map_err(Failure::usage)?)?;
+    check_devices(&BakeoffPlan::parse(&text, "bb", &directory).map_err(Failure::usage)?)?;
     make(&directory)?;
     polygraph_report::write_whole(&path, text)
         .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
@@ -125,12 +125,12 @@ mod tests {
         let words = "bb --device devices/squid --device_opt mem=64MB --device_opt store_type=aufs --rates 20,80.5 --goal 2min \
             --idle 10s --launch_win 10s --check 30s --claimed 90 --label my";
         let args = Args::try_parse_from(words.split_whitespace()).unwrap();
-        let plan = Plan::parse(&plan(&args), "bb", "".as_ref()).unwrap();
+        let plan = BakeoffPlan::parse(&plan(&args), "bb", "".as_ref()).unwrap();
         assert_eq!(plan.devices[0].rates, [20.0, 80.5]);
         assert_eq!((plan.devices[0].name.as_str(), plan.devices[0].claimed), ("squid", 90.0));
         assert_eq!((plan.rules.idle_gap_s, plan.checks.no_proxy_s), (10.0, Some(30.0)));
         let classic = Args::try_parse_from(["bb", "--proxy", "h:1", "--size", "20GB"]).unwrap();
-        let plan = Plan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
+        let plan = BakeoffPlan::parse(&super::plan(&classic), "bb", "".as_ref()).unwrap();
         assert_eq!((plan.run_s(), plan.rules.idle_gap_s, plan.devices[0].rates.len()), (3660.0, 600.0, 10));
         for wrong in [
             "bb",

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use polygraph_report::compare::{self, Comparison, Group, Options};
+use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
 
@@ -71,7 +71,7 @@ pub fn run(args: Args) -> Done {
     let mut objects = args.objects.clone();
     let mut phases = args.phases.clone();
     demand(&args.fail_on, &mut objects, &mut phases)?;
-    let options = Options { phases, objects, delta: args.delta, confidence: args.confidence };
+    let options = CompareOptions { phases, objects, delta: args.delta, confidence: args.confidence };
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {
         console::note_raw(&compare::preface(&comparison));
@@ -127,7 +127,7 @@ fn demand(
 }
 
 /// Reads `[NAME=]RUN[,RUN...]`. What exists under the whole text is a path, whatever signs it has.
-fn group(text: &str) -> Result<Group, Failure> {
+fn group(text: &str) -> Result<RunGroup, Failure> {
     let exists = |text: &str| Path::new(text).exists();
     let (name, paths) = match text.split_once('=') {
         Some((name, paths)) if !exists(text) && !name.is_empty() => (Some(name), paths),
@@ -140,7 +140,7 @@ fn group(text: &str) -> Result<Group, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let name =
         name.map_or_else(|| runs.iter().map(|run| run.name()).collect::<Vec<_>>().join("+"), str::to_owned);
-    Ok(Group { name, runs })
+    Ok(RunGroup { name, runs })
 }
 
 fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {

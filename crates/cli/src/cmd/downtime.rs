@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_plan::{Goal, Phase, Schedule, values};
-use polygraph_report::downtime::{Cut, DOWNTIME, Downtime, downtime};
+use polygraph_report::downtime::{DOWNTIME, Downtime, PowerCut, downtime};
 use polygraph_report::{Extras, Log, write_html};
 use serde_json::Value;
 
@@ -120,8 +120,11 @@ fn analyse(directory: &Path) -> Result<Downtime, Failure> {
     let Some(killed_s) = moment("killed_unix_ns") else {
         return Err(Failure::data(anyhow::anyhow!("the test ended before the device was killed")));
     };
-    let cut =
-        Cut { killed_s, restarted_s: moment("restarted_unix_ns"), listening_s: moment("listening_unix_ns") };
+    let cut = PowerCut {
+        killed_s,
+        restarted_s: moment("restarted_unix_ns"),
+        listening_s: moment("listening_unix_ns"),
+    };
     Ok(downtime(&client, cut))
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use polygraph_plan::values;
 use polygraph_report::cmp_lx::{CmpScope, cmp_lx as cmp_lx_text};
-use polygraph_report::console::Form;
+use polygraph_report::console::ConsoleForm;
 use polygraph_report::lr::LrOptions;
 use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
@@ -55,7 +55,7 @@ pub struct LxArgs {
     /// Print names before values
     #[arg(long, value_name = "YES|NO", default_value = "yes", value_parser = yes_no, action = clap::ArgAction::Set)]
     prn_names: bool,
-    /// Form of what is printed
+    /// ConsoleForm of what is printed
     #[arg(long, value_name = "FORM", value_enum, default_value = "text")]
     format: LxFormat,
     /// The same as --format json
@@ -149,7 +149,7 @@ pub struct LtraceArgs {
     /// Move the window by one interval instead of by its length
     #[arg(long, value_name = "YES|NO", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
     smooth_slide: bool,
-    /// Form of what is printed: text or csv
+    /// ConsoleForm of what is printed: text or csv
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "csv"])]
     format: String,
     /// A result directory, or logs of one run; - for standard input
@@ -220,7 +220,7 @@ pub struct LrArgs {
 pub fn lr(args: LrArgs) -> Done {
     let logs = open(&args.logs)?;
     let options = LrOptions {
-        form: if args.classic { Form::V1 } else { Form::V4 },
+        form: if args.classic { ConsoleForm::V1 } else { ConsoleForm::V4 },
         verbosity: args.verb_lvl,
         phases: args.phase,
     };

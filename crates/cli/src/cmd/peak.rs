@@ -12,7 +12,7 @@ use clap::{CommandFactory, Parser};
 use polygraph_plan::peak::{End, Finding, Next, Search, Vote, Why};
 use polygraph_plan::phases::WARM_SHARE;
 use polygraph_plan::{Goal, values};
-use polygraph_report::peak::{Judgement, Measured};
+use polygraph_report::peak::{RateJudgement, RateMeasurement};
 use polygraph_report::verdict::LEAST_TRANSACTIONS;
 use polygraph_report::{Extras, html, text};
 
@@ -211,10 +211,10 @@ fn step(
         return Ok(None);
     }
     let (vote, reasons) = match state.criteria.judge(&result.facts, state.low()) {
-        Judgement::Held => (Vote::Held, Vec::new()),
-        Judgement::Failed(reasons) => (Vote::Failed, reasons),
-        Judgement::Void(reasons) => (Vote::Void, reasons),
-        Judgement::TooShort(reasons) => return Err(too_short(args, rate, &reasons)),
+        RateJudgement::Held => (Vote::Held, Vec::new()),
+        RateJudgement::Failed(reasons) => (Vote::Failed, reasons),
+        RateJudgement::Void(reasons) => (Vote::Void, reasons),
+        RateJudgement::TooShort(reasons) => return Err(too_short(args, rate, &reasons)),
     };
     let name = result.directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     Ok(Some(Step {
@@ -223,7 +223,7 @@ fn step(
         why: why.word().to_owned(),
         vote,
         reasons,
-        measured: Measured::of(&result.facts),
+        measured: RateMeasurement::of(&result.facts),
         seconds: begin.elapsed().as_secs_f64(),
         directory: name,
     }))
@@ -385,7 +385,7 @@ pub fn rate_text(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polygraph_report::peak::{Criteria, Limit};
+    use polygraph_report::peak::{PeakCriteria, TimeLimit};
 
     fn state(steps: &[(f64, Vote)]) -> State {
         let step = |&(rate, vote): &(f64, Vote)| Step {
@@ -394,7 +394,7 @@ mod tests {
             why: "first".to_owned(),
             vote,
             reasons: Vec::new(),
-            measured: Measured { mean_ms: Some(rate), ..Measured::default() },
+            measured: RateMeasurement { mean_ms: Some(rate), ..RateMeasurement::default() },
             seconds: 10.0,
             directory: String::new(),
         };
@@ -403,10 +403,10 @@ mod tests {
             command: Vec::new(),
             directory: PathBuf::new(),
             search: Search { first: 50.0, most: None, precision: 0.02, confirm: 0, runs: 60 },
-            criteria: Criteria {
+            criteria: PeakCriteria {
                 errors: 0.03,
                 rate_gap: 0.03,
-                mean: Some(Limit { factor: 1.25, more_ms: 250.0 }),
+                mean: Some(TimeLimit { factor: 1.25, more_ms: 250.0 }),
                 p95: None,
                 dhr_gap: None,
             },

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use jiff::{Timestamp, Zoned, civil};
-use polygraph_history::{Entry, Filter, Index, IndexError, Standing};
+use polygraph_history::{Index, IndexError, IndexedRun, RunFilter, RunStatus};
 use polygraph_plan::values;
 use polygraph_report::text::{aligned, ms, number};
 
@@ -31,7 +31,7 @@ pub struct Args {
     label: Option<String>,
     /// Only runs with this verdict: valid, failed, invalid, running or unreadable
     #[arg(long, value_name = "VERDICT", value_parser = standing)]
-    verdict: Option<Standing>,
+    verdict: Option<RunStatus>,
     /// Only runs that began since: a time ago like 2day or 90min, a date, or a date and time
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
@@ -49,8 +49,8 @@ pub struct Args {
     directory: PathBuf,
 }
 
-fn standing(text: &str) -> Result<Standing, String> {
-    Standing::from_word(text)
+fn standing(text: &str) -> Result<RunStatus, String> {
+    RunStatus::from_word(text)
         .ok_or_else(|| format!("`{text}` is no verdict: write valid, failed, invalid, running or unreadable"))
 }
 
@@ -90,7 +90,7 @@ pub fn run(args: Args) -> Done {
         }
     });
     let index = index.map_err(Failure::data)?;
-    let filter = Filter {
+    let filter = RunFilter {
         workload: args.workload,
         device: args.device,
         name: args.label,
@@ -101,7 +101,7 @@ pub fn run(args: Args) -> Done {
     let surplus = entries.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
     entries.drain(..surplus);
     if args.json {
-        let all: serde_json::Value = entries.iter().map(Entry::json).collect();
+        let all: serde_json::Value = entries.iter().map(IndexedRun::json).collect();
         console::print(&format!("{all:#}\n"));
     } else if entries.is_empty() {
         console::note("no such runs");
@@ -112,9 +112,9 @@ pub fn run(args: Args) -> Done {
 }
 
 /// A line for each run; reasons below those that are not valid.
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[IndexedRun]) -> String {
     let head = ["run", "verdict", "workload", "device", "rep/s", "mean", "p95", "hit %", "err %"];
-    let row = |entry: &Entry| {
+    let row = |entry: &IndexedRun| {
         [
             entry.name.clone(),
             entry.verdict(),

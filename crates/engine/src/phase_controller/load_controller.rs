@@ -119,11 +119,11 @@ impl Sampler {
 mod tests {
     use super::*;
     use polygraph_link::SECOND;
-    use polygraph_stats::TmSz;
+    use polygraph_stats::TimeAndSize;
 
     /// Ten transactions of 100 bytes that took 1 ms each, and one that failed.
     fn delta() -> Window {
-        let mut sums = TmSz::default();
+        let mut sums = TimeAndSize::default();
         (0..10).for_each(|_| sums.record(1000, 100));
         let mut delta = Window::lasting(1.0);
         delta.failed = 1;

@@ -4,7 +4,7 @@
 use polygraph_cache::{Fault, ProxyConfig};
 use polygraph_plan::Goal;
 use polygraph_robot::{Load, Profile};
-use polygraph_stats::sample::fact;
+use polygraph_stats::evidence::fact;
 use polygraph_stats::{Class, ErrorKind, MissCause};
 use polygraph_traffic::content::{Embeds, Encodings, Source};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};

@@ -14,18 +14,18 @@ const BLOCKS: usize = 20;
 pub(super) const FEWEST: usize = 5;
 
 /// The phases of a run that take part in a comparison.
-pub(super) struct Cut<'a> {
+pub(super) struct PhasesOfRun<'a> {
     logs: Vec<&'a Log>,
     phases: Vec<&'a PhaseFacts>,
     start_unix_ns: u64,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> PhasesOfRun<'a> {
     /// Those of the named phases that counted something.
-    pub(super) fn new(logs: &'a [Log], facts: &'a RunFacts, names: &[String]) -> Cut<'a> {
+    pub(super) fn new(logs: &'a [Log], facts: &'a RunFacts, names: &[String]) -> PhasesOfRun<'a> {
         let side = facts.main_side();
         let measured = |phase: &&PhaseFacts| names.contains(&phase.name) && phase.scope.is_some();
-        Cut {
+        PhasesOfRun {
             logs: of_side(logs, side.side),
             phases: side.phases.iter().filter(measured).collect(),
             start_unix_ns: facts.start_unix_ns,

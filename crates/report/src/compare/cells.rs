@@ -1,11 +1,11 @@
 //! The cells of comparison tables, the same on the console, in Markdown and on a page.
 
-use super::{Change, Comparison, Judgement, Part, Row, choice};
+use super::{ChangeJudgement, ComparedFigure, ComparedPhases, Comparison, FigureChange, choice};
 use crate::figures::{Figure, Unit};
 use crate::text::{UNDEFINED, number};
 
 /// A table of words.
-pub(super) struct Cells {
+pub(super) struct TextTable {
     /// Heads of the columns.
     pub(super) head: Vec<String>,
     /// Rows with as many cells.
@@ -16,14 +16,20 @@ pub(super) struct Cells {
 pub(super) const BEST: &str = "*";
 
 /// The figures of a part, or only those that differ; `best` stands behind the best values.
-pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bool, best: &str) -> Cells {
+pub(super) fn of_part(
+    comparison: &Comparison<'_>,
+    part: &ComparedPhases,
+    changed_only: bool,
+    best: &str,
+) -> TextTable {
     let two = comparison.groups.len() == 2;
     let mut head = vec!["figure".to_owned(), "unit".to_owned()];
     head.extend(comparison.groups.iter().map(|group| group.name.clone()));
     if two {
         head.extend(["difference", "±", "verdict"].map(str::to_owned));
     }
-    let wanted = |row: &&Row| !changed_only || row.changes.iter().any(|change| change.judgement.differs());
+    let wanted =
+        |row: &&ComparedFigure| !changed_only || row.changes.iter().any(|change| change.judgement.differs());
     let rows = part.rows.iter().filter(wanted).map(|row| {
         let mut cells = vec![choice::title(row.figure), row.figure.unit.symbol().to_owned()];
         for (group, value) in row.values.iter().enumerate() {
@@ -41,7 +47,7 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part, changed_only: bo
         }
         cells
     });
-    Cells { head, rows: rows.collect() }
+    TextTable { head, rows: rows.collect() }
 }
 
 /// A value without its unit.
@@ -64,7 +70,7 @@ pub(super) fn print(figure: &Figure, value: Option<f64>) -> String {
 }
 
 /// The difference and half of its interval: in percent of the first value, for percentages in points.
-pub(super) fn difference(figure: &Figure, change: &Change) -> (String, String) {
+pub(super) fn difference(figure: &Figure, change: &FigureChange) -> (String, String) {
     let dash = || UNDEFINED.to_owned();
     let Some(difference) = &change.difference else { return (dash(), dash()) };
     let sign = if difference.by > 0.0 { "+" } else { "" };
@@ -82,10 +88,10 @@ pub(super) fn difference(figure: &Figure, change: &Change) -> (String, String) {
 }
 
 /// Behind a value of one of many groups: its difference from the first, unless it is noise.
-fn in_brackets(figure: &Figure, change: &Change) -> String {
+fn in_brackets(figure: &Figure, change: &FigureChange) -> String {
     match change.judgement {
-        Judgement::Noise => String::new(),
-        Judgement::Unknown => " (?)".to_owned(),
+        ChangeJudgement::Noise => String::new(),
+        ChangeJudgement::Unknown => " (?)".to_owned(),
         judgement => format!(" ({}, {})", difference(figure, change).0, judgement.word()),
     }
 }

@@ -10,7 +10,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::blocks::{Cut, FEWEST};
+use super::blocks::{FEWEST, PhasesOfRun};
 use crate::figures::Figure;
 use crate::scope::Scope;
 
@@ -33,7 +33,7 @@ impl Draws {
 
 /// A figure of one run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Value {
+pub(super) struct ResampledFigure {
     /// As measured; `None` if undefined.
     pub(super) value: Option<f64>,
     /// In each draw.
@@ -43,11 +43,19 @@ pub(super) struct Value {
 }
 
 /// The values of figures in a part of a run.
-pub(super) fn values(cut: Cut<'_>, blocks: usize, draws: &Draws, figures: &[&Figure]) -> Vec<Value> {
+pub(super) fn values(
+    cut: PhasesOfRun<'_>,
+    blocks: usize,
+    draws: &Draws,
+    figures: &[&Figure],
+) -> Vec<ResampledFigure> {
     let whole = cut.scope();
-    let mut values: Vec<Value> = figures
+    let mut values: Vec<ResampledFigure> = figures
         .iter()
-        .map(|figure| Value { value: whole.as_ref().and_then(|s| figure.of(s)), ..Value::default() })
+        .map(|figure| ResampledFigure {
+            value: whole.as_ref().and_then(|s| figure.of(s)),
+            ..ResampledFigure::default()
+        })
         .collect();
     if draws.0.is_empty() {
         return values;
@@ -67,7 +75,7 @@ pub(super) fn values(cut: Cut<'_>, blocks: usize, draws: &Draws, figures: &[&Fig
 
 /// By how much two groups of runs differ in a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
+pub struct EstimatedDifference {
     /// Mean of the second group minus mean of the first.
     pub by: f64,
     /// Standard error of `by`; `None` if the phase was too short to tell.
@@ -76,7 +84,7 @@ pub struct Difference {
     pub degrees: f64,
 }
 
-impl Difference {
+impl EstimatedDifference {
     /// Half of the width of the interval that holds the true difference with this confidence (0 to 1).
     pub fn plus_minus(&self, confidence: f64) -> Option<f64> {
         Some(self.standard_error? * student(confidence, self.degrees))
@@ -97,7 +105,7 @@ pub(super) struct Between {
 }
 
 impl Between {
-    pub(super) fn new<'a>(groups: impl Iterator<Item = &'a [Value]>) -> Between {
+    pub(super) fn new<'a>(groups: impl Iterator<Item = &'a [ResampledFigure]>) -> Between {
         let mut all = Between::default();
         for group in groups {
             let values: Option<Vec<f64>> = group.iter().map(|value| value.value).collect();
@@ -111,7 +119,7 @@ impl Between {
 }
 
 /// Mean of a group; `None` if the figure is undefined in one of its runs.
-pub(super) fn mean(group: &[Value]) -> Option<f64> {
+pub(super) fn mean(group: &[ResampledFigure]) -> Option<f64> {
     let values: Option<Vec<f64>> = group.iter().map(|value| value.value).collect();
     values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -120,7 +128,11 @@ pub(super) fn mean(group: &[Value]) -> Option<f64> {
 ///
 /// With repeats, what varies between them and does not show within the runs comes on top: a device may be in another
 /// mood tomorrow, and no single run can tell.
-pub(super) fn difference(reference: &[Value], other: &[Value], between: Between) -> Option<Difference> {
+pub(super) fn difference(
+    reference: &[ResampledFigure],
+    other: &[ResampledFigure],
+    between: Between,
+) -> Option<EstimatedDifference> {
     let by = mean(other)? - mean(reference)?;
     let repeated = (between.degrees > 0.0).then(|| {
         let groups = 1.0 / reference.len() as f64 + 1.0 / other.len() as f64;
@@ -129,9 +141,9 @@ pub(super) fn difference(reference: &[Value], other: &[Value], between: Between)
     let (variance, degrees) = match (within(reference, other), repeated) {
         (Some(within), Some(repeated)) => together(within, (repeated.0 - within.0, repeated.1)),
         (Some(only), None) | (None, Some(only)) => only,
-        (None, None) => return Some(Difference { by, standard_error: None, degrees: 0.0 }),
+        (None, None) => return Some(EstimatedDifference { by, standard_error: None, degrees: 0.0 }),
     };
-    Some(Difference { by, standard_error: Some(variance.sqrt()), degrees })
+    Some(EstimatedDifference { by, standard_error: Some(variance.sqrt()), degrees })
 }
 
 /// The sum of two variances and its degrees of freedom after Satterthwaite (1946). A second one that is not positive is
@@ -145,7 +157,7 @@ fn together(first: (f64, f64), second: (f64, f64)) -> (f64, f64) {
 }
 
 /// Variance of the difference and its degrees of freedom from what differs within the runs.
-fn within(reference: &[Value], other: &[Value]) -> Option<(f64, f64)> {
+fn within(reference: &[ResampledFigure], other: &[ResampledFigure]) -> Option<(f64, f64)> {
     let blocks = reference.first()?.blocks.len();
     let draws = series(reference, other, |value| &value.drawn);
     // A rare figure may be undefined in some draws; without most of them there is nothing to tell.
@@ -161,8 +173,12 @@ fn within(reference: &[Value], other: &[Value]) -> Option<(f64, f64)> {
 }
 
 /// Differences of the groups' means, draw by draw or block by block, where they are defined.
-fn series(reference: &[Value], other: &[Value], pick: impl Fn(&Value) -> &Vec<Option<f64>>) -> Vec<f64> {
-    let mean = |group: &[Value], index: usize| {
+fn series(
+    reference: &[ResampledFigure],
+    other: &[ResampledFigure],
+    pick: impl Fn(&ResampledFigure) -> &Vec<Option<f64>>,
+) -> Vec<f64> {
+    let mean = |group: &[ResampledFigure], index: usize| {
         let values: Option<Vec<f64>> =
             group.iter().map(|value| pick(value).get(index).copied().flatten()).collect();
         values.map(|values| values.iter().sum::<f64>() / values.len().max(1) as f64)
@@ -196,8 +212,8 @@ mod tests {
         }
     }
 
-    fn run(value: f64) -> Value {
-        Value { value: Some(value), ..Value::default() }
+    fn run(value: f64) -> ResampledFigure {
+        ResampledFigure { value: Some(value), ..ResampledFigure::default() }
     }
 
     #[test]
@@ -224,7 +240,7 @@ mod tests {
         let between = Between::new([&[run(1.0)][..]].into_iter());
         let difference = difference(&[run(1.0)], &[run(2.0)], between).unwrap();
         assert_eq!((difference.by, difference.plus_minus(0.95)), (1.0, None));
-        assert!(super::difference(&[run(1.0)], &[Value::default()], between).is_none());
+        assert!(super::difference(&[run(1.0)], &[ResampledFigure::default()], between).is_none());
     }
 
     #[test]

@@ -4,11 +4,11 @@ use similar::TextDiff;
 
 use crate::fold::RunFacts;
 use crate::run_dir::Run;
-use crate::verdict::Outcome;
+use crate::verdict::RunOutcome;
 
 /// What follows from a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
+pub enum DifferenceSeverity {
     /// Figures of the runs say nothing about each other.
     Refuse,
     /// Figures can be compared with care.
@@ -17,22 +17,22 @@ pub enum Weight {
     Note,
 }
 
-impl Weight {
+impl DifferenceSeverity {
     /// A word for lists.
     pub fn word(self) -> &'static str {
         match self {
-            Weight::Refuse => "not comparable",
-            Weight::Warn => "warning",
-            Weight::Note => "note",
+            DifferenceSeverity::Refuse => "not comparable",
+            DifferenceSeverity::Warn => "warning",
+            DifferenceSeverity::Note => "note",
         }
     }
 }
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Differs {
+pub struct RunDifference {
     /// What follows.
-    pub weight: Weight,
+    pub weight: DifferenceSeverity,
     /// What differs.
     pub what: String,
     /// The run that differs from the first one.
@@ -43,7 +43,7 @@ pub struct Differs {
     pub diff: Option<String>,
 }
 
-impl Differs {
+impl RunDifference {
     /// A line about it.
     pub fn text(&self) -> String {
         match &self.values {
@@ -73,18 +73,18 @@ const BENCH: [&str; 4] =
 const FLEETING: [&str; 1] = ["file descriptors"];
 
 /// How `run`, called `name`, differs from `first`.
-pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<Differs> {
-    let mut found = Found { name, all: Vec::new() };
+pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<RunDifference> {
+    let mut found = DifferenceCollector { name, all: Vec::new() };
     let (a, b) = (&first.facts, &run.facts);
     let (one, other) = (a.main_side().header(), b.main_side().header());
-    found.value(Weight::Refuse, "side", one.side.name(), other.side.name());
-    found.value(Weight::Refuse, "workload", &one.workload, &other.workload);
+    found.value(DifferenceSeverity::Refuse, "side", one.side.name(), other.side.name());
+    found.value(DifferenceSeverity::Refuse, "workload", &one.workload, &other.workload);
     found.text(&one.workload_text, &other.workload_text);
     let rate = |facts: &RunFacts| {
         facts.main_side().offered_rate().map_or("best effort".into(), |r| format!("{r}/s"))
     };
-    found.value(Weight::Refuse, "planned rate", &rate(a), &rate(b));
-    found.value(Weight::Warn, "program version", &one.version, &other.version);
+    found.value(DifferenceSeverity::Refuse, "planned rate", &rate(a), &rate(b));
+    found.value(DifferenceSeverity::Warn, "program version", &one.version, &other.version);
     let sides = [(&a.client, &b.client), (&a.server, &b.server)];
     for (one, other) in sides {
         let (Some(one), Some(other)) = (one, other) else { continue };
@@ -94,63 +94,68 @@ pub(super) fn differ(first: &Run, run: &Run, name: &str) -> Vec<Differs> {
             &format!("{side} host "),
             &one.header().environment,
             &other.header().environment,
-            |name| (!FLEETING.contains(&name)).then_some(Weight::Warn),
+            |name| (!FLEETING.contains(&name)).then_some(DifferenceSeverity::Warn),
         );
         let count = |n: usize| n.to_string();
         let what = format!("{side} processes");
-        found.value(Weight::Warn, &what, &count(one.processes.len()), &count(other.processes.len()));
+        found.value(
+            DifferenceSeverity::Warn,
+            &what,
+            &count(one.processes.len()),
+            &count(other.processes.len()),
+        );
     }
     if a.server.is_some() != b.server.is_some() {
-        found.add(Weight::Note, "only one of the runs has logs of servers".into(), None);
+        found.add(DifferenceSeverity::Note, "only one of the runs has logs of servers".into(), None);
     }
     let device = |run: &Run| run.device().unwrap_or_else(|| "unknown".into());
-    found.value(Weight::Note, "device", &device(first), &device(run));
+    found.value(DifferenceSeverity::Note, "device", &device(first), &device(run));
     found.all
 }
 
 /// What is wrong with a run by itself.
-pub(super) fn unusable(run: &Run, name: &str) -> Vec<Differs> {
-    let mut found = Found { name, all: Vec::new() };
+pub(super) fn unusable(run: &Run, name: &str) -> Vec<RunDifference> {
+    let mut found = DifferenceCollector { name, all: Vec::new() };
     let verdict = &run.facts.verdict;
     match verdict.outcome {
-        Outcome::Valid => {}
-        Outcome::Invalid => {
+        RunOutcome::Valid => {}
+        RunOutcome::Invalid => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
-            found.add(Weight::Refuse, format!("the run is {}: {why}", verdict.word()), None);
+            found.add(DifferenceSeverity::Refuse, format!("the run is {}: {why}", verdict.word()), None);
         }
-        Outcome::Failed => {
+        RunOutcome::Failed => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
-            found.add(Weight::Warn, format!("the run is {}: {why}", verdict.word()), None);
+            found.add(DifferenceSeverity::Warn, format!("the run is {}: {why}", verdict.word()), None);
         }
     }
     let trends = verdict.findings.iter().filter(|finding| finding.rule == "trend");
-    trends.for_each(|finding| found.add(Weight::Warn, finding.text.clone(), None));
+    trends.for_each(|finding| found.add(DifferenceSeverity::Warn, finding.text.clone(), None));
     found.all
 }
 
 /// What another value of a client's or server's setting means.
-fn setting(name: &str) -> Option<Weight> {
+fn setting(name: &str) -> Option<DifferenceSeverity> {
     // Settings of one kind of robots or servers have its name in front.
     let plain = name.rsplit(": ").next().unwrap_or(name);
     Some(match plain {
         _ if WHERE.contains(&plain) => return None,
-        _ if plain.ends_with("seed") => Weight::Warn,
-        _ if BENCH.contains(&plain) => Weight::Warn,
-        _ => Weight::Refuse,
+        _ if plain.ends_with("seed") => DifferenceSeverity::Warn,
+        _ if BENCH.contains(&plain) => DifferenceSeverity::Warn,
+        _ => DifferenceSeverity::Refuse,
     })
 }
 
-struct Found<'a> {
+struct DifferenceCollector<'a> {
     name: &'a str,
-    all: Vec<Differs>,
+    all: Vec<RunDifference>,
 }
 
-impl Found<'_> {
-    fn add(&mut self, weight: Weight, what: String, values: Option<(String, String)>) {
-        self.all.push(Differs { weight, what, run: self.name.to_owned(), values, diff: None });
+impl DifferenceCollector<'_> {
+    fn add(&mut self, weight: DifferenceSeverity, what: String, values: Option<(String, String)>) {
+        self.all.push(RunDifference { weight, what, run: self.name.to_owned(), values, diff: None });
     }
 
-    fn value(&mut self, weight: Weight, what: &str, first: &str, this: &str) {
+    fn value(&mut self, weight: DifferenceSeverity, what: &str, first: &str, this: &str) {
         if first != this {
             self.add(weight, what.to_owned(), Some((first.to_owned(), this.to_owned())));
         }
@@ -162,7 +167,7 @@ impl Found<'_> {
         prefix: &str,
         first: &[(String, String)],
         this: &[(String, String)],
-        weigh: impl Fn(&str) -> Option<Weight>,
+        weigh: impl Fn(&str) -> Option<DifferenceSeverity>,
     ) {
         let value = |pairs: &[(String, String)], wanted: &str| {
             let found = pairs.iter().find(|(name, _)| name == wanted);
@@ -202,7 +207,7 @@ impl Found<'_> {
         let (a, b) =
             if first.is_empty() || this.is_empty() { (String::new(), String::new()) } else { (a, b) };
         let diff = TextDiff::from_lines(&a, &b).unified_diff().context_radius(1).to_string();
-        self.add(Weight::Refuse, what.to_owned(), None);
+        self.add(DifferenceSeverity::Refuse, what.to_owned(), None);
         if let Some(last) = self.all.last_mut().filter(|_| !diff.is_empty()) {
             last.diff = Some(diff);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Change, Comparison, Part, Row};
+use super::{ComparedFigure, ComparedPhases, Comparison, FigureChange};
 
 /// Everything: groups and their runs, in what they differ, the figures with differences and intervals, the method.
 /// Undefined values are null.
@@ -42,7 +42,7 @@ pub fn json(comparison: &Comparison<'_>) -> Value {
     })
 }
 
-fn part(part: &Part) -> Value {
+fn part(part: &ComparedPhases) -> Value {
     json!({
         "phase": part.phase,
         "seconds": part.seconds,
@@ -51,7 +51,7 @@ fn part(part: &Part) -> Value {
     })
 }
 
-fn row(row: &Row) -> Value {
+fn row(row: &ComparedFigure) -> Value {
     json!({
         "name": row.figure.name,
         "unit": row.figure.unit.symbol(),
@@ -62,7 +62,7 @@ fn row(row: &Row) -> Value {
     })
 }
 
-fn change(change: &Change) -> Value {
+fn change(change: &FigureChange) -> Value {
     json!({
         "by": change.difference.map(|difference| difference.by),
         "percent": change.percent,

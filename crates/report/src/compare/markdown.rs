@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::cells::{self, BEST, Cells};
-use super::{Comparison, Weight, matrix, text};
+use super::cells::{self, BEST, TextTable};
+use super::{Comparison, DifferenceSeverity, matrix, text};
 use crate::text::duration;
 
 /// Headline, what to beware of, tables, method; in the dialect of GitHub. `changed_only` leaves out what is noise.
@@ -11,7 +11,7 @@ pub fn markdown(comparison: &Comparison<'_>, changed_only: bool) -> String {
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     let mut out = format!("### {}\n\n", escape(&names.join(" / ")));
     let _ = writeln!(out, "{}\n", text::conclusion(comparison));
-    let beware = comparison.differs.iter().filter(|differs| differs.weight != Weight::Note);
+    let beware = comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note);
     for differs in beware {
         let _ = writeln!(out, "- **{}**: {}", differs.weight.word(), escape(&differs.text()));
         if let Some(diff) = &differs.diff {
@@ -54,7 +54,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-fn piped(cells: &Cells) -> String {
+fn piped(cells: &TextTable) -> String {
     let row = |row: &Vec<String>| {
         let cells: Vec<String> = row.iter().map(|cell| escape(cell)).collect();
         format!("| {} |\n", cells.join(" | "))

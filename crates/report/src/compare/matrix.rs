@@ -1,7 +1,7 @@
 //! Systems by options: groups with names like `linux/aufs` make a table for each of the main figures, the best marked.
 
-use super::cells::{BEST, Cells, print};
-use super::{Comparison, Part, choice};
+use super::cells::{BEST, TextTable, print};
+use super::{ComparedPhases, Comparison, choice};
 use crate::text::UNDEFINED;
 
 /// What is worth a table of its own.
@@ -9,7 +9,7 @@ const MAIN: [&str; 4] = ["ok_xact.rate", "baseline.rptm.mean", "hit.ratio.obj", 
 
 /// A titled table for each of the main figures; none unless all names have a system and an option, and there are two
 /// of both at least.
-pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part) -> Vec<(String, Cells)> {
+pub(super) fn of_part(comparison: &Comparison<'_>, part: &ComparedPhases) -> Vec<(String, TextTable)> {
     let names: Option<Vec<(&str, &str)>> =
         comparison.groups.iter().map(|group| group.name.split_once('/')).collect();
     let Some(names) = names else { return Vec::new() };
@@ -36,7 +36,7 @@ pub(super) fn of_part(comparison: &Comparison<'_>, part: &Part) -> Vec<(String, 
             "" => choice::title(row.figure),
             unit => format!("{}, {unit}", choice::title(row.figure)),
         };
-        (title, Cells { head: head.collect(), rows: systems.iter().map(of_system).collect() })
+        (title, TextTable { head: head.collect(), rows: systems.iter().map(of_system).collect() })
     })
     .collect()
 }

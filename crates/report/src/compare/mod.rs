@@ -20,13 +20,13 @@ mod text;
 use crate::figures::Figure;
 use crate::names::UnknownFigure;
 use crate::run_dir::{Run, WholeRun};
-use crate::verdict::Outcome;
-use blocks::Cut;
-use chance::{Between, Draws, Value, difference, mean, values};
+use crate::verdict::RunOutcome;
+use blocks::PhasesOfRun;
+use chance::{Between, Draws, ResampledFigure, difference, mean, values};
 
-pub use chance::Difference;
+pub use chance::EstimatedDifference;
 pub use choice::{Better, better, usual};
-pub use differs::{Differs, Weight};
+pub use differs::{DifferenceSeverity, RunDifference};
 pub use json::json;
 pub use markdown::markdown;
 pub use page::page;
@@ -39,7 +39,7 @@ const DELTA: f64 = 0.01;
 
 /// What is compared with what: one run, or repeats of one.
 #[derive(Debug)]
-pub struct Group {
+pub struct RunGroup {
     /// Its name.
     pub name: String,
     /// Its runs; never empty.
@@ -48,7 +48,7 @@ pub struct Group {
 
 /// How to compare.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CompareOptions {
     /// Phases, each compared for itself; `all` for all that every run has; empty for the one that results come from.
     pub phases: Vec<String>,
     /// Figures as in `lx`; empty for the usual ones.
@@ -59,9 +59,9 @@ pub struct Options {
     pub confidence: f64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { phases: Vec::new(), objects: Vec::new(), delta: DELTA, confidence: CONFIDENCE }
+impl Default for CompareOptions {
+    fn default() -> CompareOptions {
+        CompareOptions { phases: Vec::new(), objects: Vec::new(), delta: DELTA, confidence: CONFIDENCE }
     }
 }
 
@@ -94,7 +94,7 @@ pub enum CompareError {
 
 /// What a difference is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum ChangeJudgement {
     /// Chance explains it, or it is too small to matter.
     Noise,
     /// A difference for the better.
@@ -109,41 +109,41 @@ pub enum Judgement {
     Unknown,
 }
 
-impl Judgement {
+impl ChangeJudgement {
     /// A word for tables.
     pub fn word(self) -> &'static str {
         match self {
-            Judgement::Noise => "noise",
-            Judgement::Better => "better",
-            Judgement::Worse => "worse",
-            Judgement::Higher => "higher",
-            Judgement::Lower => "lower",
-            Judgement::Unknown => "unknown",
+            ChangeJudgement::Noise => "noise",
+            ChangeJudgement::Better => "better",
+            ChangeJudgement::Worse => "worse",
+            ChangeJudgement::Higher => "higher",
+            ChangeJudgement::Lower => "lower",
+            ChangeJudgement::Unknown => "unknown",
         }
     }
 
     /// It is a difference.
     pub fn differs(self) -> bool {
-        !matches!(self, Judgement::Noise | Judgement::Unknown)
+        !matches!(self, ChangeJudgement::Noise | ChangeJudgement::Unknown)
     }
 }
 
 /// How a group differs from the first one in a figure.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct FigureChange {
     /// The difference; `None` if the figure is undefined in one of them.
-    pub difference: Option<Difference>,
+    pub difference: Option<EstimatedDifference>,
     /// Half of the width of its confidence interval; `None` if it is not known.
     pub plus_minus: Option<f64>,
     /// The difference in percent of the first group's value; `None` if that is 0 or not known.
     pub percent: Option<f64>,
     /// What it is worth.
-    pub judgement: Judgement,
+    pub judgement: ChangeJudgement,
 }
 
 /// A figure of all groups.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ComparedFigure {
     /// The figure.
     pub figure: &'static Figure,
     /// Which way it is better.
@@ -151,7 +151,7 @@ pub struct Row {
     /// Its value in each group: the mean of its runs.
     pub values: Vec<Option<f64>>,
     /// How each group but the first differs from the first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FigureChange>,
     /// Groups that are best: the best value, and all that cannot be told from it. Empty if nothing is better or all are
     /// the same.
     pub best: Vec<usize>,
@@ -159,7 +159,7 @@ pub struct Row {
 
 /// The figures of some phases.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ComparedPhases {
     /// The phases, joined with `|`.
     pub phase: String,
     /// How long they were in each group, in seconds: the mean of its runs.
@@ -167,20 +167,20 @@ pub struct Part {
     /// Blocks of time that chance was judged by.
     pub blocks: usize,
     /// The figures; those that are undefined in every group are left out.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedFigure>,
 }
 
 /// What came out.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     /// What was compared.
-    pub groups: &'a [Group],
+    pub groups: &'a [RunGroup],
     /// How.
-    pub options: Options,
+    pub options: CompareOptions,
     /// In what the runs differ beside their figures, the heaviest first.
-    pub differs: Vec<Differs>,
+    pub differs: Vec<RunDifference>,
     /// One for each phase that was asked for.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ComparedPhases>,
     /// Confidence of each single interval, so that all hold together with that of the options.
     pub single_confidence: f64,
 }
@@ -188,11 +188,11 @@ pub struct Comparison<'a> {
 impl Comparison<'_> {
     /// The runs should not be compared.
     pub fn refused(&self) -> bool {
-        self.differs.iter().any(|differs| differs.weight == Weight::Refuse)
+        self.differs.iter().any(|differs| differs.weight == DifferenceSeverity::Refuse)
     }
 
     /// Changes that are no noise, with their rows.
-    pub fn found(&self) -> impl Iterator<Item = (&Part, &Row, usize, &Change)> {
+    pub fn found(&self) -> impl Iterator<Item = (&ComparedPhases, &ComparedFigure, usize, &FigureChange)> {
         self.parts.iter().flat_map(|part| {
             part.rows.iter().flat_map(move |row| {
                 let changes = row.changes.iter().enumerate();
@@ -223,7 +223,7 @@ impl Comparison<'_> {
 /// # Errors
 /// If there are fewer than two, or an option names what is not there. Runs that should not be compared are no error; see
 /// [`Comparison::refused`].
-pub fn compare(groups: &[Group], options: Options) -> Result<Comparison<'_>, CompareError> {
+pub fn compare(groups: &[RunGroup], options: CompareOptions) -> Result<Comparison<'_>, CompareError> {
     if groups.len() < 2 {
         return Err(CompareError::TooFew);
     }
@@ -234,7 +234,8 @@ pub fn compare(groups: &[Group], options: Options) -> Result<Comparison<'_>, Com
     }
     let figures = choice::choose(&options.objects)?;
     let phases = phases(groups, &options.phases)?;
-    let measured: Vec<Measured> = phases.iter().map(|names| Measured::new(groups, names, &figures)).collect();
+    let measured: Vec<MeasuredPhases> =
+        phases.iter().map(|names| MeasuredPhases::new(groups, names, &figures)).collect();
     // Bonferroni: all intervals hold at once with the confidence of the options.
     let intervals: usize = measured.iter().map(|part| part.defined().count() * (groups.len() - 1)).sum();
     let single_confidence = 1.0 - (1.0 - options.confidence) / intervals.max(1) as f64;
@@ -244,14 +245,14 @@ pub fn compare(groups: &[Group], options: Options) -> Result<Comparison<'_>, Com
 }
 
 /// The phases of each part, by run: usually the same for all, but the primary phases may have other names in each.
-type Names = Vec<Vec<Vec<String>>>;
+type PhaseNames = Vec<Vec<Vec<String>>>;
 
-fn phases(groups: &[Group], wanted: &[String]) -> Result<Vec<Names>, CompareError> {
+fn phases(groups: &[RunGroup], wanted: &[String]) -> Result<Vec<PhaseNames>, CompareError> {
     let everywhere = |pick: &dyn Fn(&Run) -> Result<Vec<String>, CompareError>| {
         groups
             .iter()
             .map(|group| group.runs.iter().map(|run| pick(run)).collect())
-            .collect::<Result<Names, _>>()
+            .collect::<Result<PhaseNames, _>>()
     };
     if wanted.is_empty() {
         let headline = |run: &Run| match &run.facts.headline {
@@ -287,19 +288,19 @@ fn phases(groups: &[Group], wanted: &[String]) -> Result<Vec<Names>, CompareErro
 }
 
 /// Values of all figures in one part.
-struct Measured {
+struct MeasuredPhases {
     phase: String,
     seconds: Vec<f64>,
     blocks: usize,
     /// By figure, then by group, then by run.
-    values: Vec<Vec<Vec<Value>>>,
+    values: Vec<Vec<Vec<ResampledFigure>>>,
 }
 
-impl Measured {
-    fn new(groups: &[Group], names: &Names, figures: &[&Figure]) -> Measured {
+impl MeasuredPhases {
+    fn new(groups: &[RunGroup], names: &PhaseNames, figures: &[&Figure]) -> MeasuredPhases {
         let cut = |group: usize, run: usize| {
             let it = &groups[group].runs[run];
-            Cut::new(&it.logs, &it.facts, &names[group][run])
+            PhasesOfRun::new(&it.logs, &it.facts, &names[group][run])
         };
         let each = || {
             groups.iter().enumerate().flat_map(|(g, group)| (0..group.runs.len()).map(move |run| (g, run)))
@@ -307,7 +308,7 @@ impl Measured {
         // The same blocks for all, or draws would not fit.
         let blocks = each().map(|(group, run)| cut(group, run).blocks()).min().unwrap_or(0);
         let draws = Draws::new(blocks);
-        let mut all: Vec<Vec<Vec<Value>>> = vec![vec![Vec::new(); groups.len()]; figures.len()];
+        let mut all: Vec<Vec<Vec<ResampledFigure>>> = vec![vec![Vec::new(); groups.len()]; figures.len()];
         let mut seconds = vec![0.0; groups.len()];
         for (group, run) in each() {
             let cut = cut(group, run);
@@ -315,7 +316,7 @@ impl Measured {
             let of_run = values(cut, blocks, &draws, figures);
             of_run.into_iter().zip(&mut all).for_each(|(value, figure)| figure[group].push(value));
         }
-        Measured { phase: names[0][0].join("|"), seconds, blocks, values: all }
+        MeasuredPhases { phase: names[0][0].join("|"), seconds, blocks, values: all }
     }
 
     /// Figures that some group has a value of.
@@ -324,10 +325,16 @@ impl Measured {
         values.filter(|(_, groups)| groups.iter().any(|group| mean(group).is_some())).map(|(index, _)| index)
     }
 
-    fn judge(&self, figures: &[&'static Figure], groups: &[Group], confidence: f64, delta: f64) -> Part {
+    fn judge(
+        &self,
+        figures: &[&'static Figure],
+        groups: &[RunGroup],
+        confidence: f64,
+        delta: f64,
+    ) -> ComparedPhases {
         let usable: Vec<bool> = groups
             .iter()
-            .map(|group| group.runs.iter().all(|run| run.facts.verdict.outcome != Outcome::Invalid))
+            .map(|group| group.runs.iter().all(|run| run.facts.verdict.outcome != RunOutcome::Invalid))
             .collect();
         let rows = self.defined().map(|index| {
             let (figure, values) = (figures[index], &self.values[index]);
@@ -335,9 +342,9 @@ impl Measured {
             let between = Between::new(values.iter().map(Vec::as_slice));
             let change = |from: usize, to: usize| {
                 let difference = difference(&values[from], &values[to], between);
-                Change::new(difference, mean(&values[from]), better, confidence, delta)
+                FigureChange::new(difference, mean(&values[from]), better, confidence, delta)
             };
-            Row {
+            ComparedFigure {
                 figure,
                 better,
                 values: values.iter().map(|group| mean(group)).collect(),
@@ -345,7 +352,7 @@ impl Measured {
                 best: best(values, better, &usable, change),
             }
         });
-        Part {
+        ComparedPhases {
             phase: self.phase.clone(),
             seconds: self.seconds.clone(),
             blocks: self.blocks,
@@ -356,10 +363,10 @@ impl Measured {
 
 /// The best group and all that cannot be told from it; none if nobody is worse.
 fn best(
-    values: &[Vec<Value>],
+    values: &[Vec<ResampledFigure>],
     better: Better,
     usable: &[bool],
-    change: impl Fn(usize, usize) -> Change,
+    change: impl Fn(usize, usize) -> FigureChange,
 ) -> Vec<usize> {
     let candidates: Vec<(usize, f64)> = (0..values.len())
         .filter(|&group| usable[group])
@@ -375,20 +382,20 @@ fn best(
     if as_good.len() == candidates.len() { Vec::new() } else { as_good }
 }
 
-impl Change {
+impl FigureChange {
     fn new(
-        difference: Option<Difference>,
+        difference: Option<EstimatedDifference>,
         from: Option<f64>,
         better: Better,
         confidence: f64,
         delta: f64,
-    ) -> Change {
+    ) -> FigureChange {
         let (Some(difference), Some(from)) = (difference, from) else {
-            return Change {
+            return FigureChange {
                 difference: None,
                 plus_minus: None,
                 percent: None,
-                judgement: Judgement::Unknown,
+                judgement: ChangeJudgement::Unknown,
             };
         };
         let by = difference.by;
@@ -396,20 +403,20 @@ impl Change {
         let to = from + by;
         let small = by.abs() < delta * from.abs().min(to.abs());
         let judgement = match plus_minus {
-            None if by != 0.0 && !small => Judgement::Unknown,
-            None => Judgement::Noise,
-            Some(plus_minus) if by.abs() <= plus_minus || small => Judgement::Noise,
-            Some(_) if better.prefers(to, from) => Judgement::Better,
-            Some(_) if better.prefers(from, to) => Judgement::Worse,
-            Some(_) if by > 0.0 => Judgement::Higher,
-            Some(_) => Judgement::Lower,
+            None if by != 0.0 && !small => ChangeJudgement::Unknown,
+            None => ChangeJudgement::Noise,
+            Some(plus_minus) if by.abs() <= plus_minus || small => ChangeJudgement::Noise,
+            Some(_) if better.prefers(to, from) => ChangeJudgement::Better,
+            Some(_) if better.prefers(from, to) => ChangeJudgement::Worse,
+            Some(_) if by > 0.0 => ChangeJudgement::Higher,
+            Some(_) => ChangeJudgement::Lower,
         };
         let percent = (from != 0.0).then(|| 100.0 * by / from.abs());
-        Change { difference: Some(difference), plus_minus, percent, judgement }
+        FigureChange { difference: Some(difference), plus_minus, percent, judgement }
     }
 }
 
-fn all_differs(groups: &[Group]) -> Vec<Differs> {
+fn all_differs(groups: &[RunGroup]) -> Vec<RunDifference> {
     let reference = &groups[0].runs[0];
     let mut all = Vec::new();
     for (g, group) in groups.iter().enumerate() {

@@ -1,14 +1,16 @@
 //! A comparison as a page: numbers first, then what else differs, then charts of all runs side by side.
 
-use polygraph_stats::Hist;
+use polygraph_stats::Histogram;
 
-use super::cells::{self, Cells};
-use super::{Comparison, Differs, Group, Judgement, Part as Compared, Weight, matrix, text};
+use super::cells::{self, TextTable};
+use super::{
+    ChangeJudgement, ComparedPhases, Comparison, DifferenceSeverity, RunDifference, RunGroup, matrix, text,
+};
 use crate::fold::Headline;
 use crate::html::chart::{Across, Chart, Drawn, Series, share_of_nines};
 use crate::html::page::{Banner, Page, Part, Section, Tile, Tone};
 use crate::html::table::{Mark, Table};
-use crate::series::Point;
+use crate::series::SeriesPoint;
 use crate::text::{duration, time_of_day};
 
 /// The page: one file, like the report of a run.
@@ -40,10 +42,10 @@ pub fn page(comparison: &Comparison<'_>) -> String {
 }
 
 fn banner(comparison: &Comparison<'_>) -> Banner {
-    let of = |weight: Weight| -> Vec<String> {
-        comparison.differs.iter().filter(|d| d.weight == weight).map(Differs::text).collect()
+    let of = |weight: DifferenceSeverity| -> Vec<String> {
+        comparison.differs.iter().filter(|d| d.weight == weight).map(RunDifference::text).collect()
     };
-    let worse = comparison.found().any(|(_, _, _, change)| change.judgement == Judgement::Worse);
+    let worse = comparison.found().any(|(_, _, _, change)| change.judgement == ChangeJudgement::Worse);
     let found = comparison.found().next().is_some();
     let (word, tone) = match (comparison.refused(), found, worse) {
         (true, _, _) => ("NOT COMPARABLE", Tone::Doubtful),
@@ -55,8 +57,8 @@ fn banner(comparison: &Comparison<'_>) -> Banner {
         word: word.to_owned(),
         meaning: text::conclusion(comparison),
         tone,
-        reasons: of(Weight::Refuse),
-        warnings: of(Weight::Warn),
+        reasons: of(DifferenceSeverity::Refuse),
+        warnings: of(DifferenceSeverity::Warn),
     }
 }
 
@@ -137,7 +139,7 @@ fn sections(comparison: &Comparison<'_>) -> Vec<Section> {
 }
 
 /// The table of a part, with verdicts as marks.
-fn figures(comparison: &Comparison<'_>, part: &Compared) -> Table {
+fn figures(comparison: &Comparison<'_>, part: &ComparedPhases) -> Table {
     let cells = cells::of_part(comparison, part, false, "");
     let two = comparison.groups.len() == 2;
     let mut marks = Vec::new();
@@ -146,10 +148,10 @@ fn figures(comparison: &Comparison<'_>, part: &Compared) -> Table {
         for (group, change) in row.changes.iter().enumerate() {
             let column = if two { 6 } else { 3 + group };
             let mark = match change.judgement {
-                Judgement::Better => Mark::Better,
-                Judgement::Worse => Mark::Worse,
-                Judgement::Noise | Judgement::Unknown => Mark::Faint,
-                Judgement::Higher | Judgement::Lower => continue,
+                ChangeJudgement::Better => Mark::Better,
+                ChangeJudgement::Worse => Mark::Worse,
+                ChangeJudgement::Noise | ChangeJudgement::Unknown => Mark::Faint,
+                ChangeJudgement::Higher | ChangeJudgement::Lower => continue,
             };
             if !marks.contains(&(index, column, Mark::Best)) {
                 marks.push((index, column, mark));
@@ -159,7 +161,7 @@ fn figures(comparison: &Comparison<'_>, part: &Compared) -> Table {
     table(String::new(), &cells, marks)
 }
 
-fn table(caption: String, cells: &Cells, marks: Vec<(usize, usize, Mark)>) -> Table {
+fn table(caption: String, cells: &TextTable, marks: Vec<(usize, usize, Mark)>) -> Table {
     let head = cells.head.iter().cloned().map(Into::into).collect();
     Table { marks, ..Table::new(caption, head, cells.rows.clone()) }
 }
@@ -214,7 +216,7 @@ fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
         .fold(0.0, f64::max);
     let (across, unit_s) = Across::time(longest);
     let over_time = |id: &str, title: &str, unit: &str, figure: &str| {
-        let line = |group: &Group| {
+        let line = |group: &RunGroup| {
             let points = series(group)
                 .unwrap_or_default()
                 .iter()
@@ -247,12 +249,12 @@ fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
     .collect()
 }
 
-fn series(group: &Group) -> Option<&[Point]> {
+fn series(group: &RunGroup) -> Option<&[SeriesPoint]> {
     group.runs.first().map(|run| run.facts.main_side().series.as_slice())
 }
 
 fn quantiles(name: &str, headline: &Headline, nines: &[f64]) -> Series {
-    let hist: &Hist = &headline.scope.all.rptm_us;
+    let hist: &Histogram = &headline.scope.all.rptm_us;
     // A percentile needs at least one value above it to be more than the maximum.
     let most = (hist.count() as f64).log10();
     let at =

@@ -9,8 +9,8 @@ fn run(plan: &Plan) -> WholeRun {
     WholeRun { run: Run { path: "somewhere".into(), facts, manifest: None }, logs }
 }
 
-fn group(name: &str, plans: &[Plan]) -> Group {
-    Group { name: name.into(), runs: plans.iter().map(run).collect() }
+fn group(name: &str, plans: &[Plan]) -> RunGroup {
+    RunGroup { name: name.into(), runs: plans.iter().map(run).collect() }
 }
 
 /// A short run without think time, through a device that needs 100 ms for hits and 120 ms for the rest.
@@ -25,7 +25,7 @@ fn plan(seed: u64, slower: f64) -> Plan {
     }
 }
 
-fn found(comparison: &Comparison<'_>) -> Vec<(String, Judgement)> {
+fn found(comparison: &Comparison<'_>) -> Vec<(String, ChangeJudgement)> {
     comparison.found().map(|(_, row, _, change)| (row.figure.name.clone(), change.judgement)).collect()
 }
 
@@ -40,7 +40,8 @@ fn false_alarms_are_as_rare_as_intervals_say() {
     let (mut alarms, mut single) = (Vec::new(), 0);
     for pair in 0..40 {
         let groups = [group("a", &[plan(1000 + pair, 1.0)]), group("b", &[plan(5000 + pair, 1.0)])];
-        let comparison = compare(&groups, Options { delta: 0.0, ..Options::default() }).unwrap();
+        let comparison =
+            compare(&groups, CompareOptions { delta: 0.0, ..CompareOptions::default() }).unwrap();
         let found = found(&comparison);
         if !found.is_empty() {
             alarms.push((pair, found));
@@ -54,11 +55,11 @@ fn false_alarms_are_as_rare_as_intervals_say() {
     assert!((1..=9).contains(&single), "{single}");
 }
 
-fn mean_rptm<'a>(comparison: &'a Comparison<'_>) -> &'a Change {
+fn mean_rptm<'a>(comparison: &'a Comparison<'_>) -> &'a FigureChange {
     &row(comparison, "baseline.rptm.mean").changes[0]
 }
 
-fn row<'a>(comparison: &'a Comparison<'_>, name: &str) -> &'a Row {
+fn row<'a>(comparison: &'a Comparison<'_>, name: &str) -> &'a ComparedFigure {
     comparison.parts[0].rows.iter().find(|row| row.figure.name == name).unwrap()
 }
 
@@ -69,12 +70,12 @@ fn five_percent_are_found() {
     for pair in 0..20 {
         let other_seed = if pair % 2 == 0 { 0 } else { 5000 };
         let groups = [group("a", &[plan(pair, 1.0)]), group("b", &[plan(pair + other_seed, 1.05)])];
-        let comparison = compare(&groups, Options::default()).unwrap();
+        let comparison = compare(&groups, CompareOptions::default()).unwrap();
         let row =
             comparison.parts[0].rows.iter().find(|row| row.figure.name == "baseline.rptm.mean").unwrap();
         let change = &row.changes[0];
         let size = change.percent.unwrap();
-        if change.judgement != Judgement::Worse || (size - 5.0).abs() > 2.0 {
+        if change.judgement != ChangeJudgement::Worse || (size - 5.0).abs() > 2.0 {
             missed.push((pair, change.clone()));
         }
         let fails = check_comparison(&comparison, &conditions(&["rptm>+2%", "rptm>+20%", "rptm<-2%"]));
@@ -86,7 +87,7 @@ fn five_percent_are_found() {
 #[test]
 fn a_run_does_not_differ_from_itself() {
     let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(1, 1.0)])];
-    let comparison = compare(&groups, Options { delta: 0.0, ..Options::default() }).unwrap();
+    let comparison = compare(&groups, CompareOptions { delta: 0.0, ..CompareOptions::default() }).unwrap();
     assert_eq!((found(&comparison), comparison.refused()), (vec![], false));
     assert!(comparison.differs.is_empty(), "{:?}", comparison.differs);
     let shown = text(&comparison, true);
@@ -101,7 +102,7 @@ fn many_groups_have_a_best_one() {
         group("bsd/ufs", &[plan(2, 1.3)]),
         group("bsd/aufs", &[plan(2, 1.0)]),
     ];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     assert_eq!(row(&comparison, "baseline.rptm.mean").best, [1, 3]);
     let shown = text(&comparison, false);
     let matrix = shown.split("response time, mean (baseline.rptm.mean), ms\n").nth(1).unwrap();
@@ -122,14 +123,14 @@ fn repeats_widen_intervals() {
         group(if by > 1.0 { "b" } else { "a" }, &plans)
     };
     let single = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.04)])];
-    assert!(!found(&compare(&single, Options::default()).unwrap()).is_empty());
+    assert!(!found(&compare(&single, CompareOptions::default()).unwrap()).is_empty());
     let groups = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 1.04)];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     assert_eq!(found(&comparison), vec![]);
     let groups = [moody([1, 2, 3], 1.0), moody([4, 5, 6], 2.0)];
     assert!(
-        found(&compare(&groups, Options::default()).unwrap())
-            .contains(&("baseline.rptm.mean".into(), Judgement::Worse))
+        found(&compare(&groups, CompareOptions::default()).unwrap())
+            .contains(&("baseline.rptm.mean".into(), ChangeJudgement::Worse))
     );
 }
 
@@ -139,8 +140,8 @@ fn other_workloads_seeds_and_hosts_are_told() {
         let mut other = run(&plan(1, 1.0));
         change(&mut other);
         other.run.facts = fold(&other.logs).unwrap();
-        let groups = [group("a", &[plan(1, 1.0)]), Group { name: "b".into(), runs: vec![other] }];
-        let comparison = compare(&groups, Options::default()).unwrap();
+        let groups = [group("a", &[plan(1, 1.0)]), RunGroup { name: "b".into(), runs: vec![other] }];
+        let comparison = compare(&groups, CompareOptions::default()).unwrap();
         comparison
             .differs
             .iter()
@@ -155,30 +156,35 @@ fn other_workloads_seeds_and_hosts_are_told() {
         pairs.push((name.into(), value.into()));
     };
     assert_eq!(weights(&|_| {}), vec![]);
-    let first = |all: Vec<(Weight, String, Option<String>)>| (all[0].0, all[0].1.clone(), all[0].2.clone());
+    let first = |all: Vec<(DifferenceSeverity, String, Option<String>)>| {
+        (all[0].0, all[0].1.clone(), all[0].2.clone())
+    };
     let (weight, text, _) = first(header(|header| header.workload = "PolyMix-4".into()));
-    assert_eq!((weight, text.as_str()), (Weight::Refuse, "workload: PolyMix-4 instead of PolyMix-1 (b)"));
+    assert_eq!(
+        (weight, text.as_str()),
+        (DifferenceSeverity::Refuse, "workload: PolyMix-4 instead of PolyMix-1 (b)")
+    );
     let (weight, _, diff) = first(header(|header| header.workload_text = "R.dhr = 55%;\n".into()));
-    assert_eq!((weight, diff), (Weight::Refuse, None));
+    assert_eq!((weight, diff), (DifferenceSeverity::Refuse, None));
     assert_eq!(header(|header| header.workload_text = "// only a comment\n\n".into()), vec![]);
     let all = weights(&|run| {
         run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "local seed", "9"))
     });
     assert!(
-        all.iter().all(|found| found.0 == Weight::Warn) && all[0].1.contains("`local seed`: 9"),
+        all.iter().all(|found| found.0 == DifferenceSeverity::Warn) && all[0].1.contains("`local seed`: 9"),
         "{all:?}"
     );
     let all = weights(&|run| {
         run.logs.iter_mut().for_each(|log| set(&mut log.log.header.environment, "kernel", "6.9"))
     });
-    assert!(all.iter().all(|found| found.0 == Weight::Warn) && all.len() == 2, "{all:?}");
+    assert!(all.iter().all(|found| found.0 == DifferenceSeverity::Warn) && all.len() == 2, "{all:?}");
     let all =
         weights(&|run| run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "dhr", "40%")));
-    assert_eq!(all[0].0, Weight::Refuse);
+    assert_eq!(all[0].0, DifferenceSeverity::Refuse);
     let all = weights(&|run| {
         run.logs.iter_mut().for_each(|log| set(&mut log.log.header.settings, "proxy", "10.0.0.1:80"))
     });
-    assert!(all.iter().all(|found| found.0 == Weight::Note), "{all:?}");
+    assert!(all.iter().all(|found| found.0 == DifferenceSeverity::Note), "{all:?}");
 }
 
 #[test]
@@ -188,7 +194,7 @@ fn texts_of_workloads_are_compared_line_by_line() {
         group("a", &[with("Robot R = {\n  recurrence = 55%;\n};\nuse(R);\n")]),
         group("b", &[with("Robot R = {\n  recurrence = 72%;\n};\nuse(R);\n")]),
     ];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     assert!(comparison.refused());
     let shown = text(&comparison, false);
     assert!(shown.contains("    -  recurrence = 55%;\n    +  recurrence = 72%;\n"), "{shown}");
@@ -198,7 +204,7 @@ fn texts_of_workloads_are_compared_line_by_line() {
 fn invalid_runs_are_not_compared() {
     let late = Plan { late_us: 200_000, ..plan(1, 1.0) };
     let groups = [group("a", &[plan(1, 1.0)]), group("b", &[late])];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     assert!(comparison.refused());
     // A run that cannot be trusted is never the best.
     assert!(comparison.parts[0].rows.iter().all(|row| !row.best.contains(&1)));
@@ -209,7 +215,7 @@ fn phases_by_name_and_all_of_them() {
     let groups = [group("a", &[plan(1, 1.0)]), group("b", &[plan(2, 1.0)])];
     let of = |phases: &[&str]| {
         let phases = phases.iter().map(|name| (*name).to_owned()).collect();
-        let comparison = compare(&groups, Options { phases, ..Options::default() });
+        let comparison = compare(&groups, CompareOptions { phases, ..CompareOptions::default() });
         comparison.map(|c| c.parts.iter().map(|part| part.phase.clone()).collect::<Vec<_>>())
     };
     assert_eq!(of(&[]).unwrap(), ["meas"]);
@@ -221,24 +227,24 @@ fn phases_by_name_and_all_of_them() {
 #[test]
 fn names_must_differ_and_two_are_needed() {
     let one = [group("a", &[plan(1, 1.0)])];
-    assert_eq!(compare(&one, Options::default()).unwrap_err(), CompareError::TooFew);
+    assert_eq!(compare(&one, CompareOptions::default()).unwrap_err(), CompareError::TooFew);
     let same = [group("a", &[plan(1, 1.0)]), group("a", &[plan(1, 1.0)])];
-    assert_eq!(compare(&same, Options::default()).unwrap_err(), CompareError::SameName("a".into()));
+    assert_eq!(compare(&same, CompareOptions::default()).unwrap_err(), CompareError::SameName("a".into()));
 }
 
 #[test]
 fn too_short_a_phase_gives_no_interval() {
     let short = |slower| Plan { phases: [1.0, 3.0, 1.0], ..plan(1, slower) };
     let groups = [group("a", &[short(1.0)]), group("b", &[short(1.5)])];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     let change = mean_rptm(&comparison);
-    assert_eq!((change.plus_minus, change.judgement), (None, Judgement::Unknown));
+    assert_eq!((change.plus_minus, change.judgement), (None, ChangeJudgement::Unknown));
 }
 
 #[test]
 fn forms_of_a_comparison() {
     let groups = [group("old", &[plan(1, 1.0)]), group("new|er", &[plan(1, 1.1)])];
-    let comparison = compare(&groups, Options::default()).unwrap();
+    let comparison = compare(&groups, CompareOptions::default()).unwrap();
     let table = markdown(&comparison, false);
     assert!(table.contains("| figure | unit | old | new\\|er | difference | ± | verdict |"), "{table}");
     let json = json(&comparison);

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::cells::{self, BEST, Cells};
-use super::{Comparison, Weight, matrix};
+use super::cells::{self, BEST, TextTable};
+use super::{Comparison, DifferenceSeverity, matrix};
 use crate::text::{aligned, duration};
 
 /// Lines of a workload's differences that are shown.
@@ -58,7 +58,8 @@ pub fn preface(comparison: &Comparison<'_>) -> String {
 pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
     let found = comparison.found().count();
     let total: usize = comparison.parts.iter().flat_map(|part| &part.rows).map(|row| row.changes.len()).sum();
-    let unsure = comparison.differs.iter().filter(|differs| differs.weight != Weight::Note).count();
+    let unsure =
+        comparison.differs.iter().filter(|differs| differs.weight != DifferenceSeverity::Note).count();
     let mut text = match found {
         0 => format!("No difference: {total} figures are the same as far as one can tell."),
         found => format!("{found} of {total} figures differ."),
@@ -69,7 +70,7 @@ pub(super) fn conclusion(comparison: &Comparison<'_>) -> String {
     text
 }
 
-fn lines(cells: &Cells) -> String {
+fn lines(cells: &TextTable) -> String {
     let rows = std::iter::once(&cells.head).chain(&cells.rows).map(Vec::as_slice);
     aligned(rows, 1).into_iter().map(|line| line + "\n").collect()
 }

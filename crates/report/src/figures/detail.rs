@@ -1,22 +1,22 @@
 //! Breakdowns: exchanges of a transaction, authentication, when bytes passed, how objects and ranges were chosen.
 
-use polygraph_stats::{AuthScheme, Class, ClassStats, Coarse, Hist};
+use polygraph_stats::{AuthScheme, Class, ClassStats, CoarseHistogram, Histogram};
 
 use super::Unit;
-use super::table::Table;
+use super::table::FigureTable;
 use crate::scope::Scope;
 
 /// A histogram over some classes and all steps of authentications.
-pub(super) fn with_steps(scope: &Scope, classes: &[Class], pick: fn(&ClassStats) -> &Hist) -> Hist {
+pub(super) fn with_steps(scope: &Scope, classes: &[Class], pick: fn(&ClassStats) -> &Histogram) -> Histogram {
     let mut all = scope.over(classes, pick);
     scope.block.auth_steps.iter().for_each(|steps| all.merge(pick(steps)));
     all
 }
 
 /// Exchanges of a transaction, and transactions by their number.
-pub(super) fn exchanges(t: &mut Table) {
+pub(super) fn exchanges(t: &mut FigureTable) {
     let what = "exchanges of a transaction: more than one if it answered challenges";
-    t.hist("baseline.exchanges", what, Unit::Things, 1.0, |s| {
+    t.add_histogram("baseline.exchanges", what, Unit::Things, 1.0, |s| {
         let mut all = over_compounds(s, |compound| &compound.exchanges);
         let single = s.block.ok_count().saturating_sub(all.count());
         all.record_n(1, single);
@@ -26,65 +26,72 @@ pub(super) fn exchanges(t: &mut Table) {
         let name = format!("compound.auth.{}", scheme.name());
         let what = format!("transactions that answered challenges of scheme {}", scheme.name());
         let of = move |s: &Scope| s.block.compounds[scheme as usize].clone();
-        t.hist(&format!("{name}.rptm"), &format!("response time of {what}"), Unit::Ms, 1e-3, move |s| {
-            of(s).rptm_us
-        });
+        t.add_histogram(
+            &format!("{name}.rptm"),
+            &format!("response time of {what}"),
+            Unit::Ms,
+            1e-3,
+            move |s| of(s).rptm_us,
+        );
         let text = format!("bytes of all requests of {what}");
-        t.hist(&format!("{name}.req.size"), &text, Unit::Bytes, 1.0, move |s| of(s).request_size);
+        t.add_histogram(&format!("{name}.req.size"), &text, Unit::Bytes, 1.0, move |s| of(s).request_size);
         let text = format!("bytes of the last reply to {what}");
-        t.hist(&format!("{name}.rep.size"), &text, Unit::Bytes, 1.0, move |s| of(s).size);
+        t.add_histogram(&format!("{name}.rep.size"), &text, Unit::Bytes, 1.0, move |s| of(s).size);
         let text = format!("exchanges of {what}");
-        t.hist(&format!("{name}.exchanges"), &text, Unit::Things, 1.0, move |s| of(s).exchanges);
+        t.add_histogram(&format!("{name}.exchanges"), &text, Unit::Things, 1.0, move |s| of(s).exchanges);
     }
     let what = "transactions of a single exchange";
-    t.hist("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
+    t.add_histogram("compound.not.rptm", &format!("response time of {what}"), Unit::Ms, 1e-3, |s| {
         s.all.rptm_us.without(&over_compounds(s, |compound| &compound.rptm_us))
     });
-    t.hist("compound.not.req.size", &format!("request size of {what}"), Unit::Bytes, 1.0, |s| {
+    t.add_histogram("compound.not.req.size", &format!("request size of {what}"), Unit::Bytes, 1.0, |s| {
         s.block.req_size.without(&over_compounds(s, |compound| &compound.request_size))
     });
-    t.hist("compound.not.rep.size", &format!("reply size of {what}"), Unit::Bytes, 1.0, |s| {
+    t.add_histogram("compound.not.rep.size", &format!("reply size of {what}"), Unit::Bytes, 1.0, |s| {
         s.all.size.without(&over_compounds(s, |compound| &compound.size))
     });
 }
 
-fn over_compounds(scope: &Scope, pick: fn(&polygraph_stats::counts::Compound) -> &Hist) -> Hist {
-    let mut all = Hist::new();
+fn over_compounds(
+    scope: &Scope,
+    pick: fn(&polygraph_stats::counts::CompoundStats) -> &Histogram,
+) -> Histogram {
+    let mut all = Histogram::new();
     scope.block.compounds.iter().for_each(|compound| all.merge(pick(compound)));
     all
 }
 
 /// Who was let in, by which scheme.
-pub(super) fn authentication(t: &mut Table) {
-    t.section("Authentication");
+pub(super) fn authentication(t: &mut FigureTable) {
+    t.start_section("Authentication");
     let what = "unsuccessful steps of authentication: challenges, and refusals of spoiled passwords";
     let steps = |s: &Scope, pick| with_steps(s, &[Class::Authenticating], pick);
-    t.timed("auth.ing", what, move |s| steps(s, |c| &c.rptm_us), move |s| steps(s, |c| &c.size));
+    t.add_time_and_size("auth.ing", what, move |s| steps(s, |c| &c.rptm_us), move |s| steps(s, |c| &c.size));
     for scheme in AuthScheme::ALL {
         let what = format!("challenges of scheme {} that were answered", scheme.name());
-        t.stats(&format!("auth.ing.{}", scheme.name()), &what, move |s| {
+        t.add_class_stats(&format!("auth.ing.{}", scheme.name()), &what, move |s| {
             s.block.auth_steps[scheme as usize].clone()
         });
     }
-    t.stats("auth.ed", "transactions that showed credentials and were let in", authenticated);
+    t.add_class_stats("auth.ed", "transactions that showed credentials and were let in", authenticated);
     for scheme in AuthScheme::ALL {
         let what =
             format!("transactions that showed credentials of scheme {} and were let in", scheme.name());
-        t.stats(&format!("auth.ed.{}", scheme.name()), &what, move |s| {
+        t.add_class_stats(&format!("auth.ed.{}", scheme.name()), &what, move |s| {
             s.block.authenticated[scheme as usize].clone()
         });
     }
-    t.stats("auth.none", "transactions without authentication", |s| {
+    t.add_class_stats("auth.none", "transactions without authentication", |s| {
         s.all.without(&authenticated(s)).without(s.block.class(Class::Authenticating))
     });
-    t.one(
+    t.add_figure(
         "authenticating.rep.rate",
         Unit::PerSecond,
         "unsuccessful steps of authentication per second",
         |s| s.rate(with_steps(s, &[Class::Authenticating], |c| &c.size).count() as f64),
     );
-    t.alias_of("authenticating.rep.rptm", "auth.ing.rptm");
-    t.alias_of("authenticating.rep.size", "auth.ing.size");
+    t.add_distribution_alias("authenticating.rep.rptm", "auth.ing.rptm");
+    t.add_distribution_alias("authenticating.rep.size", "auth.ing.size");
 }
 
 fn authenticated(scope: &Scope) -> ClassStats {
@@ -93,7 +100,7 @@ fn authenticated(scope: &Scope) -> ClassStats {
     all
 }
 
-type PickCoarse = fn(&Scope) -> Coarse;
+type PickCoarse = fn(&Scope) -> CoarseHistogram;
 
 const LATENCY: [(&str, &str, PickCoarse); 4] = [
     ("last_req_byte_written", "clients: until the head of the request was with the socket", |s| {
@@ -111,25 +118,25 @@ const LATENCY: [(&str, &str, PickCoarse); 4] = [
 ];
 
 /// When bytes passed, and in which portions.
-pub(super) fn latency(t: &mut Table) {
-    t.section("Bytes on their way");
+pub(super) fn latency(t: &mut FigureTable) {
+    t.start_section("Bytes on their way");
     for (name, what, pick) in LATENCY {
         let text = format!("time since the start of basic transactions; {what}");
-        t.hist(name, &text, Unit::Ms, 1e-3, pick);
+        t.add_histogram(name, &text, Unit::Ms, 1e-3, pick);
     }
-    t.hist("so_read.size", "bytes that one read took from a socket", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("so_read.size", "bytes that one read took from a socket", Unit::Bytes, 1.0, |s| {
         s.block.reads.clone()
     });
-    t.hist("so_write.size", "bytes that one write gave to a socket", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("so_write.size", "bytes that one write gave to a socket", Unit::Bytes, 1.0, |s| {
         s.block.writes.clone()
     });
 }
 
 /// How robots chose objects and ranges, and what was in their custom scope.
-pub(super) fn choice(t: &mut Table) {
+pub(super) fn choice(t: &mut FigureTable) {
     use Unit::{Bytes, Things};
-    t.section("Choice of objects and ranges");
-    t.count(
+    t.start_section("Choice of objects and ranges");
+    t.add_count(
         "oid_gen.categories.count",
         "objects chosen for requests that robots made on their own account",
         |s| {
@@ -137,44 +144,53 @@ pub(super) fn choice(t: &mut Table) {
             made.new + made.repeat + made.new_foreign + made.repeat_foreign
         },
     );
-    t.count("oid_gen.need.new_pub.count", "a new object was wanted", |s| s.block.oid_gen.need_new);
-    t.count("oid_gen.need.rep_pub.count", "an object was to be asked for again", |s| {
+    t.add_count("oid_gen.need.new_pub.count", "a new object was wanted", |s| s.block.oid_gen.need_new);
+    t.add_count("oid_gen.need.rep_pub.count", "an object was to be asked for again", |s| {
         s.block.oid_gen.need_repeat
     });
-    t.count("oid_gen.lack.rep_pub.count", "there was nothing yet to be asked for again", |s| {
+    t.add_count("oid_gen.lack.rep_pub.count", "there was nothing yet to be asked for again", |s| {
         s.block.oid_gen.lack_repeat
     });
-    t.count("oid_gen.gen.new_pub.count", "a new object was taken", |s| s.block.oid_gen.new);
-    t.count("oid_gen.gen.rep_pub.count", "an object was asked for again", |s| s.block.oid_gen.repeat);
-    t.count("oid_gen.new_foreign.count", "a new foreign URL was taken", |s| s.block.oid_gen.new_foreign);
-    t.count("oid_gen.rep_foreign.count", "a foreign URL was asked for again", |s| {
+    t.add_count("oid_gen.gen.new_pub.count", "a new object was taken", |s| s.block.oid_gen.new);
+    t.add_count("oid_gen.gen.rep_pub.count", "an object was asked for again", |s| s.block.oid_gen.repeat);
+    t.add_count("oid_gen.new_foreign.count", "a new foreign URL was taken", |s| s.block.oid_gen.new_foreign);
+    t.add_count("oid_gen.rep_foreign.count", "a foreign URL was asked for again", |s| {
         s.block.oid_gen.repeat_foreign
     });
-    t.hist(
+    t.add_histogram(
         "url.ordinal",
         "numbers that requests have among those for their object: 1, 2, 3 and so on",
         Things,
         1.0,
         |s| s.block.ordinals.clone(),
     );
-    t.moments("range_gen.spec_size", "bytes of a range that was asked for", Bytes, |s| {
+    t.add_summary("range_gen.spec_size", "bytes of a range that was asked for", Bytes, |s| {
         s.block.range_gen.spec_size
     });
-    t.moments("range_gen.set_size", "bytes of all ranges of a request", Bytes, |s| {
+    t.add_summary("range_gen.set_size", "bytes of all ranges of a request", Bytes, |s| {
         s.block.range_gen.set_size
     });
-    t.moments("range_gen.specs_per_set", "ranges of a request", Things, |s| s.block.range_gen.specs_per_set);
-    t.count("range_gen.first_last_swap", "ranges whose last byte would have been before the first", |s| {
-        s.block.range_gen.first_last_swap
+    t.add_summary("range_gen.specs_per_set", "ranges of a request", Things, |s| {
+        s.block.range_gen.specs_per_set
     });
-    t.count("range_gen.spec_overflow", "ranges that go on beyond the end of the object", |s| {
+    t.add_count(
+        "range_gen.first_last_swap",
+        "ranges whose last byte would have been before the first",
+        |s| s.block.range_gen.first_last_swap,
+    );
+    t.add_count("range_gen.spec_overflow", "ranges that go on beyond the end of the object", |s| {
         s.block.range_gen.spec_overflow
     });
     let what =
         "requests with fewer ranges than drawn, for the next one would begin beyond the end of the object";
-    t.count("range_gen.set_overflow", what, |s| s.block.range_gen.set_overflow);
+    t.add_count("range_gen.set_overflow", what, |s| s.block.range_gen.set_overflow);
     let what = "replies whose status is in `custom_stats_scope` of the agent, of failed transactions and challenges too";
-    t.timed("custom.rep", what, |s| s.block.custom.rptm_us.clone(), |s| s.block.custom.size.clone());
-    t.alias_of("custom.rptm", "custom.rep.rptm");
-    t.alias_of("custom.size", "custom.rep.size");
+    t.add_time_and_size(
+        "custom.rep",
+        what,
+        |s| s.block.custom.rptm_us.clone(),
+        |s| s.block.custom.size.clone(),
+    );
+    t.add_distribution_alias("custom.rptm", "custom.rep.rptm");
+    t.add_distribution_alias("custom.size", "custom.rep.size");
 }

@@ -2,15 +2,15 @@
 
 use polygraph_stats::{Breakdown, KindStats};
 
-use super::table::Table;
-use super::{Distribution, Entry, Figure, Unit, percent};
+use super::table::FigureTable;
+use super::{Distribution, Figure, TableEntry, Unit, percent};
 use crate::scope::Scope;
 
 /// What one run has besides what every run has.
 #[derive(Default)]
-pub struct OfRun(Table);
+pub struct RunFigures(FigureTable);
 
-impl OfRun {
+impl RunFigures {
     /// Figures in the order of printing.
     pub fn figures(&self) -> &[Figure] {
         &self.0.figures
@@ -22,12 +22,12 @@ impl OfRun {
     }
 
     /// Everything in the order of printing.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = TableEntry<'_>> {
         self.0.entries()
     }
 }
 
-impl std::fmt::Debug for OfRun {
+impl std::fmt::Debug for RunFigures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.entries().map(|entry| entry.name())).finish()
     }
@@ -40,47 +40,47 @@ pub fn of_contents(names: &[String]) -> Vec<Figure> {
 
 /// The figures of kinds of content with these names, by number, and of replies with these status codes; 0 stands for
 /// codes that HTTP does not know.
-pub fn of_run(contents: &[String], statuses: &[u16]) -> OfRun {
-    let mut t = Table::default();
-    t.section(CONTENTS);
+pub fn of_run(contents: &[String], statuses: &[u16]) -> RunFigures {
+    let mut t = FigureTable::default();
+    t.start_section(CONTENTS);
     for (number, name) in contents.iter().enumerate() {
         content(&mut t, number, name);
     }
-    t.section(STATUSES);
+    t.start_section(STATUSES);
     for &code in statuses {
         let name = if code == 0 { "other".to_owned() } else { code.to_string() };
         status(&mut t, code, &name);
     }
-    OfRun(t)
+    RunFigures(t)
 }
 
 /// What [`of_run`] gives for the kind of content `<kind>` and the status `<code>`: for lists of what there is.
-pub fn of_any_run() -> OfRun {
-    let mut t = Table::default();
-    t.section(CONTENTS);
+pub fn of_any_run() -> RunFigures {
+    let mut t = FigureTable::default();
+    t.start_section(CONTENTS);
     content(&mut t, usize::MAX, "<kind>");
-    t.section(STATUSES);
+    t.start_section(STATUSES);
     status(&mut t, 0, "<code>");
-    OfRun(t)
+    RunFigures(t)
 }
 
 const CONTENTS: &str = "Kinds of content";
 const STATUSES: &str = "Status codes";
 
-fn status(t: &mut Table, code: u16, name: &str) {
+fn status(t: &mut FigureTable, code: u16, name: &str) {
     let what = format!("replies with status {name}, those of failed transactions and challenges included");
-    t.stats(&format!("rep_status_code.{name}"), &what, move |s| s.block.by_status(code));
+    t.add_class_stats(&format!("rep_status_code.{name}"), &what, move |s| s.block.by_status(code));
 }
 
-fn content(t: &mut Table, number: usize, name: &str) {
+fn content(t: &mut FigureTable, number: usize, name: &str) {
     let replies =
         move |s: &Scope| s.block.kinds.get(number).map_or_else(Breakdown::default, |k| k.replies.clone());
     let what = format!("good transactions, content {name}");
     let prefix = format!("cont_type.{name}");
-    t.timed(&prefix, &what, move |s| replies(s).rptm_us, move |s| replies(s).size);
+    t.add_time_and_size(&prefix, &what, move |s| replies(s).rptm_us, move |s| replies(s).size);
     let mut one = |leaf: &str, what: &str, compute: fn(&KindStats) -> Option<f64>| {
         let text = format!("{what}, content {name}");
-        t.one(&format!("{prefix}.{leaf}"), Unit::Percent, &text, move |s| {
+        t.add_figure(&format!("{prefix}.{leaf}"), Unit::Percent, &text, move |s| {
             compute(s.block.kinds.get(number)?)
         });
     };
@@ -97,10 +97,18 @@ fn content(t: &mut Table, number: usize, name: &str) {
     let sent = move |s: &Scope| s.block.request_kinds.get(number).cloned().unwrap_or_default();
     let prefix = format!("req_cont_type.{name}");
     let what = format!("good transactions whose request brought content {name}");
-    t.hist(&format!("{prefix}.rptm"), &format!("response time of {what}"), Unit::Ms, 1e-3, move |s| {
-        sent(s).rptm_us
-    });
-    t.hist(&format!("{prefix}.size"), &format!("request size of {what}"), Unit::Bytes, 1.0, move |s| {
-        sent(s).size
-    });
+    t.add_histogram(
+        &format!("{prefix}.rptm"),
+        &format!("response time of {what}"),
+        Unit::Ms,
+        1e-3,
+        move |s| sent(s).rptm_us,
+    );
+    t.add_histogram(
+        &format!("{prefix}.size"),
+        &format!("request size of {what}"),
+        Unit::Bytes,
+        1.0,
+        move |s| sent(s).size,
+    );
 }

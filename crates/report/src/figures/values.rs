@@ -1,18 +1,18 @@
 //! What is known of many values.
 
-use polygraph_stats::{Aggr, Hist};
+use polygraph_stats::{Histogram, SummaryStats};
 
 /// Many values: count, sum, extremes, and how many lie in each bin. Without bins there are no percentiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
-    moments: Aggr,
+    summary: SummaryStats,
     /// Smallest and largest value of each used bin, and how many values are in it; in ascending order.
     bins: Vec<(u64, u64, u64)>,
 }
 
 /// A line of a printed distribution: neighbouring bins taken together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct BinRow {
     /// Number of its first bin among those with values, from 0 on.
     pub bin: usize,
     /// Smallest value of its first bin.
@@ -23,28 +23,28 @@ pub struct Row {
     pub count: u64,
 }
 
-impl<const DIGITS: u8> From<&Hist<DIGITS>> for Values {
-    fn from(hist: &Hist<DIGITS>) -> Values {
-        Values { moments: hist.moments(), bins: hist.ranges().collect() }
+impl<const DIGITS: u8> From<&Histogram<DIGITS>> for Values {
+    fn from(hist: &Histogram<DIGITS>) -> Values {
+        Values { summary: hist.summary(), bins: hist.ranges().collect() }
     }
 }
 
-impl<const DIGITS: u8> From<Hist<DIGITS>> for Values {
-    fn from(hist: Hist<DIGITS>) -> Values {
+impl<const DIGITS: u8> From<Histogram<DIGITS>> for Values {
+    fn from(hist: Histogram<DIGITS>) -> Values {
         Values::from(&hist)
     }
 }
 
-impl From<Aggr> for Values {
-    fn from(moments: Aggr) -> Values {
-        Values { moments, bins: Vec::new() }
+impl From<SummaryStats> for Values {
+    fn from(summary: SummaryStats) -> Values {
+        Values { summary, bins: Vec::new() }
     }
 }
 
 impl Values {
     /// Count, sum, extremes.
-    pub fn moments(&self) -> &Aggr {
-        &self.moments
+    pub fn summary(&self) -> &SummaryStats {
+        &self.summary
     }
 
     /// The used bins: smallest value, largest value, how many values.
@@ -54,8 +54,8 @@ impl Values {
 
     /// The smallest value that a share `q` (0 to 1) of all values does not exceed.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let wanted = ((q * self.moments.count as f64).ceil() as u64).max(1);
-        let (min, max) = (self.moments.min()?, self.moments.max()?);
+        let wanted = ((q * self.summary.count as f64).ceil() as u64).max(1);
+        let (min, max) = (self.summary.min()?, self.summary.max()?);
         let mut seen = 0;
         let bin = self.bins.iter().find(|(_, _, count)| {
             seen += count;
@@ -66,14 +66,14 @@ impl Values {
 
     /// The bins, put together until a row has at least the share `step` (0 to 1) of all values. So there are at most
     /// `1 / step` rows.
-    pub fn rows(&self, step: f64) -> Vec<Row> {
-        let enough = step * self.moments.count as f64;
-        let mut rows: Vec<Row> = Vec::new();
+    pub fn rows(&self, step: f64) -> Vec<BinRow> {
+        let enough = step * self.summary.count as f64;
+        let mut rows: Vec<BinRow> = Vec::new();
         let mut full = true;
         for (bin, &(first, last, count)) in self.bins.iter().enumerate() {
             match rows.last_mut().filter(|_| !full) {
                 Some(row) => (row.last, row.count) = (last, row.count + count),
-                None => rows.push(Row { bin, first, last, count }),
+                None => rows.push(BinRow { bin, first, last, count }),
             }
             full = rows.last().is_some_and(|row| row.count as f64 >= enough);
         }
@@ -83,7 +83,7 @@ impl Values {
 
 /// A fact about values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Leaf {
+pub(super) enum Statistic {
     Count,
     Mean,
     Min,
@@ -94,19 +94,19 @@ pub(super) enum Leaf {
     Quantile(f64),
 }
 
-impl Leaf {
+impl Statistic {
     /// The fact, in the unit that the `scale` leads to.
     pub(super) fn of(self, values: &Values, scale: f64) -> Option<f64> {
-        let moments = &values.moments;
+        let summary = &values.summary;
         match self {
-            Leaf::Count => Some(moments.count as f64),
-            Leaf::Mean => Some(moments.mean()? * scale),
-            Leaf::Min => Some(moments.min()? as f64 * scale),
-            Leaf::Max => Some(moments.max()? as f64 * scale),
-            Leaf::StdDev => Some(moments.std_dev()? * scale),
-            Leaf::RelDev => super::percent(moments.std_dev()?, moments.mean()?),
-            Leaf::Sum => Some(moments.sum * scale),
-            Leaf::Quantile(q) => Some(values.quantile(q)? as f64 * scale),
+            Statistic::Count => Some(summary.count as f64),
+            Statistic::Mean => Some(summary.mean()? * scale),
+            Statistic::Min => Some(summary.min()? as f64 * scale),
+            Statistic::Max => Some(summary.max()? as f64 * scale),
+            Statistic::StdDev => Some(summary.std_dev()? * scale),
+            Statistic::RelDev => super::percent(summary.std_dev()?, summary.mean()?),
+            Statistic::Sum => Some(summary.sum * scale),
+            Statistic::Quantile(q) => Some(values.quantile(q)? as f64 * scale),
         }
     }
 }
@@ -117,15 +117,15 @@ mod tests {
 
     #[test]
     fn rows_hold_a_hundredth_each_or_more() {
-        let mut hist = Hist::new();
+        let mut hist = Histogram::new();
         (0..1000).for_each(|value| hist.record(value));
         hist.record_n(5_000, 1000);
         let values = Values::from(&hist);
         let rows = values.rows(0.01);
         // Twenty values are a hundredth.
-        assert_eq!(rows[0], Row { bin: 0, first: 0, last: 19, count: 20 });
+        assert_eq!(rows[0], BinRow { bin: 0, first: 0, last: 19, count: 20 });
         assert_eq!(rows.len(), 51);
-        assert_eq!(rows[50], Row { bin: 1000, first: 5_000, last: 5_003, count: 1000 });
+        assert_eq!(rows[50], BinRow { bin: 1000, first: 5_000, last: 5_003, count: 1000 });
         assert_eq!((values.quantile(0.5), values.quantile(1.0)), (Some(999), Some(5_000)));
         assert_eq!((Values::default().quantile(0.5), Values::default().rows(0.01)), (None, vec![]));
     }

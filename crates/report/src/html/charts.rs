@@ -1,9 +1,9 @@
 //! Figures over time.
 
 use super::chart::{Across, Chart, Drawn, Series};
-use crate::device::Device;
+use crate::device::DeviceFacts;
 use crate::fold::{RunFacts, SideFacts};
-use crate::series::Point;
+use crate::series::SeriesPoint;
 
 /// Lines of one figure over time: name in the legend, figure of the series.
 type Columns<'a> = &'a [(&'a str, &'a str)];
@@ -31,9 +31,9 @@ pub(super) fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
 }
 
 /// Points with an empty one where windows are missing, so that lines do not run over what was not measured.
-fn with_gaps(series: &[Point]) -> Vec<(f64, Option<&Point>)> {
+fn with_gaps(series: &[SeriesPoint]) -> Vec<(f64, Option<&SeriesPoint>)> {
     let step = series.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::MAX, f64::min);
-    let mut out: Vec<(f64, Option<&Point>)> = Vec::with_capacity(series.len());
+    let mut out: Vec<(f64, Option<&SeriesPoint>)> = Vec::with_capacity(series.len());
     for point in series {
         if out.last().is_some_and(|(at, _)| point.at_s - at > 1.5 * step) {
             out.push((point.at_s - step, None));
@@ -89,7 +89,7 @@ pub fn overview(facts: &RunFacts) -> Option<Drawn> {
     let columns: Columns<'_> = &[("offered", "baseline.req.rate"), ("good replies", "ok_xact.rate")];
     let side = facts.main_side();
     let mut chart = over_time(side, base, columns).high(190.0);
-    let failed = |point: Option<&Point>| {
+    let failed = |point: Option<&SeriesPoint>| {
         point.and_then(|point| Some(point.get("err_xact.count")? / point.seconds.max(f64::MIN_POSITIVE)))
     };
     let rates: Vec<Option<f64>> = with_gaps(&side.series).iter().map(|(_, point)| failed(*point)).collect();
@@ -270,7 +270,7 @@ pub fn memory(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Processor time and memory of the device.
-pub fn device(facts: &RunFacts, device: &Device) -> [Option<Drawn>; 2] {
+pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<Drawn>; 2] {
     let (across, unit_s) = Across::time(device.usage.last().map_or(0.0, |sample| sample.at_s));
     let figure = |base: Chart, name: &str, points: Vec<(f64, Option<f64>)>| {
         let marks = marks(facts.main_side(), unit_s);

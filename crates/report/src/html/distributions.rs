@@ -1,24 +1,24 @@
 //! Figures of how values are distributed: response times, loads, kinds of content.
 
-use polygraph_stats::{Class, Hist};
+use polygraph_stats::{Class, Histogram};
 
 use super::chart::{Across, Bars, Drawn, HeatMap, Series, share_of_nines};
 use super::charts::{chart, marks};
 use crate::fold::RunFacts;
-use crate::series::{Point, bin_edges_ms};
+use crate::series::{SeriesPoint, bin_edges_ms};
 
 /// No more columns of a heat map: more cannot be told apart.
 const COLUMNS_MAX: usize = 150;
 
 /// A line of response times in milliseconds over shares of values.
-fn quantiles(name: &str, hist: &Hist, x: &[f64], share: impl Fn(f64) -> f64) -> Series {
+fn quantiles(name: &str, hist: &Histogram, x: &[f64], share: impl Fn(f64) -> f64) -> Series {
     Series::line(name, x.iter().map(|&x| (x, hist.quantile(share(x)).map(|us| us as f64 * 1e-3))).collect())
 }
 
 pub fn response_times(facts: &RunFacts) -> Option<Drawn> {
     let scope = &facts.headline.as_ref()?.scope;
     let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
-    let line = |name: &str, hist: &Hist| quantiles(name, hist, &percent, |p| p / 100.0);
+    let line = |name: &str, hist: &Histogram| quantiles(name, hist, &percent, |p| p / 100.0);
     let of = |name: &str, class: Class| line(name, &scope.block.class(class).rptm_us);
     let mut chart = chart(
         "fig-distribution",
@@ -46,7 +46,7 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
     // A percentile needs at least one value above it to be more than the maximum.
     let nines = ((count as f64).log10() * 20.0).floor().clamp(0.0, 100.0) as u32;
     let x: Vec<f64> = (0..=nines).map(|i| f64::from(i) / 20.0).collect();
-    let line = |name: &str, hist: &Hist| quantiles(name, hist, &x, share_of_nines);
+    let line = |name: &str, hist: &Histogram| quantiles(name, hist, &x, share_of_nines);
     chart(
         "fig-percentiles",
         "High percentiles of response time",
@@ -99,8 +99,8 @@ pub fn heat(facts: &RunFacts) -> Option<Drawn> {
 pub fn knee(facts: &RunFacts) -> Option<Drawn> {
     let side = facts.main_side();
     let headline = facts.headline.as_ref()?;
-    let inside = |point: &Point| point.at_s >= headline.begin_s && point.at_s < headline.end_s;
-    let pair = |point: &Point| Some((point.get("ok_xact.rate")?, point.get("baseline.rptm.mean")?));
+    let inside = |point: &SeriesPoint| point.at_s >= headline.begin_s && point.at_s < headline.end_s;
+    let pair = |point: &SeriesPoint| Some((point.get("ok_xact.rate")?, point.get("baseline.rptm.mean")?));
     let points = |primary: bool| {
         let wanted = side.series.iter().filter(move |point| inside(point) == primary);
         wanted.filter_map(pair).collect::<Vec<_>>()

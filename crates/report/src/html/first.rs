@@ -8,7 +8,7 @@ use crate::device;
 use crate::figures::value;
 use crate::fold::{RunFacts, SideFacts};
 use crate::text;
-use crate::verdict::{Outcome, Weight};
+use crate::verdict::{FindingSeverity, RunOutcome};
 
 /// Classes of failures that the first screen names.
 const FAULTS: usize = 3;
@@ -22,7 +22,8 @@ pub fn title(facts: &RunFacts, extras: &Extras) -> String {
         "command line" => "a load of the command line",
         workload => workload,
     };
-    let device = extras.device.as_ref().map(device::Device::title).or_else(|| device::of_settings(facts));
+    let device =
+        extras.device.as_ref().map(device::DeviceFacts::title).or_else(|| device::of_settings(facts));
     let text = match device {
         Some(device) => format!("{device} under {workload}"),
         None => workload.to_owned(),
@@ -96,7 +97,7 @@ pub fn banner(facts: &RunFacts) -> Banner {
     let verdict = &facts.verdict;
     // What decided comes first; what else was found, however heavy, is there to be known.
     let heaviest = verdict.findings.first().map(|finding| finding.weight);
-    let decides = |weight: Weight| weight != Weight::Warning && Some(weight) == heaviest;
+    let decides = |weight: FindingSeverity| weight != FindingSeverity::Warning && Some(weight) == heaviest;
     let texts = |wanted: bool| {
         let found = verdict.findings.iter().filter(|finding| decides(finding.weight) == wanted);
         found.map(|finding| finding.text.clone()).collect()
@@ -105,9 +106,9 @@ pub fn banner(facts: &RunFacts) -> Banner {
         word: verdict.word(),
         meaning: verdict.meaning(),
         tone: match verdict.outcome {
-            Outcome::Valid => Tone::Good,
-            Outcome::Failed => Tone::Bad,
-            Outcome::Invalid => Tone::Doubtful,
+            RunOutcome::Valid => Tone::Good,
+            RunOutcome::Failed => Tone::Bad,
+            RunOutcome::Invalid => Tone::Doubtful,
         },
         reasons: texts(true),
         warnings: texts(false),
@@ -177,19 +178,19 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     } else {
         tiles.push(time("Response time, mean", "baseline.rptm"));
     }
-    if facts.verdict.outcome != Outcome::Valid {
+    if facts.verdict.outcome != RunOutcome::Valid {
         // Without a good reply there is nothing to say of times and hits.
         tiles.retain(|tile| tile.value != text::UNDEFINED);
     }
     // What went wrong comes first.
-    tiles.insert(if bad.bad && facts.verdict.outcome != Outcome::Valid { 0 } else { tiles.len() }, bad);
+    tiles.insert(if bad.bad && facts.verdict.outcome != RunOutcome::Valid { 0 } else { tiles.len() }, bad);
     tiles
 }
 
 /// Below the numbers: the failures of a run that is not valid, and the run in one figure.
 pub fn rest(facts: &RunFacts) -> Vec<Part> {
     let mut parts = Vec::new();
-    let faults = if facts.verdict.outcome == Outcome::Valid { Vec::new() } else { faults(facts) };
+    let faults = if facts.verdict.outcome == RunOutcome::Valid { Vec::new() } else { faults(facts) };
     if !faults.is_empty() {
         parts.extend([Part::Heading("Errors".to_owned()), Part::Faults(faults)]);
     }

@@ -3,7 +3,7 @@
 use super::chart::{Across, Chart, Drawn, Series};
 use super::page::{Banner, Page, Part, Section, Tile, Tone};
 use super::table::{Mark, Table, columns};
-use crate::peak::{Criteria, Limit, Measured};
+use crate::peak::{PeakCriteria, RateMeasurement, TimeLimit};
 use crate::text;
 
 /// A search for a peak.
@@ -24,9 +24,9 @@ pub struct Story {
     /// The lowest rate that does not.
     pub failed: Option<f64>,
     /// When a rate holds.
-    pub criteria: Criteria,
+    pub criteria: PeakCriteria,
     /// Figures at low load, which limits are multiples of.
-    pub low: Option<Measured>,
+    pub low: Option<RateMeasurement>,
     /// The runs in order.
     pub runs: Vec<Run>,
     /// The command line.
@@ -88,7 +88,7 @@ pub struct Run {
     /// What speaks against the device or the bench.
     pub reasons: Vec<String>,
     /// The figures.
-    pub measured: Measured,
+    pub measured: RateMeasurement,
     /// Its result directory.
     pub directory: String,
 }
@@ -125,7 +125,7 @@ fn tiles(story: &Story) -> Vec<Tile> {
         more,
         ..Tile::default()
     };
-    let figure = |pick: fn(&Measured) -> Option<f64>| at(story.held).and_then(|run| pick(&run));
+    let figure = |pick: fn(&RateMeasurement) -> Option<f64>| at(story.held).and_then(|run| pick(&run));
     vec![
         tile(
             if story.ending.is_open() { "Peak, at least" } else { "Peak" },
@@ -194,7 +194,7 @@ fn sections(story: &Story) -> Vec<Section> {
 }
 
 /// Rates in ascending order with the mean of what was measured at each.
-fn curve(story: &Story) -> Vec<(f64, Measured)> {
+fn curve(story: &Story) -> Vec<(f64, RateMeasurement)> {
     let mut rates: Vec<f64> =
         story.runs.iter().filter(|run| run.held.is_some()).map(|run| run.rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -203,18 +203,18 @@ fn curve(story: &Story) -> Vec<(f64, Measured)> {
 }
 
 /// The means of all runs at a rate.
-fn mean_at(story: &Story, rate: f64) -> Measured {
-    let runs: Vec<&Measured> = story
+fn mean_at(story: &Story, rate: f64) -> RateMeasurement {
+    let runs: Vec<&RateMeasurement> = story
         .runs
         .iter()
         .filter(|run| run.rate == rate && run.held.is_some())
         .map(|run| &run.measured)
         .collect();
-    let mean = |pick: fn(&Measured) -> Option<f64>| {
+    let mean = |pick: fn(&RateMeasurement) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| pick(run)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
-    Measured {
+    RateMeasurement {
         offered: mean(|run| run.offered),
         measured: mean(|run| run.measured),
         mean_ms: mean(|run| run.mean_ms),
@@ -232,7 +232,7 @@ fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
     Chart::new(id, title, y_title).about(about).across(Across::Linear("offered rate, requests/s".to_owned()))
 }
 
-fn line(story: &Story, name: &str, pick: fn(&Measured) -> Option<f64>) -> Series {
+fn line(story: &Story, name: &str, pick: fn(&RateMeasurement) -> Option<f64>) -> Series {
     Series::marked(name, curve(story).iter().map(|(rate, run)| (*rate, pick(run))).collect())
 }
 
@@ -329,9 +329,9 @@ fn table(story: &Story) -> Table {
 }
 
 fn criteria(story: &Story) -> Vec<(String, String)> {
-    let Criteria { errors, rate_gap, mean, p95, dhr_gap } = story.criteria;
-    let low = |pick: fn(&Measured) -> Option<f64>| story.low.as_ref().and_then(pick);
-    let limit = |limit: Option<Limit>, low_ms: Option<f64>| match limit {
+    let PeakCriteria { errors, rate_gap, mean, p95, dhr_gap } = story.criteria;
+    let low = |pick: fn(&RateMeasurement) -> Option<f64>| story.low.as_ref().and_then(pick);
+    let limit = |limit: Option<TimeLimit>, low_ms: Option<f64>| match limit {
         None => "no limit".to_owned(),
         Some(limit) => {
             let from = match (limit.factor, low_ms) {
@@ -373,7 +373,7 @@ mod tests {
             why: "bisect".to_owned(),
             held,
             reasons: if held == Some(true) { Vec::new() } else { vec!["a <reason>".to_owned()] },
-            measured: Measured {
+            measured: RateMeasurement {
                 offered: Some(rate),
                 measured: Some(rate.min(190.0)),
                 mean_ms: Some(mean),
@@ -402,10 +402,10 @@ mod tests {
             next: None,
             held: Some(100.0),
             failed: Some(200.0),
-            criteria: Criteria {
+            criteria: PeakCriteria {
                 errors: 0.03,
                 rate_gap: 0.03,
-                mean: Some(Limit { factor: 1.25, more_ms: 250.0 }),
+                mean: Some(TimeLimit { factor: 1.25, more_ms: 250.0 }),
                 p95: None,
                 dhr_gap: Some(0.05),
             },

@@ -5,8 +5,8 @@ use polygraph_stats::{ErrorKind, Header};
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
 use super::{Extras, charts, distributions, first, glossary, popularity, tables, wire};
-use crate::fold::{ProcessFacts, RunFacts, Sample, SideFacts};
-use crate::verdict::{Outcome, Party};
+use crate::fold::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
+use crate::verdict::{LimitingParty, RunOutcome};
 use crate::{correctness, misses, text};
 
 /// All sections in the order of the page.
@@ -40,12 +40,12 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
 
 /// The sections that tell what went wrong in a run that is not valid: they come first.
 fn urgent(facts: &RunFacts) -> Vec<&'static str> {
-    let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != Outcome::Valid) else {
+    let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != RunOutcome::Valid) else {
         return Vec::new();
     };
     let total = facts.main_side().total.as_ref();
     let failed = total.is_some_and(|total| total.block.errors.iter().any(|(kind, _)| kind.fails()));
-    let bench = matches!(limit, Party::Client | Party::Server | Party::Host);
+    let bench = matches!(limit, LimitingParty::Client | LimitingParty::Server | LimitingParty::Host);
     [
         bench.then_some("health"),
         failed.then_some("errors"),
@@ -347,7 +347,7 @@ fn meanings(kinds: impl Iterator<Item = ErrorKind>) -> Vec<Term> {
     terms
 }
 
-fn example(sample: &Sample, side: &str) -> Example {
+fn example(sample: &ErrorExample, side: &str) -> Example {
     Example {
         at: format!("{:.3} s", sample.at_s),
         class: format!("{} {} ({side})", sample.kind.number(), sample.kind.text()),

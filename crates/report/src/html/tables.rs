@@ -7,7 +7,7 @@ use super::view::View;
 use crate::downtime::Downtime;
 use crate::figures::value;
 use crate::fold::{PhaseFacts, RunFacts, SideFacts};
-use crate::prediction::Prediction;
+use crate::prediction::RunPrediction;
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, duration, ms, number, short};
 
@@ -153,8 +153,8 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
 }
 
 /// What was measured beside what was predicted; `None` if nothing was.
-pub fn prediction(prediction: &Prediction) -> Option<Table> {
-    let Prediction::Made { device, .. } = prediction else { return None };
+pub fn prediction(prediction: &RunPrediction) -> Option<Table> {
+    let RunPrediction::Made { device, .. } = prediction else { return None };
     let head = columns(&["phase", "replies per second", "predicted", "document hit ratio, %", "predicted"]);
     let caption = format!("Measured, and predicted by a simulation (device: {device})");
     Some(Table::new(caption, head, prediction.rows()))

@@ -404,7 +404,7 @@ fn predictions_and_cuts_are_shown() {
     let plain = html_with(&facts, &Extras::of_run(dir.path()));
     assert_eq!(plain, html(&facts));
     assert_eq!(plain.matches("use(R &#60; S);").count(), 1, "both sides have the same text");
-    let cut = crate::downtime::Cut { killed_s: 10.0, restarted_s: Some(15.0), listening_s: None };
+    let cut = crate::downtime::PowerCut { killed_s: 10.0, restarted_s: Some(15.0), listening_s: None };
     let downtime = crate::downtime::downtime(&Run::default().client().log, cut);
     fs::write(dir.path().join(crate::downtime::DOWNTIME), serde_json::to_string(&downtime).unwrap()).unwrap();
     let prediction = r#"{ "prediction": { "device": "lru:1GB", "phases": [{ "phase": "meas",
@@ -425,7 +425,7 @@ fn reports_are_written_and_failures_named() {
     fs::write(&log, Run::default().bytes(polygraph_stats::Side::Client)).unwrap();
     let out = dir.path().join("report.html");
     let facts = write_report(std::slice::from_ref(&log), &out).unwrap();
-    assert_eq!(facts.verdict.outcome, crate::Outcome::Valid);
+    assert_eq!(facts.verdict.outcome, crate::RunOutcome::Valid);
     assert_eq!(fs::read_to_string(&out).unwrap(), html(&facts));
     let error = |result: Result<RunFacts, ReportError>| result.unwrap_err().to_string();
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));

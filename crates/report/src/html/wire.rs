@@ -8,7 +8,7 @@ use super::view::View;
 use crate::correctness::Correctness;
 use crate::figures::{SPECIAL, value};
 use crate::fold::RunFacts;
-use crate::misses::Story;
+use crate::misses::MissExplanation;
 use crate::scope::Scope;
 use crate::text::{UNDEFINED, bytes, ms, number};
 
@@ -293,7 +293,7 @@ pub fn validations(facts: &RunFacts) -> Option<Table> {
 }
 
 /// Causes of missed hits in the measured phases.
-pub fn missed(story: &Story) -> Table {
+pub fn missed(story: &MissExplanation) -> Table {
     let total =
         |phase: usize| story.causes.iter().map(|(_, tallies)| tallies[phase].count).sum::<u64>() as f64;
     let rows = story.causes.iter().map(|(cause, tallies)| {
@@ -315,7 +315,7 @@ pub fn missed(story: &Story) -> Table {
 
 /// Findings about the correctness of replies; `None` if there are none.
 pub fn findings(found: &Correctness<'_>) -> Option<Table> {
-    let line = |finding: &crate::correctness::Finding<'_>| {
+    let line = |finding: &crate::correctness::CorrectnessFinding<'_>| {
         let kind = finding.kind;
         row(
             &format!("{}: {}", kind.number(), kind.text()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::{self, Entry, Unit, absent};
+use crate::figures::{self, TableEntry, Unit, absent};
 
 const HEAD: &str = "# Statistics\n\n\
 `lx` prints these figures of one log or many. `lx --list` shows them with all their names, `lx --list --all` also those that \
@@ -53,7 +53,7 @@ pub fn statistics_page() -> String {
 
 const LEVEL: [&str; 5] = [".started", ".finished", ".level.mean", ".level.last", ".level.peak"];
 
-fn lines<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<(&'static str, Line)> {
+fn lines<'a>(entries: impl Iterator<Item = TableEntry<'a>>) -> Vec<(&'static str, Line)> {
     let mut lines: Vec<(&'static str, Line)> = Vec::new();
     for entry in entries {
         let section = entry.section();
@@ -61,7 +61,7 @@ fn lines<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<(&'static str, Lin
             lines.push((section, Line { name: name.to_owned(), facts, unit, text: text.to_owned() }));
         };
         match entry {
-            Entry::Figure(figure) => {
+            TableEntry::Figure(figure) => {
                 let (name, text) = (figure.name.as_str(), figure.definition.as_str());
                 let level = LEVEL.iter().find_map(|leaf| name.strip_suffix(leaf).map(|stem| (*leaf, stem)));
                 match (figure.parts(), level) {
@@ -79,12 +79,12 @@ fn lines<'a>(entries: impl Iterator<Item = Entry<'a>>) -> Vec<(&'static str, Lin
                 }
             }
             // Its aggregates have been there.
-            Entry::Distribution(distribution) => {
+            TableEntry::Distribution(distribution) => {
                 if let Some((_, line)) = lines.last_mut().filter(|(_, line)| line.name == distribution.name) {
                     line.facts = if distribution.width_percent > 1.0 { "A, P6" } else { "A, P" };
                 }
             }
-            Entry::List(list) => {
+            TableEntry::List(list) => {
                 let columns = list.columns.join(", ");
                 let text = match list.columns.is_empty() {
                     true => list.definition.to_owned(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::select::wants_all;
 use super::{Extract, LxError, Selected, select};
-use crate::figures::{self, Distribution, Entry, Figure, List, absent};
+use crate::figures::{self, Distribution, Figure, List, TableEntry, absent};
 use crate::scope::Scope;
 use crate::text::csv_cell;
 
@@ -14,15 +14,15 @@ use crate::text::csv_cell;
 const STEP: f64 = 0.01;
 
 impl Extract {
-    fn entries(&self) -> Vec<Entry<'_>> {
+    fn entries(&self) -> Vec<TableEntry<'_>> {
         select(&self.objects, &self.of_run).map(|Selected { entries, .. }| entries).unwrap_or_default()
     }
 
     /// The figures among the entries with their values.
-    fn values<'a>(&'a self, entries: &[Entry<'a>]) -> Vec<(&'a Figure, Option<f64>)> {
+    fn values<'a>(&'a self, entries: &[TableEntry<'a>]) -> Vec<(&'a Figure, Option<f64>)> {
         let figures = || {
             entries.iter().filter_map(|entry| match entry {
-                Entry::Figure(figure) => Some(*figure),
+                TableEntry::Figure(figure) => Some(*figure),
                 _ => None,
             })
         };
@@ -38,17 +38,17 @@ impl Extract {
         let mut out = String::new();
         for entry in entries {
             match entry {
-                Entry::Figure(_) => {
+                TableEntry::Figure(_) => {
                     let Some((figure, value)) = values.next() else { break };
                     if !values_only {
                         let _ = write!(out, "{}: ", figure.name);
                     }
                     let _ = writeln!(out, "{}", figure.print(value.unwrap_or(-1.0)));
                 }
-                Entry::Distribution(distribution) if !values_only => {
+                TableEntry::Distribution(distribution) if !values_only => {
                     bins(&mut out, distribution, &self.scope)
                 }
-                Entry::List(list) if !values_only => rows(&mut out, list, &self.scope),
+                TableEntry::List(list) if !values_only => rows(&mut out, list, &self.scope),
                 _ => {}
             }
         }
@@ -97,15 +97,15 @@ impl Extract {
 }
 
 /// A list as JSON; figures are none.
-fn list(entry: &Entry<'_>, scope: &Scope) -> Option<Value> {
+fn list(entry: &TableEntry<'_>, scope: &Scope) -> Option<Value> {
     match entry {
-        Entry::Figure(_) => None,
-        Entry::Distribution(distribution) => {
+        TableEntry::Figure(_) => None,
+        TableEntry::Distribution(distribution) => {
             let (values, scale) = (distribution.of(scope), distribution.scale);
-            let row = |row: &figures::Row| json!({ "min": row.first as f64 * scale, "max": row.last as f64 * scale, "count": row.count });
+            let row = |row: &figures::BinRow| json!({ "min": row.first as f64 * scale, "max": row.last as f64 * scale, "count": row.count });
             Some(values.rows(STEP).iter().map(row).collect())
         }
-        Entry::List(list) => {
+        TableEntry::List(list) => {
             let rows = list.of(scope);
             if list.columns.is_empty() {
                 return Some(rows.into_iter().flatten().collect());
@@ -130,7 +130,7 @@ fn cell_of(text: &str) -> Value {
 /// The bins of a distribution: number of the first bin, smallest and largest value, count, share, share so far.
 fn bins(out: &mut String, distribution: &Distribution, scope: &Scope) {
     let (values, scale) = (distribution.of(scope), distribution.scale);
-    let all = values.moments().count as f64;
+    let all = values.summary().count as f64;
     let rows = values.rows(STEP);
     if rows.is_empty() {
         return;
@@ -187,12 +187,12 @@ pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
     let mut out = String::new();
     for entry in entries {
         let (unit, text) = match entry {
-            Entry::Figure(figure) => (figure.unit.symbol(), figure.definition.clone()),
-            Entry::Distribution(distribution) => {
+            TableEntry::Figure(figure) => (figure.unit.symbol(), figure.definition.clone()),
+            TableEntry::Distribution(distribution) => {
                 (distribution.unit.symbol(), format!("list of bins: {}", distribution.definition))
             }
-            Entry::List(list) if list.columns.is_empty() => ("", list.definition.to_owned()),
-            Entry::List(list) => ("", format!("list: {}", list.definition)),
+            TableEntry::List(list) if list.columns.is_empty() => ("", list.definition.to_owned()),
+            TableEntry::List(list) => ("", format!("list: {}", list.definition)),
         };
         let _ = writeln!(out, "{:<width$}  {unit:<6}  {text}", entry.name());
     }
@@ -206,13 +206,13 @@ pub fn list_figures(objects: &[String]) -> Result<String, LxError> {
 /// As [`list_figures`].
 pub fn list_json(objects: &[String], absent: bool) -> Result<String, LxError> {
     let of_run = figures::of_any_run();
-    let about = |entry: &Entry<'_>| {
+    let about = |entry: &TableEntry<'_>| {
         let (kind, unit, text) = match entry {
-            Entry::Figure(figure) => ("figure", figure.unit.symbol(), figure.definition.clone()),
-            Entry::Distribution(distribution) => {
+            TableEntry::Figure(figure) => ("figure", figure.unit.symbol(), figure.definition.clone()),
+            TableEntry::Distribution(distribution) => {
                 ("distribution", distribution.unit.symbol(), distribution.definition.clone())
             }
-            Entry::List(list) => ("list", "", list.definition.to_owned()),
+            TableEntry::List(list) => ("list", "", list.definition.to_owned()),
         };
         json!({ "name": entry.name(), "unit": unit, "kind": kind, "definition": text })
     };

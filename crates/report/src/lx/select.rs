@@ -1,7 +1,7 @@
 //! Which figures are asked for.
 
 use super::{LxError, Unknown};
-use crate::figures::{self, Entry, OfRun, absent};
+use crate::figures::{self, RunFigures, TableEntry, absent};
 
 /// The table of the papers of 1999. Where all figures are printed it comes last, because the scripts of that
 /// time show the end of the output.
@@ -37,7 +37,7 @@ const OF_OLD: [(&str, &str); 12] = [
 #[derive(Debug)]
 pub(crate) struct Selected<'a> {
     /// In the order of printing.
-    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) entries: Vec<TableEntry<'a>>,
     /// Names that nothing has.
     pub(crate) unknown: Vec<Unknown>,
 }
@@ -51,7 +51,7 @@ pub(super) fn wants_all(objects: &[String]) -> bool {
 ///
 /// # Errors
 /// If nothing has any of the names.
-pub(crate) fn select<'a>(objects: &[String], of_run: &'a OfRun) -> Result<Selected<'a>, LxError> {
+pub(crate) fn select<'a>(objects: &[String], of_run: &'a RunFigures) -> Result<Selected<'a>, LxError> {
     let all = wants_all(objects);
     let objects: Vec<&str> = objects.iter().map(|object| today(object)).collect();
     let known = || figures::entries().chain(of_run.entries());
@@ -65,7 +65,7 @@ pub(crate) fn select<'a>(objects: &[String], of_run: &'a OfRun) -> Result<Select
     }
     if all {
         entries.sort_by_key(
-            |entry| matches!(entry, Entry::Figure(figure) if PAPER.contains(&figure.name.as_str())),
+            |entry| matches!(entry, TableEntry::Figure(figure) if PAPER.contains(&figure.name.as_str())),
         );
     }
     Ok(Selected { entries, unknown })
@@ -104,7 +104,7 @@ mod tests {
         let of_run = figures::of_any_run();
         for (old, new) in OF_OLD {
             let selected = select(&[old.to_owned()], &of_run).unwrap();
-            assert_eq!(selected.entries.iter().map(Entry::name).collect::<Vec<_>>(), [new], "{old}");
+            assert_eq!(selected.entries.iter().map(TableEntry::name).collect::<Vec<_>>(), [new], "{old}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Bound, Condition};
-use crate::compare::{Comparison, Part, Row};
+use crate::compare::{ComparedFigure, ComparedPhases, Comparison};
 use crate::figures::Figure;
 use crate::fold::RunFacts;
 use crate::text::{self, UNDEFINED};
@@ -64,7 +64,7 @@ pub fn check_run(facts: &RunFacts, conditions: &[Condition]) -> Vec<Checked> {
 pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -> Vec<Checked> {
     let mut all = Vec::new();
     for condition in conditions {
-        let wanted = |part: &&Part| condition.phase.as_ref().is_none_or(|name| part.phase == *name);
+        let wanted = |part: &&ComparedPhases| condition.phase.as_ref().is_none_or(|name| part.phase == *name);
         for part in comparison.parts.iter().filter(wanted) {
             let row = row(part, condition);
             for (index, group) in comparison.groups.iter().enumerate().skip(1) {
@@ -83,11 +83,11 @@ pub fn check_comparison(comparison: &Comparison<'_>, conditions: &[Condition]) -
     all
 }
 
-fn row<'a>(part: &'a Part, condition: &Condition) -> Option<&'a Row> {
+fn row<'a>(part: &'a ComparedPhases, condition: &Condition) -> Option<&'a ComparedFigure> {
     part.rows.iter().find(|row| row.figure.name == condition.figure.name)
 }
 
-fn of_row(row: &Row, index: usize, condition: &Condition) -> (bool, String, Option<f64>) {
+fn of_row(row: &ComparedFigure, index: usize, condition: &Condition) -> (bool, String, Option<f64>) {
     let (value, change) = (row.values[index], &row.changes[index - 1]);
     let shown = print(row.figure, value);
     if value.is_none() {

@@ -2,7 +2,7 @@
 
 use polygraph_stats::ErrorKind;
 
-use super::{Findings, Party, Weight, blame};
+use super::{FindingSeverity, Findings, LimitingParty, blame};
 use crate::figures::error_count;
 use crate::fold::{ProcessFacts, RunFacts};
 use crate::text;
@@ -55,7 +55,7 @@ pub(super) fn contents(facts: &RunFacts, found: &mut Findings) {
         "client and server disagree about the contents ({share} the server's mark is not the client's): start both with \
          the same --global_rng_seed and --rep_sz, or with the same workload and --set; after such a test empty the device"
     );
-    found.invalid(CONTENTS, Party::Test, text);
+    found.invalid(CONTENTS, LimitingParty::Test, text);
 }
 
 /// Some of what came was compared with nothing.
@@ -76,9 +76,12 @@ pub(super) fn compared(facts: &RunFacts, found: &mut Findings) {
 impl Findings {
     /// What a device is accused of means nothing if client and server disagree about what is right.
     pub(super) fn excuse_for_contents(&mut self) {
-        let disagree = self.all.iter().any(|found| found.rule == CONTENTS && found.weight == Weight::Invalid);
-        for finding in self.all.iter_mut().filter(|finding| disagree && finding.weight == Weight::Failed) {
-            finding.weight = Weight::Warning;
+        let disagree =
+            self.all.iter().any(|found| found.rule == CONTENTS && found.weight == FindingSeverity::Invalid);
+        for finding in
+            self.all.iter_mut().filter(|finding| disagree && finding.weight == FindingSeverity::Failed)
+        {
+            finding.weight = FindingSeverity::Warning;
             finding.text.push_str(" (says nothing: client and server disagree about the contents)");
         }
     }

@@ -3,7 +3,7 @@
 use polygraph_stats::ErrorKind;
 
 use super::generator::RESOURCES_MAX;
-use super::{Findings, Party, Weight};
+use super::{FindingSeverity, Findings, LimitingParty};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
 
@@ -21,7 +21,7 @@ pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
             "servers refused {refused:.0} connections for want of file descriptors: raise the limit (ulimit -Hn), or use \
              more processes (--workers)"
         );
-        found.invalid(REFUSED, Party::Host, text);
+        found.invalid(REFUSED, LimitingParty::Host, text);
     }
 }
 
@@ -30,8 +30,8 @@ impl Findings {
     pub(super) fn excuse_for_descriptors(&mut self) {
         let refused = self.all.iter().any(|found| found.rule == REFUSED);
         for finding in self.all.iter_mut().filter(|_| refused) {
-            if finding.weight == Weight::Failed && FOLLOWS.contains(&finding.rule) {
-                finding.weight = Weight::Warning;
+            if finding.weight == FindingSeverity::Failed && FOLLOWS.contains(&finding.rule) {
+                finding.weight = FindingSeverity::Warning;
                 finding.text.push_str(" (perhaps the bench's doing, for its servers refused connections)");
             }
         }

@@ -1,7 +1,7 @@
 //! Whether the load generator was fit for its work.
 
 use super::blame::{Blame, failed_by};
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::{Headline, RunFacts, SideFacts};
 
 /// Share of the primary phase that the busiest event loop may be at work.
@@ -17,8 +17,8 @@ pub(super) const RESOURCES_MAX: f64 = 0.001;
 
 pub(super) fn saturated(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = &facts.headline else { return };
-    let client = facts.client.as_ref().map(|_| (Party::Client, headline.scope.busiest_share));
-    let server = facts.server.as_ref().map(|side| (Party::Server, busiest_during(side, headline)));
+    let client = facts.client.as_ref().map(|_| (LimitingParty::Client, headline.scope.busiest_share));
+    let server = facts.server.as_ref().map(|side| (LimitingParty::Server, busiest_during(side, headline)));
     for (who, share) in client.into_iter().chain(server) {
         if let Some(share) = share.filter(|&share| share > BUSY_MAX) {
             let text = format!(
@@ -55,7 +55,7 @@ pub(super) fn late(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "requests started late: 1 % of them by more than {late_ms:.1} ms, {allowed_ms:.1} ms are allowed"
         );
-        found.invalid("late", Party::Client, text);
+        found.invalid("late", LimitingParty::Client, text);
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn clock(facts: &RunFacts, found: &mut Findings) {
         if step_ms.abs() > CLOCK_STEP_MAX_MS {
             let who = side.side.name();
             let text = format!("the clock of the {who} host was set by {step_ms:.0} ms during the run");
-            found.invalid("clock", Party::Host, text);
+            found.invalid("clock", LimitingParty::Host, text);
         }
     }
 }
@@ -78,6 +78,6 @@ pub(super) fn resources(facts: &RunFacts, found: &mut Findings) {
         let text = format!(
             "{failed:.0} transactions failed for want of local ports, descriptors or by other faults of the local system"
         );
-        found.invalid("resources", Party::Host, text);
+        found.invalid("resources", LimitingParty::Host, text);
     }
 }

@@ -2,7 +2,7 @@
 
 use polygraph_stats::EndReason;
 
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
 
 /// Share of the primary phase that may be without statistics.
@@ -22,18 +22,20 @@ pub(super) fn interrupted(facts: &RunFacts, found: &mut Findings) {
 
 fn client(process: &ProcessFacts, found: &mut Findings) {
     for missing in &process.missing {
-        found.invalid("interrupted", Party::Client, format!("the record is incomplete: {missing}"));
+        found.invalid("interrupted", LimitingParty::Client, format!("the record is incomplete: {missing}"));
     }
     let (party, text) = match &process.end {
         Some(EndReason::Interrupted) => {
-            (Party::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
+            (LimitingParty::Test, format!("the client was interrupted {:.1} s into the run", process.last_s))
         }
         // A worker process of either side ends the run.
         Some(EndReason::Fatal(why)) if why.contains(" of the server ") => {
-            (Party::Server, format!("the server could not go on: {why}"))
+            (LimitingParty::Server, format!("the server could not go on: {why}"))
         }
-        Some(EndReason::Fatal(why)) => (Party::Client, format!("the client could not go on: {why}")),
-        Some(EndReason::Idle) => (Party::Client, "the client gave up because no traffic was left".to_owned()),
+        Some(EndReason::Fatal(why)) => (LimitingParty::Client, format!("the client could not go on: {why}")),
+        Some(EndReason::Idle) => {
+            (LimitingParty::Client, "the client gave up because no traffic was left".to_owned())
+        }
         Some(EndReason::Finished | EndReason::ErrorGoal { .. }) | None => return,
     };
     found.invalid("interrupted", party, text);
@@ -46,16 +48,20 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
         if lived {
             found.warn("interrupted", text);
         } else {
-            found.invalid("interrupted", Party::Server, text);
+            found.invalid("interrupted", LimitingParty::Server, text);
         }
     }
     let early = format!("{:.1} s into the run, {needed_s:.1} s were measured", process.last_s);
     match &process.end {
         Some(EndReason::Fatal(why)) => {
-            found.invalid("interrupted", Party::Server, format!("the server could not go on: {why}"));
+            found.invalid("interrupted", LimitingParty::Server, format!("the server could not go on: {why}"));
         }
         Some(EndReason::Interrupted) if !lived => {
-            found.invalid("interrupted", Party::Server, format!("an origin server was stopped {early}"));
+            found.invalid(
+                "interrupted",
+                LimitingParty::Server,
+                format!("an origin server was stopped {early}"),
+            );
         }
         // Robots that find all in the cache need no server.
         Some(EndReason::Idle) if !lived => {
@@ -73,7 +79,7 @@ pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
         }
         (None, Some(_)) => {
             let text = "no client log: what the device did for its clients is unknown".to_owned();
-            found.invalid("one side", Party::Test, text);
+            found.invalid("one side", LimitingParty::Test, text);
         }
         _ => {}
     }
@@ -141,7 +147,7 @@ pub(super) fn phase(facts: &RunFacts, found: &mut Findings) {
             }
             PhaseEnd::NotReached => format!("the primary phase {name} was never reached"),
         };
-        found.invalid("phase", Party::Test, text);
+        found.invalid("phase", LimitingParty::Test, text);
     }
 }
 
@@ -152,7 +158,7 @@ pub(super) fn gaps(facts: &RunFacts, found: &mut Findings) {
                 "the bench was stuck: {:.1} s of the primary phase {} have no statistics",
                 phase.lost_s, phase.name
             );
-            found.invalid("gaps", Party::Client, text);
+            found.invalid("gaps", LimitingParty::Client, text);
         }
     }
 }

@@ -5,7 +5,7 @@ use polygraph_stats::ErrorKind;
 use super::blame::{BROKEN_MESSAGES, Blame, failed_by};
 use super::generator::RESOURCES_MAX;
 use super::replies::WRONG_MAX;
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::{ProcessFacts, RunFacts, SideFacts};
 
 /// Robots look names up only where no device does it for them.
@@ -13,10 +13,10 @@ pub(super) fn names(facts: &RunFacts, found: &mut Findings) {
     if led_nowhere(facts) {
         let text = "robots reached nobody at the addresses that the name server gave, while no request came to the servers, \
                     which were there";
-        found.invalid("names", Party::NameServer, text.to_owned());
+        found.invalid("names", LimitingParty::NameServer, text.to_owned());
     }
     let reason = "the name server gave no usable answer";
-    without(facts, found, Blame::Names, "names", Party::NameServer, reason);
+    without(facts, found, Blame::Names, "names", LimitingParty::NameServer, reason);
 }
 
 /// Whether robots that look names up and go to the servers themselves never came there, though the servers lived.
@@ -32,7 +32,7 @@ fn led_nowhere(facts: &RunFacts) -> bool {
 /// No way to the device or to a server.
 pub(super) fn network(facts: &RunFacts, found: &mut Findings) {
     let reason = "the network knew no way to the address";
-    without(facts, found, Blame::Network, "network", Party::Network, reason);
+    without(facts, found, Blame::Network, "network", LimitingParty::Network, reason);
 }
 
 /// Servers date their replies, and a device must leave that alone. The clocks of two hosts may differ; one host has only
@@ -56,7 +56,7 @@ pub(super) fn dates(facts: &RunFacts, found: &mut Findings) {
         found.failed_as("dates", BROKEN_MESSAGES, format!("{text}: {count} of {ended} transactions"));
     } else {
         let remedy = "set the clocks of the bench, or see whether the device alters Date";
-        found.invalid("dates", Party::Host, format!("{text}; {remedy}"));
+        found.invalid("dates", LimitingParty::Host, format!("{text}; {remedy}"));
     }
 }
 
@@ -75,7 +75,7 @@ fn without(
     found: &mut Findings,
     who: Blame,
     rule: &'static str,
-    party: Party,
+    party: LimitingParty,
     reason: &str,
 ) {
     let Some(headline) = &facts.headline else { return };

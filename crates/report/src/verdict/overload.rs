@@ -3,10 +3,10 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::figures::error_count;
 use crate::fold::RunFacts;
-use crate::series::Point;
+use crate::series::SeriesPoint;
 
 /// Share by which the measured rate may stay below the offered rate.
 pub(super) const GAP_MAX: f64 = 0.03;
@@ -49,7 +49,11 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
         );
         found.warn("offered", text);
     } else {
-        found.invalid("offered", Party::Client, format!("the bench did not offer the planned load: {text}"));
+        found.invalid(
+            "offered",
+            LimitingParty::Client,
+            format!("the bench did not offer the planned load: {text}"),
+        );
     }
 }
 
@@ -102,7 +106,7 @@ pub(super) fn following(facts: &RunFacts, found: &mut Findings) {
 
 /// Whether the level of transactions rose by a good part of `gap` on the average over time: a steady rise by that much
 /// makes a difference of half of it between the first and the second half of the time.
-fn has_risen(points: &[&Point], gap: f64) -> bool {
+fn has_risen(points: &[&SeriesPoint], gap: f64) -> bool {
     let levels: Vec<f64> = points.iter().filter_map(|point| point.get("xact.level.mean")).collect();
     let part = levels.len() / 2;
     part == 0 || mean(&levels[levels.len() - part..]) - mean(&levels[..part]) > gap / 3.0

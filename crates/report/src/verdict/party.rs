@@ -2,7 +2,7 @@
 
 /// Who was the limit of a run that is not VALID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Party {
+pub enum LimitingParty {
     /// The device under test.
     Device,
     /// A client process: the robots of the bench.
@@ -19,31 +19,33 @@ pub enum Party {
     Test,
 }
 
-impl Party {
+impl LimitingParty {
     /// Name for people and for machines.
     pub fn name(self) -> &'static str {
         match self {
-            Party::Device => "device",
-            Party::Client => "client",
-            Party::Server => "server",
-            Party::NameServer => "name server",
-            Party::Host => "host",
-            Party::Network => "network",
-            Party::Test => "test",
+            LimitingParty::Device => "device",
+            LimitingParty::Client => "client",
+            LimitingParty::Server => "server",
+            LimitingParty::NameServer => "name server",
+            LimitingParty::Host => "host",
+            LimitingParty::Network => "network",
+            LimitingParty::Test => "test",
         }
     }
 
     /// What an INVALID run suffered from, found by `rule`; `device` tells whether there was one.
     pub(super) fn limit(self, rule: &str, device: bool) -> String {
         let who = match self {
-            Party::Device => return "the device was the limit".to_owned(),
-            Party::Test if device => return "the test does not say enough about the device".to_owned(),
-            Party::Test => return "the test does not say enough".to_owned(),
-            Party::Client => "the client of the bench",
-            Party::Server => "the origin server of the bench",
-            Party::NameServer => "the name server",
-            Party::Host => "a host of the bench",
-            Party::Network => "the network",
+            LimitingParty::Device => return "the device was the limit".to_owned(),
+            LimitingParty::Test if device => {
+                return "the test does not say enough about the device".to_owned();
+            }
+            LimitingParty::Test => return "the test does not say enough".to_owned(),
+            LimitingParty::Client => "the client of the bench",
+            LimitingParty::Server => "the origin server of the bench",
+            LimitingParty::NameServer => "the name server",
+            LimitingParty::Host => "a host of the bench",
+            LimitingParty::Network => "the network",
         };
         match rule {
             "interrupted" => format!("{who} ended before the test did"),

@@ -4,7 +4,7 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, failed_by, most_to_blame};
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
@@ -34,7 +34,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
         let (text, deed) = (text(evidence, blamed), blame::deed(evidence));
         let said = failed_by(evidence, Blame::Device) > ERRORS_MAX * evidence.ended_count() as f64;
         match said {
-            _ if own_limit(facts, evidence) => found.invalid("errors", Party::Test, text),
+            _ if own_limit(facts, evidence) => found.invalid("errors", LimitingParty::Test, text),
             true => found.failed_as("errors", deed, text),
             false => found.slow_as("errors", deed, text),
         }
@@ -45,7 +45,7 @@ pub(super) fn errors(facts: &RunFacts, found: &mut Findings) {
             text(&headline.scope, blamed),
             gone.at_s
         );
-        found.invalid("origin", Party::Server, text);
+        found.invalid("origin", LimitingParty::Server, text);
     }
 }
 
@@ -66,18 +66,18 @@ pub(super) fn error_goal(facts: &RunFacts, found: &mut Findings) {
             |who| evidence.map_or(0.0, |scope| failed_by(scope, who) / (scope.ended_count() as f64).max(1.0));
         let deed = evidence.map_or(blame::OVERLOADED, blame::deed);
         match all.and_then(most_to_blame) {
-            Some(Blame::Names) => found.invalid("error goal", Party::NameServer, text),
-            Some(Blame::Network) => found.invalid("error goal", Party::Network, text),
+            Some(Blame::Names) => found.invalid("error goal", LimitingParty::NameServer, text),
+            Some(Blame::Network) => found.invalid("error goal", LimitingParty::Network, text),
             Some(Blame::Bench) => {
                 let text = format!("{text}, most of them by faults of the local system");
-                found.invalid("error goal", Party::Host, text);
+                found.invalid("error goal", LimitingParty::Host, text);
             }
             _ if evidence.is_some_and(|scope| own_limit(facts, scope)) => {
-                found.invalid("error goal", Party::Test, text);
+                found.invalid("error goal", LimitingParty::Test, text);
             }
             _ if share(Blame::Device) > ERRORS_MAX => found.failed_as("error goal", deed, text),
             _ if facts.origin_gone.is_some() && share(Blame::Slow) <= ERRORS_MAX => {
-                found.invalid("error goal", Party::Server, text);
+                found.invalid("error goal", LimitingParty::Server, text);
             }
             _ => found.slow_as("error goal", deed, text),
         }
@@ -124,7 +124,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
                 _ if few && many && facts.origin_gone.is_some() && kind != ErrorKind::FalseHit => {
                     let text =
                         format!("{text}, most of them when nothing is known of an origin server any more");
-                    found.invalid("origin", Party::Server, text);
+                    found.invalid("origin", LimitingParty::Server, text);
                 }
                 _ if few => found.warn("correctness", text),
                 // Nobody can be blamed for a hit on what others had asked for.

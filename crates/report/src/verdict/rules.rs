@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::{
-    Findings, Weight, contents, descriptors, generator, logs, outside, overload, replies, sample, stalls,
-    trend, verified,
+    FindingSeverity, Findings, contents, descriptors, generator, logs, outside, overload, replies, sample,
+    stalls, trend, verified,
 };
 use crate::fold::RunFacts;
 
@@ -15,7 +15,7 @@ pub struct Rule {
     /// What it looks at, with its thresholds.
     pub looks_at: String,
     /// What follows if it is broken, at worst.
-    pub says: Weight,
+    pub says: FindingSeverity,
     check: fn(&RunFacts, &mut Findings),
 }
 
@@ -42,7 +42,7 @@ fn percent(share: f64) -> String {
 }
 
 fn table() -> Vec<Rule> {
-    use Weight::{Failed, Invalid, Warning};
+    use FindingSeverity::{Failed, Invalid, Warning};
     let mut rules = Vec::new();
     let mut add = |name, looks_at: String, says, check: fn(&RunFacts, &mut Findings)| {
         rules.push(Rule { name, looks_at, says, check });

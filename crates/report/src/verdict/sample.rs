@@ -1,6 +1,6 @@
 //! Whether enough was measured.
 
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::RunFacts;
 
 /// Fewer ended transactions in the primary phase say nothing.
@@ -13,7 +13,7 @@ pub(super) fn samples(facts: &RunFacts, found: &mut Findings) {
     let (ended, phase) = (headline.scope.ended_count(), &headline.phase);
     let text = format!("only {ended} transactions ended in phase {phase}");
     if ended < MIN {
-        found.invalid("samples", Party::Test, format!("{text}, {MIN} are the least"));
+        found.invalid("samples", LimitingParty::Test, format!("{text}, {MIN} are the least"));
     } else if ended < FEW {
         let text = format!("{text}: means are rough, high percentiles are chance");
         found.warn("samples", text);

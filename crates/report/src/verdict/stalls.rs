@@ -3,7 +3,7 @@
 
 use polygraph_stats::{EndReason, Side};
 
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
 /// Seconds at a stretch for which a process may stand still in what is judged.
@@ -19,16 +19,16 @@ pub(super) const THINK_LATE_MS: f64 = 10.0;
 
 /// How a process stood still in a stretch of the run.
 #[derive(Clone, Copy, Default)]
-struct Still {
+struct StallSums {
     sum_s: f64,
     longest_s: f64,
     /// When the longest began.
     at_s: f64,
 }
 
-impl Still {
-    fn of(process: &ProcessFacts, windows: &[(f64, f64)]) -> Still {
-        let mut still = Still::default();
+impl StallSums {
+    fn of(process: &ProcessFacts, windows: &[(f64, f64)]) -> StallSums {
+        let mut still = StallSums::default();
         for &(begin, end) in &process.stalls {
             for &(from, to) in windows {
                 let seconds = (end.min(to) - begin.max(from)).max(0.0);
@@ -48,7 +48,7 @@ impl Still {
 }
 
 /// The process of a side that is worst off: one that stood still for too long comes before one that only has the larger sum.
-fn worst(all: impl Iterator<Item = Still>, whole_s: f64) -> Option<Still> {
+fn worst(all: impl Iterator<Item = StallSums>, whole_s: f64) -> Option<StallSums> {
     all.max_by(|a, b| a.is_too_long(whole_s).cmp(&b.is_too_long(whole_s)).then(a.sum_s.total_cmp(&b.sum_s)))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
     let windows = judged(facts);
     let whole_s: f64 = windows.iter().map(|(from, to)| to - from).sum();
     for side in facts.sides() {
-        let all = side.processes.iter().map(|process| Still::of(process, &windows));
+        let all = side.processes.iter().map(|process| StallSums::of(process, &windows));
         let Some(worst) = worst(all, whole_s) else { continue };
         let text = format!(
             "the {} stood still for {:.1} s at a stretch, {:.1} s into the run, and for {:.1} s in sum ({:.1} % of what is \
@@ -75,10 +75,10 @@ pub(super) fn stalls(facts: &RunFacts, found: &mut Findings) {
     }
 }
 
-fn party(side: Side) -> Party {
+fn party(side: Side) -> LimitingParty {
     match side {
-        Side::Client => Party::Client,
-        Side::Server => Party::Server,
+        Side::Client => LimitingParty::Client,
+        Side::Server => LimitingParty::Server,
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn late_servers(facts: &RunFacts, found: &mut Findings) {
             "servers answered late: 1 % of their think times ended more than {late_ms:.1} ms late, {allowed_ms:.1} ms are \
              allowed"
         );
-        found.invalid("late", Party::Server, text);
+        found.invalid("late", LimitingParty::Server, text);
     }
 }
 
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_long_stretch_counts_more_than_many_short_ones() {
-        let once = Still { sum_s: 1.4, longest_s: 1.4, at_s: 5.0 };
-        let often = Still { sum_s: 2.0, longest_s: 0.2, at_s: 7.0 };
+        let once = StallSums { sum_s: 1.4, longest_s: 1.4, at_s: 5.0 };
+        let often = StallSums { sum_s: 2.0, longest_s: 0.2, at_s: 7.0 };
         // 2 % of 20 minutes are 24 s: many short ones do no harm.
         assert_eq!(worst([once, often].into_iter(), 1200.0).map(|still| still.at_s), Some(5.0));
         // Of 50 s they are 1 s, so both do, and the larger sum is told.

@@ -7,9 +7,9 @@
 //! because neighbouring intervals resemble each other.
 
 use super::chance::{allowance, batches};
-use super::{Findings, Weight};
+use super::{FindingSeverity, Findings};
 use crate::fold::RunFacts;
-use crate::series::Point;
+use crate::series::SeriesPoint;
 use crate::text;
 
 /// Change of the mean response time between the first and the last third that is allowed, as a share of its mean.
@@ -27,12 +27,12 @@ const SURE: f64 = 5.0;
 /// A load that is meant to change takes response times with it, and a run that is no good needs no further reasons.
 pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
     let Some(headline) = facts.headline.as_ref().filter(|headline| headline.primary) else { return };
-    if facts.client.is_none() || found.all.iter().any(|finding| finding.weight != Weight::Warning) {
+    if facts.client.is_none() || found.all.iter().any(|finding| finding.weight != FindingSeverity::Warning) {
         return;
     }
     let side = facts.main_side();
-    let within = |point: &&Point| point.at_s >= headline.begin_s && point.at_s <= headline.end_s;
-    let points: Vec<&Point> = side.series.iter().filter(within).collect();
+    let within = |point: &&SeriesPoint| point.at_s >= headline.begin_s && point.at_s <= headline.end_s;
+    let points: Vec<&SeriesPoint> = side.series.iter().filter(within).collect();
     let parts = |figure: &str, weight: &str| {
         let edge = |i| points.len() * i / PARTS;
         (0..PARTS).map(|i| mean(&points[edge(i)..edge(i + 1)], figure, weight)).collect::<Option<Vec<f64>>>()
@@ -75,8 +75,8 @@ pub(super) fn trend(facts: &RunFacts, found: &mut Findings) {
 }
 
 /// Mean of a figure over points, weighted by another one and by time.
-fn mean(points: &[&Point], figure: &str, weight: &str) -> Option<f64> {
-    let weigh = |point: &Point| if weight.is_empty() { Some(1.0) } else { point.get(weight) };
+fn mean(points: &[&SeriesPoint], figure: &str, weight: &str) -> Option<f64> {
+    let weigh = |point: &SeriesPoint| if weight.is_empty() { Some(1.0) } else { point.get(weight) };
     let pairs: Vec<(f64, f64)> =
         points.iter().filter_map(|point| Some((point.get(figure)?, weigh(point)? * point.seconds))).collect();
     let total: f64 = pairs.iter().map(|(_, weight)| weight).sum();

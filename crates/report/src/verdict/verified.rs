@@ -3,7 +3,7 @@
 use polygraph_stats::{Block, Class};
 
 use super::blame::OWN_REPLIES;
-use super::{Findings, Party};
+use super::{Findings, LimitingParty};
 use crate::fold::RunFacts;
 use crate::scope::Scope;
 
@@ -56,9 +56,9 @@ fn blame(facts: &RunFacts, found: &mut Findings, by_plan: bool, text: String) {
     match by_plan || accepting {
         true if accepting => {
             let text = format!("{text}; robots were told to accept foreign messages");
-            found.invalid("unverified", Party::Test, text);
+            found.invalid("unverified", LimitingParty::Test, text);
         }
-        true => found.invalid("unverified", Party::Test, text),
+        true => found.invalid("unverified", LimitingParty::Test, text),
         false => found.failed_as("unverified", OWN_REPLIES, text),
     }
 }

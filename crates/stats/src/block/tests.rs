@@ -50,7 +50,7 @@ fn transactions_are_counted_where_they_belong() {
     block.miss(MissCause::Evicted, 7);
     assert_eq!((block.offered_hits.count, block.offered_hits.sum), (2, 14.0));
     assert_eq!((block.offered_misses.count, block.offered_misses.max()), (1, Some(7)));
-    assert_eq!(block.false_hits, Tally { count: 1, bytes: 7 });
+    assert_eq!(block.false_hits, CountAndBytes { count: 1, bytes: 7 });
     assert_eq!((block.embedded.count, block.unique, block.req_size.count()), (1, 1, 3));
     assert_eq!((block.missed_total().bytes, block.fills().count), (7, 1));
     let kind = &block.kinds[3];
@@ -70,7 +70,7 @@ fn every_status_has_its_transactions() {
     let sums = |status| (block.by_status(status).size.count(), block.by_status(status).size.sum());
     assert_eq!((sums(200), sums(304), sums(503), sums(404)), ((4, 105.0), (1, 90.0), (1, 50.0), (0, 0.0)));
     assert_eq!(block.by_status(200).rptm_us.max(), Some(9_000));
-    assert_eq!(block.custom.tally(), Tally { count: 1, bytes: 55 });
+    assert_eq!(block.custom.count_and_bytes(), CountAndBytes { count: 1, bytes: 55 });
 }
 
 /// A block with something in every field.
@@ -96,7 +96,7 @@ fn full() -> Block {
     CloseKind::ALL.into_iter().for_each(|kind| block.close_connection(kind, 5, 2));
     block.page(5, 10, 3);
     ErrorKind::all().for_each(|kind| block.count_error(kind));
-    block.verified = Verified { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
+    block.verified = VerificationStats { replies: 1, bytes: 2, uncompared: 4, digests: 3, due: 4, marked: 5 };
     (block.retried, block.reused) = (1, 2);
     [&mut block.reads, &mut block.writes].into_iter().for_each(|hist| hist.record(4));
     block.fail(503, 9, 100, true);
@@ -141,7 +141,10 @@ fn blocks_survive_the_log_and_add_up() {
     assert_eq!((twice.ok_count(), twice.failed_count()), (2 * block.ok_count(), 2 * block.failed_count()));
     assert_eq!((twice.xacts.last, twice.waiting.last, twice.conns.last), (2, 2, 2));
     assert_eq!((twice.pages.parts.sum(), twice.closes[1].uses.sum(), twice.missed[2].bytes), (6.0, 4.0, 6));
-    assert_eq!((twice.custom.tally().count, twice.oid_gen.need_repeat), (2 + 2 * 2 * Class::COUNT as u64, 4));
+    assert_eq!(
+        (twice.custom.count_and_bytes().count, twice.oid_gen.need_repeat),
+        (2 + 2 * 2 * Class::COUNT as u64, 4)
+    );
     let mut later = block.clone();
     later.concatenate(&block);
     assert_eq!((later.waiting.last, later.verified.digests, later.cookies.updated), (1, 6, 2));

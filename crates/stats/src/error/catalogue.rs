@@ -1,6 +1,6 @@
 //! The catalogue: one line for each class.
 
-use super::{Facts, Nature, SYSTEM, Sides, code};
+use super::{CatalogueEntry, Nature, SYSTEM, Sides, code};
 
 /// Makes the enum and the table from one list.
 macro_rules! catalogue {
@@ -13,7 +13,7 @@ macro_rules! catalogue {
             $(#[doc = concat!("`", $family, $number, "`: ", $text, ".")] $kind,)+
         }
 
-        pub(super) const TABLE: &[Facts] = &[$(Facts {
+        pub(super) const TABLE: &[CatalogueEntry] = &[$(CatalogueEntry {
             kind: ErrorKind::$kind,
             code: code($family, $number),
             number: concat!($family, $number),

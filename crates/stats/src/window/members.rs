@@ -1,8 +1,8 @@
 //! The members of a sample by the names that phase scripts use (reference: stats.md, section 10).
 
-use crate::aggr::{Aggr, TmSz};
 use crate::class::Class;
-use crate::window::{Flow, Window};
+use crate::summary_stats::{SummaryStats, TimeAndSize};
+use crate::window::{LevelDelta, Window};
 
 /// No sample has a member of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,14 +11,14 @@ pub struct NoSuchMember(pub String);
 
 /// Members with a common prefix.
 enum Group {
-    TmSz(TmSz),
+    TimeAndSize(TimeAndSize),
     /// What there is and what there is not, each with its name.
-    Ratio([(&'static str, TmSz); 2]),
-    Level(Flow),
+    Ratio([(&'static str, TimeAndSize); 2]),
+    Level(LevelDelta),
     /// A ratio and a level under the same prefix.
-    Xacts([(&'static str, TmSz); 2], Flow),
+    Xacts([(&'static str, TimeAndSize); 2], LevelDelta),
     /// Values that are multiplied by the second before they are shown.
-    Aggr(Aggr, f64),
+    Summary(SummaryStats, f64),
 }
 
 const US: f64 = 1e-6;
@@ -64,10 +64,10 @@ impl Window {
     }
 
     fn group(&self, prefix: &str) -> Option<Group> {
-        let of = |classes: &[Class]| Group::TmSz(self.of(classes));
-        let none = TmSz::default;
+        let of = |classes: &[Class]| Group::TimeAndSize(self.of(classes));
+        let none = TimeAndSize::default;
         Some(match prefix {
-            "rep" => Group::TmSz(self.replies()),
+            "rep" => Group::TimeAndSize(self.replies()),
             "basic" => of(&Class::BASIC),
             "fill" => of(&[Class::Miss]),
             "redired_req" => of(&[Class::RedirectedReq]),
@@ -79,14 +79,14 @@ impl Window {
             "post" => of(&[Class::Post]),
             "put" => of(&[Class::Put]),
             "abort" => of(&[Class::Abort]),
-            "page" => Group::TmSz(self.pages),
-            "auth.ing" => Group::TmSz(self.authenticating()),
-            "auth.ed" => Group::TmSz(self.authenticated),
-            "auth.none" => Group::TmSz(self.anonymous),
-            "live.rep" => Group::TmSz(self.live),
-            "projected.rep" => Group::TmSz(self.replies().with(&self.live)),
-            "custom.rep" | "custom.projected.rep" => Group::TmSz(self.custom),
-            "tunneled" | "custom.live.rep" => Group::TmSz(none()),
+            "page" => Group::TimeAndSize(self.pages),
+            "auth.ing" => Group::TimeAndSize(self.authenticating()),
+            "auth.ed" => Group::TimeAndSize(self.authenticated),
+            "auth.none" => Group::TimeAndSize(self.anonymous),
+            "live.rep" => Group::TimeAndSize(self.live),
+            "projected.rep" => Group::TimeAndSize(self.replies().with(&self.live)),
+            "custom.rep" | "custom.projected.rep" => Group::TimeAndSize(self.custom),
+            "tunneled" | "custom.live.rep" => Group::TimeAndSize(none()),
             "offered" => Group::Ratio([("hit", self.offered[0]), ("miss", self.offered[1])]),
             "real" => {
                 let misses = self.of(&[Class::Miss, Class::Uncachable]);
@@ -102,48 +102,49 @@ impl Window {
             "conn.open" => Group::Level(self.conns),
             "conn.estb" => Group::Level(self.established),
             "conn.idle" => Group::Level(self.idle),
-            "conn.ttl" => Group::Aggr(self.conn_ttl_us, US),
-            "conn.use" => Group::Aggr(self.conn_uses, 1.0),
-            "baseline.rptm" => Group::Aggr(self.all().rptm_us, US),
+            "conn.ttl" => Group::Summary(self.conn_ttl_us, US),
+            "conn.use" => Group::Summary(self.conn_uses, 1.0),
+            "baseline.rptm" => Group::Summary(self.all().rptm_us, US),
             "authenticating.xact" => {
                 let steps = self.authenticating();
                 let count = steps.rptm_us.count;
                 // The integral of a level is the sum of the times spent in it.
-                let level = Flow { last: 0, entered: count, left: count, integral: steps.rptm_us.sum * US };
+                let level =
+                    LevelDelta { last: 0, entered: count, left: count, integral: steps.rptm_us.sum * US };
                 Group::Xacts([("hit", none()), ("miss", steps)], level)
             }
             "socks.xact" | "ssl.xact" | "ftp.xact" | "connect.xact" => {
-                Group::Xacts([("hit", none()), ("miss", none())], Flow::default())
+                Group::Xacts([("hit", none()), ("miss", none())], LevelDelta::default())
             }
             "socks.conn" | "ssl.conn" | "ftp.conn" | "connect.conn" | "authenticating.conn" => {
-                Group::Level(Flow::default())
+                Group::Level(LevelDelta::default())
             }
             _ => return None,
         })
     }
 
     /// All replies but aborted ones.
-    fn replies(&self) -> TmSz {
+    fn replies(&self) -> TimeAndSize {
         let classes = Class::ALL.into_iter().filter(|class| *class != Class::Abort);
         classes.fold(self.auth_steps, |sum, class| sum.with(&self.classes[class as usize]))
     }
 
     /// Unsuccessful steps of authentications: challenges that were answered, and refusals.
-    fn authenticating(&self) -> TmSz {
+    fn authenticating(&self) -> TimeAndSize {
         self.of(&[Class::Authenticating]).with(&self.auth_steps)
     }
 
     fn of_group(&self, group: &Group, rest: &str) -> Option<Option<f64>> {
         match group {
-            Group::TmSz(sums) => of_tm_sz(sums, rest),
-            Group::Aggr(aggr, scale) => of_aggr(aggr, *scale, rest),
+            Group::TimeAndSize(sums) => of_tm_sz(sums, rest),
+            Group::Summary(aggr, scale) => of_aggr(aggr, *scale, rest),
             Group::Level(flow) => self.of_level(flow, rest),
             Group::Ratio(both) => of_ratio(both, rest),
             Group::Xacts(both, flow) => of_ratio(both, rest).or_else(|| self.of_level(flow, rest)),
         }
     }
 
-    fn of_level(&self, flow: &Flow, leaf: &str) -> Option<Option<f64>> {
+    fn of_level(&self, flow: &LevelDelta, leaf: &str) -> Option<Option<f64>> {
         Some(match leaf {
             "started" => Some(flow.entered as f64),
             "finished" => Some(flow.left as f64),
@@ -158,7 +159,7 @@ fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn of_ratio(both: &[(&str, TmSz); 2], rest: &str) -> Option<Option<f64>> {
+fn of_ratio(both: &[(&str, TimeAndSize); 2], rest: &str) -> Option<Option<f64>> {
     let [(yes, a), (no, b)] = both;
     match rest {
         "ratio.obj" => Some(share(a.size.count as f64, (a.size.count + b.size.count) as f64)),
@@ -171,7 +172,7 @@ fn of_ratio(both: &[(&str, TmSz); 2], rest: &str) -> Option<Option<f64>> {
     }
 }
 
-fn of_tm_sz(sums: &TmSz, rest: &str) -> Option<Option<f64>> {
+fn of_tm_sz(sums: &TimeAndSize, rest: &str) -> Option<Option<f64>> {
     match rest.split_once('.')? {
         ("rptm", leaf) => of_aggr(&sums.rptm_us, US, leaf),
         ("size", leaf) => of_aggr(&sums.size, 1.0, leaf),
@@ -179,7 +180,7 @@ fn of_tm_sz(sums: &TmSz, rest: &str) -> Option<Option<f64>> {
     }
 }
 
-fn of_aggr(aggr: &Aggr, scale: f64, leaf: &str) -> Option<Option<f64>> {
+fn of_aggr(aggr: &SummaryStats, scale: f64, leaf: &str) -> Option<Option<f64>> {
     Some(match leaf {
         "count" => Some(aggr.count as f64),
         "mean" => aggr.mean().map(|value| value * scale),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use polygraph_plan::values;
-use polygraph_report::peak::{Criteria, Limit};
+use polygraph_report::peak::{PeakCriteria, TimeLimit};
 
 use crate::options::Optional;
 
@@ -18,18 +18,18 @@ pub struct CriteriaOptions {
     max_rate_gap: f64,
     /// The mean response time stays within this: a time, a multiple of that at low load, or a multiple plus a time
     #[arg(long, value_name = "LIMIT", default_value = "1.25x+250ms", value_parser = limit)]
-    max_rptm: Optional<Limit>,
+    max_rptm: Optional<TimeLimit>,
     /// 95 % of the response times stay within this
     #[arg(long, value_name = "LIMIT", default_value = "none", value_parser = limit)]
-    max_p95: Optional<Limit>,
+    max_p95: Optional<TimeLimit>,
     /// The document hit ratio stays below the offered one by no more than this share of the basic transactions
     #[arg(long, value_name = "SHARE", default_value = "5p", value_parser = share)]
     max_dhr_gap: Optional<f64>,
 }
 
-impl From<CriteriaOptions> for Criteria {
-    fn from(options: CriteriaOptions) -> Criteria {
-        Criteria {
+impl From<CriteriaOptions> for PeakCriteria {
+    fn from(options: CriteriaOptions) -> PeakCriteria {
+        PeakCriteria {
             errors: options.max_errors,
             rate_gap: options.max_rate_gap,
             mean: options.max_rptm.0,
@@ -44,7 +44,7 @@ fn share(text: &str) -> Result<Optional<f64>, String> {
 }
 
 /// `500ms`, `1.5x`, `1.25x+250ms` or `none`.
-fn limit(text: &str) -> Result<Optional<Limit>, String> {
+fn limit(text: &str) -> Result<Optional<TimeLimit>, String> {
     if values::is_none(text) {
         return Ok(Optional(None));
     }
@@ -61,7 +61,7 @@ fn limit(text: &str) -> Result<Optional<Limit>, String> {
         }
     };
     let more_ms = more.map_or(Ok(0.0), values::time)? * 1000.0;
-    Ok(Optional(Some(Limit { factor, more_ms })))
+    Ok(Optional(Some(TimeLimit { factor, more_ms })))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
         for (text, factor, more_ms) in
             [("500ms", 0.0, 500.0), ("2s", 0.0, 2000.0), ("1.5x", 1.5, 0.0), ("1.25x+250ms", 1.25, 250.0)]
         {
-            assert_eq!(limit(text), Ok(Optional(Some(Limit { factor, more_ms }))), "{text}");
+            assert_eq!(limit(text), Ok(Optional(Some(TimeLimit { factor, more_ms }))), "{text}");
         }
         assert_eq!(limit("none"), Ok(Optional(None)));
         for text in ["", "x", "-1x", "0x", "1.5x250ms", "1.5x+", "fast"] {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use polygraph_plan::peak::{Next, Search, Trial, Vote};
-use polygraph_report::peak::{Criteria, Measured};
+use polygraph_report::peak::{PeakCriteria, RateMeasurement};
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
@@ -23,7 +23,7 @@ pub struct State {
     /// How rates are chosen.
     pub search: Search,
     /// When a rate holds.
-    pub criteria: Criteria,
+    pub criteria: PeakCriteria,
     /// The runs.
     pub steps: Vec<Step>,
 }
@@ -42,7 +42,7 @@ pub struct Step {
     /// What speaks against the device or the bench, in sentences.
     pub reasons: Vec<String>,
     /// The figures.
-    pub measured: Measured,
+    pub measured: RateMeasurement,
     /// How long it took in all, in seconds.
     pub seconds: f64,
     /// Name of its result directory within that of the search.
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Figures at low load: of the lowest rate that held.
-    pub fn low(&self) -> Option<&Measured> {
+    pub fn low(&self) -> Option<&RateMeasurement> {
         let held = self.steps.iter().filter(|step| step.vote == Vote::Held);
         held.min_by(|a, b| a.rate.total_cmp(&b.rate)).map(|step| &step.measured)
     }

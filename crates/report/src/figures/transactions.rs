@@ -1,9 +1,9 @@
 //! Figures of what happens on the wire beside plain requests: classes of requests, pages, cookies, connections,
 //! look-ups, verification.
 
-use polygraph_stats::{Class, ClassStats, CloseKind, MissCause, Tally};
+use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, MissCause};
 
-use super::table::Table;
+use super::table::FigureTable;
 use super::{Unit, percent};
 use crate::correctness;
 use crate::scope::Scope;
@@ -42,29 +42,31 @@ pub(crate) const SPECIAL: [(&str, &str, &[Class]); 12] = [
 ];
 
 /// Classes beside the basic ones, and pages.
-pub(super) fn classes(t: &mut Table) {
-    t.section("Other classes of requests, and pages");
+pub(super) fn classes(t: &mut FigureTable) {
+    t.start_section("Other classes of requests, and pages");
     for (name, what, classes) in SPECIAL {
         // What leads to a refusal has more parts than one, and stands among what is about authentication.
         if name != "auth.ing" {
-            t.class(name, what, classes);
+            t.add_classes(name, what, classes);
         }
     }
-    t.pair("embedded", "transactions for parts of pages", |s| s.block.embedded);
-    t.pair("direct", "transactions asked for directly", |s| Tally {
+    t.add_count_and_bytes("embedded", "transactions for parts of pages", |s| s.block.embedded);
+    t.add_count_and_bytes("direct", "transactions asked for directly", |s| CountAndBytes {
         count: s.block.ok_count() - s.block.embedded.count.min(s.block.ok_count()),
         bytes: (s.block.ok_bytes() as u64).saturating_sub(s.block.embedded.bytes),
     });
-    t.hist("page.rptm", "time of complete pages", Unit::Ms, 1e-3, |s| s.block.pages.rptm_us.clone());
-    t.hist("page.size", "size of complete pages, all replies", Unit::Bytes, 1.0, |s| {
+    t.add_histogram("page.rptm", "time of complete pages", Unit::Ms, 1e-3, |s| s.block.pages.rptm_us.clone());
+    t.add_histogram("page.size", "size of complete pages, all replies", Unit::Bytes, 1.0, |s| {
         s.block.pages.size.clone()
     });
-    t.hist("page.parts", "replies per complete page", Unit::Things, 1.0, |s| s.block.pages.parts.clone());
+    t.add_histogram("page.parts", "replies per complete page", Unit::Things, 1.0, |s| {
+        s.block.pages.parts.clone()
+    });
     for (name, what, pick) in VALIDATIONS {
-        t.stats(name, what, pick);
+        t.add_class_stats(name, what, pick);
     }
-    t.alias_of("proxy_validation.rptm", "proxy_validations.rptm");
-    t.alias_of("proxy_validation.size", "proxy_validations.size");
+    t.add_distribution_alias("proxy_validation.rptm", "proxy_validations.rptm");
+    t.add_distribution_alias("proxy_validation.size", "proxy_validations.size");
 }
 
 type PickClass = fn(&Scope) -> ClassStats;
@@ -84,44 +86,60 @@ const VALIDATIONS: [(&str, &str, PickClass); 3] = [
 ];
 
 /// Why offered hits were missed, and hits that were not offered.
-pub(super) fn misses(t: &mut Table) {
+pub(super) fn misses(t: &mut FigureTable) {
     use Unit::Ms;
-    t.section("Hits that did not happen");
-    t.pair("false_hit", "hits that were not offered", |s| s.block.false_hits);
-    t.pair("missed", "offered hits that were misses, with a known cause", |s| s.block.missed_total());
+    t.start_section("Hits that did not happen");
+    t.add_count_and_bytes("false_hit", "hits that were not offered", |s| s.block.false_hits);
+    t.add_count_and_bytes("missed", "offered hits that were misses, with a known cause", |s| {
+        s.block.missed_total()
+    });
     for cause in MissCause::ALL {
         let what = format!("offered hits that were misses because {}", cause.text());
-        t.pair(&format!("missed.{}", cause.name()), &what, move |s| s.block.missed[cause as usize]);
+        t.add_count_and_bytes(&format!("missed.{}", cause.name()), &what, move |s| {
+            s.block.missed[cause as usize]
+        });
     }
-    t.hist("hit.age", "time since the last transfer of the object of a hit", Ms, 1.0, |s| {
+    t.add_histogram("hit.age", "time since the last transfer of the object of a hit", Ms, 1.0, |s| {
         s.block.hit_age_ms.clone()
     });
-    t.hist("missed.age", "time since the last transfer of an object that was not kept", Ms, 1.0, |s| {
-        s.block.miss_age_ms.clone()
-    });
-    t.one(
+    t.add_histogram(
+        "missed.age",
+        "time since the last transfer of an object that was not kept",
+        Ms,
+        1.0,
+        |s| s.block.miss_age_ms.clone(),
+    );
+    t.add_figure(
         "url.unique.count",
         Unit::Count,
         "good transactions for objects that nobody had asked for before",
         |s| Some(s.block.unique as f64),
     );
-    t.one("url.recurrence.ratio", Unit::Percent, "share of ended transactions that were repeats", |s| {
-        let ended = s.ended_count() as f64;
-        percent(ended - s.block.unique as f64, ended)
-    });
+    t.add_figure(
+        "url.recurrence.ratio",
+        Unit::Percent,
+        "share of ended transactions that were repeats",
+        |s| {
+            let ended = s.ended_count() as f64;
+            percent(ended - s.block.unique as f64, ended)
+        },
+    );
 }
 
 /// Connections, look-ups, cookies, 100 (continue).
-pub(super) fn exchange(t: &mut Table) {
+pub(super) fn exchange(t: &mut FigureTable) {
     use Unit::{Count, Ms, Percent, Things};
-    t.one("conn.reused.count", Count, "transactions begun on a connection that had been used before", |s| {
-        Some(s.block.reused as f64)
-    });
-    t.hist("conn.pipeline.depth", "depth of pipelined connections", Things, 1.0, |s| {
+    t.add_figure(
+        "conn.reused.count",
+        Count,
+        "transactions begun on a connection that had been used before",
+        |s| Some(s.block.reused as f64),
+    );
+    t.add_histogram("conn.pipeline.depth", "depth of pipelined connections", Things, 1.0, |s| {
         s.block.pipeline_depth.clone()
     });
     let columns = &["count", "%", "kind"];
-    t.list("conn_close.categories", "closed connections by the way they were closed", columns, |s| {
+    t.add_list("conn_close.categories", "closed connections by the way they were closed", columns, |s| {
         let all: u64 = s.block.closes.iter().map(|closes| closes.count()).sum();
         let row = |kind: CloseKind| {
             let count = s.block.closes[kind as usize].count();
@@ -132,80 +150,87 @@ pub(super) fn exchange(t: &mut Table) {
     });
     for kind in CloseKind::ALL {
         let (name, text) = (kind.name(), kind.text());
-        t.count(&format!("conn_close.{name}.count"), &format!("connections closed {text}"), move |s| {
+        t.add_count(&format!("conn_close.{name}.count"), &format!("connections closed {text}"), move |s| {
             s.block.closes[kind as usize].count()
         });
         let what = format!("transactions of connections closed {text}");
-        t.hist(&format!("conn_close.{name}.use"), &what, Things, 1.0, move |s| {
+        t.add_histogram(&format!("conn_close.{name}.use"), &what, Things, 1.0, move |s| {
             s.block.closes[kind as usize].uses.clone()
         });
         let what = format!("lifetime of connections closed {text}");
-        t.hist(&format!("conn_close.{name}.ttl"), &what, Ms, 1e-3, move |s| {
+        t.add_histogram(&format!("conn_close.{name}.ttl"), &what, Ms, 1e-3, move |s| {
             s.block.closes[kind as usize].ttl_us.clone()
         });
     }
-    t.section("Further facts of the exchange");
-    t.hist("100_continue", "time until 100 (continue) came", Ms, 1e-3, |s| s.block.continue_us.clone());
-    t.one("dns.lookup.count", Count, "names that were looked up", |s| Some(s.block.dns.lookups as f64));
-    t.one("dns.cache.hit.count", Count, "look-ups answered from the robots' own cache", |s| {
+    t.start_section("Further facts of the exchange");
+    t.add_histogram("100_continue", "time until 100 (continue) came", Ms, 1e-3, |s| {
+        s.block.continue_us.clone()
+    });
+    t.add_figure("dns.lookup.count", Count, "names that were looked up", |s| {
+        Some(s.block.dns.lookups as f64)
+    });
+    t.add_figure("dns.cache.hit.count", Count, "look-ups answered from the robots' own cache", |s| {
         Some(s.block.dns.cache_hits as f64)
     });
-    t.one("dns.cache.hit.ratio", Percent, "share of look-ups answered from the robots' own cache", |s| {
-        percent(s.block.dns.cache_hits as f64, s.block.dns.lookups as f64)
-    });
-    t.hist("dns.rptm", "response time of name servers", Ms, 1e-3, |s| s.block.dns.rptm_us.clone());
-    t.hist("cookies.sent", "cookies per request that carried any", Things, 1.0, |s| {
+    t.add_figure(
+        "dns.cache.hit.ratio",
+        Percent,
+        "share of look-ups answered from the robots' own cache",
+        |s| percent(s.block.dns.cache_hits as f64, s.block.dns.lookups as f64),
+    );
+    t.add_histogram("dns.rptm", "response time of name servers", Ms, 1e-3, |s| s.block.dns.rptm_us.clone());
+    t.add_histogram("cookies.sent", "cookies per request that carried any", Things, 1.0, |s| {
         s.block.cookies.sent.clone()
     });
-    t.hist("cookies.recv", "cookies per reply that carried any", Things, 1.0, |s| {
+    t.add_histogram("cookies.recv", "cookies per reply that carried any", Things, 1.0, |s| {
         s.block.cookies.received.clone()
     });
-    t.one("cookies.purged.fresh", Count, "cookies dropped to make room", |s| {
+    t.add_figure("cookies.purged.fresh", Count, "cookies dropped to make room", |s| {
         Some(s.block.cookies.purged_fresh as f64)
     });
-    t.one("cookies.purged.stale", Count, "cookies dropped because they had expired", |s| {
+    t.add_figure("cookies.purged.stale", Count, "cookies dropped because they had expired", |s| {
         Some(s.block.cookies.purged_stale as f64)
     });
-    t.one("cookies.updated", Count, "cookies replaced by one of the same name", |s| {
+    t.add_figure("cookies.updated", Count, "cookies replaced by one of the same name", |s| {
         Some(s.block.cookies.updated as f64)
     });
 }
 
 /// What was verified, and what was wrong.
-pub(super) fn verification(t: &mut Table) {
+pub(super) fn verification(t: &mut FigureTable) {
     use Unit::{Bytes, Count, Percent};
-    t.section("Correctness");
-    t.one("verified.count", Count, "replies that were checked to be the object's", |s| {
+    t.start_section("Correctness");
+    t.add_figure("verified.count", Count, "replies that were checked to be the object's", |s| {
         Some(s.block.verified.replies as f64)
     });
-    t.one(
+    t.add_figure(
         "verified.due.count",
         Count,
         "good replies that bring an object of our servers: those to be checked",
         |s| Some(s.block.verified.due as f64),
     );
-    t.one(
+    t.add_figure(
         "verified.marked.count",
         Count,
         "good replies without a body that carry the marks of our servers",
         |s| Some(s.block.verified.marked as f64),
     );
-    t.one("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {
+    t.add_figure("verified.size.sum", Bytes, "body bytes that were compared with those of the object", |s| {
         Some(s.block.verified.bytes as f64)
     });
-    t.one("verified.uncompared.size.sum", Bytes, "body bytes that were compared with nothing", |s| {
+    t.add_figure("verified.uncompared.size.sum", Bytes, "body bytes that were compared with nothing", |s| {
         Some(s.block.verified.uncompared as f64)
     });
-    t.one("verified.digest.count", Count, "bodies whose digest was checked", |s| {
+    t.add_figure("verified.digest.count", Count, "bodies whose digest was checked", |s| {
         Some(s.block.verified.digests as f64)
     });
-    t.one(
+    t.add_figure(
         "errors.correctness.count",
         Count,
         "wrong replies: wrong content or against the rules of caching",
         |s| Some(s.block.errors.sum(correctness::concerns) as f64),
     );
-    t.one("errors.correctness.ratio", Percent, "wrong replies among all ended transactions", |s| {
+    t.add_figure("errors.correctness.ratio", Percent, "wrong replies among all ended transactions", |s| {
         percent(s.block.errors.sum(correctness::concerns) as f64, s.ended_count() as f64)
     });
 }

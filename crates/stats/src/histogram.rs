@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::aggr::Aggr;
 use crate::fold::Fold;
+use crate::summary_stats::SummaryStats;
 
 /// Largest recordable value: an hour in microseconds, 3.6 GB in bytes. Larger values count as this one.
 const HIGHEST: u64 = 3_600_000_000;
 /// So many bins are kept as a list, before an array is taken: rare classes never need one.
 const FEW: usize = 64;
 
-/// A histogram of non-negative integers up to 3.6e9 with exact moments. `DIGITS` decimal digits are kept of every
-/// value: bins are at most 0.1 % wide with three of them, and 6 % with one ([`Coarse`]).
+/// A histogram of non-negative integers up to 3.6e9 with exact summary. `DIGITS` decimal digits are kept of every
+/// value: bins are at most 0.1 % wide with three of them, and 6 % with one ([`CoarseHistogram`]).
 #[derive(Clone)]
-pub struct Hist<const DIGITS: u8 = 3> {
+pub struct Histogram<const DIGITS: u8 = 3> {
     bins: Bins,
-    /// Moments of all values, extremes of those since [`Hist::take_extremes`].
-    moments: Aggr,
+    /// Moments of all values, extremes of those since [`Histogram::take_extremes`].
+    summary: SummaryStats,
     /// Extremes of the values before.
     earlier: (u64, u64),
     /// Where in the list of bins the value before was, perhaps: often the next one is there as well.
@@ -27,7 +27,7 @@ pub struct Hist<const DIGITS: u8 = 3> {
 const NONE: (u64, u64) = (u64::MAX, 0);
 
 /// The histogram for breakdowns: a fiftieth of the memory, and of the log a tenth.
-pub type Coarse = Hist<1>;
+pub type CoarseHistogram = Histogram<1>;
 
 /// A histogram that is being filled wants an array of counters; one that was read from a log, or is hardly used, wants
 /// only its used bins, or a report of a four-hour run would need gigabytes.
@@ -40,26 +40,26 @@ enum Bins {
     Array(Vec<u32>),
 }
 
-impl<const DIGITS: u8> Default for Hist<DIGITS> {
+impl<const DIGITS: u8> Default for Histogram<DIGITS> {
     fn default() -> Self {
-        Hist::of(Vec::new(), Aggr::default())
+        Histogram::of(Vec::new(), SummaryStats::default())
     }
 }
 
-impl Hist {
+impl Histogram {
     /// An empty histogram; memory for counters is taken when there are many different values.
-    pub fn new() -> Hist {
-        Hist::default()
+    pub fn new() -> Histogram {
+        Histogram::default()
     }
 }
 
-impl<const DIGITS: u8> Hist<DIGITS> {
+impl<const DIGITS: u8> Histogram<DIGITS> {
     /// Values below this have bins of their own; from there on a bin is as wide as the digits allow.
     const EXACT: u64 = (2 * 10u64.pow(DIGITS as u32)).next_power_of_two();
 
     /// A list of bins, and the moments of all their values.
-    fn of(used: Vec<(u64, u32)>, moments: Aggr) -> Hist<DIGITS> {
-        Hist { bins: Bins::Used(used), moments, earlier: NONE, recent: 0 }
+    fn of(used: Vec<(u64, u32)>, summary: SummaryStats) -> Histogram<DIGITS> {
+        Histogram { bins: Bins::Used(used), summary, earlier: NONE, recent: 0 }
     }
 
     /// Binary logarithm of the width of the bin that `value` belongs to.
@@ -134,19 +134,19 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             Bins::Array(counts) => add(counts, Self::index_of(value), 1),
             Bins::Used(_) => self.count_in_bin(value, 1),
         }
-        self.moments.record(value);
+        self.summary.record(value);
     }
 
     /// Counts `n` equal values.
     pub fn record_n(&mut self, value: u64, n: u64) {
         if n > 0 {
             self.count_in_bin(value, u32::try_from(n).unwrap_or(u32::MAX));
-            self.moments.record_n(value, n);
+            self.summary.record_n(value, n);
         }
     }
 
     /// Adds everything that `other` has counted.
-    pub fn merge(&mut self, other: &Hist<DIGITS>) {
+    pub fn merge(&mut self, other: &Histogram<DIGITS>) {
         if other.count() == 0 {
             return;
         }
@@ -158,13 +158,13 @@ impl<const DIGITS: u8> Hist<DIGITS> {
                 ours.iter_mut().zip(theirs).for_each(|(ours, n)| *ours = ours.saturating_add(*n));
             }
         }
-        self.moments.fold(&other.moments());
+        self.summary.fold(&other.summary());
     }
 
     /// Smallest and largest value since the last call; the first is above the second if there were none. Values are
     /// recorded as fast as without this.
     pub(crate) fn take_extremes(&mut self) -> (u64, u64) {
-        let taken = self.moments.take_extremes();
+        let taken = self.summary.take_extremes();
         self.earlier = (self.earlier.0.min(taken.0), self.earlier.1.max(taken.1));
         taken
     }
@@ -172,7 +172,7 @@ impl<const DIGITS: u8> Hist<DIGITS> {
     /// What is left of it without `part`, all of whose values must be among its own. Smallest and largest value of
     /// the rest are known to the width of a bin.
     #[must_use]
-    pub fn without(&self, part: &Hist<DIGITS>) -> Hist<DIGITS> {
+    pub fn without(&self, part: &Histogram<DIGITS>) -> Histogram<DIGITS> {
         if part.count() == 0 {
             return self.clone();
         }
@@ -189,8 +189,8 @@ impl<const DIGITS: u8> Hist<DIGITS> {
             let (first, last) = (used.first()?.0, used.last()?.0);
             Some(((first + 1).saturating_sub(Self::width_at(first)), last))
         };
-        let moments = self.moments().without(&part.moments(), bounds(&used));
-        Hist::of(used, moments)
+        let summary = self.summary().without(&part.summary(), bounds(&used));
+        Histogram::of(used, summary)
     }
 
     /// Forgets everything, but keeps the memory.
@@ -200,43 +200,43 @@ impl<const DIGITS: u8> Hist<DIGITS> {
                 Bins::Used(used) => used.clear(),
                 Bins::Array(counts) => counts.fill(0),
             }
-            (self.moments, self.earlier) = (Aggr::default(), NONE);
+            (self.summary, self.earlier) = (SummaryStats::default(), NONE);
         }
     }
 
     /// Count, sum, extremes.
-    pub fn moments(&self) -> Aggr {
-        self.moments.with_extremes(self.earlier)
+    pub fn summary(&self) -> SummaryStats {
+        self.summary.with_extremes(self.earlier)
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.moments.count
+        self.summary.count
     }
 
     /// Exact sum of the values.
     pub fn sum(&self) -> f64 {
-        self.moments.sum
+        self.summary.sum
     }
 
     /// Exact mean, `None` without values.
     pub fn mean(&self) -> Option<f64> {
-        self.moments.mean()
+        self.summary.mean()
     }
 
     /// Standard deviation of the sample, `None` with fewer than two values.
     pub fn std_dev(&self) -> Option<f64> {
-        self.moments.std_dev()
+        self.summary.std_dev()
     }
 
     /// Smallest value, `None` without values.
     pub fn min(&self) -> Option<u64> {
-        self.moments().min()
+        self.summary().min()
     }
 
     /// Largest value, `None` without values.
     pub fn max(&self) -> Option<u64> {
-        self.moments().max()
+        self.summary().max()
     }
 
     /// The smallest recorded value (within the width of a bin) that a share `q` (0 to 1) of all values does not
@@ -292,13 +292,13 @@ fn lengthen(counts: &mut Vec<u32>, index: usize) {
     counts.resize(index + 1 + index / 4, 0);
 }
 
-impl<const DIGITS: u8> std::fmt::Debug for Hist<DIGITS> {
+impl<const DIGITS: u8> std::fmt::Debug for Histogram<DIGITS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Hist {{ count: {}, mean: {:?}, max: {:?} }}", self.count(), self.mean(), self.max())
     }
 }
 
-impl<const DIGITS: u8> PartialEq for Hist<DIGITS> {
+impl<const DIGITS: u8> PartialEq for Histogram<DIGITS> {
     fn eq(&self, other: &Self) -> bool {
         (self.count(), self.sum(), self.min(), self.max())
             == (other.count(), other.sum(), other.min(), other.max())
@@ -306,14 +306,14 @@ impl<const DIGITS: u8> PartialEq for Hist<DIGITS> {
     }
 }
 
-/// The form in the log, unless it is empty: moments, then the used bins as (difference to the previous bin's value, count).
+/// The form in the log, unless it is empty: summary, then the used bins as (difference to the previous bin's value, count).
 #[derive(Serialize, Deserialize)]
 struct Sparse {
-    moments: Aggr,
+    summary: SummaryStats,
     bins: Vec<(u64, u32)>,
 }
 
-impl<const DIGITS: u8> Serialize for Hist<DIGITS> {
+impl<const DIGITS: u8> Serialize for Histogram<DIGITS> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sparse = (self.count() > 0).then(|| {
             let mut previous = 0;
@@ -322,16 +322,16 @@ impl<const DIGITS: u8> Serialize for Hist<DIGITS> {
                 bins.push((value - previous, u32::try_from(count).unwrap_or(u32::MAX)));
                 previous = value;
             }
-            Sparse { moments: self.moments(), bins }
+            Sparse { summary: self.summary(), bins }
         });
         sparse.serialize(serializer)
     }
 }
 
-impl<'de, const DIGITS: u8> Deserialize<'de> for Hist<DIGITS> {
+impl<'de, const DIGITS: u8> Deserialize<'de> for Histogram<DIGITS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(Sparse { moments, mut bins }) = Option::<Sparse>::deserialize(deserializer)? else {
-            return Ok(Hist::default());
+        let Some(Sparse { summary, mut bins }) = Option::<Sparse>::deserialize(deserializer)? else {
+            return Ok(Histogram::default());
         };
         let (mut value, mut total) = (0u64, 0u64);
         for (bin, count) in &mut bins {
@@ -340,10 +340,10 @@ impl<'de, const DIGITS: u8> Deserialize<'de> for Hist<DIGITS> {
             total += u64::from(*count);
         }
         // A bin counts up to 2^32 values; moments go on beyond that.
-        if total > moments.count || total == 0 && moments.count > 0 {
+        if total > summary.count || total == 0 && summary.count > 0 {
             return Err(de::Error::custom("bins hold another number of values than the moments"));
         }
-        Ok(Hist::of(bins, moments))
+        Ok(Histogram::of(bins, summary))
     }
 }
 
@@ -352,15 +352,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[u64]) -> Hist {
-        let mut hist = Hist::new();
+    fn of(values: &[u64]) -> Histogram {
+        let mut hist = Histogram::new();
         values.iter().for_each(|&v| hist.record(v));
         hist
     }
 
     #[test]
     fn nothing_is_undefined_not_zero() {
-        let hist = Hist::new();
+        let hist = Histogram::new();
         assert_eq!((hist.mean(), hist.min(), hist.quantile(0.5), hist.std_dev()), (None, None, None, None));
     }
 
@@ -383,13 +383,13 @@ mod tests {
         let around = (0..32).flat_map(|bit| (0..40).map(move |i| (1u64 << bit) + i * (1 << bit) / 40));
         for value in around.chain([0, 1, 2046, 2047, 2048, 2049, 4095, 4096, HIGHEST]) {
             let value = value.min(HIGHEST);
-            assert_eq!(Hist::<DIGITS>::bin_of(value), array.highest_equivalent(value), "{value}");
+            assert_eq!(Histogram::<DIGITS>::bin_of(value), array.highest_equivalent(value), "{value}");
             let width = array.highest_equivalent(value) - array.lowest_equivalent(value) + 1;
-            assert_eq!(Hist::<DIGITS>::width_at(value), width, "{value}");
-            let index = Hist::<DIGITS>::index_of(value);
-            assert_eq!(Hist::<DIGITS>::bin_at(index), Hist::<DIGITS>::bin_of(value), "{value}");
-            let next = Hist::<DIGITS>::bin_of(value) + 1;
-            assert!(next > HIGHEST || Hist::<DIGITS>::index_of(next) == index + 1, "{value}");
+            assert_eq!(Histogram::<DIGITS>::width_at(value), width, "{value}");
+            let index = Histogram::<DIGITS>::index_of(value);
+            assert_eq!(Histogram::<DIGITS>::bin_at(index), Histogram::<DIGITS>::bin_of(value), "{value}");
+            let next = Histogram::<DIGITS>::bin_of(value) + 1;
+            assert!(next > HIGHEST || Histogram::<DIGITS>::index_of(next) == index + 1, "{value}");
         }
     }
 
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn few_values_are_told_apart_by_one_digit() {
-        let mut coarse = Coarse::default();
+        let mut coarse = CoarseHistogram::default();
         (0..100_000).for_each(|value| coarse.record(value));
         assert_eq!((coarse.count(), coarse.mean(), coarse.max()), (100_000, Some(49_999.5), Some(99_999)));
         for (q, value) in [(0.05, 5_000.0), (0.5, 50_000.0), (0.99, 99_000.0)] {
@@ -427,8 +427,8 @@ mod tests {
         assert!(left.bins().eq(rest.bins()));
         // 5,000 is in a bin from 5,000 to 5,003.
         assert_eq!((left.min(), left.max()), (Some(9), Some(5_003)));
-        assert_eq!(all.without(&all), Hist::new());
-        assert_eq!(rest.without(&Hist::new()), rest);
+        assert_eq!(all.without(&all), Histogram::new());
+        assert_eq!(rest.without(&Histogram::new()), rest);
     }
 
     proptest! {
@@ -445,7 +445,7 @@ mod tests {
         fn survives_the_log(values in prop::collection::vec(0u64..3_600_000_000, 0..80)) {
             let hist = of(&values);
             let bytes = postcard::to_stdvec(&hist).unwrap();
-            prop_assert_eq!(postcard::from_bytes::<Hist>(&bytes).unwrap(), hist);
+            prop_assert_eq!(postcard::from_bytes::<Histogram>(&bytes).unwrap(), hist);
         }
 
         #[test]

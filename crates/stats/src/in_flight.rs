@@ -2,43 +2,43 @@
 
 use slab::Slab;
 
-use crate::aggr::TmSz;
+use crate::summary_stats::TimeAndSize;
 
 /// Which of the unfinished transactions of a loop it is. After its end another one has the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket(u32);
+pub struct TransactionHandle(u32);
 
 #[derive(Debug)]
-struct Running {
+struct InFlight {
     began_ns: u64,
     bytes: u64,
 }
 
 /// The unfinished transactions of a loop.
 #[derive(Debug, Default)]
-pub struct Unfinished(Slab<Running>);
+pub struct InFlightTransactions(Slab<InFlight>);
 
-impl Unfinished {
+impl InFlightTransactions {
     /// One begins.
-    pub fn begin(&mut self, now_ns: u64) -> Ticket {
-        Ticket(self.0.insert(Running { began_ns: now_ns, bytes: 0 }) as u32)
+    pub fn begin(&mut self, now_ns: u64) -> TransactionHandle {
+        TransactionHandle(self.0.insert(InFlight { began_ns: now_ns, bytes: 0 }) as u32)
     }
 
     /// So many bytes of its reply came.
-    pub fn read(&mut self, ticket: Ticket, bytes: u64) {
+    pub fn read(&mut self, ticket: TransactionHandle, bytes: u64) {
         if let Some(running) = self.0.get_mut(ticket.0 as usize) {
             running.bytes += bytes;
         }
     }
 
     /// It has ended.
-    pub fn end(&mut self, ticket: Ticket) {
+    pub fn end(&mut self, ticket: TransactionHandle) {
         self.0.try_remove(ticket.0 as usize);
     }
 
     /// Ages in microseconds, and bytes so far.
-    pub fn sums(&self, now_ns: u64) -> TmSz {
-        let mut sums = TmSz::default();
+    pub fn sums(&self, now_ns: u64) -> TimeAndSize {
+        let mut sums = TimeAndSize::default();
         for (_, running) in &self.0 {
             sums.record(now_ns.saturating_sub(running.began_ns) / 1000, running.bytes);
         }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn ages_grow_until_the_end() {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = InFlightTransactions::default();
         let first = unfinished.begin(1_000_000);
         let second = unfinished.begin(3_000_000);
         unfinished.read(second, 10);
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!((sums.size.sum, sums.size.min()), (15.0, Some(0)));
         unfinished.end(first);
         unfinished.end(second);
-        assert_eq!(unfinished.sums(9_000_000), TmSz::default());
+        assert_eq!(unfinished.sums(9_000_000), TimeAndSize::default());
         let again = unfinished.begin(9_000_000);
         assert_eq!(unfinished.sums(9_001_000).rptm_us.sum, 1.0, "{again:?}");
     }

@@ -80,7 +80,7 @@ impl From<String> for Evidence {
 
 /// An example of an error, with the facts a person needs to understand it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct ErrorSample {
     /// Time in nanoseconds of the loop's clock.
     pub at_ns: u64,
     /// Class of the error.

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fold::Fold;
-use crate::hist::Hist;
+use crate::histogram::Histogram;
 
 /// Count, sum, sum of squares, smallest and largest of some values that are never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Aggr {
+pub struct SummaryStats {
     /// Number of values.
     pub count: u64,
     /// Their sum.
@@ -18,13 +18,13 @@ pub struct Aggr {
     max: u64,
 }
 
-impl Default for Aggr {
-    fn default() -> Aggr {
-        Aggr { count: 0, sum: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
+impl Default for SummaryStats {
+    fn default() -> SummaryStats {
+        SummaryStats { count: 0, sum: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 }
 
-impl Aggr {
+impl SummaryStats {
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
         self.count += 1;
@@ -53,28 +53,28 @@ impl Aggr {
 
     /// With those of other values.
     #[must_use]
-    pub(crate) fn with_extremes(&self, (min, max): (u64, u64)) -> Aggr {
-        Aggr { min: self.min.min(min), max: self.max.max(max), ..*self }
+    pub(crate) fn with_extremes(&self, (min, max): (u64, u64)) -> SummaryStats {
+        SummaryStats { min: self.min.min(min), max: self.max.max(max), ..*self }
     }
 
     /// What is left without `part`, whose values must be among these; what remains lies within `bounds`.
-    pub(crate) fn without(&self, part: &Aggr, bounds: Option<(u64, u64)>) -> Aggr {
-        let Some((first, last)) = bounds else { return Aggr::default() };
+    pub(crate) fn without(&self, part: &SummaryStats, bounds: Option<(u64, u64)>) -> SummaryStats {
+        let Some((first, last)) = bounds else { return SummaryStats::default() };
         let left = self.since(part);
         let (sum, squares) = (left.sum.max(0.0), left.squares.max(0.0));
-        Aggr { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
+        SummaryStats { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
     }
 
     /// The moments of all values of a histogram, and the extremes of those since this was asked last.
-    pub fn take<const DIGITS: u8>(hist: &mut Hist<DIGITS>) -> Aggr {
+    pub fn take<const DIGITS: u8>(hist: &mut Histogram<DIGITS>) -> SummaryStats {
         let (min, max) = hist.take_extremes();
-        Aggr { min, max, ..hist.moments() }
+        SummaryStats { min, max, ..hist.summary() }
     }
 
     /// The moments without those of `earlier`; extremes stay.
     #[must_use]
-    pub fn since(&self, earlier: &Aggr) -> Aggr {
-        Aggr {
+    pub fn since(&self, earlier: &SummaryStats) -> SummaryStats {
+        SummaryStats {
             count: self.count.saturating_sub(earlier.count),
             sum: self.sum - earlier.sum,
             squares: self.squares - earlier.squares,
@@ -110,8 +110,8 @@ impl Aggr {
     }
 }
 
-impl Fold for Aggr {
-    fn fold(&mut self, other: &Aggr) {
+impl Fold for SummaryStats {
+    fn fold(&mut self, other: &SummaryStats) {
         self.count += other.count;
         self.sum += other.sum;
         self.squares += other.squares;
@@ -120,7 +120,7 @@ impl Fold for Aggr {
     }
 
     fn clear(&mut self) {
-        *self = Aggr::default();
+        *self = SummaryStats::default();
     }
 }
 
@@ -134,58 +134,61 @@ struct Logged {
     max: u64,
 }
 
-impl Serialize for Aggr {
+impl Serialize for SummaryStats {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Aggr { count, sum, squares, min, max } = *self;
+        let SummaryStats { count, sum, squares, min, max } = *self;
         (count > 0).then_some(Logged { count, sum, squares, min, max }).serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Aggr {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Aggr, D::Error> {
+impl<'de> Deserialize<'de> for SummaryStats {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<SummaryStats, D::Error> {
         let Some(logged) = Option::<Logged>::deserialize(deserializer)? else {
-            return Ok(Aggr::default());
+            return Ok(SummaryStats::default());
         };
         let Logged { count, sum, squares, min, max } = logged;
         if count == 0 || min > max {
             return Err(serde::de::Error::custom("smallest value above the largest"));
         }
-        Ok(Aggr { count, sum, squares, min, max })
+        Ok(SummaryStats { count, sum, squares, min, max })
     }
 }
 
 /// Times and sizes of the same transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TmSz {
+pub struct TimeAndSize {
     /// Response times in microseconds.
-    pub rptm_us: Aggr,
+    pub rptm_us: SummaryStats,
     /// Sizes in bytes.
-    pub size: Aggr,
+    pub size: SummaryStats,
 }
 
-crate::fold::fold_fields! { TmSz { rptm_us, size } }
+crate::fold::fold_fields! { TimeAndSize { rptm_us, size } }
 
-impl TmSz {
+impl TimeAndSize {
     /// Counts one transaction.
     pub fn record(&mut self, rptm_us: u64, size: u64) {
         self.rptm_us.record(rptm_us);
         self.size.record(size);
     }
 
-    /// See [`Aggr::take`].
-    pub fn take<const DIGITS: u8>(rptm_us: &mut Hist<DIGITS>, size: &mut Hist<DIGITS>) -> TmSz {
-        TmSz { rptm_us: Aggr::take(rptm_us), size: Aggr::take(size) }
+    /// See [`SummaryStats::take`].
+    pub fn take<const DIGITS: u8>(
+        rptm_us: &mut Histogram<DIGITS>,
+        size: &mut Histogram<DIGITS>,
+    ) -> TimeAndSize {
+        TimeAndSize { rptm_us: SummaryStats::take(rptm_us), size: SummaryStats::take(size) }
     }
 
-    /// See [`Aggr::since`].
+    /// See [`SummaryStats::since`].
     #[must_use]
-    pub fn since(&self, earlier: &TmSz) -> TmSz {
-        TmSz { rptm_us: self.rptm_us.since(&earlier.rptm_us), size: self.size.since(&earlier.size) }
+    pub fn since(&self, earlier: &TimeAndSize) -> TimeAndSize {
+        TimeAndSize { rptm_us: self.rptm_us.since(&earlier.rptm_us), size: self.size.since(&earlier.size) }
     }
 
     /// Both together.
     #[must_use]
-    pub fn with(mut self, other: &TmSz) -> TmSz {
+    pub fn with(mut self, other: &TimeAndSize) -> TimeAndSize {
         self.fold(other);
         self
     }
@@ -198,27 +201,27 @@ mod tests {
     #[test]
     fn the_log_brings_them_back() {
         for n in 0..3 {
-            let mut aggr = Aggr::default();
+            let mut aggr = SummaryStats::default();
             aggr.record_n(300, n);
             let bytes = postcard::to_stdvec(&aggr).unwrap();
-            assert_eq!(postcard::from_bytes::<Aggr>(&bytes).unwrap(), aggr);
+            assert_eq!(postcard::from_bytes::<SummaryStats>(&bytes).unwrap(), aggr);
             assert!(n > 0 || bytes.len() == 1);
         }
     }
 
     #[test]
     fn a_difference_has_its_own_moments_and_extremes() {
-        let mut hist = Hist::new();
+        let mut hist = Histogram::new();
         [900, 1].into_iter().for_each(|value| hist.record(value));
-        let before = Aggr::take(&mut hist);
+        let before = SummaryStats::take(&mut hist);
         assert_eq!((before.min(), before.max(), before.mean()), (Some(1), Some(900), Some(450.5)));
         [10, 20].into_iter().for_each(|value| hist.record(value));
-        let later = Aggr::take(&mut hist).since(&before);
-        let mut same = Aggr::default();
+        let later = SummaryStats::take(&mut hist).since(&before);
+        let mut same = SummaryStats::default();
         [10, 20].into_iter().for_each(|value| same.record(value));
         assert_eq!(later, same);
         assert_eq!((later.min(), later.max(), later.std_dev()), (Some(10), Some(20), Some(50f64.sqrt())));
-        let none = Aggr::take(&mut hist).since(&Aggr { count: 4, ..later });
+        let none = SummaryStats::take(&mut hist).since(&SummaryStats { count: 4, ..later });
         assert_eq!((none.min(), none.mean(), none.rel_dev()), (None, None, None));
         assert_eq!((hist.min(), hist.max()), (Some(1), Some(900)), "the histogram forgets nothing");
     }
