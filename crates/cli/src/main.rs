@@ -1,5 +1,7 @@
 //! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
 
+#![allow(clippy::disallowed_methods, reason = "commands start programs and show real time")]
+
 mod accounts;
 mod addr_cmds;
 mod bench;

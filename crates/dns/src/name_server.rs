@@ -75,6 +75,10 @@ impl NameServer {
         let (stop, stopped) = watch::channel(false);
         let (ready, started) = mpsc::sync_channel(1);
         let written = Arc::clone(&counters);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a name server has a thread of its own, outside of all event loops"
+        )]
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(move || {
             let service = QueryService {
                 zone: config.zone,

@@ -31,6 +31,8 @@
 //! * [`signals`]: Ctrl-C, SIGTERM and panics.
 //! * [`limits`]: file descriptors and other limits of the host.
 
+#![allow(clippy::disallowed_methods, reason = "the engine owns clocks, threads and worker processes")]
+
 pub mod aggregator;
 pub mod coordinator;
 pub mod datagram;

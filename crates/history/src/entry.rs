@@ -110,6 +110,10 @@ impl Stamp {
         Some(stamp)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the age of a file is measured by the clock of its file system"
+    )]
     fn age(self) -> Duration {
         let modified = Duration::from_nanos(u64::try_from(self.modified_ns).unwrap_or(0));
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(modified)

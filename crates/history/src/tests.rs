@@ -126,6 +126,7 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
 }
 
+#[expect(clippy::disallowed_methods, reason = "files of the test are an hour old")]
 #[test]
 fn a_run_that_goes_on_is_listed_but_not_remembered() {
     let directory = runs();

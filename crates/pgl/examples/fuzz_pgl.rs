@@ -1,6 +1,8 @@
 //! Runs the front end on mutated programs, many times: `cargo run --release --example fuzz_pgl -- 1000000 [seed]`.
 //!
 //! The program at hand is kept in a file, so that one that hangs or kills the process can be looked at.
+
+#![allow(clippy::disallowed_methods, reason = "fuzzing is bounded by real time")]
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
 use std::time::{Duration, Instant};

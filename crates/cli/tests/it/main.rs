@@ -1,6 +1,8 @@
 //! The program as its users meet it: the real binary in temporary folders, real sockets on loopback, real
 //! devices. Every port is free when it is chosen, and every wait is for an event.
 
+#![allow(clippy::disallowed_methods, reason = "tests start the program and its peers")]
+
 mod addr_cmds;
 mod bakeoff;
 mod classic;

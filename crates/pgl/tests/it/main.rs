@@ -1,5 +1,7 @@
 //! Tests of the language front end.
 
+#![allow(clippy::disallowed_methods, reason = "a test bounds the time of the evaluator")]
+
 mod docs;
 mod formatting;
 mod fuzzing;

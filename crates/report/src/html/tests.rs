@@ -434,6 +434,7 @@ fn reports_are_written_and_failures_named() {
 }
 
 /// What a browser makes of a page: its messages on the console, and the document after scripts have run.
+#[expect(clippy::disallowed_methods, reason = "pages are tried in a browser")]
 fn browse(page: &str) -> (Vec<String>, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("report.html");
