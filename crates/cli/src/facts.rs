@@ -188,7 +188,7 @@ fn addresses(addresses: &[std::net::IpAddr]) -> String {
 fn load(load: &Load) -> String {
     match load {
         Load::Open { rate } => format!("{rate}/sec each, Poisson"),
-        Load::Gaps(gaps) => format!("gaps of {gaps} s"),
+        Load::InterArrival(gaps) => format!("gaps of {gaps} s"),
         Load::Closed { think: None } => "after each reply".into(),
         Load::Closed { think: Some(think) } => format!("{think} s after each reply"),
         Load::Passive => "nothing by itself".into(),

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use polygraph_link::{Link, Nanos, SECOND, nanos};
 use polygraph_origin::Origin;
 use polygraph_plan::{SamplePlan, Schedule};
-use polygraph_robot::{Crew, Pace};
+use polygraph_robot::{Pace, RobotGroup};
 use polygraph_stats::stall::{STALLED_NS, Stall};
 use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder, Side, TransactionSample};
 use polygraph_traffic::groups::PeerStatus;
@@ -135,7 +135,7 @@ pub enum LoopRole<L: Link> {
     /// Robots that are ready to run.
     Robots {
         /// They.
-        crew: Rc<Crew<L>>,
+        group: Rc<RobotGroup<L>>,
         /// The share of the working set is wanted at the end.
         stores: bool,
     },
@@ -180,9 +180,9 @@ impl<L: Link> LoopDriver<L> {
         // If nobody waits any more, the run is over before it began, which the timeline will tell.
         let _ = self.channels.ready.send(Ok(()));
         let start = self.wait_for_start().await;
-        if let LoopRole::Robots { crew, .. } = &self.role {
-            self.link.spawn(Rc::clone(crew).run(start));
-            self.link.spawn(reap(self.link.clone(), Rc::clone(crew)));
+        if let LoopRole::Robots { group, .. } = &self.role {
+            self.link.spawn(Rc::clone(group).run(start));
+            self.link.spawn(reap(self.link.clone(), Rc::clone(group)));
         }
         let mut samples: Vec<_> = self.context.schedule.samples().cloned().map(Some).collect();
         let mut phase_begin = start;
@@ -214,12 +214,12 @@ impl<L: Link> LoopDriver<L> {
             phase_begin = end_of_phase;
         }
         match &self.role {
-            LoopRole::Robots { crew, stores } => {
-                crew.set_pace(Pace::STOPPED);
-                crew.set_pace_end(Nanos::MAX);
+            LoopRole::Robots { group, stores } => {
+                group.set_pace(Pace::STOPPED);
+                group.set_pace_end(Nanos::MAX);
                 if *stores {
                     // Requests that are still running ask for nothing new.
-                    let share = Box::new(crew.working_set());
+                    let share = Box::new(group.working_set());
                     let _ = self.channels.filled.send(Delivery::Share { index: self.channels.index, share });
                 }
             }
@@ -266,12 +266,12 @@ impl<L: Link> LoopDriver<L> {
         let goal = &self.context.schedule.phases[phase].goal;
         let pace = pace(goal, &timeline.factors(phase), begin, timeline.progress(phase));
         match &self.role {
-            LoopRole::Robots { crew, .. } => {
-                crew.set_pace(pace);
-                crew.set_pace_end(timeline.end(phase).unwrap_or(Nanos::MAX));
-                crew.set_standing(timeline.phase_status());
+            LoopRole::Robots { group, .. } => {
+                group.set_pace(pace);
+                group.set_pace_end(timeline.end(phase).unwrap_or(Nanos::MAX));
+                group.set_phase_status(timeline.phase_status());
                 if let Some(at) = timeline.frozen_from() {
-                    crew.freeze_working_set(at);
+                    group.freeze_working_set(at);
                 }
             }
             LoopRole::Servers(origin) => {
@@ -318,7 +318,7 @@ impl<L: Link> LoopDriver<L> {
     /// Tells what was heard of other processes, if there is delta.
     fn tell_of_others(&mut self) {
         let (statuses, unvisited) = match &self.role {
-            LoopRole::Robots { crew, .. } => (crew.servers_words(), crew.unvisited()),
+            LoopRole::Robots { group, .. } => (group.server_statuses(), group.unvisited_servers()),
             LoopRole::Servers(origin) => (origin.clients(), 0),
         };
         let heard = PeerUpdate { statuses, unvisited, ..self.told.0 };
@@ -355,9 +355,9 @@ impl<L: Link> LoopDriver<L> {
 }
 
 /// Closes idle connections that the peer has closed.
-async fn reap<L: Link>(link: L, crew: Rc<Crew<L>>) {
+async fn reap<L: Link>(link: L, group: Rc<RobotGroup<L>>) {
     loop {
         link.sleep_until(link.now() + REAP).await;
-        crew.reap();
+        group.reap();
     }
 }

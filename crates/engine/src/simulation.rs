@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_origin::{Origin, Server};
-use polygraph_robot::Crew;
+use polygraph_robot::RobotGroup;
 use polygraph_sim::VirtualLink;
 use polygraph_stats::{EndReason, Header, Record, Recorder};
 
@@ -142,11 +142,11 @@ fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: Loo
     let recorder = Recorder::new();
     let role = match spec {
         LoopSpec::Robots { settings, ids, legacy, stores, .. } => {
-            let crew = Crew::new(link.clone(), *settings, recorder.clone(), ids);
+            let group = RobotGroup::new(link.clone(), *settings, recorder.clone(), ids);
             if let Some(legacy) = legacy {
-                crew.go_on_with(*legacy);
+                group.resume_from(*legacy);
             }
-            LoopRole::Robots { crew, stores }
+            LoopRole::Robots { group, stores }
         }
         LoopSpec::Origin { config, servers, index, .. } => {
             let origin = Origin::new(link.clone(), config, index, recorder.clone());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use polygraph_link::Link;
 use polygraph_origin::{Origin, Server};
-use polygraph_robot::Crew;
+use polygraph_robot::RobotGroup;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
 use rustix::io::Errno;
 
@@ -95,11 +95,11 @@ fn start_parties(
         LoopSpec::Robots { settings, ports, ids, legacy, stores, dump } => {
             let net = Net::new(context.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
             show(dump, recorder, &net);
-            let crew = Crew::new(net.clone(), *settings, recorder.clone(), ids);
+            let group = RobotGroup::new(net.clone(), *settings, recorder.clone(), ids);
             if let Some(legacy) = legacy {
-                crew.go_on_with(*legacy);
+                group.resume_from(*legacy);
             }
-            Ok((net, LoopRole::Robots { crew, stores }))
+            Ok((net, LoopRole::Robots { group, stores }))
         }
         LoopSpec::Origin { config, servers, index, dump } => {
             let net = Net::new(context.quantum, None)?;

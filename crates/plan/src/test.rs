@@ -157,7 +157,7 @@ impl Test {
 pub(crate) fn rate(profile: &Profile) -> Option<f64> {
     let each = match &profile.load {
         Load::Open { rate } => *rate,
-        Load::Gaps(gaps) => Some(gaps.mean()).filter(|mean| *mean > 0.0).map(f64::recip)?,
+        Load::InterArrival(gaps) => Some(gaps.mean()).filter(|mean| *mean > 0.0).map(f64::recip)?,
         Load::Closed { .. } => return None,
         Load::Passive => 0.0,
     };

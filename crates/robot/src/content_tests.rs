@@ -13,8 +13,8 @@ use polygraph_traffic::{
     Catalog, Content, Distr, Fingerprint, IdSource, Kind, Method, RequestKind, Seed, Selector,
 };
 
-use crate::crew_tests::{errors, pages, run, settings};
-use crate::order::{Chooser, Factors};
+use crate::group_tests::{errors, pages, run, settings};
+use crate::request::generator::{Factors, RequestGenerator};
 use crate::settings::{Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object, reply};
 
@@ -146,14 +146,14 @@ fn each_request_decides_anew_what_it_takes_of_a_container() {
             robot.behavior.methods = Selector::only(method);
             robot.behavior.kinds = Selector::only(kind);
         });
-        let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+        let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
         let factors = Factors { recur: 0.0, special: 1.0 };
         let mut rng = settings.seed.stream("test", 0);
-        let mut order = || chooser.order(&settings, 0, factors, 0, &mut rng);
+        let mut request = || generator.request(&settings, 0, factors, 0, &mut rng);
         let mut taken = [0; 5];
-        for order in (0..1000).map(|_| order()) {
-            assert_eq!((order.method, order.kind), (method, kind));
-            let count = (1..=4).filter(|&index| order.wants_embedded(index, 0.5)).count();
+        for request in (0..1000).map(|_| request()) {
+            assert_eq!((request.method, request.kind), (method, kind));
+            let count = (1..=4).filter(|&index| request.wants_embedded(index, 0.5)).count();
             taken[count] += 1;
         }
         // Binomial: 1, 4, 6, 4, 1 of 16; five standard errors.

@@ -6,9 +6,9 @@ use polygraph_link::{Link, Nanos, SECOND, yield_now};
 use polygraph_stats::Recorder;
 use polygraph_traffic::IdSource;
 
-use crate::Crew;
-use crate::crew_tests::{pages, settings};
-use crate::pace::{Pace, Ramp};
+use crate::RobotGroup;
+use crate::group_tests::{pages, settings};
+use crate::load::pace::{Pace, Ramp};
 use crate::testing::{Answer, TestLink, object};
 
 /// A link whose server answers at once.
@@ -22,13 +22,13 @@ fn the_working_set_has_what_was_due_before_it_froze_whenever_that_is_told() {
     let window = |told: Nanos| {
         let link = link();
         let settings = settings(pages(), |robot| robot.embed_recur = 0.0);
-        let crew = Crew::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
-        link.spawn(Rc::clone(&crew).run(0));
+        let group = RobotGroup::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
+        link.spawn(Rc::clone(&group).run(0));
         link.run(told);
-        crew.freeze_working_set(5 * SECOND);
+        group.freeze_working_set(5 * SECOND);
         link.run(10 * SECOND);
         let before = link.asked().iter().filter(|ask| ask.at < 5 * SECOND).count() as u64;
-        let galaxies = crew.working_set().galaxies;
+        let galaxies = group.working_set().galaxies;
         let windows =
             galaxies.iter().flat_map(|(_, galaxy)| &galaxy.worlds).map(|world| world.facts().window);
         (windows.sum::<Option<u64>>(), before)
@@ -43,12 +43,12 @@ fn the_working_set_has_what_was_due_before_it_froze_whenever_that_is_told() {
 fn launches_that_are_late_belong_to_the_phase_in_which_they_were_due() {
     let link = link();
     let settings = settings(pages(), |robot| robot.embed_recur = 0.0);
-    let crew = Crew::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
+    let group = RobotGroup::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
     // The loop is ten seconds late, and its keeper comes to tell of the next phase after many launches.
     link.run(10 * SECOND);
-    crew.set_pace_end(5 * SECOND);
-    link.spawn(Rc::clone(&crew).run(0));
-    let keeper = Rc::clone(&crew);
+    group.set_pace_end(5 * SECOND);
+    link.spawn(Rc::clone(&group).run(0));
+    let keeper = Rc::clone(&group);
     link.spawn(async move {
         for _ in 0..20 {
             yield_now().await;

@@ -1,5 +1,11 @@
 //! One exchange: a connection is taken, the request sent, the reply read.
 
+pub mod comparison;
+pub mod entity;
+pub mod links;
+pub mod pipeline;
+pub mod reply;
+
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,13 +17,13 @@ use polygraph_traffic::{AbortCoords, Body, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::markup::MarkupError;
 
-use crate::auth::{Answers, Asker};
-use crate::crew::Crew;
-use crate::entity::{Entity, Verified};
-use crate::finding::{Contrast, Finding};
-use crate::order::Order;
-use crate::pool::Leased;
-use crate::reply::{Facts, Progress, ReplyReader};
+use crate::connections::pool::PooledConnection;
+use crate::exchange::entity::{Entity, Verified};
+use crate::exchange::reply::{Progress, ReplyMeta, ReplyReader};
+use crate::group::RobotGroup;
+use crate::request::auth::{AuthAnswers, AuthSource};
+use crate::request::generator::Request;
+use crate::violation::{ExpectedVsActual, Violation};
 
 /// A request is tried on so many connections that the peer closed before it answered at all.
 const MAX_RETRIES: u32 = 10;
@@ -29,37 +35,48 @@ const CLOSE_PATIENCE: Nanos = 5 * SECOND;
 
 /// Why an exchange failed.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub struct TransactionFailure {
     /// Its class.
     pub kind: ErrorKind,
     /// What was seen, for people.
     pub detail: String,
     /// The reply as far as it has come.
-    pub facts: Option<Box<Facts>>,
+    pub facts: Option<Box<ReplyMeta>>,
     /// What had to come and what came.
-    pub contrast: Option<Box<Contrast>>,
+    pub comparison: Option<Box<ExpectedVsActual>>,
     /// When the exchange began, if there was one.
     pub started: Option<Nanos>,
     /// The messages, if they are kept.
     pub capture: Option<Box<Capture>>,
 }
 
-impl Fault {
+impl TransactionFailure {
     /// A fault without a reply.
-    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into(), facts: None, contrast: None, started: None, capture: None }
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> TransactionFailure {
+        TransactionFailure {
+            kind,
+            detail: detail.into(),
+            facts: None,
+            comparison: None,
+            started: None,
+            capture: None,
+        }
     }
 
     /// A fault of the reply with these facts.
-    pub fn of(finding: Finding, facts: &Facts) -> Fault {
-        let Finding { kind, detail, contrast } = finding;
-        Fault { facts: Some(Box::new(facts.clone())), contrast, ..Fault::new(kind, detail) }
+    pub fn of(violation: Violation, facts: &ReplyMeta) -> TransactionFailure {
+        let Violation { kind, detail, comparison } = violation;
+        TransactionFailure {
+            facts: Some(Box::new(facts.clone())),
+            comparison,
+            ..TransactionFailure::new(kind, detail)
+        }
     }
 
     /// The fault of an exchange that began then.
     #[must_use]
-    pub fn since(self, started: Nanos) -> Fault {
-        Fault { started: self.started.or(Some(started)), ..self }
+    pub fn since(self, started: Nanos) -> TransactionFailure {
+        TransactionFailure { started: self.started.or(Some(started)), ..self }
     }
 }
 
@@ -67,26 +84,26 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub enum Unfinished {
     /// It failed.
-    Failed(Fault),
+    Failed(TransactionFailure),
     /// The robot lost interest before the request was sent.
     Cancelled,
 }
 
-impl From<Fault> for Unfinished {
-    fn from(fault: Fault) -> Unfinished {
+impl From<TransactionFailure> for Unfinished {
+    fn from(fault: TransactionFailure) -> Unfinished {
         Unfinished::Failed(fault)
     }
 }
 
-impl From<ConnectError> for Fault {
-    fn from(error: ConnectError) -> Fault {
+impl From<ConnectError> for TransactionFailure {
+    fn from(error: ConnectError) -> TransactionFailure {
         let kind = match error {
             ConnectError::NoPort => ErrorKind::NoPort,
             ConnectError::NoDescriptor => ErrorKind::NoDescriptor,
             ConnectError::NoMemory | ConnectError::Bind(_) => ErrorKind::System,
             ConnectError::Refused(why) => failed_to_connect(why),
         };
-        Fault::new(kind, error.to_string())
+        TransactionFailure::new(kind, error.to_string())
     }
 }
 
@@ -107,7 +124,7 @@ fn failed_to_connect(why: io::ErrorKind) -> ErrorKind {
 #[derive(Debug)]
 pub struct Done {
     /// What the reply says.
-    pub facts: Box<Facts>,
+    pub facts: Box<ReplyMeta>,
     /// Start: when a connection was taken.
     pub started: Nanos,
     /// When the reply was complete.
@@ -121,13 +138,13 @@ pub struct Done {
     /// One side ended the exchange on purpose.
     pub aborted: bool,
     /// What is wrong with the content.
-    pub problem: Option<Finding>,
+    pub problem: Option<Violation>,
     /// How much of the content was compared.
     pub verified: Verified,
     /// What is wrong with the markup.
     pub faults: Vec<MarkupError>,
     /// Whose challenges the request answered.
-    pub answers: Answers,
+    pub answers: AuthAnswers,
     /// When 100 (continue) came.
     pub continued: Option<Nanos>,
     /// When the head of the request was with the socket.
@@ -143,68 +160,68 @@ pub struct Done {
     /// Access was refused, as it has to be with a spoiled password.
     pub denied: bool,
     /// Who granted access in spite of a spoiled password.
-    pub fooled: Option<Asker>,
+    pub fooled: Option<AuthSource>,
     /// The messages, if they are kept.
     pub capture: Option<Box<Capture>>,
 }
 
-/// Carries out `order` for `robot` from `now` on. `lines` are further header lines, credentials and cookies, by which it
+/// Carries out `request` for `robot` from `now` on. `lines` are further header lines, credentials and cookies, by which it
 /// gives `answers`.
 ///
 /// # Errors
 /// What made the transaction fail, or that it is not wanted any more.
 pub async fn exchange<L: Link>(
-    crew: &Rc<Crew<L>>,
+    group: &Rc<RobotGroup<L>>,
     robot: usize,
-    order: &Order,
+    request: &Request,
     lines: &[u8],
-    answers: Answers,
+    answers: AuthAnswers,
     now: Nanos,
 ) -> Result<Done, Unfinished> {
-    let deadline = crew.deadline(robot, now);
-    let hop = crew.hop(robot, order, deadline).await?;
+    let deadline = group.deadline(robot, now);
+    let hop = group.hop(robot, request, deadline).await?;
     for attempt in 0..=MAX_RETRIES {
-        let mut leased = crew.lease(robot, hop, deadline).await?;
-        let reused = leased.uses > 0;
-        let begun = crew.now();
-        let mut talk = Talk { answers, deadline, ..Talk::new(begun, hop, leased.number, attempt > 0) };
+        let mut connection = group.lease(robot, hop, deadline).await?;
+        let reused = connection.uses > 0;
+        let begun = group.now();
+        let mut talk = Talk { answers, deadline, ..Talk::new(begun, hop, connection.number, attempt > 0) };
         if reused {
-            crew.count_reuse(begun);
+            group.count_reuse(begun);
         } else {
             // Connections first, requests then: when many transactions begin at once, a peer that is woken by the
             // first request finds the others already there, instead of being woken by each.
             yield_now().await;
         }
-        leased.uses += 1;
+        connection.uses += 1;
         let (mut result, silent) =
-            converse(crew, robot, &mut leased, order, lines, deadline, &mut talk).await;
-        let capture = leased.conn.take_capture().map(Box::new);
+            converse(group, robot, &mut connection, request, lines, deadline, &mut talk).await;
+        let capture = connection.conn.take_capture().map(Box::new);
         match &mut result {
             Ok(_) => talk.capture = capture,
             Err(fault) => fault.capture = capture,
         }
         match result {
             Ok(facts) => {
-                let ended = crew.now();
+                let ended = group.now();
                 match talk.aborted {
-                    true => crew.close(robot, leased, false),
-                    false => crew.give_back(robot, leased, facts.keep_alive, ended),
+                    true => group.close(robot, connection, false),
+                    false => group.give_back(robot, connection, facts.keep_alive, ended),
                 }
                 return Ok(talk.done(facts, ended));
             }
             // The peer closed an idle connection just as we used it: nobody's fault (RFC 9112, section 9.5).
             Err(fault) if reused && silent && fault.kind != ErrorKind::Timeout => {
-                crew.close(robot, leased, false);
-                crew.count_retry();
+                group.close(robot, connection, false);
+                group.count_retry();
             }
             Err(fault) => {
-                crew.close(robot, leased, false);
+                group.close(robot, connection, false);
                 return Err(fault.since(talk.started).into());
             }
         }
     }
     let detail = format!("closed {MAX_RETRIES} times before any reply");
-    Err(Fault::new(ErrorKind::TooManyRetries, detail).into())
+    Err(TransactionFailure::new(ErrorKind::TooManyRetries, detail).into())
 }
 
 /// What is noted while an exchange goes on.
@@ -217,10 +234,10 @@ pub(crate) struct Talk {
     pub(crate) aborted: bool,
     /// When the transaction has to be over.
     pub(crate) deadline: Option<Nanos>,
-    problem: Option<Finding>,
+    problem: Option<Violation>,
     verified: Verified,
     faults: Vec<MarkupError>,
-    pub(crate) answers: Answers,
+    pub(crate) answers: AuthAnswers,
     continued: Option<Nanos>,
     told: Option<Nanos>,
     first_byte: Option<Nanos>,
@@ -240,7 +257,7 @@ impl Talk {
             problem: None,
             verified: Verified::default(),
             faults: Vec::new(),
-            answers: Answers::default(),
+            answers: AuthAnswers::default(),
             continued: None,
             told: None,
             first_byte: None,
@@ -249,13 +266,13 @@ impl Talk {
     }
 
     /// The head of the request is with the socket.
-    pub(crate) fn tell<L: Link>(&mut self, crew: &Crew<L>, stands: &mut bool) {
-        let now = crew.now();
+    pub(crate) fn tell<L: Link>(&mut self, group: &RobotGroup<L>, stands: &mut bool) {
+        let now = group.now();
         self.told = Some(now);
-        crew.note_established(stands, now);
+        group.note_established(stands, now);
     }
 
-    pub(crate) fn done(self, facts: Box<Facts>, ended: Nanos) -> Done {
+    pub(crate) fn done(self, facts: Box<ReplyMeta>, ended: Nanos) -> Done {
         Done {
             facts,
             started: self.started,
@@ -283,41 +300,42 @@ impl Talk {
 
 /// Sends the request and reads the reply on one connection. Also tells whether nothing of a reply has come.
 async fn converse<L: Link>(
-    crew: &Rc<Crew<L>>,
+    group: &Rc<RobotGroup<L>>,
     robot: usize,
-    leased: &mut Leased<L::Conn>,
-    order: &Order,
+    connection: &mut PooledConnection<L::Conn>,
+    request: &Request,
     lines: &[u8],
     deadline: Option<Nanos>,
     talk: &mut Talk,
-) -> (Result<Box<Facts>, Fault>, bool) {
-    let last = leased.uses >= leased.use_limit;
-    let conn = &mut leased.conn;
+) -> (Result<Box<ReplyMeta>, TransactionFailure>, bool) {
+    let last = connection.uses >= connection.use_limit;
+    let conn = &mut connection.conn;
     conn.set_deadline(deadline);
-    let mut upload = order.sends.is_some().then(|| Upload::new(crew, robot, order));
-    let expects = upload.as_ref().is_some_and(|upload| crew.expects_continue(robot, upload.length));
-    let mut reader = ReplyReader::new(order.method == Method::Head, expects);
-    let url = || crew.url(order);
-    let mut entity = crew.entity(robot, order, &url);
+    let mut upload = request.sends.is_some().then(|| Upload::new(group, robot, request));
+    let expects = upload.as_ref().is_some_and(|upload| group.expects_continue(robot, upload.length));
+    let mut reader = ReplyReader::new(request.method == Method::Head, expects);
+    let url = || group.url(request);
+    let mut entity = group.entity(robot, request, &url);
     let mut carry = Vec::new();
 
-    if let Err(fault) = send_head(crew, robot, conn, order, last, expects, upload.as_mut(), lines, talk).await
+    if let Err(fault) =
+        send_head(group, robot, conn, request, last, expects, upload.as_mut(), lines, talk).await
     {
         return (Err(fault), true);
     }
-    talk.tell(crew, &mut leased.stands);
-    let conn = &mut leased.conn;
+    talk.tell(group, &mut connection.stands);
+    let conn = &mut connection.conn;
     if let Some(upload) = &mut upload {
         if expects {
             // A server that does not know the expectation says nothing; nobody waits for ever (RFC 9110, section 10.1.1).
-            conn.set_deadline(earlier(crew.now() + CONTINUE_PATIENCE, deadline));
-            match receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await {
+            conn.set_deadline(earlier(group.now() + CONTINUE_PATIENCE, deadline));
+            match receive(group, robot, conn, request, &mut reader, &mut entity, talk, &mut carry).await {
                 Ok(Progress::Continue { .. }) => {
-                    talk.continued = Some(crew.now());
+                    talk.continued = Some(group.now());
                     reader.stop_awaiting();
                 }
                 // A final reply instead of 100: the body is not wanted.
-                Ok(_) => return conclude(reader, entity, leased, talk),
+                Ok(_) => return conclude(reader, entity, connection, talk),
                 Err(fault) if fault.kind == ErrorKind::Timeout && reader.is_silent() => {
                     reader.stop_awaiting();
                 }
@@ -325,7 +343,7 @@ async fn converse<L: Link>(
             }
             conn.set_deadline(deadline);
         }
-        if let Err(e) = send_body(crew, conn, &mut upload.body, talk).await {
+        if let Err(e) = send_body(group, conn, &mut upload.body, talk).await {
             return (Err(sending(&e)), reader.is_silent());
         }
         if upload.is_cut {
@@ -333,10 +351,10 @@ async fn converse<L: Link>(
             return (Ok(Box::default()), false);
         }
     }
-    let received = receive(crew, robot, conn, order, &mut reader, &mut entity, talk, &mut carry).await;
+    let received = receive(group, robot, conn, request, &mut reader, &mut entity, talk, &mut carry).await;
     match received.and_then(|_| check_end(&carry, &reader)) {
-        Ok(()) => conclude(reader, entity, leased, talk),
-        Err(fault) if is_intended(&fault, order, crew) => {
+        Ok(()) => conclude(reader, entity, connection, talk),
+        Err(fault) if is_intended(&fault, request, group) => {
             talk.aborted = true;
             talk.verified = Verified::default();
             (Ok(reader.into_facts()), false)
@@ -358,14 +376,14 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    fn new<L: Link>(crew: &Crew<L>, robot: usize, order: &Order) -> Upload {
-        let catalog = &crew.settings().field.catalog;
-        let oid = order.sends.unwrap_or(order.oid);
+    fn new<L: Link>(group: &RobotGroup<L>, robot: usize, request: &Request) -> Upload {
+        let catalog = &group.settings().field.catalog;
+        let oid = request.sends.unwrap_or(request.oid);
         let mut body = catalog.body(&oid, &[]);
         if catalog.content(oid.kind).is_some_and(|content| content.encodings.compresses_requests()) {
             body = gzip(body);
         }
-        let coords = crew.abort_coords(robot, order);
+        let coords = group.abort_coords(robot, request);
         let (length, digest) = (body.len(), catalog.has_checksum(&oid).then(|| digest_of(&body)));
         let cut = coords.cut(length);
         if let Some(place) = cut {
@@ -387,16 +405,16 @@ fn digest_of(body: &Body) -> String {
 
 #[expect(clippy::too_many_arguments, reason = "all that a head depends on")]
 pub(crate) async fn send_head<L: Link>(
-    crew: &Rc<Crew<L>>,
+    group: &Rc<RobotGroup<L>>,
     robot: usize,
     conn: &mut L::Conn,
-    order: &Order,
+    request: &Request,
     last: bool,
     expects: bool,
     mut upload: Option<&mut Upload>,
     lines: &[u8],
     talk: &mut Talk,
-) -> Result<(), Fault> {
+) -> Result<(), TransactionFailure> {
     let (along, body) = match &mut upload {
         None => (None, None),
         Some(Upload { body, length, digest, coords, .. }) => {
@@ -406,7 +424,7 @@ pub(crate) async fn send_head<L: Link>(
     // Nearly always the socket takes the whole request at once and the loop's one buffer is enough. The body goes along:
     // sent by itself, a small one would wait until the peer has acknowledged the head (RFC 1122, section 4.2.3.4), which
     // takes 40 ms where the peer waits for the body.
-    let unsent = crew.with_request(robot, order, last, expects, body, lines, |request| {
+    let unsent = group.with_request(robot, request, last, expects, body, lines, |request| {
         talk.sent += request.len() as u64;
         let taken = match along.as_deref() {
             None => conn.try_send(&[IoSlice::new(request)]),
@@ -418,7 +436,7 @@ pub(crate) async fn send_head<L: Link>(
         };
         match taken {
             Ok(n) => {
-                crew.count_written(n);
+                group.count_written(n);
                 let of_body = n.saturating_sub(request.len()) as u64;
                 if let Some(body) = along {
                     body.advance(of_body);
@@ -432,13 +450,13 @@ pub(crate) async fn send_head<L: Link>(
     });
     if let Some(rest) = unsent.map_err(|e| sending(&e))? {
         send_all(conn, &rest).await.map_err(|e| sending(&e))?;
-        crew.count_written(rest.len());
+        group.count_written(rest.len());
     }
     Ok(())
 }
 
 async fn send_body<L: Link>(
-    crew: &Rc<Crew<L>>,
+    group: &Rc<RobotGroup<L>>,
     conn: &mut L::Conn,
     body: &mut Body,
     talk: &mut Talk,
@@ -450,7 +468,7 @@ async fn send_body<L: Link>(
             Ok(n) => {
                 body.advance(n as u64);
                 talk.sent += n as u64;
-                crew.count_written(n);
+                group.count_written(n);
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => conn.writable().await?,
             Err(e) => return Err(e),
@@ -463,21 +481,21 @@ async fn send_body<L: Link>(
 /// Reads until the reply is complete or 100 (continue) has come; asks for embedded objects as they are seen.
 /// `carry` holds bytes that came behind the reply before, and takes those that come behind this one.
 pub(crate) async fn receive<L: Link>(
-    crew: &Rc<Crew<L>>,
+    group: &Rc<RobotGroup<L>>,
     robot: usize,
     conn: &mut L::Conn,
-    order: &Order,
+    request: &Request,
     reader: &mut ReplyReader,
     entity: &mut Entity<'_>,
     talk: &mut Talk,
     carry: &mut Vec<u8>,
-) -> Result<Progress, Fault> {
+) -> Result<Progress, TransactionFailure> {
     loop {
         let fed = if carry.is_empty() {
             let mut behind = Vec::new();
             let fed = conn
                 .recv(|data| {
-                    crew.recorder().read(order.ticket, data.len() as u64);
+                    group.recorder().read(request.ticket, data.len() as u64);
                     let fed = reader.feed(data, entity);
                     if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
                         behind.extend_from_slice(&data[data.len() - rest..]);
@@ -497,8 +515,8 @@ pub(crate) async fn receive<L: Link>(
         };
         let progress = match fed {
             Ok(Ok(progress)) => progress,
-            Ok(Err(finding)) => {
-                let Finding { kind, mut detail, .. } = *finding;
+            Ok(Err(violation)) => {
+                let Violation { kind, mut detail, .. } = *violation;
                 if !detail.is_empty() {
                     detail.push_str("; ");
                 }
@@ -511,17 +529,17 @@ pub(crate) async fn receive<L: Link>(
                 links.finish();
             }
             for link in std::mem::take(&mut links.found) {
-                crew.follow_link(robot, order, talk.hop, &link);
+                group.follow_link(robot, request, talk.hop, &link);
             }
         }
         if progress != Progress::Partial {
             return Ok(progress);
         }
         if reader.is_endless() {
-            conn.set_deadline(earlier(crew.now() + CLOSE_PATIENCE, talk.deadline));
+            conn.set_deadline(earlier(group.now() + CLOSE_PATIENCE, talk.deadline));
         }
         if talk.first_byte.is_none() && !reader.is_silent() {
-            talk.first_byte = Some(crew.now());
+            talk.first_byte = Some(group.now());
         }
     }
 }
@@ -531,7 +549,7 @@ fn earlier(at: Nanos, deadline: Option<Nanos>) -> Option<Nanos> {
 }
 
 /// Behind the last reply that was asked for nothing may follow.
-pub(crate) fn check_end(carry: &[u8], reader: &ReplyReader) -> Result<(), Fault> {
+pub(crate) fn check_end(carry: &[u8], reader: &ReplyReader) -> Result<(), TransactionFailure> {
     match carry.len() {
         0 => Ok(()),
         rest => Err(describe(ErrorKind::BodyLong, format!("{rest} bytes too many; "), reader)),
@@ -541,10 +559,10 @@ pub(crate) fn check_end(carry: &[u8], reader: &ReplyReader) -> Result<(), Fault>
 pub(crate) fn conclude<C: Conn>(
     reader: ReplyReader,
     mut entity: Entity<'_>,
-    leased: &mut Leased<C>,
+    connection: &mut PooledConnection<C>,
     talk: &mut Talk,
-) -> (Result<Box<Facts>, Fault>, bool) {
-    leased.conn.set_deadline(None);
+) -> (Result<Box<ReplyMeta>, TransactionFailure>, bool) {
+    connection.conn.set_deadline(None);
     let facts = reader.into_facts();
     if let Some(links) = &mut entity.links {
         talk.faults = std::mem::take(&mut links.faults);
@@ -554,26 +572,30 @@ pub(crate) fn conclude<C: Conn>(
 }
 
 /// The server said in the head that it would stop where it did (reference: models.md, section 13).
-pub(crate) fn is_intended<L: Link>(fault: &Fault, order: &Order, crew: &Crew<L>) -> bool {
+pub(crate) fn is_intended<L: Link>(
+    fault: &TransactionFailure,
+    request: &Request,
+    group: &RobotGroup<L>,
+) -> bool {
     let Some(facts) = fault.facts.as_deref() else { return false };
     let Some(mark) = facts.marks.abort else { return false };
     let cut_short = matches!(fault.kind, ErrorKind::BodyShort | ErrorKind::Reset);
     let coords = AbortCoords { whether: mark.whether.get(), place: mark.place.get() };
-    let size = facts.length.unwrap_or_else(|| crew.settings().field.catalog.size(&order.oid));
+    let size = facts.length.unwrap_or_else(|| group.settings().field.catalog.size(&request.oid));
     cut_short && coords.cut(size).is_some_and(|place| facts.body_bytes <= place)
 }
 
-fn sending(error: &io::Error) -> Fault {
+fn sending(error: &io::Error) -> TransactionFailure {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
         io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
         why => failed_to_connect(why),
     };
-    Fault::new(kind, format!("while sending the request: {error}"))
+    TransactionFailure::new(kind, format!("while sending the request: {error}"))
 }
 
-fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
+fn receiving(error: &io::Error, reader: &ReplyReader) -> TransactionFailure {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut if reader.is_endless() => {
             return describe(
@@ -589,7 +611,7 @@ fn receiving(error: &io::Error, reader: &ReplyReader) -> Fault {
     describe(kind, format!("while waiting for the reply: {error}; "), reader)
 }
 
-fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
+fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> TransactionFailure {
     let facts = reader.facts();
     let state = match facts {
         _ if reader.is_silent() => "nothing received".into(),
@@ -600,7 +622,7 @@ fn describe(kind: ErrorKind, what: String, reader: &ReplyReader) -> Fault {
         Some((status, length)) => format!("status {status}, {length} body bytes"),
         None => "a complete reply".into(),
     };
-    let contrast = Some(Box::new(Contrast { expected, seen: format!("{what}{state}") }));
+    let comparison = Some(Box::new(ExpectedVsActual { expected, seen: format!("{what}{state}") }));
     let facts = facts.map(|facts| Box::new(facts.clone()));
-    Fault { facts, contrast, ..Fault::new(kind, format!("{what}{state}")) }
+    TransactionFailure { facts, comparison, ..TransactionFailure::new(kind, format!("{what}{state}")) }
 }

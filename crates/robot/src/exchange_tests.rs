@@ -7,7 +7,7 @@ use polygraph_link::SECOND;
 use polygraph_stats::{Block, ErrorKind};
 use polygraph_traffic::{Catalog, Content, Distr, Kind, Method, Selector};
 
-use crate::crew_tests::{errors, run, settings};
+use crate::group_tests::{errors, run, settings};
 use crate::settings::{Dns, Expect, Profile};
 use crate::testing::{Answer, Ask, TestLink, object};
 

@@ -1,62 +1,46 @@
-//! The client side: robots, their connections and transactions, hit detection.
+//! The client side: simulated user agents (robots), their connections and transactions, hit detection.
 //!
-//! A [`Crew`] is the robots of one event loop. Read one transaction top-down:
+//! A [`RobotGroup`] is the robots of one event loop. To follow one transaction, read [`transaction`] from the top:
 //!
-//! 1. [`crew`]: a request is due (open loop) or a robot is free (closed loop); it is launched.
-//! 2. [`order`]: which object, or which foreign URL ([`trace`]), it asks for, how, under which transaction id.
-//! 3. [`exchange`]: an address is found ([`names`]), a connection taken ([`pool`]), the request sent ([`request`]), the reply read.
-//! 4. [`reply`] and [`entity`]: what the reply says, and whether its content is what it has to be; [`links`] are
-//!    followed at once.
-//! 5. [`account`]: was it a hit? how long did it take? what went wrong? `freshness` judges copies, [`history`] knows why a hit
-//!    was none.
+//! 1. [`load`] decides when a robot sends its next request, and [`request`] decides which object it asks for, and how.
+//! 2. [`transaction`] runs the exchanges of the request, with credentials if a reply demands them. Each [`exchange`] uses one of
+//!    the [`connections`].
+//! 3. [`judge`] compares the reply with what the robot knows and gives a verdict.
+//! 4. [`record`] counts the outcome.
+//! 5. [`transaction`] starts what follows from the reply: embedded objects and redirects.
 //!
-//! [`peers`] and [`rounds`] keep the robots in step with other processes of the test.
+//! [`peers`] keeps the robots in step with the other processes of the test.
 
-pub mod account;
-pub mod auth;
-mod comparison;
-pub mod cookies;
-pub mod crew;
-pub mod entity;
+pub mod connections;
 pub mod exchange;
-pub mod finding;
-mod freshness;
-pub mod gaps;
-pub mod gate;
-pub mod history;
-pub mod links;
-pub mod names;
-pub mod order;
-pub mod pace;
-pub mod page;
+pub mod group;
+pub mod judge;
+pub mod load;
 pub mod peers;
-pub mod pipeline;
-pub mod pool;
-mod ranks;
-pub mod reply;
+pub mod record;
 pub mod request;
-pub mod rounds;
-pub mod session;
+pub mod robot;
 pub mod settings;
-pub mod trace;
+pub mod transaction;
+pub mod violation;
 
-#[cfg(test)]
-mod account_tests;
 #[cfg(test)]
 mod content_tests;
-#[cfg(test)]
-mod crew_tests;
 #[cfg(test)]
 mod edge_tests;
 #[cfg(test)]
 mod exchange_tests;
 #[cfg(test)]
-mod rules_tests;
+mod group_tests;
 #[cfg(test)]
-mod step_tests;
+mod phase_sync_tests;
+#[cfg(test)]
+mod record_tests;
+#[cfg(test)]
+mod rules_tests;
 #[cfg(test)]
 mod testing;
 
-pub use crew::Crew;
-pub use pace::{Pace, Ramp};
+pub use group::RobotGroup;
+pub use load::pace::{Pace, Ramp};
 pub use settings::{Field, Load, Profile, Rules, Server, Settings, Tolerance, Verify};

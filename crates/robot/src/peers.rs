@@ -1,5 +1,8 @@
 //! The server processes of a test as the robots of one loop know them, and how to reach each of them.
 
+pub mod first_contact;
+pub mod phase_sync;
+
 use polygraph_link::{Nanos, SECOND};
 use polygraph_traffic::groups::{Groups, PeerStatus, Rule};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use polygraph_link::{Nanos, SECOND};
 use polygraph_traffic::{Catalog, Content, Distr, IdSource, Kind, Method, RequestKind, Seed, Selector};
 
-use crate::crew_tests::{errors, pages, run, settings};
-use crate::order::{Chooser, Factors, Order};
+use crate::group_tests::{errors, pages, run, settings};
+use crate::request::generator::{Factors, Request, RequestGenerator};
 use crate::settings::{Field, Rules, Server, Settings};
 use crate::testing::{Answer, TestLink, object};
 
@@ -44,11 +44,11 @@ fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
     settings
 }
 
-/// The first `count` orders of a robot.
-fn orders(settings: &Settings, count: u64) -> Vec<Order> {
-    let mut chooser = Chooser::new(settings, IdSource::reproducible(1, 1));
+/// The first `count` requests of a robot.
+fn requests(settings: &Settings, count: u64) -> Vec<Request> {
+    let mut generator = RequestGenerator::new(settings, IdSource::reproducible(1, 1));
     let mut rng = settings.seed.stream("test", 0);
-    (0..count).map(|at| chooser.order(settings, 0, FULL, at * STEP, &mut rng)).collect()
+    (0..count).map(|at| generator.request(settings, 0, FULL, at * STEP, &mut rng)).collect()
 }
 
 fn is_near(share: f64, expected: f64, count: usize) -> bool {
@@ -58,14 +58,15 @@ fn is_near(share: f64, expected: f64, count: usize) -> bool {
 
 #[test]
 fn requests_that_fill_no_cache_are_for_known_objects_unless_the_original_is_asked_for() {
-    // 100,000 orders for one server; 10 % of them are Ims304, 10 % are no GET. The first seconds, in which nothing is known,
+    // 100,000 requests for one server; 10 % of them are Ims304, 10 % are no GET. The first seconds, in which nothing is known,
     // are left out.
     for rules in [Rules::Device, Rules::V4_9] {
-        let all = orders(&mixed(rules, 1, 0.9), 100_000);
-        let special = |order: &&Order| order.kind == RequestKind::Ims304 || order.method != Method::Get;
-        let special: Vec<&Order> = all.iter().skip(1_000).filter(special).collect();
+        let all = requests(&mixed(rules, 1, 0.9), 100_000);
+        let special =
+            |request: &&Request| request.kind == RequestKind::Ims304 || request.method != Method::Get;
+        let special: Vec<&Request> = all.iter().skip(1_000).filter(special).collect();
         assert!(is_near(special.len() as f64 / 99_000.0, 0.19, 99_000), "{}", special.len());
-        let new = special.iter().filter(|order| !order.repeat).count();
+        let new = special.iter().filter(|request| !request.repeat).count();
         match rules {
             Rules::Device => assert_eq!(new, 0),
             Rules::V4_9 => {
@@ -74,12 +75,12 @@ fn requests_that_fill_no_cache_are_for_known_objects_unless_the_original_is_aske
             }
         }
         // Whatever fills a cache is as it was asked for by both.
-        let usual: Vec<&Order> = all
+        let usual: Vec<&Request> = all
             .iter()
             .skip(1_000)
-            .filter(|order| order.kind != RequestKind::Ims304 && order.method == Method::Get)
+            .filter(|request| request.kind != RequestKind::Ims304 && request.method == Method::Get)
             .collect();
-        let share = usual.iter().filter(|order| order.repeat).count() as f64 / usual.len() as f64;
+        let share = usual.iter().filter(|request| request.repeat).count() as f64 / usual.len() as f64;
         assert!(is_near(share, RECURRENCE, usual.len()), "{rules:?}: {share}");
     }
 }
@@ -89,10 +90,10 @@ fn only_the_original_asks_again_for_what_is_still_on_its_way() {
     for rules in [Rules::Device, Rules::V4_9] {
         let mut born = std::collections::HashMap::new();
         let mut youngest = Nanos::MAX;
-        for order in orders(&mixed(rules, 1, 0.0), 20_000) {
-            match order.repeat {
-                false => drop(born.insert(order.oid, order.due)),
-                true => youngest = youngest.min(order.due - born[&order.oid]),
+        for request in requests(&mixed(rules, 1, 0.0), 20_000) {
+            match request.repeat {
+                false => drop(born.insert(request.oid, request.due)),
+                true => youngest = youngest.min(request.due - born[&request.oid]),
             }
         }
         match rules {
@@ -104,15 +105,15 @@ fn only_the_original_asks_again_for_what_is_still_on_its_way() {
 
 #[test]
 fn a_repeat_moves_to_a_server_that_has_an_object_unless_small_ones_are_preferred() {
-    // The first 240 orders visit servers that nobody has asked before, 250 of them; everything may be repeated at once. Of some
-    // 160 wanted repeats behind the first 20 orders nearly all come about if they move, and none if they stay.
+    // The first 240 requests visit servers that nobody has asked before, 250 of them; everything may be repeated at once. Of some
+    // 160 wanted repeats behind the first 20 requests nearly all come about if they move, and none if they stay.
     let kept = |rules, prefers_small| {
         let mut settings = mixed(rules, 250, prefers_small);
         Arc::get_mut(&mut settings.field).unwrap().settle = 0.0;
-        let all = orders(&settings, 240);
-        let wanted: Vec<&Order> = all.iter().skip(20).filter(|order| order.repeat_wanted).collect();
+        let all = requests(&settings, 240);
+        let wanted: Vec<&Request> = all.iter().skip(20).filter(|request| request.repeat_wanted).collect();
         assert!(wanted.len() > 100);
-        wanted.iter().filter(|order| order.repeat).count() as f64 / wanted.len() as f64
+        wanted.iter().filter(|request| request.repeat).count() as f64 / wanted.len() as f64
     };
     for (rules, prefers_small, least, most) in [
         (Rules::Device, 0.0, 0.7, 1.0),
@@ -129,19 +130,19 @@ fn a_repeat_moves_to_a_server_that_has_an_object_unless_small_ones_are_preferred
 fn a_frozen_working_set_still_offers_repeats_where_it_was_empty() {
     for rules in [Rules::Device, Rules::V4_9] {
         let settings = mixed(rules, 2, 0.9);
-        let mut chooser = Chooser::new(&settings, IdSource::reproducible(1, 1));
+        let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
         let mut rng = settings.seed.stream("test", 0);
-        chooser.freeze();
-        let all: Vec<Order> = (0..20_000)
+        generator.freeze();
+        let all: Vec<Request> = (0..20_000)
             .map(|at| {
-                let order = chooser.order(&settings, 0, FULL, at * STEP, &mut rng);
+                let request = generator.request(&settings, 0, FULL, at * STEP, &mut rng);
                 // Whatever is asked for first, the second of two visits freezes what there is.
-                (at == 1).then(|| chooser.freeze());
-                order
+                (at == 1).then(|| generator.freeze());
+                request
             })
             .collect();
-        let basic: Vec<&Order> = all.iter().skip(2_000).filter(|order| order.is_basic()).collect();
-        let share = basic.iter().filter(|order| order.repeat).count() as f64 / basic.len() as f64;
+        let basic: Vec<&Request> = all.iter().skip(2_000).filter(|request| request.is_basic()).collect();
+        let share = basic.iter().filter(|request| request.repeat).count() as f64 / basic.len() as f64;
         assert!(is_near(share, RECURRENCE, basic.len()), "{rules:?}: {share}");
     }
 }
@@ -173,11 +174,11 @@ fn a_robot_goes_on_while_its_page_is_on_its_way() {
 fn what_a_cache_can_have_is_expected_at_once() {
     let mut settings = settings(pages(), |robot| robot.behavior.recurrence = 0.5);
     Arc::get_mut(&mut settings.field).unwrap().page_delay = 2.0;
-    let all = orders(&settings, 1_000);
-    for order in &all {
-        let wait = if order.repeat { 0 } else { 2 * SECOND };
-        assert_eq!((order.parts_from, order.planned), (order.due + wait, 4));
+    let all = requests(&settings, 1_000);
+    for request in &all {
+        let wait = if request.repeat { 0 } else { 2 * SECOND };
+        assert_eq!((request.parts_from, request.planned), (request.due + wait, 4));
     }
-    assert!(all.iter().any(|order| order.repeat) && all.iter().any(|order| !order.repeat));
+    assert!(all.iter().any(|request| request.repeat) && all.iter().any(|request| !request.repeat));
     assert_eq!(all[0].oid.kind, Kind::FIRST);
 }

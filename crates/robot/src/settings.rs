@@ -18,7 +18,7 @@ pub enum Load {
         rate: f64,
     },
     /// Open loop with gaps of any distribution, in seconds.
-    Gaps(Distr),
+    InterArrival(Distr),
     /// Closed loop ("best effort"): the next request follows when everything before has ended.
     Closed {
         /// Pause before the next request, in seconds.
@@ -132,13 +132,13 @@ pub struct Session {
 /// Resolution of names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dns {
-    /// Name servers in order of preference.
+    /// Name servers in request of preference.
     pub servers: Vec<SocketAddr>,
     /// How long each of them is waited for, in nanoseconds.
     pub timeout: Nanos,
     /// Ask for IPv6 addresses.
     pub v6: bool,
-    /// Answers that are kept; 0 for none.
+    /// AuthAnswers that are kept; 0 for none.
     pub cache: usize,
     /// Robots of the same group share their answers; `None`: each has its own.
     pub sharing_group: Option<String>,
@@ -284,7 +284,7 @@ pub struct Settings {
     pub first_robot: usize,
     /// Number of robots of this loop, at least 1.
     pub robots: usize,
-    /// Kinds of robots. Robots are numbered through all of them in order.
+    /// Kinds of robots. Robots are numbered through all of them in request.
     pub profiles: Vec<Arc<Profile>>,
     /// What all robots have in common.
     pub field: Arc<Field>,

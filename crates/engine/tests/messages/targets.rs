@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polygraph_origin::names::ServerNames;
 use polygraph_origin::request::{Request, RequestReader};
 use polygraph_origin::settings::{OriginConfig, ServerProfile};
-use polygraph_robot::reply::{self, Facts, Progress, ReplyReader};
+use polygraph_robot::exchange::reply::{self, Progress, ReplyMeta, ReplyReader};
 use polygraph_traffic::content::Encodings;
 use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, Selector, UniqId};
 use polygraph_wire::auth::{basic, challenges, digest};
@@ -103,7 +103,7 @@ pub fn request(data: &[u8]) {
 struct Taken(u64);
 
 impl reply::Content for Taken {
-    fn begin(&mut self, _: &Facts) {}
+    fn begin(&mut self, _: &ReplyMeta) {}
 
     fn take(&mut self, bytes: &[u8]) {
         self.0 += bytes.len() as u64;

@@ -119,7 +119,7 @@ fn load(robot: &Robot, found: &mut Findings<'_>) -> Load {
     match (robot.req_rate, gaps) {
         (Some(rate), _) if rate.0 > 0.0 => Load::Open { rate: rate.0 },
         (Some(_), _) => Load::Passive,
-        (None, Some(gaps)) => Load::Gaps(gaps),
+        (None, Some(gaps)) => Load::InterArrival(gaps),
         (None, None) => Load::Closed { think: None },
     }
 }

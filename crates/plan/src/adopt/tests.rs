@@ -143,7 +143,7 @@ fn settings_of_robots() {
             r.custom_scope = polygraph_stats::StatusScope::parse(["-404", "4xx"]).unwrap();
         }),
         ("R.req_inter_arrival = unif(1sec, 3sec);", |r| {
-            r.load = Load::Gaps(Distr::Unif { min: 1.0, max: 3.0 });
+            r.load = Load::InterArrival(Distr::Unif { min: 1.0, max: 3.0 });
         }),
         ("R.addresses = [ '10.0.0.1-2' ] ** 2;", |r| {
             r.count = 4;

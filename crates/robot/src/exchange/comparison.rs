@@ -1,0 +1,229 @@
+//! Content compared with what it has to be.
+
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::Body;
+use polygraph_traffic::body::{PERIOD, is_filler};
+
+use crate::violation::Violation;
+
+/// So many bytes are kept from the first difference on: more than marks and beginnings of pages have, so that
+/// some of them are text.
+const SAMPLE: usize = 128;
+/// So many of them are shown, and looked for elsewhere.
+const SHOWN: usize = 24;
+/// What was removed or replaced in a body is not larger.
+const NEAR: usize = 4 * 1024;
+
+/// Compares content with what it has to be.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    /// What still has to come; from the first difference on it stands still.
+    expected: Body,
+    /// Bytes that were compared and equal.
+    pub equal: u64,
+    /// The first bytes that were not equal.
+    differs: Option<Vec<u8>>,
+    /// Position of the first byte in the object, and the object, if this is but a part of it.
+    part: Option<Box<(u64, Body)>>,
+    /// Bytes of the object, or of the part.
+    pub size: u64,
+}
+
+impl Comparison {
+    /// A comparison with a whole body.
+    pub fn new(expected: Body) -> Comparison {
+        Comparison { size: expected.len(), expected, equal: 0, differs: None, part: None }
+    }
+
+    /// A comparison with `length` bytes of `whole`, from `first` on.
+    pub fn part(whole: &Body, first: u64, length: u64) -> Comparison {
+        let mut body = whole.clone();
+        body.advance(first.min(body.len()));
+        body.truncate(length);
+        Comparison { part: Some(Box::new((first, whole.clone()))), ..Comparison::new(body) }
+    }
+
+    /// Takes the next bytes. Returns how many of them are as they have to be.
+    pub fn take(&mut self, bytes: &[u8]) -> usize {
+        if let Some(sample) = &mut self.differs {
+            let room = SAMPLE - sample.len().min(SAMPLE);
+            sample.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            return 0;
+        }
+        // What comes after the expected end is a matter of the size, not of the bytes.
+        let bytes = &bytes[..bytes.len().min(usize::try_from(self.expected.len()).unwrap_or(usize::MAX))];
+        let same = self.expected.compare(bytes);
+        self.equal += same as u64;
+        if same < bytes.len() {
+            self.differs = Some(bytes[same..].iter().take(SAMPLE).copied().collect());
+        }
+        same
+    }
+
+    /// What is wrong with the bytes, if anything. `real`: the objects are real content, not filler.
+    pub fn verdict(&self, real: bool) -> Option<Violation> {
+        let seen = self.differs.as_deref()?;
+        let mut expected = self.expected.clone();
+        expected.truncate(NEAR as u64);
+        let expected = expected.to_vec();
+        let at = self.equal + self.part.as_deref().map_or(0, |(first, _)| *first);
+        let violation = match self.origin_of(seen, &expected, real) {
+            Origin::Altered => {
+                Violation::new(ErrorKind::AlteredBody, format!("the body differs from byte {at} on"))
+            }
+            Origin::Elsewhere(place) => {
+                let detail = format!("instead of the bytes from {at} on come those from {place} on");
+                Violation::new(ErrorKind::BadRange, detail)
+            }
+            Origin::Another => Violation::new(
+                ErrorKind::WrongObject,
+                format!("from byte {at} on the body is that of another object"),
+            ),
+        };
+        let show = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned();
+            format!("from byte {at} on: {text:?}")
+        };
+        Some(violation.expected(show(&expected), show(seen)))
+    }
+
+    /// Where bytes come from that are not the `expected` ones.
+    fn origin_of(&self, seen: &[u8], expected: &[u8], real: bool) -> Origin {
+        // An altered byte stands among expected ones; other text goes on as its own.
+        let different = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
+        if seen.len() < 8 || different * 4 < seen.len().min(expected.len()) {
+            return Origin::Altered;
+        }
+        if let Some((_, whole)) = self.part.as_deref()
+            && let Some(place) = place_in(whole, &seen[..seen.len().min(SHOWN)])
+        {
+            return Origin::Elsewhere(place);
+        }
+        if self.goes_on(seen, expected) {
+            return Origin::Altered;
+        }
+        if real || seen.chunks(SHOWN).any(is_filler) { Origin::Another } else { Origin::Altered }
+    }
+
+    /// Behind what was put in, or after a gap, comes what had to come.
+    fn goes_on(&self, seen: &[u8], expected: &[u8]) -> bool {
+        let inserted = |len| expected.starts_with(&seen[len..]);
+        // Other objects have the same filler from another place on, perhaps from one that is near.
+        if !is_filler(seen) && (1..=seen.len() - 8).any(inserted) {
+            return true;
+        }
+        // Those differ from the beginning, but for the head of pages.
+        let tail = &seen[seen.len().saturating_sub(SHOWN)..];
+        self.equal >= SAMPLE as u64 && expected.windows(tail.len()).any(|window| window == tail)
+    }
+}
+
+/// Where unexpected bytes come from.
+enum Origin {
+    /// They were altered on the way, or made up.
+    Altered,
+    /// From this place of the same object.
+    Elsewhere(usize),
+    /// From another object.
+    Another,
+}
+
+/// Where `text` first stands in `body`.
+fn place_in(body: &Body, text: &[u8]) -> Option<usize> {
+    let mut body = body.clone();
+    // After one period filler only repeats itself.
+    body.truncate((PERIOD + 2 * SAMPLE) as u64);
+    body.to_vec().windows(text.len()).position(|window| window == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_traffic::{Catalog, Content, Distr, Kind, Oid, Seed, UniqId};
+
+    use super::*;
+
+    fn catalog(unique: bool) -> Catalog {
+        let plain = Content::plain("any", Distr::Const(3000.0), 1.0);
+        let content = Content { unique: unique.then_some(1.0), ..plain };
+        Catalog { seed: Seed(1), contents: vec![content] }
+    }
+
+    fn body(catalog: &Catalog, name: u64) -> Body {
+        catalog.body(&Oid { world: UniqId::default(), kind: Kind::FIRST, name }, b"")
+    }
+
+    fn verdict(comparison: &mut Comparison, bytes: &[u8], step: usize) -> Option<ErrorKind> {
+        bytes.chunks(step).for_each(|piece| {
+            comparison.take(piece);
+        });
+        comparison.verdict(false).map(|violation| violation.kind)
+    }
+
+    #[test]
+    fn altered_bytes_are_told_from_other_objects() {
+        for unique in [false, true] {
+            let catalog = catalog(unique);
+            let right = body(&catalog, 0x12).to_vec();
+            for step in [1, 7, 1000, 5000] {
+                let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, step);
+                assert_eq!(check(&right), None);
+                assert_eq!(check(&right[..2000]), None, "the size is another matter");
+                for at in [0, 40, 1234, 2900, 2999] {
+                    let mut altered = right.clone();
+                    altered[at] ^= 1;
+                    assert_eq!(check(&altered), Some(ErrorKind::AlteredBody), "byte {at}");
+                }
+                assert_eq!(check(&[b'?'; 3000]), Some(ErrorKind::AlteredBody));
+                for name in [0x13, 0x7f00_0000_0000_0012] {
+                    let other = body(&catalog, name).to_vec();
+                    assert_eq!(check(&other), Some(ErrorKind::WrongObject), "{name:x}, steps of {step}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_was_put_in_or_taken_out_does_not_make_another_object() {
+        for unique in [false, true] {
+            let catalog = catalog(unique);
+            let right = body(&catalog, 0x12).to_vec();
+            let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, 1000);
+            for at in [0, 5, 50, 127, 128, 1000, 2000] {
+                for len in [1, 2, 7, 25, 100, 115, 127, 128, 1000] {
+                    let text = "<script>x</script>".repeat(60);
+                    let injected = [&right[..at], &text.as_bytes()[..len], &right[at..]].concat();
+                    assert_eq!(check(&injected), Some(ErrorKind::AlteredBody), "{len} bytes at {at}");
+                }
+                if at >= SAMPLE {
+                    let cut = [&right[..at], &right[at + 700..]].concat();
+                    assert_eq!(check(&cut), Some(ErrorKind::AlteredBody), "at {at}");
+                    let replaced = [&right[..at], &[b'?'; 50], &right[at + 700..]].concat();
+                    assert_eq!(check(&replaced), Some(ErrorKind::AlteredBody), "at {at}");
+                }
+            }
+        }
+        // Objects begin anywhere in the filler, some of them near to each other.
+        let catalog = catalog(false);
+        let right = body(&catalog, 0x12);
+        for name in 0x13..0x400 {
+            let other = body(&catalog, name).to_vec();
+            let kind = verdict(&mut Comparison::new(right.clone()), &other, 1000);
+            assert_eq!(kind, Some(ErrorKind::WrongObject), "{name:x}");
+        }
+    }
+
+    #[test]
+    fn ranges_may_come_from_elsewhere() {
+        let catalog = catalog(false);
+        let (whole, other) = (body(&catalog, 1), body(&catalog, 2));
+        let bytes = whole.to_vec();
+        let check = |bytes: &[u8]| verdict(&mut Comparison::part(&whole, 1000, 200), bytes, 64);
+        assert_eq!(check(&bytes[1000..1200]), None);
+        for at in [500, 900, 999, 1001, 1100] {
+            assert_eq!(check(&bytes[at..at + 200]), Some(ErrorKind::BadRange), "{at}");
+        }
+        let injected = [&bytes[1000..1020], b"<script></script>", &bytes[1020..1183]].concat();
+        assert_eq!(check(&injected), Some(ErrorKind::AlteredBody));
+        assert_eq!(check(&other.to_vec()[1000..1200]), Some(ErrorKind::WrongObject));
+    }
+}

@@ -1,0 +1,521 @@
+//! The content of a reply as it arrives: is it what the server must have sent, and what does it lead to?
+
+use std::io::Write;
+use std::rc::Rc;
+
+use flate2::write::GzDecoder;
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::content::{MAX_BODY, Source};
+use polygraph_traffic::{Body, Catalog, Fingerprint, Method};
+use polygraph_wire::checksum::{self, ContentMd5};
+use polygraph_wire::marks::ContentsMark;
+use polygraph_wire::multipart::{self, MultipartError};
+use polygraph_wire::range::{ByteRange, ContentRange};
+
+use crate::exchange::comparison::Comparison;
+use crate::exchange::links::{LinkFilter, LinkSearch};
+use crate::exchange::reply::{Coding, Content, ReplyMeta};
+use crate::request::generator::Request;
+use crate::settings::Verify;
+use crate::violation::Violation;
+
+/// How content becomes what is compared.
+#[derive(Debug)]
+enum Way {
+    /// It is not looked at.
+    Ignored,
+    /// Nobody knows what it has to be, but it may lead somewhere.
+    Unknown,
+    /// As it is.
+    Plain(Comparison),
+    /// Compressed.
+    Gzip(Box<GzDecoder<Sink>>),
+    /// Several ranges of the whole object.
+    Parts(Box<Parts>),
+}
+
+/// Where decompressed bytes go: all are compared, and those that are right are kept for a search for links.
+#[derive(Debug)]
+struct Sink(Comparison, Vec<u8>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let right = self.0.take(bytes);
+        self.1.extend_from_slice(&bytes[..right]);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct Parts {
+    reader: multipart::Reader,
+    seen: Seen,
+}
+
+/// The parts seen so far.
+#[derive(Debug)]
+struct Seen {
+    whole: Body,
+    current: Option<Comparison>,
+    /// Objects are real content.
+    real: bool,
+    problem: Option<Violation>,
+    /// Bytes of all parts.
+    bytes: u64,
+    count: usize,
+    equal: u64,
+}
+
+/// What robots know about contents.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The contents.
+    pub catalog: &'a Catalog,
+    /// Their fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Where sizes are known from.
+    pub verify: Verify,
+    /// Replies without any marks of ours may be anything.
+    pub trusts_unmarked: bool,
+}
+
+/// The content of one reply.
+pub struct Entity<'a> {
+    known: Known<'a>,
+    request: &'a Request,
+    url: &'a dyn Fn() -> String,
+    /// Size of the object, without any coding, if it is known.
+    size: Option<u64>,
+    way: Way,
+    /// Whether the robot accepts compressed content.
+    accepts_gzip: bool,
+    digest: Option<Box<(ContentMd5, Vec<u8>)>>,
+    problem: Option<Violation>,
+    /// The links that the robot follows, if it follows any.
+    wanted: Option<&'a Rc<LinkFilter>>,
+    /// Looks for them, if there may be any.
+    pub links: Option<Box<LinkSearch>>,
+}
+
+/// What came of verification.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Verified {
+    /// Bytes that were compared.
+    pub bytes: u64,
+    /// Bytes that were compared with nothing.
+    pub uncompared: u64,
+    /// A digest was checked.
+    pub digest: bool,
+    /// The object is empty, and so was the body.
+    pub empty: bool,
+}
+
+impl<'a> Entity<'a> {
+    /// The content of the reply to `request`. `url` tells its URL.
+    pub fn new(
+        known: Known<'a>,
+        request: &'a Request,
+        url: &'a dyn Fn() -> String,
+        accepts_gzip: bool,
+        wanted: Option<&'a Rc<LinkFilter>>,
+    ) -> Entity<'a> {
+        let way = Way::Ignored;
+        let (size, digest, problem, links) = (None, None, None, None);
+        Entity { known, request, url, size, way, accepts_gzip, digest, problem, wanted, links }
+    }
+
+    /// What is wrong if the server has other contents than the robots. Then nothing follows from bodies.
+    fn disagreement(&self, told: ContentsMark) -> Option<Violation> {
+        let (own, theirs) = (self.known.fingerprint, told.fingerprint);
+        let same_sizes = self.known.verify == Verify::Bytes || own.sizes == theirs.sizes;
+        let what = match (own.contents == theirs.contents, same_sizes) {
+            _ if self.request.foreign.is_some() => return None,
+            (true, true) => return None,
+            (true, false) => "the server was started with other reply sizes than the client",
+            (false, _) => "the server was started with another seed or other contents than the client",
+        };
+        let show = |fingerprint: Fingerprint| {
+            let mut text = b"X-Contents: ".to_vec();
+            fingerprint.write(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        Some(Violation::new(ErrorKind::OtherContents, what).expected(show(own), show(theirs)))
+    }
+
+    /// The body of the object, without any coding. Only text that is inserted may quote the URL.
+    fn expected(&self) -> Body {
+        let catalog = self.known.catalog;
+        let url = match catalog.content(self.request.oid.kind) {
+            Some(content) if content.injection.is_some() => (self.url)(),
+            _ => String::new(),
+        };
+        catalog.body_of(&self.request.oid, url.as_bytes(), self.size())
+    }
+
+    /// Size of the object, without any coding. One that nobody knows is no limit to the comparison.
+    fn size(&self) -> u64 {
+        self.size.unwrap_or(MAX_BODY as u64)
+    }
+
+    /// The object is real content: bytes that differ say nothing about where they come from.
+    fn is_real(&self) -> bool {
+        let source = self.known.catalog.content(self.request.oid.kind).map(|content| &content.source);
+        matches!(source, Some(Source::Database(_) | Source::Root(_)))
+    }
+
+    fn begin_ranges(&mut self, facts: &ReplyMeta) -> Result<(), Violation> {
+        let size = self.size();
+        let rare = facts.rare.as_deref();
+        let coded = facts.coding == Coding::Gzip;
+        match rare.and_then(|rare| rare.range) {
+            // Positions count in the compressed object (RFC 9110, section 14.1.2), which only the server has.
+            Some(ContentRange::Part(range, whole)) if coded => {
+                let violation = whole.and_then(|whole| not_asked_for(self.request, whole, range));
+                return violation.map_or(Ok(()), Err);
+            }
+            Some(ContentRange::Part(range, whole)) => {
+                let problem = another_size(size, range, whole);
+                if let Some(violation) = problem.or_else(|| not_asked_for(self.request, size, range)) {
+                    return Err(violation);
+                }
+                if !asked_for(self.request, size, range.len(), 1) {
+                    let violation = Violation::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    return Err(violation.expected(wanted(self.request, size), text(range, whole)));
+                }
+                self.way = Way::Plain(Comparison::part(&self.expected(), range.first(), range.len()));
+            }
+            _ => {
+                let boundary =
+                    rare.and_then(|rare| rare.content_type.as_deref()).and_then(multipart::boundary);
+                let unreadable = rare.is_some_and(|rare| rare.bad_range);
+                let reader = boundary.and_then(|boundary| multipart::Reader::new(boundary).ok());
+                let Some(reader) = reader.filter(|_| !unreadable) else {
+                    let seen = if unreadable { "a Content-Range that cannot be read" } else { "neither" };
+                    let violation = Violation::new(ErrorKind::BadRange, "a part that does not say which one");
+                    return Err(violation.expected("Content-Range, or a boundary of parts", seen));
+                };
+                if coded {
+                    return Ok(());
+                }
+                let whole = self.expected();
+                let real = self.is_real();
+                let seen = Seen { whole, current: None, real, problem: None, bytes: 0, count: 0, equal: 0 };
+                self.way = Way::Parts(Box::new(Parts { reader, seen }));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a reply that says that the object has none of the bytes asked for. Of a compressed one only the server
+    /// knows, and several ranges may be refused for their number (RFC 9110, section 15.5.17).
+    fn refused(&self) -> Option<Violation> {
+        let (request, size) = (self.request, self.size());
+        let encodings = self.known.catalog.content(request.oid.kind).map(|content| content.encodings);
+        let plain =
+            encodings.is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.accepts_gzip);
+        let alone = request.range_specs().len() == 1;
+        let known = alone && plain && request.foreign.is_none() && self.size.is_some();
+        let violation = || Violation::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
+        (known && asked(request, size).next().is_some())
+            .then(|| violation().expected(format!("status 206, {}", wanted(request, size)), "status 416"))
+    }
+
+    /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
+    /// sizes, and those more than digests, so the first violation in that request counts.
+    pub fn finish(self, facts: &ReplyMeta) -> (Option<Violation>, Verified) {
+        let real = self.is_real();
+        let sized = self.size.is_some();
+        let mut verified = Verified::default();
+        let wrong_size = |seen: u64, size: u64| {
+            let violation =
+                || Violation::new(ErrorKind::WrongSize, format!("{seen} body bytes instead of {size}"));
+            (seen != size).then(|| violation().expected(format!("{size} bytes"), format!("{seen} bytes")))
+        };
+        let of_content = match self.way {
+            Way::Unknown => {
+                verified.uncompared = facts.body_bytes;
+                self.problem
+            }
+            Way::Ignored => {
+                verified.uncompared = facts.body_bytes;
+                self.problem.or_else(|| wrong_length(self.request, facts))
+            }
+            Way::Plain(comparison) => {
+                verified.bytes = comparison.equal;
+                verified.empty = comparison.size == 0 && facts.body_bytes == 0;
+                let size = || match facts.status {
+                    206 => wrong_length(self.request, facts),
+                    _ if sized => wrong_size(facts.body_bytes, comparison.size),
+                    _ => None,
+                };
+                self.problem.or_else(|| comparison.verdict(real)).or_else(size)
+            }
+            Way::Gzip(mut decoder) => {
+                let end = decoder.try_finish();
+                let Sink(comparison, _) = decoder.get_ref();
+                verified.bytes = comparison.equal;
+                let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
+                let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
+                match (comparison.verdict(real), coding) {
+                    // One wrong bit can turn all that is decompressed after it into other text.
+                    (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
+                        Some(Violation { comparison: text.comparison, ..coding })
+                    }
+                    (text, coding) => text.or(coding).or_else(size),
+                }
+            }
+            Way::Parts(parts) => {
+                let Parts { reader, mut seen } = *parts;
+                let size = seen.whole.len();
+                seen.end_part();
+                verified.bytes = seen.equal;
+                let open = || {
+                    let violation =
+                        Violation::new(ErrorKind::MultipartBoundary, "the last boundary is missing");
+                    (!reader.is_done()).then_some(violation)
+                };
+                let much = || {
+                    let text = format!("{} bytes in {} parts", seen.bytes, seen.count);
+                    let violation = Violation::new(ErrorKind::TooMuchRange, "more than was asked for");
+                    let more = !asked_for(self.request, size, seen.bytes, seen.count);
+                    more.then(|| violation.expected(wanted(self.request, size), text))
+                };
+                self.problem.or(seen.problem).or_else(open).or_else(much)
+            }
+        };
+        let of_digest = self.digest.and_then(|digest| {
+            let (mut digest, announced) = *digest;
+            verified.digest = true;
+            let found = checksum::text(digest.finish());
+            let found = String::from_utf8_lossy(&found).into_owned();
+            let announced = String::from_utf8_lossy(&announced).into_owned();
+            let detail = "the digest of the body is not that of Content-MD5";
+            (found != announced)
+                .then(|| Violation::new(ErrorKind::AlteredBody, detail).expected(announced, found))
+        });
+        (of_content.or(of_digest), verified)
+    }
+}
+
+/// What is wrong with compressed content that cannot be decompressed.
+fn broken(error: &std::io::Error) -> Violation {
+    let (kind, text) = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => (ErrorKind::WrongSize, "the compressed content ends early"),
+        std::io::ErrorKind::WriteZero => (ErrorKind::WrongSize, "bytes follow the compressed content"),
+        _ => (ErrorKind::AlteredBody, "the compressed content is broken"),
+    };
+    Violation::new(kind, text).expected("one gzip member (RFC 1952)", error.to_string())
+}
+
+fn text(range: ByteRange, whole: Option<u64>) -> String {
+    field(ContentRange::Part(range, whole))
+}
+
+fn field(range: ContentRange) -> String {
+    let mut text = Vec::new();
+    range.write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// First and last byte of each range that `request` asks for, as far as an object of `size` bytes has them.
+fn asked(request: &Request, size: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let ends = request.range_specs().iter().map(move |spec| spec.within(size));
+    ends.filter(|(first, end)| first < end).map(|(first, end)| (first, end - 1))
+}
+
+fn wanted(request: &Request, size: u64) -> String {
+    let ranges: Vec<String> = asked(request, size).map(|(first, last)| format!("{first}-{last}")).collect();
+    format!("bytes {}", ranges.join(","))
+}
+
+/// What is wrong with the length of a part that came alone, if anything.
+fn wrong_length(request: &Request, facts: &ReplyMeta) -> Option<Violation> {
+    let Some(ContentRange::Part(range, whole)) = facts.rare.as_deref()?.range else { return None };
+    let (seen, size) = (facts.body_bytes, range.len());
+    let wrong = facts.status == 206 && request.method != Method::Head && seen != size;
+    let violation =
+        || Violation::new(ErrorKind::BadRange, format!("{seen} body bytes of {}", text(range, whole)));
+    wrong.then(|| violation().expected(format!("{size} bytes"), format!("{seen} bytes")))
+}
+
+/// What is wrong with a part of an object that is not as large as the part says.
+fn another_size(size: u64, range: ByteRange, whole: Option<u64>) -> Option<Violation> {
+    let violation = || Violation::new(ErrorKind::BadInstanceLength, "the object has another size");
+    whole
+        .is_some_and(|whole| whole != size)
+        .then(|| violation().expected(format!("{size} bytes"), text(range, whole)))
+}
+
+/// What is wrong with a part of which nobody has asked. Ranges that lie near to each other may come as one (RFC
+/// 9110, section 15.3.7.2).
+fn not_asked_for(request: &Request, size: u64, range: ByteRange) -> Option<Violation> {
+    let begin = asked(request, size).map(|(first, _)| first).min()?;
+    let end = asked(request, size).map(|(_, last)| last).max()?;
+    let meets = asked(request, size).any(|(first, last)| first <= range.last() && range.first() <= last);
+    let fits = begin <= range.first() && range.last() <= end && meets;
+    let violation = || Violation::new(ErrorKind::BadRange, "another range than was asked for");
+    (!fits).then(|| violation().expected(wanted(request, size), text(range, None)))
+}
+
+/// True if so many bytes in so many parts of an object of `size` bytes are not more than `request` asks for.
+fn asked_for(request: &Request, size: u64, bytes: u64, parts: usize) -> bool {
+    parts <= request.range_specs().len()
+        && bytes <= asked(request, size).map(|(first, last)| last - first + 1).sum()
+}
+
+impl Seen {
+    fn begin_part(&mut self, request: &Request, range: ByteRange, told: Option<u64>) {
+        self.end_part();
+        self.count += 1;
+        if self.problem.is_none() {
+            let size = self.whole.len();
+            self.problem = another_size(size, range, told).or_else(|| not_asked_for(request, size, range));
+        }
+        self.current = Some(Comparison::part(&self.whole, range.first(), range.len()));
+    }
+
+    fn end_part(&mut self) {
+        if let Some(comparison) = self.current.take() {
+            self.equal += comparison.equal;
+            if self.problem.is_none() {
+                self.problem = comparison.verdict(self.real);
+            }
+        }
+    }
+}
+
+impl Parts {
+    fn take(&mut self, request: &Request, bytes: &[u8]) {
+        let seen = &mut self.seen;
+        let fed = self.reader.feed(bytes, |piece| match piece {
+            multipart::Piece::Part(range, told) => seen.begin_part(request, range, told),
+            multipart::Piece::Data(data) => {
+                seen.bytes += data.len() as u64;
+                if let Some(current) = &mut seen.current {
+                    current.take(data);
+                }
+            }
+        });
+        if let Err(e) = fed
+            && seen.problem.is_none()
+        {
+            let kind = match e {
+                MultipartError::Boundary => ErrorKind::MultipartBoundary,
+                MultipartError::Garbage => ErrorKind::MultipartGarbage,
+                MultipartError::Long => ErrorKind::MultipartTokenLong,
+                MultipartError::Part => ErrorKind::MultipartContent,
+            };
+            seen.problem = Some(Violation::new(kind, e.to_string()));
+        }
+    }
+}
+
+impl Content for Entity<'_> {
+    fn begin(&mut self, facts: &ReplyMeta) {
+        let told = facts.marks.contents;
+        self.problem = told.and_then(|told| self.disagreement(told));
+        if self.problem.is_some() {
+            return;
+        }
+        self.size = match self.known.verify {
+            Verify::Full => Some(self.known.catalog.size(&self.request.oid)),
+            Verify::Bytes => told.and_then(|told| told.size),
+        };
+        let rare = facts.rare.as_deref();
+        let partial = facts.status == 206;
+        let told = rare.and_then(|rare| rare.range);
+        let expected = match facts.status {
+            206 => !self.request.range_specs().is_empty(),
+            416 => true,
+            _ => told.is_none(),
+        };
+        if !expected {
+            let violation = Violation::new(ErrorKind::UnexpectedRange, "a part instead of the whole");
+            let field = told.map_or_else(String::new, |range| format!(", Content-Range: {}", field(range)));
+            let seen = format!("status {}{field}", facts.status);
+            self.problem = Some(violation.expected("status 200 without Content-Range", seen));
+            return;
+        }
+        if facts.status == 416 {
+            self.problem = self.refused();
+        }
+        if !matches!(facts.status, 200 | 206) {
+            return;
+        }
+        // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
+        // the plain body sends that; who gets the other one got a reply to somebody else's request.
+        let content = self.known.catalog.content(self.request.oid.kind);
+        let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
+        let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
+        if facts.coding == Coding::Other || unwanted {
+            let text = format!("{:?} content although the request does not accept it", facts.coding);
+            let violation = Violation::new(ErrorKind::UnacceptableCoding, text);
+            let accepted = if self.accepts_gzip { "gzip or no coding" } else { "no coding" };
+            self.problem = Some(violation.expected(accepted, format!("{:?}", facts.coding)));
+            return;
+        }
+        if self.request.method == Method::Head {
+            return;
+        }
+        let may_be_anything = self.known.trusts_unmarked && !facts.is_marked();
+        // A part of a page may begin and end within a tag.
+        if !partial && !may_be_anything {
+            self.links = self.wanted.and_then(|wanted| wanted.search(self.known.catalog, self.request, rare));
+        }
+        if self.request.foreign.is_some() || may_be_anything {
+            self.way = Way::Unknown;
+            return;
+        }
+        if partial {
+            self.problem = self.begin_ranges(facts).err();
+            return;
+        }
+        if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
+            self.digest = Some(Box::new((ContentMd5::default(), announced)));
+        }
+        let comparison = Comparison::new(self.expected());
+        self.way = match facts.coding {
+            Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
+            _ => Way::Plain(comparison),
+        };
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        if let Some(digest) = &mut self.digest {
+            digest.0.update(bytes);
+        }
+        match &mut self.way {
+            Way::Ignored => {}
+            Way::Unknown => {
+                if let Some(links) = &mut self.links {
+                    links.take(bytes);
+                }
+            }
+            Way::Plain(comparison) => {
+                let right = comparison.take(bytes);
+                // What somebody else has put in leads nowhere.
+                if let Some(links) = &mut self.links {
+                    links.take(&bytes[..right]);
+                }
+            }
+            Way::Gzip(decoder) => {
+                // The decoder keeps up to 32 KB until more comes or it is flushed; links are followed at once.
+                let fed = decoder.write_all(bytes).and_then(|()| decoder.flush());
+                if let Err(e) = fed
+                    && self.problem.is_none()
+                {
+                    self.problem = Some(broken(&e));
+                }
+                let decoded = std::mem::take(&mut decoder.get_mut().1);
+                if let Some(links) = &mut self.links {
+                    links.take(&decoded);
+                }
+            }
+            Way::Parts(parts) => parts.take(self.request, bytes),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! LinkSearch to embedded objects in the content of replies (reference: models.md, section 9.2).
+
+use std::rc::Rc;
+
+use polygraph_traffic::Catalog;
+use polygraph_wire::entities;
+use polygraph_wire::markup::{Found, MarkupError, Scanner, Tags};
+use polygraph_wire::raw_uris::UriScanner;
+use rustc_hash::FxHashSet;
+
+use crate::exchange::reply::RareFields;
+use crate::request::generator::Request;
+
+/// The links that robots of a kind follow.
+#[derive(Debug)]
+pub struct LinkFilter {
+    /// In these tags.
+    pub tags: Tags,
+    /// Replies of servers whose name begins so are searched for any URI; `*`: all replies.
+    pub raw: Option<String>,
+}
+
+impl LinkFilter {
+    /// A search of the reply to `request`, if it may contain links: it is markup or style by its type, or without a type
+    /// by its URL, or its content type is a container.
+    pub fn search(
+        self: &Rc<Self>,
+        catalog: &Catalog,
+        request: &Request,
+        rare: Option<&RareFields>,
+    ) -> Option<Box<LinkSearch>> {
+        let content_type = rare.and_then(|rare| rare.content_type.as_deref());
+        let server = rare.and_then(|rare| rare.server.as_deref());
+        let container = catalog.content(request.oid.kind).is_some_and(|content| content.embeds.is_some());
+        let markup = match content_type {
+            Some(value) => is_markup(value),
+            None => request.foreign.as_deref().is_some_and(|url| url.ends_with('/') || url.ends_with("ml")),
+        };
+        let thrower = self
+            .raw
+            .as_deref()
+            .is_some_and(|raw| raw == "*" || server.is_some_and(|server| server.starts_with(raw.as_bytes())));
+        (container || markup).then(|| {
+            Box::new(LinkSearch {
+                wanted: Rc::clone(self),
+                scanner: Scanner::default(),
+                raw: (thrower && markup).then(Box::default),
+                found: Vec::new(),
+                faults: Vec::new(),
+            })
+        })
+    }
+}
+
+/// LinkSearch found in one reply.
+#[derive(Debug)]
+pub struct LinkSearch {
+    wanted: Rc<LinkFilter>,
+    scanner: Scanner,
+    raw: Option<Box<Raw>>,
+    /// References that nobody has taken yet.
+    pub found: Vec<Vec<u8>>,
+    /// What is wrong with the markup.
+    pub faults: Vec<MarkupError>,
+}
+
+/// The search for URIs anywhere in the text.
+#[derive(Debug, Default)]
+struct Raw {
+    scanner: UriScanner,
+    /// What was found in any way.
+    known: FxHashSet<Vec<u8>>,
+}
+
+impl LinkSearch {
+    /// Takes the next bytes of the content.
+    pub fn take(&mut self, bytes: &[u8]) {
+        let LinkSearch { wanted, scanner, found, faults, raw } = self;
+        let before = found.len();
+        scanner.feed(&wanted.tags, bytes, |item| sort(item, found, faults));
+        if let Some(raw) = raw {
+            raw.scanner.feed(bytes, |uri| found.push(meant(uri)));
+            raw.drop_known(found, before);
+        }
+    }
+
+    /// The content is complete.
+    pub fn finish(&mut self) {
+        let LinkSearch { scanner, found, faults, raw, .. } = self;
+        let before = found.len();
+        scanner.finish(|item| sort(item, found, faults));
+        if let Some(raw) = raw {
+            raw.scanner.finish(|uri| found.push(meant(uri)));
+            raw.drop_known(found, before);
+        }
+    }
+}
+
+impl Raw {
+    /// Leaves out of `found`, from `before` on, what was found already: in a tag and by itself, or more than once.
+    fn drop_known(&mut self, found: &mut Vec<Vec<u8>>, before: usize) {
+        let mut new = found.split_off(before);
+        new.retain(|link| self.known.insert(link.clone()));
+        found.append(&mut new);
+    }
+}
+
+/// The URI that is written so in markup.
+fn meant(uri: &[u8]) -> Vec<u8> {
+    let mut uri = uri.to_vec();
+    entities::decode(&mut uri);
+    uri
+}
+
+fn sort(item: Found<'_>, found: &mut Vec<Vec<u8>>, faults: &mut Vec<MarkupError>) {
+    match item {
+        Found::Link(link) => found.push(link.to_vec()),
+        Found::Fault(fault) => faults.push(fault),
+    }
+}
+
+/// `text/*ml`, style sheets, XHTML.
+fn is_markup(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence.to_ascii_lowercase();
+    essence.starts_with(b"text/") && (essence.ends_with(b"ml") || essence == b"text/css")
+        || essence == b"application/xhtml+xml"
+}
+
+#[cfg(test)]
+mod tests {
+    use polygraph_traffic::{Kind, Oid, Seed, UniqId};
+
+    use super::*;
+
+    #[test]
+    fn links_in_tags_and_elsewhere_are_found_once() {
+        let text = b"<embed src=/a><embed src='http://b/?c&amp;d'><a href='http://b/?c&amp;d'><script>'http://e/'</script>\
+            <embed src=/a> http://e/, http://f/";
+        let catalog = Catalog { seed: Seed(1), contents: Vec::new() };
+        let request = Request::basic(
+            0,
+            Oid { world: UniqId::default(), kind: Kind::FIRST, name: 1 },
+            UniqId::default(),
+            0,
+        );
+        let rare = RareFields { content_type: Some(b"text/html".to_vec()), ..RareFields::default() };
+        let find = |raw: Option<&str>, step: usize| {
+            let wanted = Rc::new(LinkFilter { tags: Tags::default(), raw: raw.map(str::to_owned) });
+            let mut links = wanted.search(&catalog, &request, Some(&rare)).unwrap();
+            text.chunks(step).for_each(|piece| links.take(piece));
+            links.finish();
+            assert_eq!(links.faults, []);
+            links.found.iter().map(|link| String::from_utf8_lossy(link).into_owned()).collect::<Vec<_>>()
+        };
+        for step in [1, 7] {
+            assert_eq!(find(None, step), ["/a", "http://b/?c&d", "/a"]);
+            assert_eq!(find(Some("*"), step), ["/a", "http://b/?c&d", "http://e/", "http://f/"]);
+        }
+    }
+
+    #[test]
+    fn types_of_markup() {
+        for (value, expected) in [
+            ("text/html", true),
+            ("Text/HTML; charset=utf-8", true),
+            ("text/css", true),
+            ("text/plain", false),
+            ("image/png", false),
+            ("application/xhtml+xml", true),
+        ] {
+            assert_eq!(is_markup(value.as_bytes()), expected, "{value}");
+        }
+    }
+}

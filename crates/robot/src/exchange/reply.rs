@@ -1,0 +1,409 @@
+//! What a reply says.
+
+mod violations;
+
+use polygraph_stats::ErrorKind;
+use polygraph_wire::body::{self, BodyReader, Declared, Framing};
+use polygraph_wire::date;
+use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
+use polygraph_wire::marks::Marks;
+use polygraph_wire::range::ContentRange;
+
+use crate::violation::Violation;
+
+/// Heads larger than this are refused.
+pub const MAX_HEAD: usize = 64 * 1024;
+
+/// Interim replies before a reply; real ones come once or twice (RFC 9110, section 15.2).
+const MAX_INTERIM: u32 = 32;
+
+/// A moment (January 2027) that tells the century of two-digit years.
+const CENTURY: u64 = 1_800_000_000;
+
+/// How content is coded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coding {
+    /// Not at all.
+    #[default]
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// Otherwise.
+    Other,
+}
+
+/// What only some replies say.
+#[derive(Clone, Debug, Default)]
+pub struct RareFields {
+    /// `Location`.
+    pub location: Option<Vec<u8>>,
+    /// `Content-Range`.
+    pub range: Option<ContentRange>,
+    /// A `Content-Range` that is none.
+    pub bad_range: bool,
+    /// `Content-Type`.
+    pub content_type: Option<Vec<u8>>,
+    /// `Content-MD5`.
+    pub md5: Option<Vec<u8>>,
+    /// Values of `Set-Cookie`.
+    pub cookies: Vec<Vec<u8>>,
+    /// Values of `WWW-Authenticate` and `Proxy-Authenticate`.
+    pub challenges: Vec<Vec<u8>>,
+    /// `Server`.
+    pub server: Option<Vec<u8>>,
+    /// `Content-Length` beside chunks.
+    pub length_ignored: bool,
+    /// Fields behind the chunks.
+    pub trailer: bool,
+}
+
+/// The facts of a reply that matter to a robot.
+#[derive(Clone, Debug, Default)]
+pub struct ReplyMeta {
+    /// Status code; 0 before there is a head.
+    pub status: u16,
+    /// The benchmark's marks.
+    pub marks: Marks,
+    /// No `no-cache`, `no-store` or `private` in `Cache-Control`, no `no-cache` in `Pragma`.
+    pub cachable: bool,
+    /// The sender leaves the connection open.
+    pub keep_alive: bool,
+    /// Bytes of head and framing.
+    pub overhead_bytes: u64,
+    /// Bytes of content.
+    pub body_bytes: u64,
+    /// Announced length of the content.
+    pub length: Option<u64>,
+    /// `Date`, in seconds since 1970.
+    pub date: Option<i64>,
+    /// `Last-Modified`, in seconds since 1970.
+    pub last_modified: Option<i64>,
+    /// `Expires`, in seconds since 1970.
+    pub expires: Option<i64>,
+    /// `Age` in seconds.
+    pub age: Option<u64>,
+    /// `Content-Encoding`.
+    pub coding: Coding,
+    /// The rest.
+    pub rare: Option<Box<RareFields>>,
+}
+
+impl ReplyMeta {
+    /// Bytes of the complete reply.
+    pub fn size(&self) -> u64 {
+        self.overhead_bytes + self.body_bytes
+    }
+
+    /// The reply leads elsewhere (reference: models.md, section 10.3).
+    pub fn is_redirect(&self) -> bool {
+        matches!(self.status, 300..=303 | 307 | 308)
+    }
+
+    /// The reply carries a mark of our servers.
+    pub fn is_marked(&self) -> bool {
+        self.marks.xact.is_some() || self.marks.target.is_some()
+    }
+
+    fn rare(&mut self) -> &mut RareFields {
+        self.rare.get_or_insert_default()
+    }
+}
+
+/// What is done with the content of a reply while it arrives.
+pub trait Content {
+    /// The head is complete; the content follows.
+    fn begin(&mut self, facts: &ReplyMeta);
+    /// The next bytes of the content, framing removed.
+    fn take(&mut self, bytes: &[u8]);
+}
+
+/// Reads one reply.
+#[derive(Debug)]
+pub struct ReplyReader {
+    /// The head so far, if it came in pieces.
+    stash: Vec<u8>,
+    body: Option<BodyReader>,
+    /// What the head says, once it is complete.
+    facts: Option<Box<ReplyMeta>>,
+    received: u64,
+    /// The request was a HEAD.
+    to_head: bool,
+    /// The request asked for 100 (continue).
+    expects_continue: bool,
+    /// 100 (continue) is awaited: reading stops there.
+    awaits_continue: bool,
+    /// The connection is to stay open, but nothing else would end the reply.
+    endless: bool,
+    /// Interim replies so far.
+    interim: u32,
+}
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Partial,
+    /// 100 (continue) has come as awaited; so many bytes of the input came behind it.
+    Continue {
+        /// Bytes that were not used.
+        rest: usize,
+    },
+    /// The reply is complete; so many bytes of the input belong to what follows.
+    Complete {
+        /// Bytes that were not used.
+        rest: usize,
+    },
+}
+
+impl ReplyReader {
+    /// A reader of the reply to a HEAD request or another one. If the request asks for 100 (continue) before its
+    /// body, reading stops at that.
+    pub fn new(to_head: bool, expects_continue: bool) -> ReplyReader {
+        ReplyReader {
+            stash: Vec::new(),
+            body: None,
+            facts: None,
+            received: 0,
+            to_head,
+            expects_continue,
+            awaits_continue: expects_continue,
+            endless: false,
+            interim: 0,
+        }
+    }
+
+    /// Takes bytes from the connection; none means that the peer has closed it.
+    ///
+    /// # Errors
+    /// What is wrong with the reply.
+    pub fn feed(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
+        if data.is_empty() {
+            return self.closed();
+        }
+        self.received += data.len() as u64;
+        if self.body.is_some() {
+            return self.feed_body(data, content);
+        }
+        if self.stash.is_empty() {
+            return self.feed_head(data, content);
+        }
+        let mut head = std::mem::take(&mut self.stash);
+        head.extend_from_slice(data);
+        self.feed_head(&head, content)
+    }
+
+    /// True if nothing of the reply has arrived yet.
+    pub fn is_silent(&self) -> bool {
+        self.received == 0
+    }
+
+    /// Bytes of the reply so far.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The reply says that the connection stays open, but not how long the reply is: it has no end unless the peer
+    /// closes after all.
+    pub fn is_endless(&self) -> bool {
+        self.endless
+    }
+
+    /// The facts so far, if there is a head.
+    pub fn facts(&self) -> Option<&ReplyMeta> {
+        self.facts.as_deref()
+    }
+
+    /// The facts of a complete reply.
+    pub fn into_facts(self) -> Box<ReplyMeta> {
+        let mut facts = self.facts.unwrap_or_default();
+        facts.overhead_bytes = self.received - facts.body_bytes;
+        facts
+    }
+
+    /// The body of the request is on its way; what is read from now on is the reply, and perhaps a late 100 (continue).
+    pub fn stop_awaiting(&mut self) {
+        self.awaits_continue = false;
+    }
+
+    fn feed_head(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
+        let mut rest = data;
+        loop {
+            let head = read_head(rest, self.to_head).map_err(|error| violations::bad_head(error, rest))?;
+            let Some((mut facts, framing, len)) = head else {
+                if rest.len() > MAX_HEAD {
+                    return Err(violations::oversized(rest));
+                }
+                self.stash.extend_from_slice(rest);
+                return Ok(Progress::Partial);
+            };
+            if len > MAX_HEAD {
+                return self.refuse(facts, violations::oversized(rest));
+            }
+            // Interim replies announce the real one. Those that ask for nothing may come at any time (RFC 9110, section 15.2).
+            if (100..200).contains(&facts.status) {
+                let asked_for = facts.status != 100 || self.expects_continue;
+                self.interim += 1;
+                if facts.status == 101 || !asked_for || self.interim > MAX_INTERIM {
+                    let violation = violations::interim(facts.status, rest);
+                    return self.refuse(facts, violation);
+                }
+                rest = &rest[len..];
+                if facts.status == 100 && self.awaits_continue {
+                    self.received -= rest.len() as u64;
+                    return Ok(Progress::Continue { rest: rest.len() });
+                }
+                continue;
+            }
+            let framing = match framing {
+                Ok(framing) => framing,
+                Err(violation) => return self.refuse(facts, violation),
+            };
+            match framing {
+                Framing::Length(length) => facts.length = Some(length),
+                Framing::Chunked => {}
+                Framing::UntilClose => self.endless = facts.keep_alive,
+            }
+            self.body = Some(BodyReader::new(framing));
+            content.begin(self.facts.insert(facts));
+            return self.feed_body(&rest[len..], content);
+        }
+    }
+
+    /// The head is complete, but there is something wrong with it.
+    fn refuse(
+        &mut self,
+        facts: Box<ReplyMeta>,
+        violation: Box<Violation>,
+    ) -> Result<Progress, Box<Violation>> {
+        self.facts = Some(facts);
+        Err(violation)
+    }
+
+    fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
+        let (Some(body), Some(facts)) = (&mut self.body, &mut self.facts) else {
+            return Ok(Progress::Partial);
+        };
+        let mut bytes = 0;
+        let fed = body.feed(data, |piece| {
+            bytes += piece.len() as u64;
+            content.take(piece);
+        });
+        facts.body_bytes += bytes;
+        let fed = fed.map_err(violations::broken)?;
+        if fed.done {
+            if body.has_trailer() {
+                facts.rare().trailer = true;
+            }
+            // What belongs to the next reply is not this one's.
+            let rest = data.len() - fed.consumed;
+            self.received -= rest as u64;
+            return Ok(Progress::Complete { rest });
+        }
+        Ok(Progress::Partial)
+    }
+
+    /// The peer closed the connection.
+    fn closed(&mut self) -> Result<Progress, Box<Violation>> {
+        let kind = match &self.body {
+            Some(body) if body.ends_at_close() => {
+                if let Some(facts) = &mut self.facts {
+                    facts.keep_alive = false;
+                }
+                return Ok(Progress::Complete { rest: 0 });
+            }
+            Some(_) => ErrorKind::BodyShort,
+            None if self.is_silent() => ErrorKind::NoReply,
+            None => ErrorKind::HeadShort,
+        };
+        Err(Box::new(Violation::new(kind, "")))
+    }
+}
+
+/// What a head says, how the body behind it is framed, and its length; `None` if it is not complete.
+type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
+
+fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
+    head::parse_reply(data, |reply| {
+        let (facts, framing) = read_facts(reply, to_head);
+        (facts, framing, reply.len)
+    })
+}
+
+/// What header fields say about the connection.
+#[derive(Default)]
+struct Hop {
+    declared: Declared,
+    persistence: Persistence,
+}
+
+fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Result<Framing, Box<Violation>>) {
+    // They go through many hands.
+    let mut facts = Box::<ReplyMeta>::default();
+    let mut hop = Hop::default();
+    facts.status = reply.status;
+    facts.cachable = true;
+    for header in reply.headers {
+        if !facts.marks.see(header) {
+            read_field(&mut facts, &mut hop, header);
+        }
+    }
+    facts.keep_alive = hop.persistence.keeps_alive(reply.minor_version);
+    if hop.declared.is_length_ignored() {
+        facts.rare().length_ignored = true;
+    }
+    let framing = hop.declared.reply_framing(reply.status, to_head);
+    (facts, framing.map_err(|error| violations::unframed(error, reply.headers)))
+}
+
+fn read_field(facts: &mut ReplyMeta, hop: &mut Hop, header: &Header<'_>) {
+    let (name, value) = (header.name, header.value);
+    let is = |wanted| is_named(name, wanted);
+    let has = |token| has_token(value, token);
+    let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
+    // The length tells most names apart.
+    match name.len() {
+        3 if is("Age") => facts.age = body::parse_decimal(value),
+        4 if is("Date") => facts.date = time(),
+        6 if is("Pragma") => facts.cachable &= !has("no-cache"),
+        6 if is("Server") => facts.rare().server = Some(value.to_vec()),
+        7 if is("Expires") => facts.expires = time(),
+        8 if is("Location") => facts.rare().location = Some(value.to_vec()),
+        10 if is("Connection") => hop.persistence.see(value),
+        10 if is("Set-Cookie") => facts.rare().cookies.push(value.to_vec()),
+        11 if is("Content-MD5") => facts.rare().md5 = Some(value.trim_ascii().to_vec()),
+        12 if is("Content-Type") => facts.rare().content_type = Some(value.to_vec()),
+        13 if is("Last-Modified") => facts.last_modified = time(),
+        13 if is("Cache-Control") => {
+            facts.cachable &= !head::items(value).any(forbids_copies);
+        }
+        13 if is("Content-Range") => {
+            let range = ContentRange::parse(value);
+            facts.rare().bad_range = range.is_none();
+            facts.rare().range = range;
+        }
+        14 if is("Content-Length") => hop.declared.see_length(value),
+        16 if is("Content-Encoding") => {
+            facts.coding = match value.trim_ascii() {
+                coding if coding.eq_ignore_ascii_case(b"identity") => Coding::Identity,
+                coding if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
+                    Coding::Gzip
+                }
+                _ => Coding::Other,
+            };
+        }
+        16 if is("WWW-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        16 if is("Proxy-Connection") => hop.persistence.see_fallback(value),
+        17 if is("Transfer-Encoding") => hop.declared.see_coding(value),
+        18 if is("Proxy-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        _ => {}
+    }
+}
+
+/// A directive of `Cache-Control` that keeps a reply out of shared stores.
+fn forbids_copies(directive: &[u8]) -> bool {
+    let words: [&[u8]; 3] = [b"no-cache", b"private", b"no-store"];
+    words.iter().any(|word| directive.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Whether a stored reply was still good when it was given.
+
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::Catalog;
+use polygraph_traffic::life::Times;
+
+use crate::exchange::reply::ReplyMeta;
+use crate::request::generator::Request;
+use crate::violation::Violation;
+
+/// HTTP dates are whole seconds, and it takes time to pass a reply on.
+const EXPIRY_TOLERANCE_S: i64 = 2;
+/// For as long as this, objects that were modified may still be taken for fresh: HTTP dates are whole seconds, and
+/// so is what is known of when a request was made.
+const MODIFICATION_TOLERANCE_S: i64 = 2;
+
+pub(crate) fn http_time(seconds: i64) -> String {
+    polygraph_wire::date::format(u64::try_from(seconds).unwrap_or(0))
+}
+
+/// "Not modified" to a request whose condition was the second before the last modification, at `times`.
+pub(crate) fn not_modified(
+    catalog: &Catalog,
+    request: &Request,
+    facts: &ReplyMeta,
+    times: Times,
+    asked: i64,
+) -> Option<Violation> {
+    // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
+    let contradicts = facts.last_modified.is_some_and(|modified| modified >= times.lmt);
+    let outdated = asked >= times.lmt + MODIFICATION_TOLERANCE_S;
+    if !catalog.cachable(&request.oid) || !(contradicts || outdated) {
+        return None;
+    }
+    let violation = Violation::new(ErrorKind::FalseNotModified, "304 although the object was modified since");
+    let expected = format!("the object, modified at {}", http_time(times.lmt));
+    Some(violation.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
+}
+
+/// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
+/// request was made, in seconds since 1970; `times_at` tells the object's times at such a moment, if it has any.
+pub(crate) fn of_copy(
+    facts: &ReplyMeta,
+    asked: i64,
+    times_at: impl FnOnce(i64) -> Option<Times>,
+) -> Option<Violation> {
+    // Not the last modification of all: that one may be too young to count, and others were before it.
+    let times = times_at(asked - MODIFICATION_TOLERANCE_S)?;
+    // Some stores date copies anew, but that does not make a new version.
+    let version = facts.last_modified.filter(|_| times.shows_lmt);
+    if let Some(made) = [facts.date, version].into_iter().flatten().find(|made| *made < times.lmt) {
+        let detail = format!("the copy is {} s older than the last modification", times.lmt - made);
+        let expected = format!("a reply made at {} or later", http_time(times.lmt));
+        Some(
+            Violation::new(ErrorKind::Stale, detail)
+                .expected(expected, format!("one of {}", http_time(made))),
+        )
+    } else if let Some(expires) = facts.expires
+        && facts.status == 200
+        && asked > expires + EXPIRY_TOLERANCE_S
+    {
+        let detail = format!("the copy expired {} s before the request", asked - expires);
+        let expected = format!("a reply that is fresh at {}", http_time(asked));
+        let seen = format!("one that expired at {}", http_time(expires));
+        Some(Violation::new(ErrorKind::Expired, detail).expected(expected, seen))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+
+    /// What is said of a copy of an object that is modified every three seconds, the last time at `NOW`.
+    fn check(asked: i64, shows_lmt: bool, copy: ReplyMeta) -> Option<ErrorKind> {
+        let times = |moment: i64| {
+            let lmt = moment - (moment - NOW).rem_euclid(3);
+            Some(Times { lmt, nmt: lmt + 3, shows_lmt, expires: None })
+        };
+        of_copy(&ReplyMeta { status: 200, ..copy }, asked, times).map(|violation| violation.kind)
+    }
+
+    #[test]
+    fn a_copy_several_modifications_old_is_stale_at_any_time() {
+        let of = |date| ReplyMeta { date: Some(date), ..ReplyMeta::default() };
+        for asked in NOW..NOW + 9 {
+            assert_eq!(check(asked, true, of(NOW - 4)), Some(ErrorKind::Stale), "{asked}");
+            assert_eq!(check(asked, true, of(asked - 2)), None, "{asked}");
+        }
+        // Of the last version but one, when the last one is too young to count.
+        assert_eq!([NOW, NOW + 1].map(|asked| check(asked, true, of(NOW - 1))), [None; 2]);
+        assert_eq!(check(NOW + 2, true, of(NOW - 1)), Some(ErrorKind::Stale));
+    }
+
+    #[test]
+    fn a_new_date_does_not_make_a_new_version() {
+        let dated_anew =
+            || ReplyMeta { date: Some(NOW + 2), last_modified: Some(NOW - 3), ..ReplyMeta::default() };
+        assert_eq!(check(NOW + 2, true, dated_anew()), Some(ErrorKind::Stale));
+        assert_eq!(check(NOW + 2, true, ReplyMeta { last_modified: Some(NOW), ..dated_anew() }), None);
+        assert_eq!(check(NOW + 2, false, dated_anew()), None, "the server does not say when it was modified");
+        let expired = ReplyMeta { expires: Some(NOW - 1), ..dated_anew() };
+        assert_eq!(check(NOW + 2, false, expired), Some(ErrorKind::Expired));
+    }
+
+    #[test]
+    fn what_does_not_change_has_no_age() {
+        assert!(of_copy(&ReplyMeta { date: Some(0), ..ReplyMeta::default() }, NOW, |_| None).is_none());
+    }
+}
