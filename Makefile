@@ -6,7 +6,7 @@ BENCH ?=
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all test test-deps devices python lint doc unit bench install uninstall clean
+.PHONY: all test test-deps devices python lint fuzz-check doc unit bench install uninstall clean
 
 all:
 	$(CARGO) build --release --locked
@@ -30,6 +30,13 @@ python:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(MAKE) fuzz-check
+
+# Fuzz targets are a workspace of their own that only a nightly compiler can link; any compiler can check it. The
+# path, of which nothing is read, keeps libFuzzer itself from being built.
+fuzz-check:
+	CUSTOM_LIBFUZZER_PATH=/not-linked/libfuzzer.a \
+		$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir '$(TARGET)/fuzz'
 
 unit:
 	$(CARGO) test --workspace --locked
