@@ -5,3 +5,4 @@
 mod dependencies;
 mod foreign_files;
 mod import_circles;
+mod pages;

@@ -1,0 +1,105 @@
+//! Pages: every page of `docs/` is in the book, and every link between files of the tree leads somewhere.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use polygraph_tidy::tree;
+
+/// The Markdown files of the tree with their text, code blocks left out.
+fn pages() -> Vec<(PathBuf, String)> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(tree::root().join(&path)).unwrap();
+        (path, without_code(&text))
+    };
+    tree::files().into_iter().filter(is_page).map(read).collect()
+}
+
+fn without_code(text: &str) -> String {
+    let mut is_code = false;
+    let mut kept = String::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The targets of `[text](target)`.
+fn links(text: &str) -> Vec<&str> {
+    let after = |(at, _): (usize, &str)| &text[at + 2..];
+    let target = |rest: &'_ str| rest.split_once(')').map_or(0, |(target, _)| target.len());
+    text.match_indices("](").map(after).map(|rest| &rest[..target(rest)]).collect()
+}
+
+/// The anchor that a heading gets: lower case, blanks as dashes, without punctuation.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    heading.trim().to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
+}
+
+/// `path` without `.` and `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::CurDir => {}
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    let (pages, root) = (pages(), tree::root());
+    let mut dead = Vec::new();
+    for (page, text) in &pages {
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, section) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => normal(&page.parent().unwrap().join(file)),
+            };
+            let known = pages.iter().find(|(other, _)| *other == target);
+            let leads = match known {
+                Some((_, text)) => section.is_empty() || anchors(text).contains(section),
+                None => root.join(&target).exists(),
+            };
+            if !leads {
+                dead.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn every_page_of_docs_is_in_the_book() {
+    let summary = std::fs::read_to_string(tree::root().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<PathBuf> = links(&summary).into_iter().map(PathBuf::from).collect();
+    let of_docs = |(path, _): (PathBuf, String)| path.strip_prefix("docs").ok().map(Path::to_path_buf);
+    let found: BTreeSet<PathBuf> =
+        pages().into_iter().filter_map(of_docs).filter(|path| *path != Path::new("SUMMARY.md")).collect();
+    assert_eq!(found, listed, "docs/SUMMARY.md must list every page of docs/ once");
+}
+
+#[test]
+fn links_are_found_and_headings_have_anchors() {
+    assert_eq!(links("see [a](b.md#c), `x` and [d](e)"), ["b.md#c", "e"]);
+    assert_eq!(anchor(" What `--scale` changes"), "what---scale-changes");
+    assert_eq!(anchor("Transaction classes"), "transaction-classes");
+}
