@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{AddrRange, ParseError, Problem};
+use crate::{AddrRange, ParseError, ParseProblem};
 
 /// Where an address points: an IP address or a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ impl Addr {
     /// Reads one address. A range is an error here, even a range of one; see [`AddrRange::parse`].
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let range = AddrRange::parse(text)?;
-        range.as_single().ok_or_else(|| ParseError::new(text, 0..text.len(), Problem::RangeForOne))
+        range.as_single().ok_or_else(|| ParseError::new(text, 0..text.len(), ParseProblem::RangeForOne))
     }
 
     /// The same address with another port, or none.

@@ -10,7 +10,7 @@ pub const MAX_AGENTS: u64 = 1 << 24;
 
 /// One side of a bench; what the user left out is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
+pub struct SideSpec {
     /// The real addresses of the machines.
     pub hosts: Vec<AddrRange>,
     /// The capacity of one machine in requests per second.
@@ -25,39 +25,39 @@ pub struct Side {
 
 /// The bench: the total request rate and what serves it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bench {
+pub struct BenchSpec {
     /// The total request rate that the device under test sees, per second.
     pub peak_req_rate: Option<f64>,
     /// The machines that run robots.
-    pub client_side: Side,
+    pub client_side: SideSpec,
     /// The machines that run servers.
-    pub server_side: Side,
+    pub server_side: SideSpec,
     /// The machines that run the device under test.
-    pub proxy_side: Side,
+    pub proxy_side: SideSpec,
 }
 
-impl Bench {
+impl BenchSpec {
     /// The number of client machines: peak rate over the load of one machine, rounded up.
     pub fn client_host_count(&self) -> Result<u64, SchemeError> {
-        let mut wants = Wants::to("clientHostCount", "count the client hosts".to_owned());
+        let mut wants = RequiredSettings::to("clientHostCount", "count the client hosts".to_owned());
         let rate = wants.positive("peak_req_rate", self.peak_req_rate);
         let load = wants.positive("client_side.max_host_load", self.client_side.max_host_load);
         wants.check()?;
         Ok(crate::xceil(rate, load))
     }
 
-    pub(crate) fn side(&self, role: Role) -> &Side {
+    pub(crate) fn side(&self, role: BenchRole) -> &SideSpec {
         match role {
-            Role::Robots => &self.client_side,
-            Role::Servers => &self.server_side,
-            Role::Proxies => &self.proxy_side,
+            BenchRole::Robots => &self.client_side,
+            BenchRole::Servers => &self.server_side,
+            BenchRole::Proxies => &self.proxy_side,
         }
     }
 }
 
 /// For whom addresses are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum BenchRole {
     /// The robots of the client side.
     Robots,
     /// The servers of the server side.
@@ -66,30 +66,30 @@ pub enum Role {
     Proxies,
 }
 
-impl Role {
+impl BenchRole {
     /// The bench field that describes this side in PGL.
     pub fn side_name(self) -> &'static str {
         match self {
-            Role::Robots => "client_side",
-            Role::Servers => "server_side",
-            Role::Proxies => "proxy_side",
+            BenchRole::Robots => "client_side",
+            BenchRole::Servers => "server_side",
+            BenchRole::Proxies => "proxy_side",
         }
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for BenchRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Role::Robots => "robots",
-            Role::Servers => "servers",
-            Role::Proxies => "proxies",
+            BenchRole::Robots => "robots",
+            BenchRole::Servers => "servers",
+            BenchRole::Proxies => "proxies",
         })
     }
 }
 
 /// An address scheme. `agents_per_addr` is `None` where the user left it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum AddrScheme {
     /// Generation 3: whole third octets per machine, taken from a mask.
     PolyMix3,
     /// Generation 4 with servers in an address space of their own.
@@ -114,33 +114,36 @@ pub enum Scheme {
     },
 }
 
-impl Scheme {
+impl AddrScheme {
     /// The PGL type of the scheme.
     pub fn name(self) -> &'static str {
         match self {
-            Scheme::PolyMix3 => "PolyMix3As",
-            Scheme::PolyMix4 { .. } => "PolyMix4As",
-            Scheme::WebAxe4 { .. } => "WebAxe4As",
-            Scheme::SrvLb4 { .. } => "SrvLb4As",
-            Scheme::Spread { .. } => "SpreadAs",
+            AddrScheme::PolyMix3 => "PolyMix3As",
+            AddrScheme::PolyMix4 { .. } => "PolyMix4As",
+            AddrScheme::WebAxe4 { .. } => "WebAxe4As",
+            AddrScheme::SrvLb4 { .. } => "SrvLb4As",
+            AddrScheme::Spread { .. } => "SpreadAs",
         }
     }
 
     /// Distributes agents of one role over addresses and machines.
-    pub fn allocate(self, role: Role, bench: &Bench) -> Result<Allocation, SchemeError> {
+    pub fn allocate(self, role: BenchRole, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
         let none = Err(SchemeError::NoProxies { scheme: self.name() });
         match (self, role) {
-            (Scheme::PolyMix3 | Scheme::Spread { .. } | Scheme::SrvLb4 { .. }, Role::Proxies) => none,
-            (Scheme::PolyMix3, _) => gen3::allocate(role, bench),
-            (Scheme::Spread { agents_per_addr }, _) => spread::allocate(role, bench, agents_per_addr),
-            (Scheme::PolyMix4 { .. }, Role::Servers) => gen4::polymix4_servers(self, bench),
-            (Scheme::WebAxe4 { .. } | Scheme::SrvLb4 { .. }, Role::Servers) => {
+            (
+                AddrScheme::PolyMix3 | AddrScheme::Spread { .. } | AddrScheme::SrvLb4 { .. },
+                BenchRole::Proxies,
+            ) => none,
+            (AddrScheme::PolyMix3, _) => gen3::allocate(role, bench),
+            (AddrScheme::Spread { agents_per_addr }, _) => spread::allocate(role, bench, agents_per_addr),
+            (AddrScheme::PolyMix4 { .. }, BenchRole::Servers) => gen4::polymix4_servers(self, bench),
+            (AddrScheme::WebAxe4 { .. } | AddrScheme::SrvLb4 { .. }, BenchRole::Servers) => {
                 gen4::real_servers(self, bench)
             }
             (
-                Scheme::PolyMix4 { agents_per_addr }
-                | Scheme::WebAxe4 { agents_per_addr }
-                | Scheme::SrvLb4 { agents_per_addr },
+                AddrScheme::PolyMix4 { agents_per_addr }
+                | AddrScheme::WebAxe4 { agents_per_addr }
+                | AddrScheme::SrvLb4 { agents_per_addr },
                 _,
             ) => gen4::agents(self, role, bench, agents_per_addr),
         }
@@ -215,7 +218,7 @@ pub enum SchemeError {
     #[error("{agents} {role} do not fit on {hosts} hosts: one host takes {per_host}")]
     HostCapacity {
         /// For whom.
-        role: Role,
+        role: BenchRole,
         /// The number of agents.
         agents: u64,
         /// The number of machines.
@@ -252,7 +255,7 @@ pub enum SchemeError {
     #[error("{role} would be {count} agents, and the limit is {MAX_AGENTS}")]
     TooMany {
         /// For whom.
-        role: Role,
+        role: BenchRole,
         /// The number of agents; `u64::MAX` stands for more than that.
         count: u64,
     },
@@ -276,7 +279,7 @@ pub enum SchemeError {
     #[error("{agents} {role} need {octets} third octets, and PolyMix3As has {room} for them")]
     MaskTooSmall {
         /// For whom.
-        role: Role,
+        role: BenchRole,
         /// The number of agents.
         agents: u64,
         /// Third octets needed.
@@ -346,28 +349,28 @@ pub enum SchemeWarning {
 }
 
 /// Refuses numbers of agents that no bench has.
-pub(crate) fn check_limit(role: Role, count: u64) -> Result<(), SchemeError> {
+pub(crate) fn check_limit(role: BenchRole, count: u64) -> Result<(), SchemeError> {
     if count > MAX_AGENTS { Err(SchemeError::TooMany { role, count }) } else { Ok(()) }
 }
 
 /// Collects the settings a scheme needs, so that one message names all that are missing.
-pub(crate) struct Wants {
+pub(crate) struct RequiredSettings {
     scheme: &'static str,
     purpose: String,
     missing: Vec<String>,
     wrong: Option<SchemeError>,
 }
 
-impl Wants {
-    pub fn new(scheme: &'static str, role: Role) -> Self {
-        Wants::to(scheme, format!("compute the addresses of {role}"))
+impl RequiredSettings {
+    pub fn new(scheme: &'static str, role: BenchRole) -> Self {
+        RequiredSettings::to(scheme, format!("compute the addresses of {role}"))
     }
 
     pub fn to(scheme: &'static str, purpose: String) -> Self {
-        Wants { scheme, purpose, missing: Vec::new(), wrong: None }
+        RequiredSettings { scheme, purpose, missing: Vec::new(), wrong: None }
     }
 
-    /// A setting that must be there and above zero; 0 stands for one that is not, until [`Wants::check`].
+    /// A setting that must be there and above zero; 0 stands for one that is not, until [`RequiredSettings::check`].
     pub fn positive(&mut self, setting: &str, value: Option<f64>) -> f64 {
         match value {
             Some(value) if value > 0.0 && value.is_finite() => return value,

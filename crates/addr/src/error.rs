@@ -11,18 +11,18 @@ pub struct ParseError {
     /// The bytes of `text` that are wrong.
     pub span: Range<usize>,
     /// What is wrong with them.
-    pub problem: Problem,
+    pub problem: ParseProblem,
 }
 
 impl ParseError {
-    pub(crate) fn new(text: &str, span: Range<usize>, problem: Problem) -> Self {
+    pub(crate) fn new(text: &str, span: Range<usize>, problem: ParseProblem) -> Self {
         ParseError { text: text.to_owned(), span, problem }
     }
 }
 
-/// The kinds of mistakes. The display form says what is wrong, [`Problem::help`] what would be right.
+/// The kinds of mistakes. The display form says what is wrong, [`ParseProblem::help`] what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ParseProblem {
     /// Nothing before `::`.
     #[error("the interface name before '::' is empty")]
     EmptyInterface,
@@ -92,28 +92,30 @@ pub enum Problem {
     RangeForOne,
 }
 
-impl Problem {
+impl ParseProblem {
     /// What would be right, as the second half of a sentence.
     pub fn help(&self) -> &'static str {
         match self {
-            Problem::EmptyInterface => "write 'lo0::10.1.0.7', or no '::' at all",
-            Problem::InterfaceChar(_) => "an interface is named like lo0 or eth0.12",
-            Problem::EmptyHost => "write '10.1.0.7:80' or 'www.example.com:80'",
-            Problem::BareIpv6 | Problem::UnclosedIpv6 => "write IPv6 addresses as '[fe80::1]:80'",
-            Problem::BadIpv6(_) => "an IPv6 address is up to eight groups of hex digits, '[fe80::10-1f]'",
-            Problem::OctetCount(_) => "write '10.1.0.7' or, as a range, '10.1.0-3.1-250'",
-            Problem::TooBig { .. } => "use a smaller number",
-            Problem::NotASpan(_) => "write 'n' or 'n-m'",
-            Problem::Backwards(_) => "put the smaller number first",
-            Problem::UnclosedGroup => "write '[n-m]'; a plain bracket is written '\\['",
-            Problem::DanglingEscape => "a backslash makes the next character plain",
-            Problem::NameChar(_) => "a host name has letters, digits and '-', '_', '.', '*'",
-            Problem::EmptyPort | Problem::BadPort(_) => "write ':80' or, as a range, ':80-89'",
-            Problem::PortZero => "ports are 1 to 65535",
-            Problem::BadSubnet(_) => "the subnet is the last part: '/1' to '/32', with IPv6 to '/128'",
-            Problem::SubnetOnName => "leave the subnet out, or give an IP address",
-            Problem::Trailing(_) => "after ']' only ':port' and '/subnet' may follow",
-            Problem::RangeForOne => "give one address",
+            ParseProblem::EmptyInterface => "write 'lo0::10.1.0.7', or no '::' at all",
+            ParseProblem::InterfaceChar(_) => "an interface is named like lo0 or eth0.12",
+            ParseProblem::EmptyHost => "write '10.1.0.7:80' or 'www.example.com:80'",
+            ParseProblem::BareIpv6 | ParseProblem::UnclosedIpv6 => "write IPv6 addresses as '[fe80::1]:80'",
+            ParseProblem::BadIpv6(_) => {
+                "an IPv6 address is up to eight groups of hex digits, '[fe80::10-1f]'"
+            }
+            ParseProblem::OctetCount(_) => "write '10.1.0.7' or, as a range, '10.1.0-3.1-250'",
+            ParseProblem::TooBig { .. } => "use a smaller number",
+            ParseProblem::NotASpan(_) => "write 'n' or 'n-m'",
+            ParseProblem::Backwards(_) => "put the smaller number first",
+            ParseProblem::UnclosedGroup => "write '[n-m]'; a plain bracket is written '\\['",
+            ParseProblem::DanglingEscape => "a backslash makes the next character plain",
+            ParseProblem::NameChar(_) => "a host name has letters, digits and '-', '_', '.', '*'",
+            ParseProblem::EmptyPort | ParseProblem::BadPort(_) => "write ':80' or, as a range, ':80-89'",
+            ParseProblem::PortZero => "ports are 1 to 65535",
+            ParseProblem::BadSubnet(_) => "the subnet is the last part: '/1' to '/32', with IPv6 to '/128'",
+            ParseProblem::SubnetOnName => "leave the subnet out, or give an IP address",
+            ParseProblem::Trailing(_) => "after ']' only ':port' and '/subnet' may follow",
+            ParseProblem::RangeForOne => "give one address",
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Generation 3 (PolyMix-2, PolyMix-3, WebAxe-3): each machine owns whole third octets under a mask.
 
-use crate::bench::Wants;
-use crate::{AddrRange, Allocation, Bench, Host, HostRange, Role, SchemeError, Span, ddiv, sdiv, xceil};
+use crate::bench::RequiredSettings;
+use crate::{
+    AddrRange, Allocation, BenchRole, BenchSpec, Host, HostRange, NumberRange, SchemeError, ddiv, sdiv, xceil,
+};
 
 /// Third octets before the first one of the servers; robots start at 1.
 const SERVER_BASE: u64 = 128;
 
-pub(crate) fn allocate(role: Role, bench: &Bench) -> Result<Allocation, SchemeError> {
+pub(crate) fn allocate(role: BenchRole, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
     let (side, side_name) = (bench.side(role), role.side_name());
-    let mut wants = Wants::new("PolyMix3As", role);
+    let mut wants = RequiredSettings::new("PolyMix3As", role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
     // Servers too are counted from the robots, whose load is taken from the server side.
@@ -28,7 +30,7 @@ pub(crate) fn allocate(role: Role, bench: &Bench) -> Result<Allocation, SchemeEr
     let hosts = xceil(rate, host_load);
     let robots = ddiv(hosts, rate, agent_load);
     let (agents, base, room) = match role {
-        Role::Servers => (sdiv(hosts, 0.1 * robots as f64 + 500.0), SERVER_BASE, 255 - SERVER_BASE),
+        BenchRole::Servers => (sdiv(hosts, 0.1 * robots as f64 + 500.0), SERVER_BASE, 255 - SERVER_BASE),
         _ => (robots, 0, SERVER_BASE),
     };
     let thirds = ddiv(hosts, agents as f64, 250.0);
@@ -41,12 +43,12 @@ pub(crate) fn allocate(role: Role, bench: &Bench) -> Result<Allocation, SchemeEr
     let per_host = thirds / hosts;
     let shares = (0..hosts).map(|host| {
         let first = base + host * per_host + 1;
-        let third = Span { lo: first as u32, hi: (first + per_host - 1) as u32 };
-        let fourth = Span { lo: 1, hi: fourths as u32 };
+        let third = NumberRange { lo: first as u32, hi: (first + per_host - 1) as u32 };
+        let fourth = NumberRange { lo: 1, hi: fourths as u32 };
         vec![AddrRange {
             interface: mask.interface.clone(),
-            host: HostRange::V4([Span::one(a.into()), Span::one(b.into()), third, fourth]),
-            port: mask.port.map(|port| Span::one(port.into())),
+            host: HostRange::V4([NumberRange::one(a.into()), NumberRange::one(b.into()), third, fourth]),
+            port: mask.port.map(|port| NumberRange::one(port.into())),
             subnet: mask.subnet,
         }]
     });

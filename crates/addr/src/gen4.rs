@@ -2,21 +2,21 @@
 
 use std::net::IpAddr;
 
-use crate::bench::{MAX_AGENTS, Wants, check_limit};
+use crate::bench::{MAX_AGENTS, RequiredSettings, check_limit};
 use crate::{
-    Addr, AddrRange, Allocation, Bench, Role, Scheme, SchemeError, SchemeWarning, compact, count, ddiv, sdiv,
-    xceil,
+    Addr, AddrRange, AddrScheme, Allocation, BenchRole, BenchSpec, SchemeError, SchemeWarning, compact,
+    count, ddiv, sdiv, xceil,
 };
 
 /// Robots, or the proxies of a proxy side.
 pub(crate) fn agents(
-    scheme: Scheme,
-    role: Role,
-    bench: &Bench,
+    scheme: AddrScheme,
+    role: BenchRole,
+    bench: &BenchSpec,
     agents_per_addr: Option<i64>,
 ) -> Result<Allocation, SchemeError> {
     let (side, side_name) = (bench.side(role), role.side_name());
-    let mut wants = Wants::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme.name(), role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
     let agent_load = wants.positive(&format!("{side_name}.max_agent_load"), side.max_agent_load);
@@ -35,17 +35,17 @@ pub(crate) fn agents(
 }
 
 /// Servers of PolyMix-4: one per address, 500 and a tenth of the robots.
-pub(crate) fn polymix4_servers(scheme: Scheme, bench: &Bench) -> Result<Allocation, SchemeError> {
-    let (role, side_name) = (Role::Servers, Role::Servers.side_name());
+pub(crate) fn polymix4_servers(scheme: AddrScheme, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
+    let (role, side_name) = (BenchRole::Servers, BenchRole::Servers.side_name());
     let side = bench.side(role);
-    let mut wants = Wants::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme.name(), role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
     let pool = wants.list(&format!("{side_name}.addr_space"), &side.addr_space);
     let client = &bench.client_side;
     let client_load = wants.positive("client_side.max_host_load", client.max_host_load);
     let robot_load = wants.positive("client_side.max_agent_load", client.max_agent_load);
-    let Scheme::PolyMix4 { agents_per_addr } = scheme else {
+    let AddrScheme::PolyMix4 { agents_per_addr } = scheme else {
         return real_servers(scheme, bench);
     };
     let k = wants.count("agents_per_addr", agents_per_addr);
@@ -65,10 +65,10 @@ pub(crate) fn polymix4_servers(scheme: Scheme, bench: &Bench) -> Result<Allocati
 }
 
 /// Servers of WebAxe-4 and SrvLB-4: the machines themselves.
-pub(crate) fn real_servers(scheme: Scheme, bench: &Bench) -> Result<Allocation, SchemeError> {
-    let (role, side_name) = (Role::Servers, Role::Servers.side_name());
+pub(crate) fn real_servers(scheme: AddrScheme, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
+    let (role, side_name) = (BenchRole::Servers, BenchRole::Servers.side_name());
     let side = bench.side(role);
-    let mut wants = Wants::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme.name(), role);
     wants.list(&format!("{side_name}.hosts"), &side.hosts);
     wants.check()?;
     check_limit(role, count(&side.hosts))?;
@@ -81,14 +81,14 @@ pub(crate) fn real_servers(scheme: Scheme, bench: &Bench) -> Result<Allocation, 
     Ok(Allocation { shares, agents_per_addr: 1, warnings })
 }
 
-fn mask_warning(scheme: Scheme, role: Role, bench: &Bench) -> Option<SchemeWarning> {
+fn mask_warning(scheme: AddrScheme, role: BenchRole, bench: &BenchSpec) -> Option<SchemeWarning> {
     bench.side(role).addr_mask.as_ref()?;
     Some(SchemeWarning::MaskIgnored { scheme: scheme.name(), side: role.side_name() })
 }
 
 /// `load_ratio` is the load of a host over the load of an agent.
 pub(crate) fn check_capacity(
-    role: Role,
+    role: BenchRole,
     agents: u64,
     hosts: u64,
     k: u64,

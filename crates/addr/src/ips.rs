@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::{
-    Addr, AddrRange, Allocation, Bench, HostRange, Role, Scheme, SchemeError, SchemeWarning, Side, Span, join,
+    Addr, AddrRange, AddrScheme, Allocation, BenchRole, BenchSpec, HostRange, NumberRange, SchemeError,
+    SchemeWarning, SideSpec, join,
 };
 
 /// A name on the command line that no machine has.
@@ -28,12 +29,12 @@ pub enum IdError {
 pub struct IpTable {
     bench_id: u8,
     rate: f64,
-    clients: TableSide,
-    servers: TableSide,
+    clients: AgentTable,
+    servers: AgentTable,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct TableSide {
+struct AgentTable {
     host_load: f64,
     agent_load: f64,
     allocation: Allocation,
@@ -62,27 +63,27 @@ impl IpTable {
     /// The table of PolyMix-2 and PolyMix-3: network 10.BENCH, 400 requests/sec per machine, 0.4 per robot.
     pub fn polymix3(bench_id: u8, rate: f64) -> Result<Self, SchemeError> {
         let (host_load, agent_load) = (400.0, 0.4);
-        let side = Side {
+        let side = SideSpec {
             max_host_load: Some(host_load),
             max_agent_load: Some(agent_load),
             addr_mask: Some(IpAddr::from([10, bench_id, 0, 0]).into()),
-            ..Side::default()
+            ..SideSpec::default()
         };
-        let bench = Bench {
+        let bench = BenchSpec {
             peak_req_rate: Some(rate),
             client_side: side.clone(),
             server_side: side,
-            ..Bench::default()
+            ..BenchSpec::default()
         };
         let table_side = |role| {
-            let allocation = Scheme::PolyMix3.allocate(role, &bench)?;
-            Ok(TableSide { host_load, agent_load, allocation })
+            let allocation = AddrScheme::PolyMix3.allocate(role, &bench)?;
+            Ok(AgentTable { host_load, agent_load, allocation })
         };
         Ok(IpTable {
             bench_id,
             rate,
-            clients: table_side(Role::Robots)?,
-            servers: table_side(Role::Servers)?,
+            clients: table_side(BenchRole::Robots)?,
+            servers: table_side(BenchRole::Servers)?,
         })
     }
 
@@ -91,8 +92,8 @@ impl IpTable {
     /// Each machine owns a /22 as in the workload, or more where the loads ask for more addresses. The workload itself
     /// puts servers on the real addresses of their machines; the server half serves set-ups that use aliases instead.
     pub fn webaxe4(bench_id: u8, rate: f64, loads: WebAxeLoads) -> Result<Self, SchemeError> {
-        let clients = webaxe_side(bench_id, Role::Robots, rate, loads.client_host, loads.client_agent)?;
-        let servers = webaxe_side(bench_id, Role::Servers, rate, loads.server_host, loads.server_agent)?;
+        let clients = webaxe_side(bench_id, BenchRole::Robots, rate, loads.client_host, loads.client_agent)?;
+        let servers = webaxe_side(bench_id, BenchRole::Servers, rate, loads.server_host, loads.server_agent)?;
         Ok(IpTable { bench_id, rate, clients, servers })
     }
 
@@ -159,13 +160,13 @@ impl IpTable {
 
     /// The network that each machine named by `id` (all machines without one) occupies, one `net/subnet` per line.
     pub fn routes(&self, id: Option<&str>) -> Result<String, IdError> {
-        let route = |side: &TableSide, host: usize| {
+        let route = |side: &AgentTable, host: usize| {
             let first = side.allocation.shares[host].first().and_then(|range| range.get(0));
             let subnet = side.subnet();
             first.map_or_else(String::new, |addr| format!("{}/{subnet}\n", network(&addr, subnet)))
         };
         let all =
-            |side: &TableSide| (0..side.allocation.shares.len()).map(|i| route(side, i)).collect::<String>();
+            |side: &AgentTable| (0..side.allocation.shares.len()).map(|i| route(side, i)).collect::<String>();
         match id {
             None => Ok(all(&self.clients) + &all(&self.servers)),
             Some(id) => match self.find(id)? {
@@ -176,7 +177,7 @@ impl IpTable {
     }
 
     /// The side that a name means, and the machine unless all are meant.
-    fn find(&self, id: &str) -> Result<(&TableSide, Option<usize>), IdError> {
+    fn find(&self, id: &str) -> Result<(&AgentTable, Option<usize>), IdError> {
         let unknown = || IdError::Unknown(id.to_owned());
         let (side, rest) = match (id.strip_prefix("clt"), id.strip_prefix("srv")) {
             (Some(rest), _) => (&self.clients, rest),
@@ -194,7 +195,7 @@ impl IpTable {
     }
 }
 
-impl TableSide {
+impl AgentTable {
     /// The prefix length of the network that one machine owns.
     fn subnet(&self) -> u8 {
         self.allocation.shares.iter().flatten().filter_map(|range| range.subnet).min().unwrap_or(32)
@@ -203,33 +204,33 @@ impl TableSide {
 
 fn webaxe_side(
     bench_id: u8,
-    role: Role,
+    role: BenchRole,
     rate: f64,
     host_load: f64,
     agent_load: f64,
-) -> Result<TableSide, SchemeError> {
+) -> Result<AgentTable, SchemeError> {
     let (first, last, agents_per_addr) = match role {
-        Role::Servers => (128, 251, Some(1)),
+        BenchRole::Servers => (128, 251, Some(1)),
         _ => (0, 123, Some(2)),
     };
     let allocate = |subnet: u8| {
         let octets = [
-            Span::one(10),
-            Span::one(bench_id.into()),
-            Span { lo: first, hi: last },
-            Span { lo: 1, hi: 250 },
+            NumberRange::one(10),
+            NumberRange::one(bench_id.into()),
+            NumberRange { lo: first, hi: last },
+            NumberRange { lo: 1, hi: 250 },
         ];
         let space =
             AddrRange { interface: None, host: HostRange::V4(octets), port: None, subnet: Some(subnet) };
-        let side = Side {
+        let side = SideSpec {
             max_host_load: Some(host_load),
             max_agent_load: Some(agent_load),
             addr_space: vec![space],
-            ..Side::default()
+            ..SideSpec::default()
         };
         // Servers on aliases are distributed like robots, only from their own half of the network.
-        let bench = Bench { peak_req_rate: Some(rate), client_side: side, ..Bench::default() };
-        Scheme::WebAxe4 { agents_per_addr }.allocate(Role::Robots, &bench)
+        let bench = BenchSpec { peak_req_rate: Some(rate), client_side: side, ..BenchSpec::default() };
+        AddrScheme::WebAxe4 { agents_per_addr }.allocate(BenchRole::Robots, &bench)
     };
     let standard = allocate(22)?;
     let wider = standard.warnings.iter().find_map(|warning| match warning {
@@ -237,7 +238,7 @@ fn webaxe_side(
         _ => None,
     });
     let allocation = wider.map_or(Ok(standard), allocate)?;
-    Ok(TableSide { host_load, agent_load, allocation })
+    Ok(AgentTable { host_load, agent_load, allocation })
 }
 
 /// The ranges without interface, port and subnet.

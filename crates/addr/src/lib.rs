@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of its arguments. Text becomes an [`AddrRange`] ([`AddrRange::parse`]), a range
 //! yields its [`Addr`] members lazily ([`AddrRange::iter`]), and a list of addresses becomes the shortest list of ranges
-//! with the same members in the same order ([`compact`]). A [`Bench`] and a [`Scheme`] give an [`Allocation`]: which
+//! with the same members in the same order ([`compact`]). A [`BenchSpec`] and a [`AddrScheme`] give an [`Allocation`]: which
 //! agent lives at which address, and which host serves it.
 
 mod address;
@@ -24,13 +24,15 @@ mod zone;
 
 pub use address::{Addr, Host};
 pub use arith::{ddiv, sdiv, xceil};
-pub use bench::{Allocation, Bench, MAX_AGENTS, Role, Scheme, SchemeError, SchemeWarning, Side};
-pub use error::{ParseError, Problem};
+pub use bench::{
+    AddrScheme, Allocation, BenchRole, BenchSpec, MAX_AGENTS, SchemeError, SchemeWarning, SideSpec,
+};
+pub use error::{ParseError, ParseProblem};
 pub use ips::{IdError, IpTable, WebAxeLoads};
 pub use map::{PairError, pair};
 pub use merge::{compact, merge_all};
 pub use names::{NameError, NameTemplate};
-pub use placement::{AgentGroup, Placement, PlacementError, Scope, SidePlan};
-pub use range::{AddrRange, HostRange, Iter, Span, TooMany, count, expand, join};
-pub use text::{Part, TextRange};
+pub use placement::{AgentGroup, Placement, PlacementError, PlacementScope, SidePlan};
+pub use range::{AddrRange, HostRange, Iter, NumberRange, TooMany, count, expand, join};
+pub use text::{TextPart, TextRange};
 pub use zone::{ZoneError, ZoneFiles, zone_files};

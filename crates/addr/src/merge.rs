@@ -1,6 +1,6 @@
 //! The way back: lists of addresses as short lists of ranges.
 
-use crate::{Addr, AddrRange, HostRange, Part, Span, TextRange};
+use crate::{Addr, AddrRange, HostRange, NumberRange, TextPart, TextRange};
 
 /// The shortest list found of ranges that have these members in this order.
 ///
@@ -66,8 +66,8 @@ fn same_shape(a: &AddrRange, b: &AddrRange) -> bool {
         (HostRange::Name(a), HostRange::Name(b)) => {
             a.parts.len() == b.parts.len()
                 && a.parts.iter().zip(&b.parts).all(|parts| match parts {
-                    (Part::Lit(a), Part::Lit(b)) => a == b,
-                    (Part::Span(_), Part::Span(_)) => true,
+                    (TextPart::Lit(a), TextPart::Lit(b)) => a == b,
+                    (TextPart::Range(_), TextPart::Range(_)) => true,
                     _ => false,
                 })
         }
@@ -86,19 +86,19 @@ impl AddrRange {
         }
     }
 
-    fn place(&self, i: usize) -> Option<Span> {
+    fn place(&self, i: usize) -> Option<NumberRange> {
         let host = match &self.host {
             HostRange::V4(octets) => octets.get(i).copied(),
             HostRange::V6(groups) => groups.get(i).copied(),
             HostRange::Name(name) => match name.parts.get(i) {
-                Some(Part::Span(span)) => Some(*span),
+                Some(TextPart::Range(span)) => Some(*span),
                 _ => None,
             },
         };
         if i + 1 == self.places() { self.port } else { host }
     }
 
-    fn place_mut(&mut self, i: usize) -> Option<&mut Span> {
+    fn place_mut(&mut self, i: usize) -> Option<&mut NumberRange> {
         if i + 1 == self.places() {
             return self.port.as_mut();
         }
@@ -106,7 +106,7 @@ impl AddrRange {
             HostRange::V4(octets) => octets.get_mut(i),
             HostRange::V6(groups) => groups.get_mut(i),
             HostRange::Name(name) => match name.parts.get_mut(i) {
-                Some(Part::Span(span)) => Some(span),
+                Some(TextPart::Range(span)) => Some(span),
                 _ => None,
             },
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Addr, AddrRange, HostRange, Part, Problem, Span, TextRange, merge_all};
+use crate::{Addr, AddrRange, HostRange, NumberRange, ParseProblem, TextPart, TextRange, merge_all};
 
 /// How to make a name from an IP address.
 ///
@@ -11,12 +11,12 @@ use crate::{Addr, AddrRange, HostRange, Part, Problem, Span, TextRange, merge_al
 /// written where the template says so, as in `h${dashed_ip}.org:${port}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameTemplate {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePart>,
     plain: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePart {
     Text(String),
     DashedIp,
     Port,
@@ -34,7 +34,7 @@ pub enum NameError {
     UnknownMacro(String),
     /// Text that cannot be part of a name.
     #[error("{0} in the template '{1}'; {help}", help = .0.help())]
-    BadText(Problem, String),
+    BadText(ParseProblem, String),
     /// A name where an IP address is wanted.
     #[error("{0} is a name already, and names are made from IP addresses")]
     NotAnIp(String),
@@ -49,18 +49,18 @@ impl NameTemplate {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some(dollar) = rest.find('$') {
-            pieces.push(Piece::Text(rest[..dollar].to_owned()));
+            pieces.push(TemplatePart::Text(rest[..dollar].to_owned()));
             let body = rest[dollar + 1..].strip_prefix('{').ok_or(NameError::BadMacro)?;
             let (name, tail) = body.split_once('}').ok_or(NameError::BadMacro)?;
             pieces.push(match name {
-                "dashed_ip" => Piece::DashedIp,
-                "port" => Piece::Port,
-                "worker" => Piece::Worker,
+                "dashed_ip" => TemplatePart::DashedIp,
+                "port" => TemplatePart::Port,
+                "worker" => TemplatePart::Worker,
                 _ => return Err(NameError::UnknownMacro(name.to_owned())),
             });
             rest = tail;
         }
-        pieces.push(Piece::Text(rest.to_owned()));
+        pieces.push(TemplatePart::Text(rest.to_owned()));
         let template = NameTemplate { plain: pieces.len() == 1, pieces };
         // What the macros yield is harmless, so one address shows whether the text between them is.
         let sample = template.text(&Addr::from(IpAddr::from([10, 1, 0, 7])).with_port(Some(80)), 0)?;
@@ -83,7 +83,7 @@ impl NameTemplate {
     /// The name for one address; each number made from the address is a place of its own.
     fn name(&self, addr: &Addr, worker: u32) -> Result<AddrRange, NameError> {
         let mut name = self.text(addr, worker)?;
-        let mut port = addr.port.filter(|_| self.plain).map(|port| Span::one(port.into()));
+        let mut port = addr.port.filter(|_| self.plain).map(|port| NumberRange::one(port.into()));
         if let Some((host, written)) = split_port(&name) {
             name = host;
             port = Some(written);
@@ -96,14 +96,14 @@ impl NameTemplate {
         let mut parts = Vec::new();
         if self.plain {
             parts.extend(plain_parts(ip));
-            parts.push(Part::Lit(".".to_owned()));
+            parts.push(TextPart::Lit(".".to_owned()));
         }
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => parts.push(Part::Lit(text.clone())),
-                Piece::DashedIp => parts.extend(dashed_parts(ip)),
-                Piece::Worker => parts.push(number(worker)),
-                Piece::Port => {
+                TemplatePart::Text(text) => parts.push(TextPart::Lit(text.clone())),
+                TemplatePart::DashedIp => parts.extend(dashed_parts(ip)),
+                TemplatePart::Worker => parts.push(number(worker)),
+                TemplatePart::Port => {
                     let port = addr.port.ok_or_else(|| NameError::NoPort(addr.to_string()))?;
                     parts.push(number(port.into()));
                 }
@@ -113,12 +113,12 @@ impl NameTemplate {
     }
 }
 
-fn number(n: u32) -> Part {
-    Part::Span(Span::one(n))
+fn number(n: u32) -> TextPart {
+    TextPart::Range(NumberRange::one(n))
 }
 
-fn plain_parts(ip: IpAddr) -> Vec<Part> {
-    let lit = |text: &str| Part::Lit(text.to_owned());
+fn plain_parts(ip: IpAddr) -> Vec<TextPart> {
+    let lit = |text: &str| TextPart::Lit(text.to_owned());
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, d] = ip.octets().map(|octet| number(1000 + u32::from(octet)));
@@ -128,32 +128,34 @@ fn plain_parts(ip: IpAddr) -> Vec<Part> {
     }
 }
 
-fn dashed_parts(ip: IpAddr) -> Vec<Part> {
+fn dashed_parts(ip: IpAddr) -> Vec<TextPart> {
     match ip {
         IpAddr::V4(ip) => {
             let [a, b, c, d] = ip.octets().map(|octet| number(octet.into()));
-            let dash = || Part::Lit("-".to_owned());
+            let dash = || TextPart::Lit("-".to_owned());
             vec![a, dash(), b, dash(), c, dash(), d]
         }
         // Places count in decimal, so groups of hex digits stay text.
-        IpAddr::V6(ip) => vec![Part::Lit(ip.segments().map(|group| format!("{group:x}")).join("-"))],
+        IpAddr::V6(ip) => vec![TextPart::Lit(ip.segments().map(|group| format!("{group:x}")).join("-"))],
     }
 }
 
 /// Splits `name:port` whose port is one place or plain digits.
-fn split_port(text: &TextRange) -> Option<(TextRange, Span)> {
+fn split_port(text: &TextRange) -> Option<(TextRange, NumberRange)> {
     let mut parts = text.parts.clone();
     let (colon, port) = match (parts.pop()?, parts.last()) {
-        (Part::Span(port), Some(Part::Lit(before))) if before.ends_with(':') => (before.len() - 1, port),
-        (Part::Lit(last), _) => {
+        (TextPart::Range(port), Some(TextPart::Lit(before))) if before.ends_with(':') => {
+            (before.len() - 1, port)
+        }
+        (TextPart::Lit(last), _) => {
             let (before, digits) = last.rsplit_once(':')?;
             let port = digits.parse().ok()?;
-            parts.push(Part::Lit(last.clone()));
-            (before.len(), Span::one(port))
+            parts.push(TextPart::Lit(last.clone()));
+            (before.len(), NumberRange::one(port))
         }
         _ => return None,
     };
-    if let Some(Part::Lit(before)) = parts.last_mut() {
+    if let Some(TextPart::Lit(before)) = parts.last_mut() {
         before.truncate(colon);
     }
     Some((TextRange::from_parts(parts), port))

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use crate::text::Style;
-use crate::{AddrRange, HostRange, ParseError, Problem, Span, TextRange};
+use crate::text::RangeSyntax;
+use crate::{AddrRange, HostRange, NumberRange, ParseError, ParseProblem, TextRange};
 
 pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
     let fail = |span: Range<usize>, problem| Err(ParseError::new(text, span, problem));
@@ -14,13 +14,13 @@ pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
     let bracket = text.find('[').unwrap_or(text.len());
     if let Some(len) = text[..bracket].find("::") {
         if text.parse::<Ipv6Addr>().is_ok() {
-            return fail(at, Problem::BareIpv6);
+            return fail(at, ParseProblem::BareIpv6);
         }
         if len == 0 {
-            return fail(0..2, Problem::EmptyInterface);
+            return fail(0..2, ParseProblem::EmptyInterface);
         }
         if let Some((pos, c)) = text[..len].char_indices().find(|(_, c)| !is_interface_char(*c)) {
-            return fail(pos..pos + c.len_utf8(), Problem::InterfaceChar(c));
+            return fail(pos..pos + c.len_utf8(), ParseProblem::InterfaceChar(c));
         }
         interface = Some(text[..len].into());
         at.start = len + 2;
@@ -34,7 +34,7 @@ pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
 
     let (host_at, port_at) = split_port(text, at.clone())?;
     if host_at.is_empty() {
-        return fail(at, Problem::EmptyHost);
+        return fail(at, ParseProblem::EmptyHost);
     }
     let host = host_range(text, host_at)?;
     let port = port_at.map(|at| port_span(text, at)).transpose()?;
@@ -44,12 +44,12 @@ pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
         let widest = match host {
             HostRange::V4(_) => 32,
             HostRange::V6(_) => 128,
-            HostRange::Name(_) => return fail(at, Problem::SubnetOnName),
+            HostRange::Name(_) => return fail(at, ParseProblem::SubnetOnName),
         };
         let digits = &text[at.clone()];
         match digits.parse::<u8>() {
             Ok(n) if is_digits(digits) && (1..=widest).contains(&n) => subnet = Some(n),
-            _ => return fail(at, Problem::BadSubnet(digits.to_owned())),
+            _ => return fail(at, ParseProblem::BadSubnet(digits.to_owned())),
         }
     }
     Ok(AddrRange { interface, host, port, subnet })
@@ -64,14 +64,14 @@ fn split_port(text: &str, at: Range<usize>) -> Result<(Range<usize>, Option<Rang
         && inner.contains(':')
     {
         let Some(close) = inner.find(']') else {
-            return fail(at, Problem::UnclosedIpv6);
+            return fail(at, ParseProblem::UnclosedIpv6);
         };
         if inner[..close].contains(':') {
             let end = at.start + close + 2;
             return match &text[end..at.end] {
                 "" => Ok((at.start..end, None)),
                 tail if tail.starts_with(':') => Ok((at.start..end, Some(end + 1..at.end))),
-                tail => fail(end..at.end, Problem::Trailing(tail.to_owned())),
+                tail => fail(end..at.end, ParseProblem::Trailing(tail.to_owned())),
             };
         }
     }
@@ -89,22 +89,22 @@ fn host_range(text: &str, at: Range<usize>) -> Result<HostRange, ParseError> {
     if looks_like_ipv4(host) {
         let parts: Vec<_> = split_at(text, at.clone(), '.').collect();
         let [a, b, c, d] = &parts[..] else {
-            return Err(ParseError::new(text, at, Problem::OctetCount(parts.len())));
+            return Err(ParseError::new(text, at, ParseProblem::OctetCount(parts.len())));
         };
         let octet = |at: &Range<usize>| span_of(text, bare(text, at.clone()), 10, "octet", 255);
         return Ok(HostRange::V4([octet(a)?, octet(b)?, octet(c)?, octet(d)?]));
     }
-    TextRange::parse_within(text, at, Style::HostName).map(HostRange::Name)
+    TextRange::parse_within(text, at, RangeSyntax::HostName).map(HostRange::Name)
 }
 
 /// The groups of an IPv6 address, its brackets already removed.
-fn groups(text: &str, at: Range<usize>) -> Result<[Span; 8], ParseError> {
+fn groups(text: &str, at: Range<usize>) -> Result<[NumberRange; 8], ParseError> {
     let inner = &text[at.clone()];
-    let bad = || ParseError::new(text, at.clone(), Problem::BadIpv6(inner.to_owned()));
+    let bad = || ParseError::new(text, at.clone(), ParseProblem::BadIpv6(inner.to_owned()));
     if let Ok(ip) = inner.parse::<Ipv6Addr>() {
-        return Ok(ip.segments().map(|n| Span::one(n.into())));
+        return Ok(ip.segments().map(|n| NumberRange::one(n.into())));
     }
-    let read = |at: Range<usize>| -> Result<Vec<Span>, ParseError> {
+    let read = |at: Range<usize>| -> Result<Vec<NumberRange>, ParseError> {
         match at.is_empty() {
             true => Ok(Vec::new()),
             false => split_at(text, at, ':').map(|at| span_of(text, at, 16, "group", 0xffff)).collect(),
@@ -118,7 +118,7 @@ fn groups(text: &str, at: Range<usize>) -> Result<[Span; 8], ParseError> {
             if spans.len() + tail.len() > 7 {
                 return Err(bad());
             }
-            spans.resize(8 - tail.len(), Span::one(0));
+            spans.resize(8 - tail.len(), NumberRange::one(0));
             spans.extend(tail);
             spans
         }
@@ -126,17 +126,17 @@ fn groups(text: &str, at: Range<usize>) -> Result<[Span; 8], ParseError> {
     spans.try_into().map_err(|_| bad())
 }
 
-fn port_span(text: &str, at: Range<usize>) -> Result<Span, ParseError> {
+fn port_span(text: &str, at: Range<usize>) -> Result<NumberRange, ParseError> {
     let fail = |problem| Err(ParseError::new(text, at.clone(), problem));
     let port = &text[at.clone()];
     if port.is_empty() {
-        return fail(Problem::EmptyPort);
+        return fail(ParseProblem::EmptyPort);
     }
     if !strip_brackets(port).bytes().all(|b| b.is_ascii_digit() || b == b'-') {
-        return fail(Problem::BadPort(port.to_owned()));
+        return fail(ParseProblem::BadPort(port.to_owned()));
     }
     let span = span_of(text, bare(text, at.clone()), 10, "port", 0xffff)?;
-    if span.lo == 0 { fail(Problem::PortZero) } else { Ok(span) }
+    if span.lo == 0 { fail(ParseProblem::PortZero) } else { Ok(span) }
 }
 
 /// Reads `n` or `n-m` in the given base, 10 or 16.
@@ -146,25 +146,25 @@ pub(crate) fn span_of(
     base: u32,
     what: &'static str,
     max: u32,
-) -> Result<Span, ParseError> {
+) -> Result<NumberRange, ParseError> {
     let part = &text[at.clone()];
     let number = |at: Range<usize>| {
         let digits = &text[at.clone()];
         if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
-            return Err(ParseError::new(text, at, Problem::NotASpan(part.to_owned())));
+            return Err(ParseError::new(text, at, ParseProblem::NotASpan(part.to_owned())));
         }
         match u32::from_str_radix(digits, base) {
             Ok(n) if n <= max => Ok(n),
-            _ => Err(ParseError::new(text, at, Problem::TooBig { what, value: digits.to_owned(), max })),
+            _ => Err(ParseError::new(text, at, ParseProblem::TooBig { what, value: digits.to_owned(), max })),
         }
     };
     let (lo, hi) = match part.find('-') {
         None => (number(at.clone())?, number(at.clone())?),
         Some(dash) => (number(at.start..at.start + dash)?, number(at.start + dash + 1..at.end)?),
     };
-    match Span::new(lo, hi) {
+    match NumberRange::new(lo, hi) {
         Some(span) => Ok(span),
-        None => Err(ParseError::new(text, at, Problem::Backwards(part.to_owned()))),
+        None => Err(ParseError::new(text, at, ParseProblem::Backwards(part.to_owned()))),
     }
 }
 

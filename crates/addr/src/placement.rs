@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use crate::{Addr, Host, Role, compact, join};
+use crate::{Addr, BenchRole, Host, compact, join};
 
 /// The agents of one `Robot` or `Server` object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,24 +28,24 @@ pub struct SidePlan {
 /// The agents of a workload on the machines of its bench.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    machines: Vec<Machine>,
-    agents: Vec<Agents>,
+    machines: Vec<PlacedHost>,
+    agents: Vec<PlacedAgents>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Machine {
+struct PlacedHost {
     name: String,
     host: String,
     ips: HashSet<Host>,
-    role: Role,
+    role: BenchRole,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Agents {
+struct PlacedAgents {
     name: String,
     kind: String,
     hosts: Vec<Host>,
-    role: Role,
+    role: BenchRole,
 }
 
 /// Why agents cannot be placed or shown.
@@ -55,7 +55,7 @@ pub enum PlacementError {
     #[error("{addresses} addresses of {role} do not divide evenly among {hosts} hosts of {}", role.side_name())]
     Uneven {
         /// Whose addresses.
-        role: Role,
+        role: BenchRole,
         /// The number of different addresses.
         addresses: usize,
         /// The number of machines.
@@ -76,7 +76,7 @@ pub enum PlacementError {
 
 /// What part of a placement to look at; an empty scope is everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scope<'a> {
+pub struct PlacementScope<'a> {
     /// One machine: `polyclt1`, `polysrv1` or its address.
     pub host: Option<&'a str>,
     /// Some agents: `robot1`, `server1` or their kind.
@@ -88,12 +88,18 @@ impl Placement {
     /// without machines has agents only.
     pub fn new(clients: SidePlan, servers: SidePlan) -> Result<Self, PlacementError> {
         let mut placement = Placement { machines: Vec::new(), agents: Vec::new() };
-        placement.add(Role::Robots, "polyclt", "robot", clients)?;
-        placement.add(Role::Servers, "polysrv", "server", servers)?;
+        placement.add(BenchRole::Robots, "polyclt", "robot", clients)?;
+        placement.add(BenchRole::Servers, "polysrv", "server", servers)?;
         Ok(placement)
     }
 
-    fn add(&mut self, role: Role, machine: &str, agent: &str, side: SidePlan) -> Result<(), PlacementError> {
+    fn add(
+        &mut self,
+        role: BenchRole,
+        machine: &str,
+        agent: &str,
+        side: SidePlan,
+    ) -> Result<(), PlacementError> {
         let mut seen = HashSet::new();
         let of_agents =
             side.groups.iter().flat_map(|group| &group.addresses).filter(|_| side.aliases.is_empty());
@@ -107,17 +113,22 @@ impl Placement {
             let share = addresses / hosts;
             let ips = unique[i * share..(i + 1) * share].iter().cloned().collect();
             let name = format!("{machine}{}", i + 1);
-            self.machines.push(Machine { name, host: host.host.to_string(), ips, role });
+            self.machines.push(PlacedHost { name, host: host.host.to_string(), ips, role });
         }
         for (i, group) in side.groups.into_iter().enumerate() {
             let hosts = group.addresses.into_iter().map(|addr| addr.host).collect();
-            self.agents.push(Agents { name: format!("{agent}{}", i + 1), kind: group.kind, hosts, role });
+            self.agents.push(PlacedAgents {
+                name: format!("{agent}{}", i + 1),
+                kind: group.kind,
+                hosts,
+                role,
+            });
         }
         Ok(())
     }
 
     /// One line for each machine and each kind of agents in the scope.
-    pub fn text(&self, scope: Scope<'_>) -> Result<String, PlacementError> {
+    pub fn text(&self, scope: PlacementScope<'_>) -> Result<String, PlacementError> {
         let (machines, agents) = self.select(scope)?;
         let mut out =
             format!("scope: host={} agent={}\n\n", scope.host.unwrap_or("any"), scope.agent.unwrap_or("any"));
@@ -133,7 +144,7 @@ impl Placement {
     }
 
     /// One value: `polyclt1.host`, `polyclt1.ips`, `polyclt1.agents`, `robot1.kind`, `robot1.ips`, `robot1.agents`.
-    pub fn variable(&self, scope: Scope<'_>, name: &str) -> Result<String, PlacementError> {
+    pub fn variable(&self, scope: PlacementScope<'_>, name: &str) -> Result<String, PlacementError> {
         let (machines, agents) = self.select(scope)?;
         let unknown = || PlacementError::NoVariable(name.to_owned());
         // Kinds and addresses may have dots themselves.
@@ -153,7 +164,10 @@ impl Placement {
         }
     }
 
-    fn select(&self, scope: Scope<'_>) -> Result<(Vec<&Machine>, Vec<&Agents>), PlacementError> {
+    fn select(
+        &self,
+        scope: PlacementScope<'_>,
+    ) -> Result<(Vec<&PlacedHost>, Vec<&PlacedAgents>), PlacementError> {
         let (mut machines, mut agents): (Vec<_>, Vec<_>) =
             (self.machines.iter().collect(), self.agents.iter().collect());
         if let Some(name) = scope.host {
@@ -175,24 +189,29 @@ impl Placement {
         Ok((machines, agents))
     }
 
-    fn on_machine<'a>(&self, machine: &Machine, agents: &[&'a Agents]) -> Vec<&'a Host> {
+    fn on_machine<'a>(&self, machine: &PlacedHost, agents: &[&'a PlacedAgents]) -> Vec<&'a Host> {
         let same_side = agents.iter().filter(|group| group.role == machine.role);
         same_side.flat_map(|group| &group.hosts).filter(|host| machine.ips.contains(*host)).collect()
     }
 
-    fn of_group<'a>(&self, group: &'a Agents, scope: Scope<'_>, machines: &[&Machine]) -> Vec<&'a Host> {
+    fn of_group<'a>(
+        &self,
+        group: &'a PlacedAgents,
+        scope: PlacementScope<'_>,
+        machines: &[&PlacedHost],
+    ) -> Vec<&'a Host> {
         let placed = |host: &&Host| machines.iter().any(|m| m.role == group.role && m.ips.contains(*host));
         group.hosts.iter().filter(|host| scope.host.is_none() || placed(host)).collect()
     }
 }
 
-impl Machine {
+impl PlacedHost {
     fn is(&self, name: &str) -> bool {
         self.name == name || self.host == name
     }
 }
 
-impl Agents {
+impl PlacedAgents {
     fn is(&self, name: &str) -> bool {
         self.name == name || self.kind == name
     }

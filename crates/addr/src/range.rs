@@ -5,26 +5,26 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{Addr, Host, ParseError, Part, TextRange, parse};
+use crate::{Addr, Host, ParseError, TextPart, TextRange, parse};
 
 /// Consecutive numbers, both ends included; `lo` is never above `hi`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct NumberRange {
     /// The first number.
     pub lo: u32,
     /// The last number.
     pub hi: u32,
 }
 
-impl Span {
+impl NumberRange {
     /// The numbers from `lo` to `hi`, or `None` if `hi` is smaller.
     pub fn new(lo: u32, hi: u32) -> Option<Self> {
-        (lo <= hi).then_some(Span { lo, hi })
+        (lo <= hi).then_some(NumberRange { lo, hi })
     }
 
     /// One number.
     pub fn one(n: u32) -> Self {
-        Span { lo: n, hi: n }
+        NumberRange { lo: n, hi: n }
     }
 
     /// How many numbers these are.
@@ -39,7 +39,7 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for NumberRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lo == self.hi {
             true => write!(f, "{}", self.lo),
@@ -52,9 +52,9 @@ impl fmt::Display for Span {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum HostRange {
     /// Four octets, each 0 to 255.
-    V4([Span; 4]),
+    V4([NumberRange; 4]),
     /// Eight groups, each 0 to 65535.
-    V6([Span; 8]),
+    V6([NumberRange; 8]),
     /// A name with numbered places.
     Name(TextRange),
 }
@@ -69,7 +69,7 @@ pub struct AddrRange {
     /// The hosts.
     pub host: HostRange,
     /// The ports, 1 to 65535.
-    pub port: Option<Span>,
+    pub port: Option<NumberRange>,
     /// The prefix length of every member.
     pub subnet: Option<u8>,
 }
@@ -94,7 +94,7 @@ impl AddrRange {
             HostRange::V6(groups) => groups.iter().fold(1, |n: u64, s| n.saturating_mul(s.len())),
             HostRange::Name(name) => name.len(),
         };
-        hosts.saturating_mul(self.port.map_or(1, Span::len))
+        hosts.saturating_mul(self.port.map_or(1, NumberRange::len))
     }
 
     /// The member at an index, in the documented order; `None` behind the end.
@@ -109,7 +109,7 @@ impl AddrRange {
                 (Some(port as u16), rest)
             }
         };
-        let mut next = |span: Span| {
+        let mut next = |span: NumberRange| {
             let (n, rest) = span.digit(index);
             index = rest;
             n
@@ -189,11 +189,11 @@ impl FromStr for AddrRange {
 impl From<Addr> for AddrRange {
     fn from(addr: Addr) -> Self {
         let host = match addr.host {
-            Host::V4(ip) => HostRange::V4(ip.octets().map(|n| Span::one(n.into()))),
-            Host::V6(ip) => HostRange::V6(ip.segments().map(|n| Span::one(n.into()))),
+            Host::V4(ip) => HostRange::V4(ip.octets().map(|n| NumberRange::one(n.into()))),
+            Host::V6(ip) => HostRange::V6(ip.segments().map(|n| NumberRange::one(n.into()))),
             Host::Name(name) => HostRange::Name(TextRange::literal(&name)),
         };
-        let port = addr.port.map(|port| Span::one(port.into()));
+        let port = addr.port.map(|port| NumberRange::one(port.into()));
         AddrRange { interface: addr.interface, host, port, subnet: addr.subnet }
     }
 }
@@ -214,8 +214,8 @@ impl fmt::Display for AddrRange {
                 let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
                 let like_ipv6 = hex(&text) && self.interface.as_deref().is_some_and(hex);
                 let groups = name.parts.iter().map_while(|part| match part {
-                    Part::Span(span) => Some(format!("[{span}]").len()),
-                    Part::Lit(_) => None,
+                    TextPart::Range(span) => Some(format!("[{span}]").len()),
+                    TextPart::Lit(_) => None,
                 });
                 let first_plain = groups.sum();
                 match parse::looks_like_ipv4(&text) || like_ipv6 {
@@ -237,11 +237,11 @@ impl fmt::Display for AddrRange {
 }
 
 /// IPv6 groups in brackets, the longest run of zero groups written as `::`.
-fn write_groups(f: &mut fmt::Formatter<'_>, groups: &[Span; 8]) -> fmt::Result {
+fn write_groups(f: &mut fmt::Formatter<'_>, groups: &[NumberRange; 8]) -> fmt::Result {
     let zero_run = |from: usize| groups[from..].iter().take_while(|s| s.hi == 0).count();
     let (start, len) = (0..8).rev().map(|i| (i, zero_run(i))).max_by_key(|(_, n)| *n).unwrap_or((8, 0));
     let (start, len) = if len >= 2 { (start, len) } else { (8, 0) };
-    let write_some = |f: &mut fmt::Formatter<'_>, some: &[Span]| {
+    let write_some = |f: &mut fmt::Formatter<'_>, some: &[NumberRange]| {
         for (i, span) in some.iter().enumerate() {
             let colon = if i > 0 { ":" } else { "" };
             match span.len() {

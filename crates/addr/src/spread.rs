@@ -1,22 +1,22 @@
 //! `SpreadAs`: all configured machines get an equal slice of the address space.
 
-use crate::bench::{Wants, check_limit};
+use crate::bench::{RequiredSettings, check_limit};
 use crate::gen4::check_capacity;
-use crate::{Allocation, Bench, Role, SchemeError, SchemeWarning, compact, count, sdiv, xceil};
+use crate::{Allocation, BenchRole, BenchSpec, SchemeError, SchemeWarning, compact, count, sdiv, xceil};
 
 pub(crate) fn allocate(
-    role: Role,
-    bench: &Bench,
+    role: BenchRole,
+    bench: &BenchSpec,
     agents_per_addr: Option<i64>,
 ) -> Result<Allocation, SchemeError> {
     let (side, side_name) = (bench.side(role), role.side_name());
-    let mut wants = Wants::new("SpreadAs", role);
+    let mut wants = RequiredSettings::new("SpreadAs", role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let agent_load = wants.positive(&format!("{side_name}.max_agent_load"), side.max_agent_load);
     let hosts = count(wants.list(&format!("{side_name}.hosts"), &side.hosts));
     let pool = wants.list(&format!("{side_name}.addr_space"), &side.addr_space);
     let k = match role {
-        Role::Robots => wants.count("agents_per_addr", agents_per_addr),
+        BenchRole::Robots => wants.count("agents_per_addr", agents_per_addr),
         _ => 1,
     };
     wants.check()?;

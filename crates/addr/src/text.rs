@@ -3,26 +3,26 @@
 use std::fmt;
 
 use crate::parse::{span_of, strip_brackets};
-use crate::{ParseError, Problem, Span};
+use crate::{NumberRange, ParseError, ParseProblem};
 
 /// A piece of a [`TextRange`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum TextPart {
     /// Text that stays as it is.
     Lit(String),
     /// A number that runs from one value to another.
-    Span(Span),
+    Range(NumberRange),
 }
 
 /// Text in which some numbers run through a range. The right-most number runs fastest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TextRange {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<TextPart>,
 }
 
 /// Whether bare `n-m` between dots counts as a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum RangeSyntax {
     /// Only `[n-m]`: PGL strings.
     Plain,
     /// Also whole labels `n-m`, and only characters of host names.
@@ -33,16 +33,16 @@ impl TextRange {
     /// Reads a string range: any number of `[n-m]` or `[n]` groups; a backslash makes the next character plain.
     /// Leading zeros of a range are lost.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Self::parse_within(text, 0..text.len(), Style::Plain)
+        Self::parse_within(text, 0..text.len(), RangeSyntax::Plain)
     }
 
     /// Builds a pattern from its parts.
-    pub fn from_parts(parts: impl IntoIterator<Item = Part>) -> Self {
+    pub fn from_parts(parts: impl IntoIterator<Item = TextPart>) -> Self {
         let mut range = TextRange::default();
         for part in parts {
             match part {
-                Part::Lit(text) => range.push_str(&text),
-                Part::Span(_) => range.parts.push(part),
+                TextPart::Lit(text) => range.push_str(&text),
+                TextPart::Range(_) => range.parts.push(part),
             }
         }
         range
@@ -50,13 +50,13 @@ impl TextRange {
 
     /// A text without ranges, its digits kept as they are.
     pub fn literal(text: &str) -> Self {
-        Self::from_parts([Part::Lit(text.to_owned())])
+        Self::from_parts([TextPart::Lit(text.to_owned())])
     }
 
     pub(crate) fn parse_within(
         text: &str,
         at: std::ops::Range<usize>,
-        style: Style,
+        style: RangeSyntax,
     ) -> Result<Self, ParseError> {
         let fail = |span: std::ops::Range<usize>, problem| Err(ParseError::new(text, span, problem));
         let mut range = TextRange::default();
@@ -67,30 +67,30 @@ impl TextRange {
             match c {
                 '\\' => {
                     let Some(next) = rest[1..].chars().next() else {
-                        return fail(pos..pos + 1, Problem::DanglingEscape);
+                        return fail(pos..pos + 1, ParseProblem::DanglingEscape);
                     };
-                    if style == Style::HostName && !is_name_char(next) {
-                        return fail(pos + 1..pos + 1 + next.len_utf8(), Problem::NameChar(next));
+                    if style == RangeSyntax::HostName && !is_name_char(next) {
+                        return fail(pos + 1..pos + 1 + next.len_utf8(), ParseProblem::NameChar(next));
                     }
                     range.push_str(next.encode_utf8(&mut [0; 4]));
                     pos += 1 + next.len_utf8();
                 }
                 '[' => {
                     let Some(len) = rest.find(']') else {
-                        return fail(pos..at.end, Problem::UnclosedGroup);
+                        return fail(pos..at.end, ParseProblem::UnclosedGroup);
                     };
                     let inner = pos + 1..pos + len;
-                    range.parts.push(Part::Span(span_of(text, inner, 10, "number", u32::MAX)?));
+                    range.parts.push(TextPart::Range(span_of(text, inner, 10, "number", u32::MAX)?));
                     pos += len + 1;
                 }
-                _ if style == Style::HostName && !is_name_char(c) => {
-                    return fail(pos..pos + c.len_utf8(), Problem::NameChar(c));
+                _ if style == RangeSyntax::HostName && !is_name_char(c) => {
+                    return fail(pos..pos + c.len_utf8(), ParseProblem::NameChar(c));
                 }
-                _ if style == Style::HostName && text[at.start..pos].ends_with('.') => {
+                _ if style == RangeSyntax::HostName && text[at.start..pos].ends_with('.') => {
                     let label = rest.split('.').next().unwrap_or(rest);
                     if is_span_label(label) {
                         let span = span_of(text, pos..pos + label.len(), 10, "number", u32::MAX)?;
-                        range.parts.push(Part::Span(span));
+                        range.parts.push(TextPart::Range(span));
                         pos += label.len();
                     } else {
                         range.push_str(c.encode_utf8(&mut [0; 4]));
@@ -118,7 +118,7 @@ impl TextRange {
             let digits = &rest[..digits_len];
             match digits.parse::<u32>() {
                 Ok(n) if digits == "0" || !digits.starts_with('0') => {
-                    range.parts.push(Part::Span(Span::one(n)))
+                    range.parts.push(TextPart::Range(NumberRange::one(n)))
                 }
                 _ => range.push_str(digits),
             }
@@ -130,14 +130,14 @@ impl TextRange {
     /// The pattern with ranges of one number turned into plain text.
     pub(crate) fn folded(&self) -> Self {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Span(span) if span.len() == 1 => Part::Lit(span.lo.to_string()),
+            TextPart::Range(span) if span.len() == 1 => TextPart::Lit(span.lo.to_string()),
             other => other.clone(),
         });
         Self::from_parts(parts)
     }
 
     /// The pieces in order.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TextPart] {
         &self.parts
     }
 
@@ -155,7 +155,7 @@ impl TextRange {
     pub(crate) fn at(&self, mut index: u64) -> String {
         let mut values: Vec<u32> = Vec::new();
         for part in self.parts.iter().rev() {
-            if let Part::Span(span) = part {
+            if let TextPart::Range(span) = part {
                 values.push(span.lo + (index % span.len()) as u32);
                 index /= span.len();
             }
@@ -163,8 +163,8 @@ impl TextRange {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Lit(text) => out.push_str(text),
-                Part::Span(_) => out.push_str(&values.pop().unwrap_or_default().to_string()),
+                TextPart::Lit(text) => out.push_str(text),
+                TextPart::Range(_) => out.push_str(&values.pop().unwrap_or_default().to_string()),
             }
         }
         out
@@ -180,18 +180,18 @@ impl TextRange {
         (0..self.len()).map(|index| self.at(index))
     }
 
-    pub(crate) fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+    pub(crate) fn spans(&self) -> impl Iterator<Item = NumberRange> + '_ {
         self.parts.iter().filter_map(|part| match part {
-            Part::Span(span) => Some(*span),
-            Part::Lit(_) => None,
+            TextPart::Range(span) => Some(*span),
+            TextPart::Lit(_) => None,
         })
     }
 
     fn push_str(&mut self, text: &str) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Lit(last)) => last.push_str(text),
-            _ => self.parts.push(Part::Lit(text.to_owned())),
+            Some(TextPart::Lit(last)) => last.push_str(text),
+            _ => self.parts.push(TextPart::Lit(text.to_owned())),
         }
     }
 }
@@ -201,8 +201,8 @@ impl fmt::Display for TextRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, part) in self.parts.iter().enumerate() {
             match part {
-                Part::Span(span) => write!(f, "[{span}]")?,
-                Part::Lit(text) => {
+                TextPart::Range(span) => write!(f, "[{span}]")?,
+                TextPart::Lit(text) => {
                     let labels = text.split('.').count();
                     for (j, label) in text.split('.').enumerate() {
                         if j > 0 {

@@ -1,6 +1,6 @@
 //! Agents on machines, as `pgl2ips` shows them.
 
-use polygraph_addr::{AddrRange, AgentGroup, Placement, Scope, SidePlan, expand};
+use polygraph_addr::{AddrRange, AgentGroup, Placement, PlacementScope, SidePlan, expand};
 
 fn group(kind: &str, addresses: &str) -> AgentGroup {
     let addresses = expand(&AddrRange::parse_list(addresses).unwrap(), 10_000).unwrap();
@@ -24,7 +24,10 @@ fn example() -> Placement {
 fn texts() {
     #[track_caller]
     fn check(host: Option<&str>, agent: Option<&str>, text: &str) {
-        assert_eq!(example().text(Scope { host, agent }).unwrap_or_else(|error| error.to_string()), text);
+        assert_eq!(
+            example().text(PlacementScope { host, agent }).unwrap_or_else(|error| error.to_string()),
+            text
+        );
     }
     check(
         None,
@@ -65,7 +68,7 @@ fn texts() {
 fn variables() {
     #[track_caller]
     fn check(name: &str, value: &str) {
-        let found = example().variable(Scope::default(), name);
+        let found = example().variable(PlacementScope::default(), name);
         assert_eq!(found.unwrap_or_else(|error| error.to_string()), value);
     }
     check("polyclt2.host", "172.16.0.62");
@@ -90,10 +93,10 @@ fn addresses_must_divide_evenly() {
         ..side("1.0.0.1-2", &[group("R", "10.0.0.1-3")])
     };
     let listed = Placement::new(listed, SidePlan::default()).unwrap();
-    assert_eq!(listed.variable(Scope::default(), "polyclt2.ips").as_deref(), Ok("10.0.0.3"));
+    assert_eq!(listed.variable(PlacementScope::default(), "polyclt2.ips").as_deref(), Ok("10.0.0.3"));
     let without_hosts = Placement::new(side("", &[group("R", "10.0.0.1-3")]), SidePlan::default()).unwrap();
     assert_eq!(
-        without_hosts.text(Scope::default()).unwrap(),
+        without_hosts.text(PlacementScope::default()).unwrap(),
         "scope: host=any agent=any\n\nrobot1: kind=R ips=10.0.0.1-3 agents=3\n"
     );
 }

@@ -1,35 +1,36 @@
 //! What holds for every address range.
 
-use polygraph_addr::{AddrRange, HostRange, Part, Span, TextRange, compact, expand};
+use polygraph_addr::{AddrRange, HostRange, NumberRange, TextPart, TextRange, compact, expand};
 use proptest::prelude::*;
 
-fn span(max: u32) -> impl Strategy<Value = Span> {
-    (0..=max, 0..=max).prop_map(|(a, b)| Span { lo: a.min(b), hi: a.max(b) })
+fn span(max: u32) -> impl Strategy<Value = NumberRange> {
+    (0..=max, 0..=max).prop_map(|(a, b)| NumberRange { lo: a.min(b), hi: a.max(b) })
 }
 
-fn small_span(max: u32) -> impl Strategy<Value = Span> {
-    (0..=max - 3, 0..=3u32).prop_map(|(lo, len)| Span { lo, hi: lo + len })
+fn small_span(max: u32) -> impl Strategy<Value = NumberRange> {
+    (0..=max - 3, 0..=3u32).prop_map(|(lo, len)| NumberRange { lo, hi: lo + len })
 }
 
 fn name() -> impl Strategy<Value = TextRange> {
     let literal =
         prop_oneof![3 => "[-a-z_.*0-9]{1,6}", 1 => "[a-z]?\\.[0-9]{1,2}-[0-9]{1,2}(\\.[a-z]{0,2})?"];
-    let part = prop_oneof![literal.prop_map(Part::Lit), small_span(99).prop_map(Part::Span)];
+    let part = prop_oneof![literal.prop_map(TextPart::Lit), small_span(99).prop_map(TextPart::Range)];
     prop::collection::vec(part, 0..4)
-        .prop_map(|parts| TextRange::from_parts([Part::Lit("h".to_owned())].into_iter().chain(parts)))
+        .prop_map(|parts| TextRange::from_parts([TextPart::Lit("h".to_owned())].into_iter().chain(parts)))
 }
 
-fn host(one: fn(u32) -> BoxedStrategy<Span>) -> impl Strategy<Value = HostRange> {
+fn host(one: fn(u32) -> BoxedStrategy<NumberRange>) -> impl Strategy<Value = HostRange> {
     prop_oneof![
         prop::array::uniform4(one(255)).prop_map(HostRange::V4),
-        prop::array::uniform8(prop_oneof![Just(Span::one(0)).boxed(), one(0xffff)]).prop_map(HostRange::V6),
+        prop::array::uniform8(prop_oneof![Just(NumberRange::one(0)).boxed(), one(0xffff)])
+            .prop_map(HostRange::V6),
         name().prop_map(HostRange::Name),
     ]
 }
 
-fn ranges(one: fn(u32) -> BoxedStrategy<Span>) -> impl Strategy<Value = AddrRange> {
+fn ranges(one: fn(u32) -> BoxedStrategy<NumberRange>) -> impl Strategy<Value = AddrRange> {
     let interface = prop::option::of("[a-z]{1,4}[0-9]?".prop_map(|text| text.as_str().into()));
-    let port = prop::option::of(small_span(65534).prop_map(|s| Span { lo: s.lo + 1, hi: s.hi + 1 }));
+    let port = prop::option::of(small_span(65534).prop_map(|s| NumberRange { lo: s.lo + 1, hi: s.hi + 1 }));
     (interface, host(one), port, prop::option::of(1..=32u8)).prop_map(|(interface, host, port, subnet)| {
         let subnet = if matches!(host, HostRange::Name(_)) { None } else { subnet };
         AddrRange { interface, host, port, subnet }

@@ -1,7 +1,8 @@
 //! The published and computed check values of all address schemes.
 
 use polygraph_addr::{
-    Addr, AddrRange, Allocation, Bench, Role, Scheme, SchemeError, Side, ddiv, join, sdiv, xceil,
+    Addr, AddrRange, AddrScheme, Allocation, BenchRole, BenchSpec, SchemeError, SideSpec, ddiv, join, sdiv,
+    xceil,
 };
 
 const K2: Option<i64> = Some(2);
@@ -10,7 +11,7 @@ fn pool(text: &str) -> Vec<AddrRange> {
     text.split(' ').map(|text| AddrRange::parse(text).unwrap()).collect()
 }
 
-fn allocate(scheme: Scheme, role: Role, bench: &Bench) -> Allocation {
+fn allocate(scheme: AddrScheme, role: BenchRole, bench: &BenchSpec) -> Allocation {
     scheme.allocate(role, bench).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -24,31 +25,31 @@ fn hosts(allocation: &Allocation) -> String {
     allocation.shares.iter().map(share).collect::<Vec<_>>().join(" / ")
 }
 
-fn polymix3(rate: f64) -> Bench {
-    let side = |mask: &str| Side {
+fn polymix3(rate: f64) -> BenchSpec {
+    let side = |mask: &str| SideSpec {
         max_host_load: Some(400.0),
         max_agent_load: Some(0.4),
         addr_mask: Some(Addr::parse(mask).unwrap()),
-        ..Side::default()
+        ..SideSpec::default()
     };
-    Bench {
+    BenchSpec {
         peak_req_rate: Some(rate),
         client_side: side("10.16.0.0"),
         server_side: side("10.16.0.0:80"),
-        ..Bench::default()
+        ..BenchSpec::default()
     }
 }
 
-fn polymix4(rate: f64) -> Bench {
-    let side = |space: &str| Side {
+fn polymix4(rate: f64) -> BenchSpec {
+    let side = |space: &str| SideSpec {
         max_host_load: Some(500.0),
         addr_space: pool(space),
         hosts: pool("172.16.101.191-192:80"),
-        ..Side::default()
+        ..SideSpec::default()
     };
-    let client_side = Side { max_agent_load: Some(0.4), ..side("lo0::10.101.0-123.1-250/22") };
+    let client_side = SideSpec { max_agent_load: Some(0.4), ..side("lo0::10.101.0-123.1-250/22") };
     let server_side = side("lo0::10.101.128-251.1-250:80/22");
-    Bench { peak_req_rate: Some(rate), client_side, server_side, ..Bench::default() }
+    BenchSpec { peak_req_rate: Some(rate), client_side, server_side, ..BenchSpec::default() }
 }
 
 #[test]
@@ -67,12 +68,14 @@ fn polymix3_table() {
     #[track_caller]
     fn check(rate: f64, hosts: u64, robots: (u64, u64), servers: (u64, u64)) {
         let bench = polymix3(rate);
-        for (role, (thirds, fourths), base) in [(Role::Robots, robots, 0), (Role::Servers, servers, 128)] {
-            let found = allocate(Scheme::PolyMix3, role, &bench);
+        for (role, (thirds, fourths), base) in
+            [(BenchRole::Robots, robots, 0), (BenchRole::Servers, servers, 128)]
+        {
+            let found = allocate(AddrScheme::PolyMix3, role, &bench);
             assert_eq!((found.hosts(), found.agents()), (hosts, thirds * fourths), "{role} at {rate}/sec");
             let addresses = join(&found.addresses(), " ");
             let third = if thirds == 1 { "1".into() } else { format!("{}-{}", base + 1, base + thirds) };
-            let port = if role == Role::Servers { ":80" } else { "" };
+            let port = if role == BenchRole::Servers { ":80" } else { "" };
             assert_eq!(addresses, format!("10.16.{third}.1-{fourths}{port}"));
         }
     }
@@ -92,8 +95,8 @@ fn polymix3_table() {
 #[test]
 fn polymix3_bench_16_at_1000_per_second() {
     let bench = polymix3(1000.0);
-    let robots = allocate(Scheme::PolyMix3, Role::Robots, &bench);
-    let servers = allocate(Scheme::PolyMix3, Role::Servers, &bench);
+    let robots = allocate(AddrScheme::PolyMix3, BenchRole::Robots, &bench);
+    let servers = allocate(AddrScheme::PolyMix3, BenchRole::Servers, &bench);
     assert_eq!((robots.hosts(), robots.agents(), robots.agents_on(0)), (3, 2508, 836));
     assert_eq!((servers.hosts(), servers.agents(), servers.agents_on(2)), (3, 756, 252));
     assert_eq!(hosts(&robots), "1-4.1-209 / 5-8.1-209 / 9-12.1-209");
@@ -107,8 +110,8 @@ fn polymix3_bench_16_at_1000_per_second() {
 fn polymix4_table() {
     #[track_caller]
     fn check(rate: f64, count: u64, robots: (u64, &str), servers: (u64, &str)) {
-        let scheme = Scheme::PolyMix4 { agents_per_addr: K2 };
-        for (role, (agents, shares)) in [(Role::Robots, robots), (Role::Servers, servers)] {
+        let scheme = AddrScheme::PolyMix4 { agents_per_addr: K2 };
+        for (role, (agents, shares)) in [(BenchRole::Robots, robots), (BenchRole::Servers, servers)] {
             let found = allocate(scheme, role, &polymix4(rate));
             assert_eq!((found.hosts(), found.agents()), (count, agents), "{role} at {rate}/sec");
             assert_eq!(hosts(&found), shares, "{role} at {rate}/sec");
@@ -146,28 +149,28 @@ fn polymix4_table() {
     );
     let big = polymix4(5000.0);
     let (robots, servers) =
-        (allocate(scheme4(), Role::Robots, &big), allocate(scheme4(), Role::Servers, &big));
+        (allocate(scheme4(), BenchRole::Robots, &big), allocate(scheme4(), BenchRole::Servers, &big));
     assert_eq!((robots.hosts(), robots.agents()), (10, 12500));
     assert_eq!(join(&robots.shares[9], " "), "lo0::10.101.36-37.1-250/22 lo0::10.101.38.1-125/22");
     assert_eq!((servers.agents(), servers.agents_on(9)), (1750, 175));
 }
 
-fn scheme4() -> Scheme {
-    Scheme::PolyMix4 { agents_per_addr: K2 }
+fn scheme4() -> AddrScheme {
+    AddrScheme::PolyMix4 { agents_per_addr: K2 }
 }
 
 #[test]
 fn polymix4_servers_without_explicit_subnet_use_23() {
     let mut bench = polymix4(1000.0);
     bench.server_side.addr_space = pool("lo0::10.101.128-251.1-250:80");
-    let servers = allocate(scheme4(), Role::Servers, &bench);
+    let servers = allocate(scheme4(), BenchRole::Servers, &bench);
     assert_eq!(hosts(&servers), "128.1-250, 129.1-125 / 130.1-250, 131.1-125");
     assert_eq!(join(&servers.shares[0], " "), "lo0::10.101.128.1-250:80/23 lo0::10.101.129.1-125:80/23");
 }
 
 #[test]
 fn agents_on_one_address_come_round_after_round() {
-    let robots = allocate(scheme4(), Role::Robots, &polymix4(1.0));
+    let robots = allocate(scheme4(), BenchRole::Robots, &polymix4(1.0));
     let order: Vec<String> = robots.agent_addresses().map(|addr| addr.host.to_string()).collect();
     assert_eq!(order, ["10.101.0.1", "10.101.0.2", "10.101.0.1", "10.101.0.2"]);
 }
@@ -175,82 +178,82 @@ fn agents_on_one_address_come_round_after_round() {
 #[test]
 fn webaxe4() {
     let mut bench = polymix4(1000.0);
-    let scheme = Scheme::WebAxe4 { agents_per_addr: K2 };
-    let robots = allocate(scheme, Role::Robots, &bench);
+    let scheme = AddrScheme::WebAxe4 { agents_per_addr: K2 };
+    let robots = allocate(scheme, BenchRole::Robots, &bench);
     assert_eq!((robots.hosts(), robots.agents()), (2, 2500));
     assert_eq!(hosts(&robots), "0-1.1-250, 2.1-125 / 4-5.1-250, 6.1-125");
-    let servers = allocate(scheme, Role::Servers, &bench);
+    let servers = allocate(scheme, BenchRole::Servers, &bench);
     assert_eq!(join(&servers.addresses(), " "), "172.16.101.191-192:80");
     assert_eq!(
         servers.warnings[0].to_string(),
         "WebAxe4As uses server_side.hosts as addresses and ignores server_side.addr_space"
     );
     bench.server_side.hosts.clear();
-    let error = scheme.allocate(Role::Servers, &bench).unwrap_err();
+    let error = scheme.allocate(BenchRole::Servers, &bench).unwrap_err();
     assert_eq!(error.to_string(), "WebAxe4As needs server_side.hosts to compute the addresses of servers");
 }
 
 #[test]
 fn small_complete_program() {
-    let bench = Bench {
+    let bench = BenchSpec {
         peak_req_rate: Some(120.0),
-        client_side: Side {
+        client_side: SideSpec {
             hosts: pool("192.168.7.11-12"),
             addr_space: pool("eth1::172.20.0-3.1-254/22"),
             max_host_load: Some(200.0),
             max_agent_load: Some(0.5),
-            ..Side::default()
+            ..SideSpec::default()
         },
-        ..Bench::default()
+        ..BenchSpec::default()
     };
-    let robots = allocate(Scheme::WebAxe4 { agents_per_addr: Some(3) }, Role::Robots, &bench);
+    let robots = allocate(AddrScheme::WebAxe4 { agents_per_addr: Some(3) }, BenchRole::Robots, &bench);
     assert_eq!((robots.hosts(), robots.agents()), (1, 240));
     assert_eq!(join(&robots.addresses(), " "), "eth1::172.20.0.1-80/22");
 }
 
 #[test]
 fn srvlb4() {
-    let bench = Bench {
+    let bench = BenchSpec {
         peak_req_rate: Some(7000.0),
-        client_side: Side {
+        client_side: SideSpec {
             max_host_load: Some(700.0),
             max_agent_load: Some(0.7),
             addr_space: pool("lo0::10.45.1-250.1-250"),
-            ..Side::default()
+            ..SideSpec::default()
         },
-        ..Bench::default()
+        ..BenchSpec::default()
     };
-    let scheme = Scheme::SrvLb4 { agents_per_addr: Some(1) };
-    let robots = allocate(scheme, Role::Robots, &bench);
+    let scheme = AddrScheme::SrvLb4 { agents_per_addr: Some(1) };
+    let robots = allocate(scheme, BenchRole::Robots, &bench);
     assert_eq!((robots.hosts(), robots.agents(), robots.agents_on(0)), (10, 10000, 1000));
     assert_eq!(join(&robots.shares[0], " "), "lo0::10.45.1-4.1-250/22");
     assert_eq!(join(&robots.shares[1], " "), "lo0::10.45.8-11.1-250/22");
     assert_eq!(join(&robots.shares[9], " "), "lo0::10.45.40-43.1-250/22");
-    let error = scheme.allocate(Role::Proxies, &bench).unwrap_err();
+    let error = scheme.allocate(BenchRole::Proxies, &bench).unwrap_err();
     assert_eq!(error, SchemeError::NoProxies { scheme: "SrvLb4As" });
 }
 
 #[test]
 fn explicit_subnets_decide_where_the_next_host_starts() {
-    fn bench(space: &str) -> Bench {
-        let client_side = Side {
+    fn bench(space: &str) -> BenchSpec {
+        let client_side = SideSpec {
             max_host_load: Some(500.0),
             max_agent_load: Some(0.7),
             addr_space: pool(space),
-            ..Side::default()
+            ..SideSpec::default()
         };
-        Bench { peak_req_rate: Some(700.0), client_side, ..Bench::default() }
+        BenchSpec { peak_req_rate: Some(700.0), client_side, ..BenchSpec::default() }
     }
-    let none = allocate(scheme4(), Role::Robots, &bench("10.101.0-123.1-250"));
+    let none = allocate(scheme4(), BenchRole::Robots, &bench("10.101.0-123.1-250"));
     assert_eq!(none.agents(), 1000);
     assert_eq!(join(&none.addresses(), " "), "10.101.0-1.1-250/24");
-    let narrow = allocate(scheme4(), Role::Robots, &bench("10.101.0-123.1-250/32"));
+    let narrow = allocate(scheme4(), BenchRole::Robots, &bench("10.101.0-123.1-250/32"));
     assert_eq!(join(&narrow.addresses(), " "), "10.101.0-1.1-250/32");
     assert_eq!(
         narrow.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["a host of client_side has addresses for a /24, and addr_space says /32"]
     );
-    let wide = scheme4().allocate(Role::Robots, &bench("10.101.0-123.1-250/16")).unwrap_err();
+    let wide = scheme4().allocate(BenchRole::Robots, &bench("10.101.0-123.1-250/16")).unwrap_err();
     assert_eq!(
         wide.to_string(),
         "client_side.addr_space has room for 1 of 2 hosts: each host takes whole /16 subnets; use a larger space \
@@ -264,7 +267,7 @@ fn spread_table() {
     fn check(rate: f64, agents: u64, shares: &str) {
         let mut bench = polymix4(rate);
         bench.client_side.hosts = pool("172.16.101.61-62");
-        let robots = allocate(Scheme::Spread { agents_per_addr: K2 }, Role::Robots, &bench);
+        let robots = allocate(AddrScheme::Spread { agents_per_addr: K2 }, BenchRole::Robots, &bench);
         assert_eq!(robots.agents(), agents);
         assert_eq!(hosts(&robots), shares);
     }
@@ -278,10 +281,10 @@ fn spread_warns_of_hosts_that_work_too_hard() {
     let mut bench = polymix4(1100.0);
     bench.client_side.hosts = pool("172.16.101.61-62");
     bench.client_side.max_host_load = Some(500.0);
-    let error = Scheme::Spread { agents_per_addr: K2 }.allocate(Role::Robots, &bench).unwrap_err();
+    let error = AddrScheme::Spread { agents_per_addr: K2 }.allocate(BenchRole::Robots, &bench).unwrap_err();
     assert_eq!(error.to_string(), "2752 robots do not fit on 2 hosts: one host takes 1250");
     bench.client_side.max_host_load = Some(549.9);
-    let robots = allocate(Scheme::Spread { agents_per_addr: K2 }, Role::Robots, &bench);
+    let robots = allocate(AddrScheme::Spread { agents_per_addr: K2 }, BenchRole::Robots, &bench);
     assert_eq!(
         robots.warnings[0].to_string(),
         "each of 2 hosts of client_side gets 550 requests/sec, above its max_host_load of 550/sec"
@@ -291,20 +294,20 @@ fn spread_warns_of_hosts_that_work_too_hard() {
 #[test]
 fn one_message_names_everything_that_is_missing() {
     #[track_caller]
-    fn check(scheme: Scheme, role: Role, bench: &Bench, message: &str) {
+    fn check(scheme: AddrScheme, role: BenchRole, bench: &BenchSpec, message: &str) {
         assert_eq!(scheme.allocate(role, bench).unwrap_err().to_string(), message);
     }
-    let empty = Bench::default();
+    let empty = BenchSpec::default();
     check(
-        Scheme::PolyMix3,
-        Role::Robots,
+        AddrScheme::PolyMix3,
+        BenchRole::Robots,
         &empty,
         "PolyMix3As needs peak_req_rate, client_side.max_host_load, client_side.max_agent_load, \
          client_side.addr_mask to compute the addresses of robots",
     );
     check(
-        Scheme::WebAxe4 { agents_per_addr: None },
-        Role::Proxies,
+        AddrScheme::WebAxe4 { agents_per_addr: None },
+        BenchRole::Proxies,
         &empty,
         "WebAxe4As needs peak_req_rate, proxy_side.max_host_load, proxy_side.max_agent_load, \
          proxy_side.addr_space, agents_per_addr to compute the addresses of proxies",
@@ -315,24 +318,34 @@ fn one_message_names_everything_that_is_missing() {
         "clientHostCount needs peak_req_rate, client_side.max_host_load to count the client hosts"
     );
     let bench = polymix4(-1.0);
-    check(scheme4(), Role::Robots, &bench, "peak_req_rate must be positive, and it is -1");
+    check(scheme4(), BenchRole::Robots, &bench, "peak_req_rate must be positive, and it is -1");
     let bench = polymix4(40_000.0);
-    check(scheme4(), Role::Robots, &bench, "client_side.addr_space has 31000 addresses and 50000 are needed");
+    check(
+        scheme4(),
+        BenchRole::Robots,
+        &bench,
+        "client_side.addr_space has 31000 addresses and 50000 are needed",
+    );
     let mut bench = polymix3(1000.0);
     bench.peak_req_rate = Some(20_000.0);
     check(
-        Scheme::PolyMix3,
-        Role::Robots,
+        AddrScheme::PolyMix3,
+        BenchRole::Robots,
         &bench,
         "50000 robots need 200 third octets, and PolyMix3As has 128 for them",
     );
     let mut bench = polymix4(1.0);
     bench.client_side.max_agent_load = Some(1e-9);
-    check(scheme4(), Role::Robots, &bench, "robots would be 1000000000 agents, and the limit is 16777216");
-    bench.client_side = Side { addr_space: pool("w[1-99].x"), ..polymix4(1.0).client_side };
     check(
         scheme4(),
-        Role::Robots,
+        BenchRole::Robots,
+        &bench,
+        "robots would be 1000000000 agents, and the limit is 16777216",
+    );
+    bench.client_side = SideSpec { addr_space: pool("w[1-99].x"), ..polymix4(1.0).client_side };
+    check(
+        scheme4(),
+        BenchRole::Robots,
         &bench,
         "client_side.addr_space has the name w1.x, and agents need IP addresses",
     );

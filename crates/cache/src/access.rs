@@ -1,7 +1,7 @@
 //! Who may use the proxy: authentication with the schemes `Basic` and `Digest` (RFC 7617, RFC 7616). A device for
 //! tests of authentication, not a guard: the names and passwords are those of a workload.
 
-use polygraph_wire::auth::digest::{Answer, Denial, Digest, Hash};
+use polygraph_wire::auth::digest::{Digest, DigestRejection, DigestResponse, Hash};
 use polygraph_wire::auth::{basic, challenges};
 use polygraph_wire::head::Header;
 
@@ -62,7 +62,7 @@ impl Access {
                 basic::write_challenge(&self.realm, &mut challenge);
             }
             Scheme::Digest(hash) => {
-                let answer = answer.and_then(Answer::read);
+                let answer = answer.and_then(DigestResponse::read);
                 let nonce = answer
                     .as_ref()
                     .map(|answer| answer.nonce)
@@ -79,7 +79,7 @@ impl Access {
                 if verdict == Some(Ok(())) {
                     return Ok(());
                 }
-                asked.stale = verdict == Some(Err(Denial::Stale));
+                asked.stale = verdict == Some(Err(DigestRejection::Stale));
                 asked.nonce = nonce_of(now, secret);
                 asked.write_challenge(&mut challenge);
             }
@@ -103,7 +103,7 @@ fn nonce_of(now: u64, secret: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use polygraph_wire::auth::digest::{Credentials, Request};
+    use polygraph_wire::auth::digest::{Credentials, DigestRequest};
 
     use super::*;
 
@@ -146,7 +146,7 @@ mod tests {
         let mut field = Vec::new();
         digest.write_answer(
             Credentials { user, password },
-            Request { method: "GET", uri },
+            DigestRequest { method: "GET", uri },
             1,
             "c",
             &mut field,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use polygraph_pgl::{DiskLoader, Options, compile};
-use polygraph_plan::accounts::{Accounts, Form};
+use polygraph_plan::accounts::{AccountFormat, Accounts};
 
 use crate::pgl_cmds::{setting, show_findings};
 
@@ -62,9 +62,9 @@ pub fn run(args: &AccountsArgs) -> io::Result<ExitCode> {
             writeln!(io::stderr(), "polygraph: {text}")?;
             return Ok(ExitCode::from(crate::exit::USAGE));
         }
-        (Format::Htpasswd, false) => Form::Htpasswd,
-        (Format::Ldif, clear) => Form::Ldif { base: &args.base, clear },
-        (Format::Plain, clear) => Form::Plain { clear },
+        (Format::Htpasswd, false) => AccountFormat::Htpasswd,
+        (Format::Ldif, clear) => AccountFormat::Ldif { base: &args.base, clear },
+        (Format::Plain, clear) => AccountFormat::Plain { clear },
     };
     let options = Options {
         search_path: args.cfg_dirs.clone(),

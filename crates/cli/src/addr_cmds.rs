@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use polygraph_addr::{Addr, AddrRange, IpTable, Scope, WebAxeLoads, expand, zone_files};
+use polygraph_addr::{Addr, AddrRange, IpTable, PlacementScope, WebAxeLoads, expand, zone_files};
 use workload::{Map, WorkloadArgs};
 
 /// More names than this are a slip in a range rather than a zone.
@@ -185,7 +185,7 @@ impl WebaxeArgs {
 impl Pgl2IpsArgs {
     fn text(&self) -> Outcome<String> {
         let placement = self.workload.placement()?;
-        let scope = Scope { host: self.host.as_deref(), agent: self.agent.as_deref() };
+        let scope = PlacementScope { host: self.host.as_deref(), agent: self.agent.as_deref() };
         Ok(match &self.var {
             Some(name) => placement.variable(scope, name)? + "\n",
             None => placement.text(scope)?,

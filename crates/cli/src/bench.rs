@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use polygraph_engine::{ReservedAddress, RunSetup, StartRule};
 use polygraph_link::nanos;
-use polygraph_plan::test::settle_time;
+use polygraph_plan::test::repeat_delay;
 use polygraph_plan::{Schedule, Test};
 use polygraph_report::RunFacts;
 use polygraph_sim::device::{Cache, Model};
@@ -96,7 +96,7 @@ impl BenchOptions {
                 robot_think: None,
                 server_think: self.xact_think.0.clone(),
                 sizes: Some(self.replies.rep_sz.clone()),
-                settle: settle_time(self.xact_think.0.as_ref(), false),
+                settle: repeat_delay(self.xact_think.0.as_ref(), false),
                 schedule: schedule(),
             },
         )

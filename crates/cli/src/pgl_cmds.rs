@@ -11,7 +11,7 @@ use polygraph_plan::predict::{predict, scaled, warnings};
 use serde_json::json;
 
 use crate::accounts::{self, AccountsArgs};
-use crate::outside::Looker;
+use crate::environment::Looker;
 use crate::preview::Preview;
 
 /// Commands about workload files.

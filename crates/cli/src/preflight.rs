@@ -11,7 +11,7 @@ use polygraph_dns::{DomainName, Query, QueryType};
 use polygraph_engine::preflight::{Probe, ProbeError, Responder};
 use polygraph_plan::{Test, values};
 use polygraph_robot::{Profile, Server};
-use polygraph_wire::preflight::Seen;
+use polygraph_wire::preflight::PreflightReply;
 
 use crate::{Failure, console};
 use advice::{Case, Target};
@@ -119,7 +119,7 @@ pub fn look(test: &Test, look: Look<'_>) -> Result<u64, Failure> {
 /// Whether the test may begin with this answer.
 fn judge(
     case: &Case<'_>,
-    reply: Result<Seen, ProbeError>,
+    reply: Result<PreflightReply, ProbeError>,
     credentials: bool,
     strangers: bool,
 ) -> Result<(), Failure> {

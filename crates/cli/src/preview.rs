@@ -4,8 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_pgl::Workload;
-use polygraph_plan::predict::{PhasePlan, Prediction};
-use polygraph_plan::{Test, adopt};
+use polygraph_plan::predict::{PhasePrediction, Prediction};
+use polygraph_plan::{Test, lower};
 use polygraph_report::Scope;
 use polygraph_report::figures::find;
 use polygraph_sim::device::{Cache, Model};
@@ -14,8 +14,8 @@ use polygraph_traffic::{Distr, Seed};
 use serde::Serialize;
 
 use crate::cmd::simulate::EPOCH;
+use crate::environment::Machine;
 use crate::options::CommonOptions;
-use crate::outside::Machine;
 use crate::simulation::{Setup, Simulation};
 use crate::working_set::Files;
 use crate::{Failure, jobs};
@@ -78,7 +78,7 @@ fn simulate(workload: &Workload, plan: &Prediction, seed: u64) -> Result<Preview
     if plan.robots.agents + plan.servers.agents > MOST_AGENTS {
         return Err("there are too many robots and servers; polygraph simulate does it".into());
     }
-    let test = adopt(workload, "workload", Seed(seed), &Machine)
+    let test = lower(workload, "workload", Seed(seed), &Machine)
         .map_err(|all| all.first().map_or_else(String::new, ToString::to_string))?;
     if test.full_rate().is_none() {
         return Err("how fast best-effort robots are depends on replies".into());
@@ -105,8 +105,8 @@ fn simulate(workload: &Workload, plan: &Prediction, seed: u64) -> Result<Preview
 }
 
 /// Requests that the phases are expected to make.
-fn expected(phases: &[PhasePlan]) -> f64 {
-    let mean = |phase: &PhasePlan| phase.req_rate.map_or(0.0, |rate| (rate.beg + rate.end) / 2.0);
+fn expected(phases: &[PhasePrediction]) -> f64 {
+    let mean = |phase: &PhasePrediction| phase.req_rate.map_or(0.0, |rate| (rate.beg + rate.end) / 2.0);
     phases.iter().map(|phase| mean(phase) * phase.expected_secs.unwrap_or(0.0)).sum()
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use polygraph_origin::ServerProfile;
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, Options, compile};
-use polygraph_plan::{Schedule, Servers, Site, Test, adopt};
+use polygraph_plan::{Endpoint, Schedule, ServerGroup, Test, lower};
 use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
-use polygraph_traffic::{Behavior, Catalog, Distr, Kind, PopModel, Seed, Selector};
+use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
 
+use crate::environment::Machine;
 use crate::options::{CommonOptions, ConfigOptions, RobotOptions, resolve};
-use crate::outside::Machine;
 use crate::{Failure, console};
 
 /// Repeats are held back so many seconds if the servers' think time is not known.
@@ -90,7 +90,7 @@ pub fn classic(options: &RobotOptions, common: &CommonOptions, rest: Rest<'_>) -
         field: Arc::new(Field {
             servers: origin.transpose()?.into_iter().collect(),
             marks_cachable: Some(options.rep_cachable),
-            settle: options.settle_time.unwrap_or(rest.settle),
+            settle: options.repeat_delay.unwrap_or(rest.settle),
             verify: if known { Verify::Full } else { Verify::Bytes },
             ..field(common, rest.sizes)
         }),
@@ -146,7 +146,7 @@ fn field(common: &CommonOptions, sizes: Option<Distr>) -> Field {
 }
 
 /// Servers of 1.x.
-fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<Servers> {
+fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<ServerGroup> {
     let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
     let farm = ServerProfile {
         think,
@@ -154,12 +154,12 @@ fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>
         requests_per_connection: common.pconn_use_lmt.clone(),
         ..ServerProfile::plain("servers", kinds)
     };
-    let site = |listen| Site { listen, names: Vec::new() };
-    vec![Servers { farm, sites: listen.into_iter().map(site).collect() }]
+    let site = |listen| Endpoint { listen, names: Vec::new() };
+    vec![ServerGroup { farm, sites: listen.into_iter().map(site).collect() }]
 }
 
-fn kinds(catalog: &Catalog) -> Vec<Kind> {
-    (0..catalog.contents.len()).map(Kind::of_index).collect()
+fn kinds(catalog: &Catalog) -> Vec<ContentKind> {
+    (0..catalog.contents.len()).map(ContentKind::of_index).collect()
 }
 
 /// How robots reach the servers of a workload.
@@ -222,7 +222,7 @@ pub fn workload(
     };
     workload.compat = options.compat.or(workload.compat);
     let name = std::path::Path::new(file).file_name().map_or(file.as_str().into(), |n| n.to_string_lossy());
-    let test = adopt(&workload, &name, Seed(common.global_rng_seed), &Machine).map_err(|all| {
+    let test = lower(&workload, &name, Seed(common.global_rng_seed), &Machine).map_err(|all| {
         let list: Vec<String> = all.iter().map(|obstacle| format!("\n  {obstacle}")).collect();
         Failure::usage(format!("{file} is right, but it cannot be run here:{}", list.concat()))
     })?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use polygraph_plan::Test;
 use polygraph_traffic::Seed;
-use polygraph_traffic::store::{Fingerprints, Share, WorkingSet};
+use polygraph_traffic::store::{Fingerprints, SavedShare, WorkingSet};
 
 use crate::options::{CommonOptions, WorkingSetOptions};
 use crate::{Failure, console};
@@ -80,7 +80,7 @@ impl Files {
         self,
         test: &Test,
         common: &CommonOptions,
-        shares: Option<Vec<Share>>,
+        shares: Option<Vec<SavedShare>>,
     ) -> Result<(), Failure> {
         let Some(target) = self.store else { return Ok(()) };
         let Some(shares) = shares else {

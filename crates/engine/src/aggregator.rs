@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use polygraph_link::Nanos;
 use polygraph_stats::{EndReason, ErrorSample, Header, Record, Side, Window};
 use polygraph_traffic::groups::PeerStatus;
-use polygraph_traffic::store::Share;
+use polygraph_traffic::store::SavedShare;
 
 use crate::host::Host;
 use crate::live_counters::Counts;
@@ -28,7 +28,7 @@ pub struct Aggregator {
     sides: Vec<SideState>,
     inbox: Receiver<Delivery>,
     /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
-    shares: Option<BTreeMap<usize, Share>>,
+    shares: Option<BTreeMap<usize, SavedShare>>,
     /// What was update of other processes and not asked for yet, with the side of who told it.
     statuses: Vec<(Side, PeerStatus)>,
     /// Servers that robots must still visit, by loop.

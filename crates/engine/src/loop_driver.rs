@@ -13,7 +13,7 @@ use polygraph_robot::{Pace, RobotGroup};
 use polygraph_stats::stall::{STALLED_NS, Stall};
 use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder, Side, TransactionSample};
 use polygraph_traffic::groups::PeerStatus;
-use polygraph_traffic::store::Share;
+use polygraph_traffic::store::SavedShare;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -69,7 +69,7 @@ pub enum Delivery {
         /// Number of the loop among those of the client side.
         index: usize,
         /// The share.
-        share: Box<Share>,
+        share: Box<SavedShare>,
     },
     /// What it has heard of other processes, whenever there is delta.
     PeerUpdate(PeerUpdate),

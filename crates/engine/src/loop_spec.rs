@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polygraph_origin::{OriginConfig, ServerSpec};
 use polygraph_stats::{DumpPlan, Side};
 use polygraph_traffic::IdSource;
-use polygraph_traffic::store::Legacy;
+use polygraph_traffic::store::RestoredShare;
 use serde::{Deserialize, Serialize};
 
 use crate::setup::{ClientSetup, ServerSetup};
@@ -24,7 +24,7 @@ pub enum LoopSpec {
         /// Source of world and transaction ids.
         ids: IdSource,
         /// What they go on with, if there was an earlier test.
-        legacy: Option<Box<Legacy>>,
+        legacy: Option<Box<RestoredShare>>,
         /// Whether the loop delivers its share of the working set at the end.
         stores: bool,
         /// What is shown of transactions.

@@ -3,7 +3,7 @@
 use std::io;
 
 use polygraph_stats::{EndReason, Totals};
-use polygraph_traffic::store::Share;
+use polygraph_traffic::store::SavedShare;
 
 /// How a test ended.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct RunOutcome {
     /// Transactions of the client side, or of the server side where there is no client.
     pub totals: Totals,
     /// The working set by loop, if it was wanted and all loops were there to the end to deliver their share.
-    pub shares: Option<Vec<Share>>,
+    pub shares: Option<Vec<SavedShare>>,
 }
 
 /// Why a test could not be run.

@@ -1,7 +1,7 @@
 //! From the factors of a phase to the pace of robots.
 
 use polygraph_link::{Nanos, nanos};
-use polygraph_plan::{Along, Factor, Factors, Goal};
+use polygraph_plan::{Factor, Factors, Goal, PositiveGoal};
 use polygraph_robot::{Pace, Ramp};
 
 /// Progress of counts is taken for at least this much: at a factor of zero nothing would be launched, nothing
@@ -21,11 +21,13 @@ pub fn least_progress(progress: f64) -> f64 {
 /// it is asked for again at every glance, for factors can be adjusted.
 pub fn pace(goal: &Goal, factors: &Factors, begin: Nanos, progress: f64) -> Pace {
     let ramp = |factor: Factor| match goal.along() {
-        Some(Along::Time(seconds)) if !factor.is_flat() => {
+        Some(PositiveGoal::Time(seconds)) if !factor.is_flat() => {
             Ramp { begin, end: begin + nanos(seconds), from: factor.beg, to: factor.end }
         }
-        Some(Along::Xactions(_) | Along::Fill(_)) => Ramp::flat(factor.at(least_progress(progress))),
-        Some(Along::Time(_)) | None => Ramp::flat(factor.beg),
+        Some(PositiveGoal::Xactions(_) | PositiveGoal::Fill(_)) => {
+            Ramp::flat(factor.at(least_progress(progress)))
+        }
+        Some(PositiveGoal::Time(_)) | None => Ramp::flat(factor.beg),
     };
     Pace {
         populus: ramp(factors.populus),

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use polygraph_wire::preflight;
-use polygraph_wire::preflight::Seen;
+use polygraph_wire::preflight::PreflightReply;
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub use responder::Responder;
@@ -77,7 +77,7 @@ impl Display for ProbeError {
 #[derive(Debug)]
 pub struct ProbeResult {
     /// The reply, or why there is none.
-    pub reply: Result<Seen, ProbeError>,
+    pub reply: Result<PreflightReply, ProbeError>,
     /// Requests that were sent.
     pub requests: u64,
 }
@@ -100,7 +100,12 @@ impl Probe {
         }
     }
 
-    fn once(&self, token: &str, patience: Duration, requests: &mut u64) -> Result<Seen, ProbeError> {
+    fn once(
+        &self,
+        token: &str,
+        patience: Duration,
+        requests: &mut u64,
+    ) -> Result<PreflightReply, ProbeError> {
         let deadline = Instant::now() + patience;
         let mut stream = self.connect(patience)?;
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));

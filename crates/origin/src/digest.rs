@@ -18,11 +18,11 @@ pub fn md5(mut body: Body) -> [u8; 16] {
 mod tests {
     use super::*;
     use crate::testing::classic;
-    use polygraph_traffic::{Kind, Oid, UniqId};
+    use polygraph_traffic::{ContentKind, Oid, UniqId};
 
     #[test]
     fn pieces_have_the_digest_of_the_whole() {
-        let oid = Oid { world: UniqId::default(), kind: Kind::FIRST, name: 7 };
+        let oid = Oid { world: UniqId::default(), kind: ContentKind::FIRST, name: 7 };
         let body = classic(1_000_000.0).catalog.body(&oid, b"");
         let mut whole = ContentMd5::default();
         whole.update(&body.to_vec());

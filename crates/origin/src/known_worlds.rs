@@ -1,7 +1,7 @@
 //! The worlds that a server has heard of, for robots that have not, and as targets of redirects (reference:
 //! models.md, section 3.2).
 
-use polygraph_traffic::{Catalog, Kind, Oid, PopModel, Random, UniqId, World, WorldFacts};
+use polygraph_traffic::{Catalog, ContentKind, Oid, PopModel, Random, UniqId, World, WorldFacts};
 use polygraph_wire::worlds::WorldMark;
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ const MAX_WORLDS: usize = 4096;
 /// The worlds behind one visible name.
 #[derive(Debug, Default)]
 pub struct KnownWorlds {
-    worlds: Vec<(UniqId, Kind, World)>,
-    places: FxHashMap<(UniqId, Kind), usize>,
+    worlds: Vec<(UniqId, ContentKind, World)>,
+    places: FxHashMap<(UniqId, ContentKind), usize>,
     /// Where to look next for a world that a client may lack.
     turn: usize,
 }
@@ -59,7 +59,7 @@ impl KnownWorlds {
         &self,
         model: &PopModel,
         catalog: &Catalog,
-        served: &[Kind],
+        served: &[ContentKind],
         rng: &mut impl Random,
     ) -> Option<Oid> {
         let count = self.worlds.len();
@@ -80,7 +80,7 @@ mod tests {
 
     fn mark(counter: u32, size: u64, window: Option<u64>) -> WorldMark {
         let id = UniqId { time: 1, mix: 2, counter };
-        WorldMark { id, kind: Kind::FIRST, window, size, hot: size / 2 }
+        WorldMark { id, kind: ContentKind::FIRST, window, size, hot: size / 2 }
     }
 
     #[test]
@@ -116,13 +116,13 @@ mod tests {
         let mut rng = Seed(1).stream("redirect", 0);
         let mut choose =
             |worlds: &KnownWorlds, served| worlds.choose(&PopModel::default(), &catalog, served, &mut rng);
-        assert_eq!(choose(&worlds, &[Kind::FIRST]), None);
+        assert_eq!(choose(&worlds, &[ContentKind::FIRST]), None);
         worlds.learn(&mark(2, 0, None));
         worlds.learn(&mark(4, 7, None));
         for _ in 0..100 {
-            let oid = choose(&worlds, &[Kind::FIRST]).unwrap();
+            let oid = choose(&worlds, &[ContentKind::FIRST]).unwrap();
             assert!(oid.world.counter == 4 && (1..=7).contains(&oid.name), "{oid:?}");
         }
-        assert_eq!(choose(&worlds, &[Kind::of_index(1)]), None);
+        assert_eq!(choose(&worlds, &[ContentKind::of_index(1)]), None);
     }
 }

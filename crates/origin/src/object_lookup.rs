@@ -1,7 +1,7 @@
 //! Which object a path asks for (reference: models.md, sections 4.1 and 4.2).
 
 use polygraph_traffic::rng::mix;
-use polygraph_traffic::{Kind, Oid, UniqId};
+use polygraph_traffic::{ContentKind, Oid, UniqId};
 use polygraph_wire::url;
 
 use crate::settings::{OriginConfig, ServerProfile};
@@ -56,7 +56,7 @@ pub fn look_up_object(
         let good = scratch == path || config.ignore_urls;
         return if good { RequestedObject::Object(oid) } else { RequestedObject::Misdirected(oid) };
     }
-    let first = served.first().copied().unwrap_or(Kind::FIRST);
+    let first = served.first().copied().unwrap_or(ContentKind::FIRST);
     if path.get(..HEALTH.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEALTH)) {
         return RequestedObject::Health(Oid { world: UniqId::default(), kind: first, name: 1 });
     }
@@ -81,7 +81,7 @@ fn embedded(rest: &[u8], config: &OriginConfig) -> RequestedObject {
     };
     let found = config.catalog.contents.iter().enumerate().find_map(|(index, content)| {
         let tail = names(&content.name).or_else(|| names(content.mime_type.as_deref()?))?;
-        Some((Kind::of_index(index), tail))
+        Some((ContentKind::of_index(index), tail))
     });
     let Some((kind, tail)) = found else { return RequestedObject::UnknownEmbedded };
     // The same text is the same object, the odd counter that of an embedded one.
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::testing::config_of;
-    use polygraph_traffic::content::{Content, Source};
+    use polygraph_traffic::content::{BodySource, Content};
     use polygraph_traffic::files::{File, Files};
     use polygraph_traffic::{Distr, Selector};
 
@@ -110,11 +110,11 @@ mod tests {
         };
         let image = Content { mime_type: Some("image/gif".into()), ..page.clone() };
         let image = Content { name: "image".into(), extensions: Selector::default(), ..image };
-        let root = Content { size: None, source: Source::Root(Arc::new(files)), ..image.clone() };
+        let root = Content { size: None, source: BodySource::Root(Arc::new(files)), ..image.clone() };
         let elsewhere = Content { name: "else".into(), mime_type: None, ..image.clone() };
         let root = Content { name: "root".into(), mime_type: None, ..root };
         let mut config = config_of(vec![page, image, root, elsewhere]);
-        config.profiles[0].contents = Selector::even((0..3).map(Kind::of_index).collect());
+        config.profiles[0].contents = Selector::even((0..3).map(ContentKind::of_index).collect());
         config
     }
 
@@ -124,8 +124,8 @@ mod tests {
     fn paths_by_example() {
         let config = mixed();
         let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
-        let oid = |index, name| Oid { world, kind: Kind::of_index(index), name };
-        let zero = |index, name| Oid { world: UniqId::default(), kind: Kind::of_index(index), name };
+        let oid = |index, name| Oid { world, kind: ContentKind::of_index(index), name };
+        let zero = |index, name| Oid { world: UniqId::default(), kind: ContentKind::of_index(index), name };
         let name = "_00000000000001f4";
         for (path, expected) in [
             (format!("{WORLD}/t03/{name}.html"), RequestedObject::Object(oid(0, 500))),
@@ -157,8 +157,8 @@ mod tests {
         let get = |path: &str| {
             look_up_object(path.as_bytes(), &config, &config.profiles[0], &mut Vec::new()).oid().unwrap()
         };
-        assert_eq!(get("/pg/embed/image").kind, Kind::of_index(1));
-        assert_eq!(get("/pg/embed/text/html").kind, Kind::of_index(0));
+        assert_eq!(get("/pg/embed/image").kind, ContentKind::of_index(1));
+        assert_eq!(get("/pg/embed/text/html").kind, ContentKind::of_index(0));
         assert_eq!(get("/pg/embed/image?7"), get("/pg/embed/image?7"));
         assert_ne!(get("/pg/embed/image?7"), get("/pg/embed/image?8"));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use polygraph_link::Link;
 use polygraph_stats::Recorder;
-use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, Rule};
-use polygraph_traffic::{Fingerprint, Kind, Oid, Random, Stream, UniqId};
+use polygraph_traffic::groups::{Groups, PeerStatus, PhaseStatus, StatusRule};
+use polygraph_traffic::{ContentKind, Fingerprint, Oid, Random, Stream, UniqId};
 use polygraph_wire::marks::Marks;
 
 use crate::settings::{OriginConfig, ServerProfile};
@@ -50,7 +50,7 @@ impl<L: Link> Origin<L> {
             health_checks: Cell::new(0),
             accepted: Cell::new(0),
             phase_status: Cell::default(),
-            clients: RefCell::new(Groups::new(Rule::Highest)),
+            clients: RefCell::new(Groups::new(StatusRule::Highest)),
             contents: Fingerprint::of(&config.catalog),
             link,
             config,
@@ -128,7 +128,7 @@ impl<L: Link> Origin<L> {
     pub(crate) fn any_object(&self, profile: &ServerProfile) -> Oid {
         let mut rng = self.rng.borrow_mut();
         let (time, mix, counter) = (rng.bits() as u32, rng.bits() as u32, rng.bits() as u32);
-        let kind = profile.contents.draw(&mut *rng).copied().unwrap_or(Kind::FIRST);
+        let kind = profile.contents.draw(&mut *rng).copied().unwrap_or(ContentKind::FIRST);
         let world = UniqId { time: time >> 1, mix: mix >> 1, counter: counter >> 1 & !1 };
         Oid { world, kind, name: rng.below(1 << 32) | 1 }
     }

@@ -3,9 +3,9 @@
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::life::Times;
 use polygraph_traffic::{AbortCoords, Body, Content, Fingerprint, Method, Oid, Random, Stream, UniqId};
-use polygraph_wire::coding::{Choice, Offer, negotiate};
+use polygraph_wire::coding::{CodingChoice, CodingOffer, negotiate};
 use polygraph_wire::cookie::{Lifetime, SetCookie};
-use polygraph_wire::marks::{ContentsMark, X_TARGET, Xact};
+use polygraph_wire::marks::{ContentsMark, X_TARGET, XactMark};
 use polygraph_wire::multipart;
 use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
 use polygraph_wire::worlds::{AbortMark, WorldMark};
@@ -184,7 +184,7 @@ impl ReplyWriter<'_> {
     fn object(&self, oid: Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         let mut subject = self.subject(oid, self.about.now);
         let coding = coding(&subject, self.request);
-        if coding == Choice::NotAcceptable {
+        if coding == CodingChoice::NotAcceptable {
             return self.bare(406, b"406 Not Acceptable", rng, out);
         }
         if let Some(to) = self.about.redirect {
@@ -199,7 +199,7 @@ impl ReplyWriter<'_> {
         let size = self.config.catalog.size(&oid);
         let mut body = self.config.catalog.body_of(&oid, url, size);
         subject.size = Some(size);
-        if coding == Choice::Gzip {
+        if coding == CodingChoice::Gzip {
             body = gzip(body);
         }
         match ranges(&subject, self.request, body.len()) {
@@ -242,7 +242,7 @@ impl ReplyWriter<'_> {
         &self,
         subject: &Subject<'_>,
         body: Body,
-        coding: Choice,
+        coding: CodingChoice,
         rng: &mut Stream,
         out: &mut Vec<u8>,
     ) -> Reply {
@@ -267,7 +267,7 @@ impl ReplyWriter<'_> {
         subject: &Subject<'_>,
         body: Body,
         ranges: &[ByteRange],
-        coding: Choice,
+        coding: CodingChoice,
         rng: &mut Stream,
         out: &mut Vec<u8>,
     ) -> Reply {
@@ -297,7 +297,7 @@ impl ReplyWriter<'_> {
                 part(&body, *range)
             }
             ranges => {
-                let writer = multipart::Writer {
+                let writer = multipart::MultipartWriter {
                     boundary: BOUNDARY,
                     content_type: mime_type.unwrap_or(NO_TYPE),
                     size,
@@ -415,7 +415,7 @@ impl ReplyWriter<'_> {
     fn marks(&self, head: &mut ReplyHead<'_>) {
         head.line(Field::XTarget, &self.identity.target);
         if let Some(xact) = self.request.marks.xact {
-            let mark = Xact { group: self.config.group, id: xact.id.mutant(), flags: 0 };
+            let mark = XactMark { group: self.config.group, id: xact.id.mutant(), flags: 0 };
             head.add(Field::XXact, |out| mark.write(out));
         }
         if let Some(news) = &self.about.news {
@@ -435,18 +435,18 @@ const MAX_COOKIES: u64 = 50;
 /// Name and value of a cookie may have 4096 bytes (RFC 6265, section 6.1).
 const MAX_COOKIE_VALUE: u64 = 4000;
 
-fn coding(subject: &Subject<'_>, request: &Request) -> Choice {
+fn coding(subject: &Subject<'_>, request: &Request) -> CodingChoice {
     match subject.content.map(|content| content.encodings) {
         Some(offer) if offer.gzip => {
-            let offer = Offer { identity: offer.identity, gzip: offer.gzip };
+            let offer = CodingOffer { identity: offer.identity, gzip: offer.gzip };
             negotiate(request.accept_encoding.as_deref(), offer)
         }
-        _ => Choice::Identity,
+        _ => CodingChoice::Identity,
     }
 }
 
-fn encoding(head: &mut ReplyHead<'_>, coding: Choice) {
-    if coding == Choice::Gzip {
+fn encoding(head: &mut ReplyHead<'_>, coding: CodingChoice) {
+    if coding == CodingChoice::Gzip {
         head.text(Field::ContentEncoding, b"gzip");
     }
 }
@@ -469,7 +469,7 @@ fn part(body: &Body, range: ByteRange) -> Body {
     part
 }
 
-fn multipart_body(writer: &multipart::Writer<'_>, body: &Body, ranges: &[ByteRange]) -> Body {
+fn multipart_body(writer: &multipart::MultipartWriter<'_>, body: &Body, ranges: &[ByteRange]) -> Body {
     let parts = ranges.iter().flat_map(|&range| {
         let mut head = Vec::new();
         writer.part(range, &mut head);

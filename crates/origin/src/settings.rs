@@ -13,7 +13,7 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_stats::StatusScope;
 use polygraph_traffic::headers::HeaderRule;
-use polygraph_traffic::{Catalog, Distr, Kind, PopModel, Seed, Selector, UniqId};
+use polygraph_traffic::{Catalog, ContentKind, Distr, PopModel, Seed, Selector, UniqId};
 
 /// What all servers of a process have in common.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -43,7 +43,7 @@ pub struct ServerProfile {
     /// Label.
     pub name: String,
     /// The content types that are served, with their planned shares of all replies.
-    pub contents: Selector<Kind>,
+    pub contents: Selector<ContentKind>,
     /// Delay in seconds before the first byte of a reply, drawn for each request.
     pub think: Option<Distr>,
     /// Version of replies, drawn once for each server: 0 for HTTP/1.0, 1 for HTTP/1.1; empty: 1.1.
@@ -70,7 +70,7 @@ pub struct ServerProfile {
 
 impl ServerProfile {
     /// Servers of the content types `contents` that answer at once, over HTTP/1.1, one request per connection.
-    pub fn plain(name: &str, contents: Vec<Kind>) -> ServerProfile {
+    pub fn plain(name: &str, contents: Vec<ContentKind>) -> ServerProfile {
         ServerProfile {
             name: name.to_owned(),
             contents: Selector::even(contents),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use polygraph_link::{Conn, Link, SECOND};
 use polygraph_sim::{VirtualConn, VirtualLink};
-use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, UniqId};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Seed, UniqId};
 
 use crate::settings::{OriginConfig, ServerProfile};
 
@@ -16,7 +16,7 @@ pub const PATH: &str = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4";
 
 /// A config with one profile that serves all of `contents`.
 pub fn config_of(contents: Vec<Content>) -> OriginConfig {
-    let kinds = (0..contents.len()).map(Kind::of_index).collect();
+    let kinds = (0..contents.len()).map(ContentKind::of_index).collect();
     OriginConfig {
         catalog: Arc::new(Catalog { seed: Seed(1), contents }),
         profiles: vec![ServerProfile::plain("test", kinds)],

@@ -14,7 +14,7 @@ use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
 use polygraph_origin::{Origin, OriginConfig, Server, ServerProfile, ServerSpec};
 use polygraph_stats::Recorder;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
-use polygraph_traffic::{Catalog, Distr, Kind, Seed, Selector, UniqId};
+use polygraph_traffic::{Catalog, ContentKind, Distr, Seed, Selector, UniqId};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -132,7 +132,8 @@ fn plain_requests_allocate_nothing() {
     for life in [None, Some(life)] {
         let mut catalog = Catalog::classic(Seed(1), Distr::Exp { mean: 13_312.0 });
         catalog.contents.iter_mut().for_each(|content| content.life.clone_from(&life));
-        let mut profile = ServerProfile::plain("plain", vec![Kind::of_index(0), Kind::of_index(1)]);
+        let mut profile =
+            ServerProfile::plain("plain", vec![ContentKind::of_index(0), ContentKind::of_index(1)]);
         profile.requests_per_connection = Distr::Const(1e9);
         let config = OriginConfig {
             catalog: Arc::new(catalog),

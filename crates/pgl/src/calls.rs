@@ -5,7 +5,7 @@ use crate::value::Domain;
 
 /// Where a call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Where {
+pub enum CallContext {
     /// Everywhere.
     Both,
     /// Outside of phase scripts.
@@ -51,7 +51,7 @@ pub enum Param {
 
 /// What a call yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Yields {
+pub enum CallResult {
     /// Nothing: a procedure.
     Nothing,
     /// A value of this type.
@@ -70,13 +70,13 @@ macro_rules! calls {
     ($($id:ident $name:literal $place:ident [$($param:expr),*] $rest:expr, $yields:expr, $form:literal $doc:literal)*) => {
         /// The built-in calls.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Call { $(#[doc = $doc] $id,)* }
+        pub enum Builtin { $(#[doc = $doc] $id,)* }
 
         /// All calls in the order of the table.
         pub const CALLS: &[CallDef] = &[$(CallDef {
-            call: Call::$id,
+            call: Builtin::$id,
             name: $name,
-            place: Where::$place,
+            place: CallContext::$place,
             params: &[$($param),*],
             rest: $rest,
             yields: $yields,
@@ -90,17 +90,17 @@ macro_rules! calls {
 #[derive(Debug)]
 pub struct CallDef {
     /// Which one.
-    pub call: Call,
+    pub call: Builtin,
     /// Its name.
     pub name: &'static str,
     /// Where it is allowed.
-    pub place: Where,
+    pub place: CallContext,
     /// Its arguments.
     pub params: &'static [Param],
     /// Further arguments.
-    pub rest: Rest,
+    pub rest: RestArgs,
     /// What it yields.
-    pub yields: Yields,
+    pub yields: CallResult,
     /// How it is written.
     pub form: &'static str,
     /// What it does.
@@ -109,7 +109,7 @@ pub struct CallDef {
 
 /// Arguments after those listed one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum RestArgs {
     /// None.
     None,
     /// Any number like the last one listed.
@@ -119,65 +119,65 @@ pub enum Rest {
 }
 
 use Base as B;
+use CallResult as Y;
 use Param as P;
-use Yields as Y;
 
 calls! {
-    Int "int" Both [P::NumberOrText] Rest::None, Y::One(B::Int), "int(x)" "Cuts a float towards zero, or reads an integer from a string."
-    Float "float" Both [P::NumberOrText] Rest::None, Y::One(B::Float), "float(x)" "Makes a float of an int, or reads one from a string."
-    Undef "undef" Both [] Rest::None, Y::One(B::Undef), "undef()" "No value. Only as a whole right-hand side; marks parameters that the user must set."
-    Count "count" Both [P::Container] Rest::None, Y::One(B::Int), "count(array)" "Number of items of an array or range, nested ones included."
-    Min "min" Both [P::Comparable] Rest::Many, Y::First, "min(a, ...)" "The smallest argument."
-    Max "max" Both [P::Comparable] Rest::Many, Y::First, "max(a, ...)" "The greatest argument."
-    Const "const" Both [P::Drawn] Rest::None, Y::DistrOfFirst, "const(value)" "Distribution: always the same value."
-    Unif "unif" Both [P::Drawn, P::Drawn] Rest::None, Y::DistrOfFirst, "unif(low, high)" "Distribution: uniform from low to below high."
-    Exp "exp" Both [P::Drawn] Rest::None, Y::DistrOfFirst, "exp(mean)" "Distribution: exponential."
-    Norm "norm" Both [P::Drawn, P::Drawn] Rest::None, Y::DistrOfFirst, "norm(mean, deviation)" "Distribution: normal."
-    Logn "logn" Both [P::Drawn, P::Drawn] Rest::None, Y::DistrOfFirst, "logn(mean, deviation)" "Distribution: log-normal with this actual mean and deviation."
-    Zipf "zipf" Both [P::Drawn] Rest::None, Y::DistrOfFirst, "zipf(n)" "Distribution: values 1 to n, k with a probability proportional to ln((k+1)/k)."
-    Seq "seq" Both [P::Drawn] Rest::None, Y::DistrOfFirst, "seq(first)" "Distribution: first, first+1, and so on."
-    Table "table" Both [P::Str] Rest::Maybe(P::Str), Y::SomeDistr, "table(file) or table(file, \"type\")" "Distribution defined by a file of bins; with a type, that must be the type of the file."
-    PopUnif "popUnif" Both [] Rest::None, Y::One(B::PopDistr), "popUnif()" "Popularity: all known objects alike."
-    PopZipf "popZipf" Both [P::Number] Rest::None, Y::One(B::PopDistr), "popZipf(skew)" "Popularity: recent objects are popular; skew 1 is classic."
-    RobotAddrs "robotAddrs" Both [P::Scheme, P::Record(Rec::Bench)] Rest::None, Y::Many(B::Addr), "robotAddrs(scheme, bench)" "Addresses of robots by an address scheme."
-    ServerAddrs "serverAddrs" Both [P::Scheme, P::Record(Rec::Bench)] Rest::None, Y::Many(B::Addr), "serverAddrs(scheme, bench)" "Addresses of servers by an address scheme."
-    ProxyAddrs "proxyAddrs" Both [P::Scheme, P::Record(Rec::Bench)] Rest::None, Y::Many(B::Addr), "proxyAddrs(scheme, bench)" "Addresses of proxies by an address scheme."
-    ClientHostCount "clientHostCount" Both [P::Record(Rec::Bench)] Rest::None, Y::One(B::Int), "clientHostCount(bench)" "Number of client machines: peak_req_rate / client_side.max_host_load, rounded up."
-    IpsToNames "ipsToNames" Both [P::Container, P::Str] Rest::None, Y::Many(B::Addr), "ipsToNames(addresses, template)" "Names for IPs. A plain template is the domain of generated names; `${dashed_ip}`, `${worker}` and `${port}` are replaced (write `:${port}` at the end to keep the port)."
-    ZoneDomains "zoneDomains" Both [P::Str, P::Container] Rest::None, Y::Many(B::Addr), "zoneDomains(file, addresses)" "For each IP the name of a matching A or AAAA record of a zone file."
-    TracedHosts "tracedHosts" Both [P::Str] Rest::None, Y::Many(B::Addr), "tracedHosts(file)" "The distinct hosts of the URLs in a trace, without ports; IPs first."
-    DynamicName "dynamicName" Both [P::Addr, P::Number] Rest::None, Y::One(B::DynName), "dynamicName(address, probability)" "A name that brings ever new host names: this share of new objects gets a new one."
-    Dynamize "dynamize" Both [P::Container, P::Number] Rest::None, Y::Many(B::DynName), "dynamize(array, probability)" "dynamicName() of every element; probabilities are kept."
-    SetAddrPort "setAddrPort" Both [P::Container, P::Int] Rest::None, Y::Many(B::Addr), "setAddrPort(array, port)" "A flattened copy with another port; a negative one removes it. Probabilities are kept."
-    Select "select" Both [P::Container, P::Int] Rest::None, Y::First, "select(array, n)" "n random items, none twice before all were used. Repeatable: depends on the global seed."
-    Credentials "credentials" Both [P::Int, P::Str] Rest::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`, which depend on the global seed. They are other ones than those of Polygraph 4, whose random numbers are not reproduced: accounts made for it do not fit. `polygraph accounts` gives them as htpasswd and LDIF."
-    AnyOf "anyOf" Both [P::Container] Rest::None, Y::One(B::Re), "anyOf(array)" "A regular expression that matches if any of these does."
-    UniqId "uniqId" Both [] Rest::None, Y::One(B::UniqId), "uniqId()" "A fresh identifier, different in each process."
-    System "system" Both [P::Str] Rest::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow-exec."
-    Worker "Worker" Both [] Rest::None, Y::One(B::Int), "Worker()" "The number of this worker process."
+    Int "int" Both [P::NumberOrText] RestArgs::None, Y::One(B::Int), "int(x)" "Cuts a float towards zero, or reads an integer from a string."
+    Float "float" Both [P::NumberOrText] RestArgs::None, Y::One(B::Float), "float(x)" "Makes a float of an int, or reads one from a string."
+    Undef "undef" Both [] RestArgs::None, Y::One(B::Undef), "undef()" "No value. Only as a whole right-hand side; marks parameters that the user must set."
+    Count "count" Both [P::Container] RestArgs::None, Y::One(B::Int), "count(array)" "Number of items of an array or range, nested ones included."
+    Min "min" Both [P::Comparable] RestArgs::Many, Y::First, "min(a, ...)" "The smallest argument."
+    Max "max" Both [P::Comparable] RestArgs::Many, Y::First, "max(a, ...)" "The greatest argument."
+    Const "const" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "const(value)" "Distribution: always the same value."
+    Unif "unif" Both [P::Drawn, P::Drawn] RestArgs::None, Y::DistrOfFirst, "unif(low, high)" "Distribution: uniform from low to below high."
+    Exp "exp" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "exp(mean)" "Distribution: exponential."
+    Norm "norm" Both [P::Drawn, P::Drawn] RestArgs::None, Y::DistrOfFirst, "norm(mean, deviation)" "Distribution: normal."
+    Logn "logn" Both [P::Drawn, P::Drawn] RestArgs::None, Y::DistrOfFirst, "logn(mean, deviation)" "Distribution: log-normal with this actual mean and deviation."
+    Zipf "zipf" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "zipf(n)" "Distribution: values 1 to n, k with a probability proportional to ln((k+1)/k)."
+    Seq "seq" Both [P::Drawn] RestArgs::None, Y::DistrOfFirst, "seq(first)" "Distribution: first, first+1, and so on."
+    Table "table" Both [P::Str] RestArgs::Maybe(P::Str), Y::SomeDistr, "table(file) or table(file, \"type\")" "Distribution defined by a file of bins; with a type, that must be the type of the file."
+    PopUnif "popUnif" Both [] RestArgs::None, Y::One(B::PopDistr), "popUnif()" "Popularity: all known objects alike."
+    PopZipf "popZipf" Both [P::Number] RestArgs::None, Y::One(B::PopDistr), "popZipf(skew)" "Popularity: recent objects are popular; skew 1 is classic."
+    RobotAddrs "robotAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "robotAddrs(scheme, bench)" "Addresses of robots by an address scheme."
+    ServerAddrs "serverAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "serverAddrs(scheme, bench)" "Addresses of servers by an address scheme."
+    ProxyAddrs "proxyAddrs" Both [P::Scheme, P::Record(Rec::Bench)] RestArgs::None, Y::Many(B::Addr), "proxyAddrs(scheme, bench)" "Addresses of proxies by an address scheme."
+    ClientHostCount "clientHostCount" Both [P::Record(Rec::Bench)] RestArgs::None, Y::One(B::Int), "clientHostCount(bench)" "Number of client machines: peak_req_rate / client_side.max_host_load, rounded up."
+    IpsToNames "ipsToNames" Both [P::Container, P::Str] RestArgs::None, Y::Many(B::Addr), "ipsToNames(addresses, template)" "Names for IPs. A plain template is the domain of generated names; `${dashed_ip}`, `${worker}` and `${port}` are replaced (write `:${port}` at the end to keep the port)."
+    ZoneDomains "zoneDomains" Both [P::Str, P::Container] RestArgs::None, Y::Many(B::Addr), "zoneDomains(file, addresses)" "For each IP the name of a matching A or AAAA record of a zone file."
+    TracedHosts "tracedHosts" Both [P::Str] RestArgs::None, Y::Many(B::Addr), "tracedHosts(file)" "The distinct hosts of the URLs in a trace, without ports; IPs first."
+    DynamicName "dynamicName" Both [P::Addr, P::Number] RestArgs::None, Y::One(B::DynName), "dynamicName(address, probability)" "A name that brings ever new host names: this share of new objects gets a new one."
+    Dynamize "dynamize" Both [P::Container, P::Number] RestArgs::None, Y::Many(B::DynName), "dynamize(array, probability)" "dynamicName() of every element; probabilities are kept."
+    SetAddrPort "setAddrPort" Both [P::Container, P::Int] RestArgs::None, Y::Many(B::Addr), "setAddrPort(array, port)" "A flattened copy with another port; a negative one removes it. Probabilities are kept."
+    Select "select" Both [P::Container, P::Int] RestArgs::None, Y::First, "select(array, n)" "n random items, none twice before all were used. Repeatable: depends on the global seed."
+    Credentials "credentials" Both [P::Int, P::Str] RestArgs::None, Y::Many(B::Str), "credentials(n, space)" "n reproducible pairs `user:password`, which depend on the global seed. They are other ones than those of Polygraph 4, whose random numbers are not reproduced: accounts made for it do not fit. `polygraph accounts` gives them as htpasswd and LDIF."
+    AnyOf "anyOf" Both [P::Container] RestArgs::None, Y::One(B::Re), "anyOf(array)" "A regular expression that matches if any of these does."
+    UniqId "uniqId" Both [] RestArgs::None, Y::One(B::UniqId), "uniqId()" "A fresh identifier, different in each process."
+    System "system" Both [P::Str] RestArgs::None, Y::One(B::Str), "system(command)" "The output of a shell command; needs --allow-exec."
+    Worker "Worker" Both [] RestArgs::None, Y::One(B::Int), "Worker()" "The number of this worker process."
 
-    Use "use" Static [P::Usable] Rest::Many, Y::Nothing, "use(x, ...)" "Makes agents, maps, benches and the like part of the test."
-    Schedule "schedule" Static [P::Schedulable] Rest::Many, Y::Nothing, "schedule(x, ...)" "Appends phases and samples to the schedule."
-    WorkingSetLength "working_set_length" Static [P::Time] Rest::None, Y::Nothing, "working_set_length(time)" "Freezes the working set after this time."
-    WorkingSetCap "working_set_cap" Static [P::Int] Rest::None, Y::Nothing, "working_set_cap(count)" "Freezes the working set after this many fill objects of a process."
-    Compat "compat" Static [P::Str] Rest::None, Y::Nothing, "compat(version)" "Which objects robots ask for follows the rules of another version: \"4.9\" for comparison with results of the original, \"none\" for the own rules, which judge devices. `--compat` wins."
-    NoteSubstitutes "note_substitutes" Static [P::Container] Rest::Many, Y::Nothing, "note_substitutes(addresses, ...)" "Each argument is a group of interchangeable addresses."
-    Print "print" Both [P::Any] Rest::Many, Y::Nothing, "print(x, ...)" "Prints its arguments on a line."
+    Use "use" Static [P::Usable] RestArgs::Many, Y::Nothing, "use(x, ...)" "Makes agents, maps, benches and the like part of the test."
+    Schedule "schedule" Static [P::Schedulable] RestArgs::Many, Y::Nothing, "schedule(x, ...)" "Appends phases and samples to the schedule."
+    WorkingSetLength "working_set_length" Static [P::Time] RestArgs::None, Y::Nothing, "working_set_length(time)" "Freezes the working set after this time."
+    WorkingSetCap "working_set_cap" Static [P::Int] RestArgs::None, Y::Nothing, "working_set_cap(count)" "Freezes the working set after this many fill objects of a process."
+    Compat "compat" Static [P::Str] RestArgs::None, Y::Nothing, "compat(version)" "Which objects robots ask for follows the rules of another version: \"4.9\" for comparison with results of the original, \"none\" for the own rules, which judge devices. `--compat` wins."
+    NoteSubstitutes "note_substitutes" Static [P::Container] RestArgs::Many, Y::Nothing, "note_substitutes(addresses, ...)" "Each argument is a group of interchangeable addresses."
+    Print "print" Both [P::Any] RestArgs::Many, Y::Nothing, "print(x, ...)" "Prints its arguments on a line."
 
-    CurrentSample "currentSample" Every [] Rest::None, Y::One(B::Record(Rec::StatSample)), "currentSample()" "Statistics since the last reset of this watchdog."
-    CurrentPhase "currentPhase" Script [] Rest::None, Y::One(B::Record(Rec::StatSample)), "currentPhase()" "Statistics of the phase so far."
-    CurrentLoadFactor "currentLoadFactor" Script [] Rest::None, Y::One(B::Float), "currentLoadFactor()" "The present load factor."
-    CurrentPopulusFactor "currentPopulusFactor" Script [] Rest::None, Y::One(B::Float), "currentPopulusFactor()" "The present populus factor."
-    ChangeLoadFactorBy "changeLoadFactorBy" Script [P::Number] Rest::None, Y::Nothing, "changeLoadFactorBy(delta)" "Multiplies the load factor by 1 + delta, within 0..1."
-    ChangePopulusFactorBy "changePopulusFactorBy" Script [P::Number] Rest::None, Y::Nothing, "changePopulusFactorBy(delta)" "Multiplies the populus factor by 1 + delta, within 0..1."
-    SetLoadFactorTo "setLoadFactorTo" Script [P::Number] Rest::None, Y::Nothing, "setLoadFactorTo(factor)" "Sets the load factor, within 0..1."
-    SetPopulusFactorTo "setPopulusFactorTo" Script [P::Number] Rest::None, Y::Nothing, "setPopulusFactorTo(factor)" "Sets the populus factor, within 0..1."
-    SetSamplingGoalTo "setSamplingGoalTo" Every [P::Record(Rec::Goal)] Rest::None, Y::Nothing, "setSamplingGoalTo(goal)" "A new goal for this watchdog."
-    ReachedPositiveGoal "reachedPositiveGoal" Script [] Rest::Maybe(P::Str), Y::Nothing, "reachedPositiveGoal([reason])" "Ends the phase as if its positive goal were met."
-    PrintV "printV" Script [P::Int, P::Any] Rest::Many, Y::Nothing, "printV(level, x, ...)" "Prints at a level of verbosity of the console."
+    CurrentSample "currentSample" Every [] RestArgs::None, Y::One(B::Record(Rec::StatSample)), "currentSample()" "Statistics since the last reset of this watchdog."
+    CurrentPhase "currentPhase" Script [] RestArgs::None, Y::One(B::Record(Rec::StatSample)), "currentPhase()" "Statistics of the phase so far."
+    CurrentLoadFactor "currentLoadFactor" Script [] RestArgs::None, Y::One(B::Float), "currentLoadFactor()" "The present load factor."
+    CurrentPopulusFactor "currentPopulusFactor" Script [] RestArgs::None, Y::One(B::Float), "currentPopulusFactor()" "The present populus factor."
+    ChangeLoadFactorBy "changeLoadFactorBy" Script [P::Number] RestArgs::None, Y::Nothing, "changeLoadFactorBy(delta)" "Multiplies the load factor by 1 + delta, within 0..1."
+    ChangePopulusFactorBy "changePopulusFactorBy" Script [P::Number] RestArgs::None, Y::Nothing, "changePopulusFactorBy(delta)" "Multiplies the populus factor by 1 + delta, within 0..1."
+    SetLoadFactorTo "setLoadFactorTo" Script [P::Number] RestArgs::None, Y::Nothing, "setLoadFactorTo(factor)" "Sets the load factor, within 0..1."
+    SetPopulusFactorTo "setPopulusFactorTo" Script [P::Number] RestArgs::None, Y::Nothing, "setPopulusFactorTo(factor)" "Sets the populus factor, within 0..1."
+    SetSamplingGoalTo "setSamplingGoalTo" Every [P::Record(Rec::Goal)] RestArgs::None, Y::Nothing, "setSamplingGoalTo(goal)" "A new goal for this watchdog."
+    ReachedPositiveGoal "reachedPositiveGoal" Script [] RestArgs::Maybe(P::Str), Y::Nothing, "reachedPositiveGoal([reason])" "Ends the phase as if its positive goal were met."
+    PrintV "printV" Script [P::Int, P::Any] RestArgs::Many, Y::Nothing, "printV(level, x, ...)" "Prints at a level of verbosity of the console."
 }
 
-impl Call {
+impl Builtin {
     /// The description of this call.
     pub fn def(self) -> &'static CallDef {
         &CALLS[self as usize]
@@ -206,30 +206,30 @@ impl CallDef {
     pub fn param(&self, index: usize) -> Option<Param> {
         match (self.params.get(index), self.rest) {
             (Some(param), _) => Some(*param),
-            (None, Rest::Many) => self.params.last().copied(),
-            (None, Rest::Maybe(param)) if index == self.params.len() => Some(param),
+            (None, RestArgs::Many) => self.params.last().copied(),
+            (None, RestArgs::Maybe(param)) if index == self.params.len() => Some(param),
             _ => None,
         }
     }
 
     /// True for functions.
     pub fn is_function(&self) -> bool {
-        self.yields != Yields::Nothing
+        self.yields != CallResult::Nothing
     }
 
     /// The type of the result for arguments of these types.
     pub fn result(&self, args: &[Ty]) -> Ty {
         let first = args.first().copied().unwrap_or(Ty::UNKNOWN);
         match self.yields {
-            Yields::Nothing => Ty::one(Base::Undef),
-            Yields::One(base) => Ty::one(base),
-            Yields::Many(base) => Ty::array_of(base),
-            Yields::First if self.call == Call::Select => Ty::array_of(Base::Unknown),
-            Yields::First if args.iter().all(|ty| *ty == first) => first,
+            CallResult::Nothing => Ty::one(Base::Undef),
+            CallResult::One(base) => Ty::one(base),
+            CallResult::Many(base) => Ty::array_of(base),
+            CallResult::First if self.call == Builtin::Select => Ty::array_of(Base::Unknown),
+            CallResult::First if args.iter().all(|ty| *ty == first) => first,
             // Of int and float the chosen one decides.
-            Yields::First => Ty::UNKNOWN,
-            Yields::SomeDistr => Ty::UNKNOWN,
-            Yields::DistrOfFirst => match first.base {
+            CallResult::First => Ty::UNKNOWN,
+            CallResult::SomeDistr => Ty::UNKNOWN,
+            CallResult::DistrOfFirst => match first.base {
                 Base::Int => Ty::one(Base::Distr(Domain::Int)),
                 Base::Float => Ty::one(Base::Distr(Domain::Float)),
                 Base::Time => Ty::one(Base::Distr(Domain::Time)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::calls::{CALLS, Where};
+use crate::calls::{CALLS, CallContext};
 use crate::types::{ADDR_FIELDS, BASIC, Default, FieldDef, Rec};
 use crate::value::{Value, show};
 
@@ -69,10 +69,10 @@ pub fn reference() -> String {
     page.push_str("\n## Calls\n\n| Call | Where | Meaning |\n|---|---|---|\n");
     for def in CALLS {
         let place = match def.place {
-            Where::Both => "everywhere",
-            Where::Static => "outside scripts",
-            Where::Script => "scripts",
-            Where::Every => "`every` blocks",
+            CallContext::Both => "everywhere",
+            CallContext::Static => "outside scripts",
+            CallContext::Script => "scripts",
+            CallContext::Every => "`every` blocks",
         };
         line(&mut page, &[&format!("`{}`", def.form), place, def.doc]);
     }

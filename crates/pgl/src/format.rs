@@ -228,10 +228,12 @@ impl<'a> Writer<'a> {
             (T::LBracket, T::RBracket) => false,
             // Both `[a]` and `[ a ]` are in use.
             (T::LBracket, _) | (_, T::RBracket) => piece.blank,
-            (T::Word, T::LParen) => false,
+            (T::Ident, T::LParen) => false,
             // `addr[] a` is a type, `[a] = ` a group of targets.
-            (T::Word, T::LBracket) => self.pieces.get(index + 1).is_none_or(|next| next.token != T::RBracket),
-            (T::Word, T::Regex) => piece.blank,
+            (T::Ident, T::LBracket) => {
+                self.pieces.get(index + 1).is_none_or(|next| next.token != T::RBracket)
+            }
+            (T::Ident, T::Regex) => piece.blank,
             _ if self.is_prefix(index - 1) => false,
             // Rates are divisions, and `10/sec` reads best without blanks; a product may be either.
             (T::Slash | T::Star | T::Caret, _) => self.is_wide(index - 1),
@@ -263,7 +265,7 @@ impl<'a> Writer<'a> {
         let ends_operand = self.before[index].is_some_and(|token| {
             matches!(
                 token,
-                T::Word
+                T::Ident
                     | T::Int
                     | T::Float
                     | T::Percent

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::syntax::tree::{BinaryOp, UnaryOp};
 use crate::types::{Base, Rec, Ty, fresh};
-use crate::value::{Array, Distr, Domain, Item, Limit, Matcher, Re, Record, Shape, Value, flatten};
+use crate::value::{
+    Array, ArrayElement, ArrayLimit, Distr, Domain, Matcher, Re, Record, Shape, Value, flatten,
+};
 
 /// Why an operator or conversion gives no value.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +21,7 @@ pub enum OpError {
     /// A clone factor below zero.
     NegativeClone(i32),
     /// Too many items, or too deep.
-    Limit(Limit),
+    Limit(ArrayLimit),
 }
 
 use Base as B;
@@ -410,10 +412,10 @@ fn equal(left: &Value, right: &Value) -> Result<bool, OpError> {
             if a.len() != b.len() {
                 return Ok(false);
             }
-            flatten(left, crate::value::Order::Position, &mut |value, _| items.push(value));
+            flatten(left, crate::value::CloneOrder::Position, &mut |value, _| items.push(value));
             let mut same = true;
             let mut items = items.into_iter();
-            flatten(right, crate::value::Order::Position, &mut |value, _| {
+            flatten(right, crate::value::CloneOrder::Position, &mut |value, _| {
                 same &= items.next() == Some(value)
             });
             Ok(same)
@@ -429,7 +431,7 @@ fn clone_of(value: &Value, factor: &Value) -> Result<Value, OpError> {
     match factor {
         Value::Int(n) if *n < 0 => Err(OpError::NegativeClone(*n)),
         Value::Int(n) => {
-            let item = Item { value: value.clone(), prob: None };
+            let item = ArrayElement { value: value.clone(), prob: None };
             Array::cloned(vec![item], *n as u32)
                 .map(|array| Value::Array(Arc::new(array)))
                 .map_err(OpError::Limit)
@@ -444,7 +446,7 @@ const MAX_INTS: u64 = 1 << 20;
 fn int_range(left: &Value, right: &Value) -> Result<Value, OpError> {
     let (Value::Int(a), Value::Int(b)) = (left, right) else { return Err(OpError::NoOperator) };
     if u64::from(a.abs_diff(*b)) >= MAX_INTS {
-        return Err(OpError::Limit(Limit::Items));
+        return Err(OpError::Limit(ArrayLimit::Items));
     }
     let values: Vec<Value> =
         if a <= b { (*a..=*b).map(Value::Int).collect() } else { (*b..=*a).rev().map(Value::Int).collect() };
@@ -454,11 +456,11 @@ fn int_range(left: &Value, right: &Value) -> Result<Value, OpError> {
 fn append(array: &Arc<Array>, right: &Value) -> Result<Value, OpError> {
     let mut items = match array.repeat() {
         1 => array.items().to_vec(),
-        _ => vec![Item { value: Value::Array(array.clone()), prob: None }],
+        _ => vec![ArrayElement { value: Value::Array(array.clone()), prob: None }],
     };
     match right {
         Value::Array(more) if more.repeat() == 1 => items.extend_from_slice(more.items()),
-        other => items.push(Item { value: other.clone(), prob: None }),
+        other => items.push(ArrayElement { value: other.clone(), prob: None }),
     }
     Array::new(items).map(|array| Value::Array(Arc::new(array))).map_err(OpError::Limit)
 }
@@ -533,11 +535,11 @@ fn in_array(value: Value) -> Option<Value> {
 }
 
 /// True if array elements of the type `elem` may stand in an array of `base`. Elements are not converted.
-pub fn fits(elem: Elem, base: Base) -> bool {
+pub fn fits(elem: ElemType, base: Base) -> bool {
     match elem {
-        Elem::None => true,
-        Elem::Mixed => false,
-        Elem::All(elem) => {
+        ElemType::None => true,
+        ElemType::Mixed => false,
+        ElemType::All(elem) => {
             elem == base
                 || (base == B::AnyRange && matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange)))
                 || (base == B::Addr && elem == B::DynName)
@@ -547,7 +549,7 @@ pub fn fits(elem: Elem, base: Base) -> bool {
 
 /// The type of all elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Elem {
+pub enum ElemType {
     /// There are none.
     None,
     /// All have this type.
@@ -556,27 +558,29 @@ pub enum Elem {
     Mixed,
 }
 
-impl Elem {
+impl ElemType {
     /// The type of the elements of an item: what a range yields counts, not the range.
-    pub fn of(value: &Value) -> Option<Elem> {
+    pub fn of(value: &Value) -> Option<ElemType> {
         Some(match value {
             Value::Poison => return None,
             Value::Array(array) => return array.elem(),
-            Value::AddrRange(_) | Value::Addr(_) => Elem::All(B::Addr),
-            Value::StrRange(_) => Elem::All(B::Str),
-            value => Elem::All(value.ty().base),
+            Value::AddrRange(_) | Value::Addr(_) => ElemType::All(B::Addr),
+            Value::StrRange(_) => ElemType::All(B::Str),
+            value => ElemType::All(value.ty().base),
         })
     }
 
     /// The type of both.
-    pub fn join(self, other: Elem) -> Elem {
+    pub fn join(self, other: ElemType) -> ElemType {
         let ranges = |elem| matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange) | B::AnyRange);
         match (self, other) {
-            (Elem::None, elem) | (elem, Elem::None) => elem,
-            (Elem::All(a), Elem::All(b)) if a == b => self,
-            (Elem::All(B::Addr | B::DynName), Elem::All(B::Addr | B::DynName)) => Elem::All(B::Addr),
-            (Elem::All(a), Elem::All(b)) if ranges(a) && ranges(b) => Elem::All(B::AnyRange),
-            _ => Elem::Mixed,
+            (ElemType::None, elem) | (elem, ElemType::None) => elem,
+            (ElemType::All(a), ElemType::All(b)) if a == b => self,
+            (ElemType::All(B::Addr | B::DynName), ElemType::All(B::Addr | B::DynName)) => {
+                ElemType::All(B::Addr)
+            }
+            (ElemType::All(a), ElemType::All(b)) if ranges(a) && ranges(b) => ElemType::All(B::AnyRange),
+            _ => ElemType::Mixed,
         }
     }
 }

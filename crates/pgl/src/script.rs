@@ -2,7 +2,7 @@
 //!
 //! A [`Scripts`] comes with a workload. Whoever runs the test makes one [`Interpreter`] of it, runs the script of each
 //! phase when that begins, and the block of each [`Watchdog`] whenever its sampling goal is reached. What scripts see of
-//! the test and do to it goes through the [`Environment`].
+//! the test and do to it goes through the [`ScriptTarget`].
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::Options;
 use crate::check::hir::{Program, Stmt};
-use crate::eval::{Random, State, run_in};
+use crate::eval::{LoadTimeRandom, VarState, run_in};
 use crate::source::{Loader, SourceMap};
 use crate::types::{Goal, ScriptId};
 use crate::value::{Statistics, Value};
@@ -20,7 +20,7 @@ use crate::value::{Statistics, Value};
 pub struct Scripts {
     pub(crate) program: Program,
     /// The variables as the program left them.
-    pub(crate) vars: Vec<State>,
+    pub(crate) vars: Vec<VarState>,
     pub(crate) sources: SourceMap,
     pub(crate) options: Options,
 }
@@ -34,7 +34,7 @@ impl Scripts {
 
 /// Which statistics a script asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum StatsWindow {
     /// The sample of the watchdog that runs.
     Sample,
     /// The phase so far.
@@ -43,7 +43,7 @@ pub enum Asked {
 
 /// A change of a factor of the phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Change {
+pub enum FactorChange {
     /// The load factor changes by this share of itself.
     LoadBy(f64),
     /// The load factor becomes this.
@@ -55,9 +55,9 @@ pub enum Change {
 }
 
 /// A running test, as scripts see it.
-pub trait Environment {
+pub trait ScriptTarget {
     /// Statistics as they are now.
-    fn statistics(&mut self, asked: Asked) -> Arc<dyn Statistics>;
+    fn statistics(&mut self, asked: StatsWindow) -> Arc<dyn Statistics>;
 
     /// The load factor (0 to 1).
     fn load_factor(&self) -> f64;
@@ -66,7 +66,7 @@ pub trait Environment {
     fn populus_factor(&self) -> f64;
 
     /// Changes a factor.
-    fn change(&mut self, change: Change);
+    fn change(&mut self, change: FactorChange);
 
     /// The running watchdog gets a new sampling goal.
     fn set_sampling_goal(&mut self, goal: Goal);
@@ -110,7 +110,7 @@ impl std::error::Error for ScriptError {}
 
 /// What came of running a piece of code.
 #[derive(Debug, Default)]
-pub struct Ran {
+pub struct ScriptRun {
     /// Watchdogs that it has started.
     pub watchdogs: Vec<Watchdog>,
     /// The error that it broke off with; what it did before stays.
@@ -121,30 +121,30 @@ pub struct Ran {
 #[derive(Debug)]
 pub struct Interpreter {
     scripts: Arc<Scripts>,
-    pub(crate) vars: Vec<State>,
-    pub(crate) random: Random,
+    pub(crate) vars: Vec<VarState>,
+    pub(crate) random: LoadTimeRandom,
     pub(crate) unique: u64,
 }
 
 impl Interpreter {
     /// An interpreter at the start of a test.
     pub fn new(scripts: &Arc<Scripts>) -> Interpreter {
-        let random = Random::new(scripts.options.global_seed ^ SCRIPTS);
+        let random = LoadTimeRandom::new(scripts.options.global_seed ^ SCRIPTS);
         // uniqId() goes on where no program comes.
         Interpreter { scripts: Arc::clone(scripts), vars: scripts.vars.clone(), random, unique: 1 << 32 }
     }
 
     /// Runs the script of a phase.
-    pub fn begin(&mut self, script: ScriptId, env: &mut dyn Environment) -> Ran {
+    pub fn begin(&mut self, script: ScriptId, env: &mut dyn ScriptTarget) -> ScriptRun {
         let scripts = Arc::clone(&self.scripts);
         match scripts.program.scripts.get(script.0 as usize) {
             Some(script) => run_in(self, &scripts, &script.body, env),
-            None => Ran::default(),
+            None => ScriptRun::default(),
         }
     }
 
     /// Runs the block of a watchdog whose sampling goal was reached.
-    pub fn fire(&mut self, watchdog: &Watchdog, env: &mut dyn Environment) -> Ran {
+    pub fn fire(&mut self, watchdog: &Watchdog, env: &mut dyn ScriptTarget) -> ScriptRun {
         let scripts = Arc::clone(&self.scripts);
         run_in(self, &scripts, &watchdog.body, env)
     }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use polygraph_pgl::Workload;
 use polygraph_wire::auth::stored::{apr1, salt, smd5};
 
-use crate::adopt::WORKER;
+use crate::lower::WORKER;
 
 /// A user with a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Accounts {
 
 /// How accounts are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form<'a> {
+pub enum AccountFormat<'a> {
     /// Lines of `htpasswd`: `user:$apr1$...`.
     Htpasswd,
     /// Entries of a directory below this name, passwords as `{SMD5}` or in clear.
@@ -75,14 +75,14 @@ impl Accounts {
     }
 
     /// One account as text of one or more lines.
-    pub fn text(account: &Account, form: Form<'_>) -> String {
+    pub fn text(account: &Account, form: AccountFormat<'_>) -> String {
         let Account { user, password } = account;
         let salt = || salt(format!("{user}:{password}").as_bytes());
         match form {
-            Form::Plain { clear: false } => format!("{user}\n"),
-            Form::Plain { clear: true } => format!("{user}:{password}\n"),
-            Form::Htpasswd => format!("{user}:{}\n", apr1(password.as_bytes(), &salt())),
-            Form::Ldif { base, clear } => {
+            AccountFormat::Plain { clear: false } => format!("{user}\n"),
+            AccountFormat::Plain { clear: true } => format!("{user}:{password}\n"),
+            AccountFormat::Htpasswd => format!("{user}:{}\n", apr1(password.as_bytes(), &salt())),
+            AccountFormat::Ldif { base, clear } => {
                 let stored = if clear { password.clone() } else { smd5(password.as_bytes(), &salt()) };
                 let mut text = String::new();
                 let lines = [
@@ -164,13 +164,17 @@ mod tests {
     fn passwords_are_told_only_when_asked_for() {
         let joe = account("joe", "secret");
         let base = "ou=people,dc=x";
-        for form in [Form::Htpasswd, Form::Ldif { base, clear: false }, Form::Plain { clear: false }] {
+        for form in [
+            AccountFormat::Htpasswd,
+            AccountFormat::Ldif { base, clear: false },
+            AccountFormat::Plain { clear: false },
+        ] {
             let text = Accounts::text(&joe, form);
             assert!(text.contains("joe") && !text.contains("secret"), "{text}");
         }
-        assert_eq!(Accounts::text(&joe, Form::Plain { clear: true }), "joe:secret\n");
+        assert_eq!(Accounts::text(&joe, AccountFormat::Plain { clear: true }), "joe:secret\n");
         assert_eq!(
-            Accounts::text(&joe, Form::Ldif { base, clear: true }),
+            Accounts::text(&joe, AccountFormat::Ldif { base, clear: true }),
             "dn: uid=joe,ou=people,dc=x\nobjectClass: inetOrgPerson\nuid: joe\ncn: joe\nsn: joe\nuserPassword: secret\n\n"
         );
     }
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn odd_names_are_quoted_in_directories() {
         let odd = account(" a,b=c", "é");
-        let text = Accounts::text(&odd, Form::Ldif { base: "dc=x", clear: true });
+        let text = Accounts::text(&odd, AccountFormat::Ldif { base: "dc=x", clear: true });
         assert!(text.starts_with("dn: uid=\\ a\\,b\\=c,dc=x\n"), "{text}");
         assert!(text.contains("\nuid:: IGEsYj1j\n") && text.contains("\nuserPassword:: w6k=\n"), "{text}");
     }

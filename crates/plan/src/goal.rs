@@ -27,7 +27,7 @@ pub struct Goal {
 
 /// The positive goal along which the factors of a phase change.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Along {
+pub enum PositiveGoal {
     /// Seconds since the phase began.
     Time(f64),
     /// Transactions ended in the phase.
@@ -44,14 +44,14 @@ impl Goal {
 
     /// The goal that factors follow: the duration if there is one, else transactions, else the fill. `None` in an
     /// endless phase.
-    pub fn along(&self) -> Option<Along> {
-        let others = || self.xactions.map(Along::Xactions).or(self.fill_size.map(Along::Fill));
-        self.duration.map(Along::Time).or_else(others)
+    pub fn along(&self) -> Option<PositiveGoal> {
+        let others = || self.xactions.map(PositiveGoal::Xactions).or(self.fill_size.map(PositiveGoal::Fill));
+        self.duration.map(PositiveGoal::Time).or_else(others)
     }
 
     /// True if only a fill can end the phase well.
     pub fn ends_by_fill_alone(&self) -> bool {
-        matches!(self.along(), Some(Along::Fill(_)))
+        matches!(self.along(), Some(PositiveGoal::Fill(_)))
     }
 
     /// Whether `xactions` ended transactions or `filled` bytes of the phase meet a positive goal. The duration is
@@ -112,9 +112,9 @@ mod tests {
         let goal = |duration, xactions, fill_size| Goal { duration, xactions, fill_size, errors: Some(0.5) };
         for (goal, along) in [
             (goal(None, None, None), None),
-            (goal(Some(2.0), Some(5), Some(7)), Some(Along::Time(2.0))),
-            (goal(None, Some(5), Some(7)), Some(Along::Xactions(5))),
-            (goal(None, None, Some(7)), Some(Along::Fill(7))),
+            (goal(Some(2.0), Some(5), Some(7)), Some(PositiveGoal::Time(2.0))),
+            (goal(None, Some(5), Some(7)), Some(PositiveGoal::Xactions(5))),
+            (goal(None, None, Some(7)), Some(PositiveGoal::Fill(7))),
         ] {
             assert_eq!((goal.along(), goal.is_endless()), (along, along.is_none()), "{goal}");
         }

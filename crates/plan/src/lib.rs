@@ -8,15 +8,15 @@
 //! * [`phases`], [`table`]: the phases of a test in order, and as a table for people.
 //! * [`rptmstat`]: load that follows the response time.
 //! * [`script`]: code that runs with a phase.
-//! * [`mod@adopt`]: from a workload to a test that the engine can run.
+//! * [`mod@lower`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`accounts`]: whom robots log in as.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
 
 pub mod accounts;
-pub mod adopt;
 pub mod factor;
 pub mod goal;
+pub mod lower;
 pub mod offered;
 pub mod peak;
 pub mod phases;
@@ -28,10 +28,10 @@ pub mod table;
 pub mod test;
 pub mod values;
 
-pub use adopt::{Obstacle, Outside, adopt};
 pub use factor::{Factor, Factors, Inheritance, Inherited, Levels};
-pub use goal::{Along, Goal};
+pub use goal::{Goal, PositiveGoal};
+pub use lower::{Environment, LowerError, lower};
 pub use phases::{Phase, SamplePlan, Schedule, WorkingSetLimit};
 pub use rptmstat::Rptmstat;
 pub use script::Script;
-pub use test::{Servers, Site, Test};
+pub use test::{Endpoint, ServerGroup, Test};

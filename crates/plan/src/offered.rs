@@ -1,7 +1,7 @@
 //! The hit ratio that robots offer.
 
 use polygraph_robot::{Field, Profile};
-use polygraph_traffic::{Kind, Selector};
+use polygraph_traffic::{ContentKind, Selector};
 
 use crate::test::{Test, rate};
 
@@ -33,7 +33,7 @@ pub fn offered_dhr(test: &Test) -> Option<f64> {
         if knows {
             return None;
         }
-        let share = Share::of(profile, &test.field, primary.factors.recur.beg);
+        let share = RequestShare::of(profile, &test.field, primary.factors.recur.beg);
         // The rate of a robot counts embedded objects: with many of them there are fewer of everything.
         hits += weight * share.hits / share.all;
         all += weight;
@@ -43,14 +43,14 @@ pub fn offered_dhr(test: &Test) -> Option<f64> {
 }
 
 /// Requests that follow from one that a robot begins with, itself included.
-struct Share {
+struct RequestShare {
     hits: f64,
     all: f64,
 }
 
-impl Share {
-    fn of(profile: &Profile, field: &Field, recur: f64) -> Share {
-        let mut share = Share { hits: 0.0, all: 0.0 };
+impl RequestShare {
+    fn of(profile: &Profile, field: &Field, recur: f64) -> RequestShare {
+        let mut share = RequestShare { hits: 0.0, all: 0.0 };
         for (index, &server) in profile.origins.items().iter().enumerate() {
             let part = profile.origins.probability(index);
             let Some(direct) = field.servers.get(server).and_then(|server| field.direct.get(server.direct))
@@ -62,7 +62,14 @@ impl Share {
         share
     }
 
-    fn begin(&mut self, profile: &Profile, field: &Field, direct: &Selector<Kind>, part: f64, recur: f64) {
+    fn begin(
+        &mut self,
+        profile: &Profile,
+        field: &Field,
+        direct: &Selector<ContentKind>,
+        part: f64,
+        recur: f64,
+    ) {
         for (index, &kind) in direct.items().iter().enumerate() {
             let content = field.catalog.content(kind);
             let own = content.and_then(|content| content.behavior.as_ref()?.recurrence);
@@ -75,7 +82,7 @@ impl Share {
         &mut self,
         profile: &Profile,
         field: &Field,
-        kind: Kind,
+        kind: ContentKind,
         weight: f64,
         recurrence: f64,
         depth: usize,

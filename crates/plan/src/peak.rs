@@ -53,7 +53,7 @@ pub struct Search {
 
 /// Why a rate is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum TrialReason {
     /// It is the first.
     First,
     /// Everything held so far.
@@ -68,23 +68,23 @@ pub enum Why {
     Confirm,
 }
 
-impl Why {
+impl TrialReason {
     /// The reason in a word.
     pub fn word(self) -> &'static str {
         match self {
-            Why::First => "first",
-            Why::Raise => "raise",
-            Why::Lower => "lower",
-            Why::Bisect => "bisect",
-            Why::Repeat => "repeat",
-            Why::Confirm => "confirm",
+            TrialReason::First => "first",
+            TrialReason::Raise => "raise",
+            TrialReason::Lower => "lower",
+            TrialReason::Bisect => "bisect",
+            TrialReason::Repeat => "repeat",
+            TrialReason::Confirm => "confirm",
         }
     }
 }
 
 /// How the search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SearchEnd {
     /// The peak lies between two rates that are near enough to each other.
     Found,
     /// The highest rate that may be tried holds.
@@ -99,9 +99,9 @@ pub enum End {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Finding {
+pub struct PeakResult {
     /// How the search ended.
-    pub end: End,
+    pub end: SearchEnd,
     /// The highest rate that holds with all lower ones.
     pub held: Option<f64>,
     /// The lowest rate that does not hold.
@@ -110,16 +110,16 @@ pub struct Finding {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum SearchStep {
     /// Try this rate.
-    Run(f64, Why),
+    Run(f64, TrialReason),
     /// Nothing: it is known, or will not be.
-    Done(Finding),
+    Done(PeakResult),
 }
 
 /// What is known of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum RateStatus {
     Held,
     Failed,
     /// The bench cannot do it.
@@ -142,12 +142,12 @@ impl Votes {
         Votes { held: count(Vote::Held), failed: count(Vote::Failed), void: count(Vote::Void) }
     }
 
-    fn standing(self) -> Standing {
+    fn standing(self) -> RateStatus {
         match self.held.cmp(&self.failed) {
-            std::cmp::Ordering::Greater => Standing::Held,
-            std::cmp::Ordering::Less => Standing::Failed,
-            std::cmp::Ordering::Equal if self.held == 0 && self.void >= VOIDS => Standing::Blocked,
-            std::cmp::Ordering::Equal => Standing::Open,
+            std::cmp::Ordering::Greater => RateStatus::Held,
+            std::cmp::Ordering::Less => RateStatus::Failed,
+            std::cmp::Ordering::Equal if self.held == 0 && self.void >= VOIDS => RateStatus::Blocked,
+            std::cmp::Ordering::Equal => RateStatus::Open,
         }
     }
 
@@ -165,49 +165,49 @@ struct Bracket {
 
 impl Search {
     /// What to do after these trials.
-    pub fn next(&self, trials: &[Trial]) -> Next {
+    pub fn next(&self, trials: &[Trial]) -> SearchStep {
         match self.wanted(trials) {
-            Next::Run(..) if trials.len() >= self.runs => {
+            SearchStep::Run(..) if trials.len() >= self.runs => {
                 let Bracket { low, high } = bracket(trials);
-                Next::Done(Finding { end: End::OutOfRuns, held: low, failed: high })
+                SearchStep::Done(PeakResult { end: SearchEnd::OutOfRuns, held: low, failed: high })
             }
             next => next,
         }
     }
 
     /// The same if there were no limit of runs.
-    fn wanted(&self, trials: &[Trial]) -> Next {
+    fn wanted(&self, trials: &[Trial]) -> SearchStep {
         let bracket = bracket(trials);
-        let done = |end| Next::Done(Finding { end, held: bracket.low, failed: bracket.high });
+        let done = |end| SearchStep::Done(PeakResult { end, held: bracket.low, failed: bracket.high });
         let votes = |rate| Votes::of(trials, rate);
-        if let Some(open) = trials.iter().find(|trial| votes(trial.rate).standing() == Standing::Open) {
-            return Next::Run(open.rate, Why::Repeat);
+        if let Some(open) = trials.iter().find(|trial| votes(trial.rate).standing() == RateStatus::Open) {
+            return SearchStep::Run(open.rate, TrialReason::Repeat);
         }
         match bracket {
-            Bracket { low: None, high: None } => Next::Run(self.top(self.first), Why::First),
+            Bracket { low: None, high: None } => SearchStep::Run(self.top(self.first), TrialReason::First),
             Bracket { low: None, high: Some(high) } => {
                 match high > self.first * 0.5f64.powi(HALVINGS) * 1.5 {
-                    true => Next::Run(high / 2.0, Why::Lower),
-                    false => done(End::Nothing),
+                    true => SearchStep::Run(high / 2.0, TrialReason::Lower),
+                    false => done(SearchEnd::Nothing),
                 }
             }
             Bracket { low: Some(low), high: None } => match self.most {
                 Some(most) if low >= most => match votes(low).count() <= self.confirm {
-                    true => Next::Run(low, Why::Confirm),
-                    false => done(End::Most),
+                    true => SearchStep::Run(low, TrialReason::Confirm),
+                    false => done(SearchEnd::Most),
                 },
-                _ => Next::Run(self.top(low * 2.0), Why::Raise),
+                _ => SearchStep::Run(self.top(low * 2.0), TrialReason::Raise),
             },
             Bracket { low: Some(low), high: Some(high) } => {
-                let blocked = votes(high).standing() == Standing::Blocked;
+                let blocked = votes(high).standing() == RateStatus::Blocked;
                 if high - low > self.precision * high {
-                    Next::Run(between(low, high), Why::Bisect)
+                    SearchStep::Run(between(low, high), TrialReason::Bisect)
                 } else if votes(low).count() <= self.confirm {
-                    Next::Run(low, Why::Confirm)
+                    SearchStep::Run(low, TrialReason::Confirm)
                 } else if !blocked && votes(high).count() <= self.confirm.min(1) {
-                    Next::Run(high, Why::Confirm)
+                    SearchStep::Run(high, TrialReason::Confirm)
                 } else {
-                    done(if blocked { End::BenchLimit } else { End::Found })
+                    done(if blocked { SearchEnd::BenchLimit } else { SearchEnd::Found })
                 }
             }
         }
@@ -215,7 +215,7 @@ impl Search {
 
     /// About how many runs are still to come, if those that come now are not contradicted.
     pub fn remaining(&self, trials: &[Trial]) -> usize {
-        if matches!(self.next(trials), Next::Done(_)) {
+        if matches!(self.next(trials), SearchStep::Done(_)) {
             return 0;
         }
         let Bracket { low, high } = bracket(trials);
@@ -242,12 +242,13 @@ impl Search {
 /// The highest rate that holds below the lowest that does not. What held above a failure was luck, or the failure was
 /// bad luck; its repetition will tell.
 fn bracket(trials: &[Trial]) -> Bracket {
-    let rates = |wanted: fn(Standing) -> bool| {
+    let rates = |wanted: fn(RateStatus) -> bool| {
         trials.iter().map(|trial| trial.rate).filter(move |&rate| wanted(Votes::of(trials, rate).standing()))
     };
-    let high = rates(|standing| matches!(standing, Standing::Failed | Standing::Blocked)).reduce(f64::min);
+    let high =
+        rates(|standing| matches!(standing, RateStatus::Failed | RateStatus::Blocked)).reduce(f64::min);
     let below = |rate: &f64| high.is_none_or(|high| *rate < high);
-    Bracket { low: rates(|standing| standing == Standing::Held).filter(below).reduce(f64::max), high }
+    Bracket { low: rates(|standing| standing == RateStatus::Held).filter(below).reduce(f64::max), high }
 }
 
 /// A rate in the middle, with as few digits as are needed to be near it.
@@ -271,16 +272,19 @@ mod tests {
     const SEARCH: Search = Search { first: 50.0, most: None, precision: 0.02, confirm: 2, runs: 60 };
 
     /// Searches a device whose answers come from `answer`, which is told the rate and the number of the run.
-    fn search(rules: Search, mut answer: impl FnMut(f64, usize) -> Vote) -> (Finding, Vec<(Trial, Why)>) {
+    fn search(
+        rules: Search,
+        mut answer: impl FnMut(f64, usize) -> Vote,
+    ) -> (PeakResult, Vec<(Trial, TrialReason)>) {
         let (mut trials, mut reasons) = (Vec::new(), Vec::new());
         loop {
             match rules.next(&trials) {
-                Next::Run(rate, why) => {
+                SearchStep::Run(rate, why) => {
                     let trial = Trial { rate, vote: answer(rate, trials.len()) };
                     trials.push(trial);
                     reasons.push((trial, why));
                 }
-                Next::Done(finding) => return (finding, reasons),
+                SearchStep::Done(finding) => return (finding, reasons),
             }
             assert!(trials.len() <= rules.runs);
         }
@@ -298,30 +302,30 @@ mod tests {
         let expected = "first 50, raise 100, raise 200, bisect 150, bisect 180, bisect 190, bisect 185, bisect 188, \
                         confirm 185, confirm 185, confirm 188";
         assert_eq!(told.join(", "), expected);
-        assert_eq!(finding, Finding { end: End::Found, held: Some(185.0), failed: Some(188.0) });
+        assert_eq!(finding, PeakResult { end: SearchEnd::Found, held: Some(185.0), failed: Some(188.0) });
     }
 
     #[test]
     fn searches_end_as_they_must() {
         type Answer = fn(f64, usize) -> Vote;
-        type Row = (Search, Answer, End, Option<f64>, Option<f64>);
+        type Row = (Search, Answer, SearchEnd, Option<f64>, Option<f64>);
         let rows: [Row; 6] = [
-            (Search { most: Some(300.0), ..SEARCH }, |_, _| Vote::Held, End::Most, Some(300.0), None),
-            (SEARCH, |_, _| Vote::Failed, End::Nothing, None, Some(50.0 / 64.0)),
-            (SEARCH, |_, _| Vote::Void, End::Nothing, None, Some(50.0 / 64.0)),
-            (SEARCH, |rate, _| holds(rate <= 3.0), End::Found, Some(3.0), Some(3.05)),
+            (Search { most: Some(300.0), ..SEARCH }, |_, _| Vote::Held, SearchEnd::Most, Some(300.0), None),
+            (SEARCH, |_, _| Vote::Failed, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
+            (SEARCH, |_, _| Vote::Void, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
+            (SEARCH, |rate, _| holds(rate <= 3.0), SearchEnd::Found, Some(3.0), Some(3.05)),
             // The bench reaches 150 and the device more than that.
             (
                 Search { precision: 0.1, ..SEARCH },
                 |rate, _| if rate > 150.0 { Vote::Void } else { Vote::Held },
-                End::BenchLimit,
+                SearchEnd::BenchLimit,
                 Some(150.0),
                 Some(165.0),
             ),
             (
                 Search { runs: 3, ..SEARCH },
                 |rate, _| holds(rate < 70.0),
-                End::OutOfRuns,
+                SearchEnd::OutOfRuns,
                 Some(50.0),
                 Some(80.0),
             ),
@@ -343,7 +347,7 @@ mod tests {
             1 => Vote::Void,
             _ => holds(rate <= 120.0),
         });
-        assert_eq!((runs[2].1, runs[2].0.rate), (Why::Repeat, 100.0));
+        assert_eq!((runs[2].1, runs[2].0.rate), (TrialReason::Repeat, 100.0));
         assert_eq!(finding.held, Some(119.0));
     }
 
@@ -386,17 +390,17 @@ mod tests {
             let finding = loop {
                 let expected = rules.remaining(&trials);
                 match rules.next(&trials) {
-                    Next::Done(finding) => {
+                    SearchStep::Done(finding) => {
                         prop_assert_eq!(expected, 0);
                         break finding;
                     }
-                    Next::Run(rate, _) => {
+                    SearchStep::Run(rate, _) => {
                         prop_assert!(expected > 0);
                         trials.push(Trial { rate, vote: holds(rate <= limit) });
                     }
                 }
             };
-            prop_assert_eq!(finding.end, End::Found);
+            prop_assert_eq!(finding.end, SearchEnd::Found);
             let (held, failed) = (finding.held.unwrap(), finding.failed.unwrap());
             prop_assert!(held <= limit && limit < failed, "{} {} {}", held, limit, failed);
             prop_assert!(failed - held <= precision * failed);

@@ -19,20 +19,20 @@ use polygraph_pgl::{Code, Diagnostic, Workload};
 use serde::Serialize;
 
 pub use crate::factor::Factor;
-pub use phases::PhasePlan;
+pub use phases::PhasePrediction;
 pub use scaled::scaled;
 pub(crate) use traffic::direct;
-pub use traffic::{Load, Mix};
+pub use traffic::{ContentMix, OfferedLoad};
 
 /// The plan of a workload as a reader wants it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Prediction {
     /// Robots and where they live.
-    pub robots: Side,
+    pub robots: SidePrediction,
     /// Servers and where they live.
-    pub servers: Side,
+    pub servers: SidePrediction,
     /// The schedule.
-    pub phases: Vec<PhasePlan>,
+    pub phases: Vec<PhasePrediction>,
     /// Client processes that the workload deals its robots and goals to.
     pub processes: usize,
     /// Time of all phases that end by time, in seconds.
@@ -40,27 +40,27 @@ pub struct Prediction {
     /// Time of all phases as it is expected, in seconds; `None` if that of some cannot be said.
     pub total_secs: Option<f64>,
     /// What is offered at the peak.
-    pub load: Load,
+    pub load: OfferedLoad,
     /// The content types with their shares of requests.
-    pub mix: Mix,
+    pub mix: ContentMix,
 }
 
 /// The agents of one side.
 #[derive(Debug, Clone, Serialize)]
-pub struct Side {
+pub struct SidePrediction {
     /// Number of agents.
     pub agents: usize,
     /// Number of different IP addresses.
     pub addresses: usize,
     /// The machines; empty if the bench names none.
-    pub hosts: Vec<HostPlan>,
+    pub hosts: Vec<HostPrediction>,
     /// All addresses as ranges.
     pub ranges: String,
 }
 
 /// The agents of one machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct HostPlan {
+pub struct HostPrediction {
     /// The address of the machine.
     pub host: String,
     /// Number of agents.
@@ -70,7 +70,7 @@ pub struct HostPlan {
 }
 
 /// The phases with all factors resolved.
-pub fn phase_plans(workload: &Workload) -> Vec<PhasePlan> {
+pub fn phase_plans(workload: &Workload) -> Vec<PhasePrediction> {
     phases::plan(workload, None)
 }
 
@@ -92,7 +92,7 @@ pub fn predict(workload: &Workload) -> Prediction {
 }
 
 /// Client processes that share the robots: the machines of the bench or, where it names none, as many as it needs.
-fn processes(workload: &Workload, robots: &Side) -> usize {
+fn processes(workload: &Workload, robots: &SidePrediction) -> usize {
     let limit = workload.bench.as_ref().and_then(|bench| bench.client_side.as_deref()?.max_host_load);
     match (robots.hosts.len(), workload.peak_req_rate.zip(limit)) {
         (0, Some((peak, limit))) if limit.0 > 0.0 => polygraph_addr::xceil(peak, limit.0).max(1) as usize,
@@ -100,7 +100,7 @@ fn processes(workload: &Workload, robots: &Side) -> usize {
     }
 }
 
-fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
+fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> SidePrediction {
     // Agents at each host: there may be a million of them, and many machines.
     let mut counts: HashMap<&Host, usize> = HashMap::new();
     let mut unique: Vec<&Addr> = Vec::new();
@@ -121,10 +121,10 @@ fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> Side {
     if !machines.is_empty() && unique.len().is_multiple_of(machines.len()) {
         for (machine, share) in machines.iter().zip(unique.chunks((unique.len() / machines.len()).max(1))) {
             let agents = share.iter().filter_map(|addr| counts.get(&addr.host)).sum();
-            hosts.push(HostPlan { host: machine.host.to_string(), agents, ranges: bare(share) });
+            hosts.push(HostPrediction { host: machine.host.to_string(), agents, ranges: bare(share) });
         }
     }
-    Side { agents: counts.values().sum(), addresses: unique.len(), hosts, ranges: bare(&unique) }
+    SidePrediction { agents: counts.values().sum(), addresses: unique.len(), hosts, ranges: bare(&unique) }
 }
 
 /// Ports that one client address has towards one server address on a common system (32768 to 60999).

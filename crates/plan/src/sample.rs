@@ -12,7 +12,7 @@ use polygraph_robot::{Field, Load, Profile};
 use polygraph_traffic::Selector;
 
 use crate::phases::{Schedule, WorkingSetLimit};
-use crate::test::{Site, Test};
+use crate::test::{Endpoint, Test};
 
 /// With so many robots the number of those that are active is a fine enough measure of the load.
 const ROBOTS: f64 = 20.0;
@@ -47,7 +47,7 @@ impl Test {
         test.schedule = schedule(&self.schedule, share * processes.max(1) as f64, shares.time);
         let robots = self.robots.iter().map(|profile| Arc::new(robots(profile, &self.field, share, shares)));
         test.robots = robots.collect();
-        let asked = Asked::of(&test.robots, &self.field);
+        let asked = RequestedServers::of(&test.robots, &self.field);
         for servers in &mut test.servers {
             servers.sites.retain(|site| asked.includes(site));
         }
@@ -105,13 +105,13 @@ fn origins(whole: &Selector<usize>, field: &Field, share: f64) -> Selector<usize
 }
 
 /// The visible servers that robots ask.
-struct Asked<'a> {
+struct RequestedServers<'a> {
     names: HashSet<&'a str>,
     addresses: HashSet<SocketAddr>,
 }
 
-impl<'a> Asked<'a> {
-    fn of(robots: &[Arc<Profile>], field: &'a Field) -> Asked<'a> {
+impl<'a> RequestedServers<'a> {
+    fn of(robots: &[Arc<Profile>], field: &'a Field) -> RequestedServers<'a> {
         let asked = robots.iter().flat_map(|profile| profile.origins.items());
         let servers = asked.filter_map(|&server| field.servers.get(server));
         let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
@@ -119,10 +119,10 @@ impl<'a> Asked<'a> {
             names.insert(server.authority.as_str());
             addresses.extend(&server.addresses);
         }
-        Asked { names, addresses }
+        RequestedServers { names, addresses }
     }
 
-    fn includes(&self, site: &Site) -> bool {
+    fn includes(&self, site: &Endpoint) -> bool {
         site.listen.ip().is_unspecified()
             || self.addresses.contains(&site.listen)
             || site.names.iter().any(|name| self.names.contains(name.as_str()))

@@ -20,7 +20,7 @@ pub struct Test {
     /// What all robots have in common: the visible servers, and the contents, which servers share.
     pub field: Arc<Field>,
     /// Kinds of servers.
-    pub servers: Vec<Servers>,
+    pub servers: Vec<ServerGroup>,
     /// The test is one of generation 1.x: its replies are marked as ever, and its contents are not told apart.
     pub classic: bool,
     /// The phases.
@@ -37,16 +37,16 @@ pub struct Test {
 
 /// Servers of one kind.
 #[derive(Clone, Debug)]
-pub struct Servers {
+pub struct ServerGroup {
     /// What they do.
     pub farm: ServerProfile,
     /// Where they are.
-    pub sites: Vec<Site>,
+    pub sites: Vec<Endpoint>,
 }
 
 /// A place of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct Endpoint {
     /// Where it listens; port 0 for a free one.
     pub listen: SocketAddr,
     /// The names, as `host:port`, by which robots know it; none: any name.
@@ -117,12 +117,12 @@ impl Test {
     /// What is wrong with a name behind which servers have different contents: whoever looks for its address draws one
     /// whatever is asked for, and most requests fail. A device with an address of its own may tell requests apart.
     pub fn misdirection(&self) -> Option<String> {
-        let contents = |servers: &Servers| {
+        let contents = |servers: &ServerGroup| {
             servers.farm.contents.items().iter().map(|kind| kind.0).collect::<BTreeSet<u8>>()
         };
         let drawn = self.field.servers.iter().filter(|server| server.addresses.len() != 1);
         let drawn: HashSet<&str> = drawn.map(|server| server.authority.as_str()).collect();
-        let mut known: HashMap<&str, &Servers> = HashMap::new();
+        let mut known: HashMap<&str, &ServerGroup> = HashMap::new();
         for servers in &self.servers {
             let has = contents(servers);
             let names = servers.sites.iter().flat_map(|site| &site.names).map(String::as_str);
@@ -170,7 +170,7 @@ const SETTLE_MARGIN: f64 = 0.25;
 /// The age in seconds from which on objects may be asked for again: what nearly all replies of servers with this
 /// think time need to arrive. Objects inside containers are asked for after these, so with them it takes twice as
 /// long until everything has arrived.
-pub fn settle_time(think: Option<&Distr>, embedded: bool) -> f64 {
+pub fn repeat_delay(think: Option<&Distr>, embedded: bool) -> f64 {
     let replies = if embedded { 2.0 } else { 1.0 };
     replies * think.map_or(0.0, Distr::high) + SETTLE_MARGIN
 }

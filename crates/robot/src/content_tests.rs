@@ -6,11 +6,11 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use polygraph_stats::{Block, ErrorKind};
-use polygraph_traffic::content::{Encodings, Injected, Injection, Source};
+use polygraph_traffic::content::{BodySource, Encodings, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::ranges::{Extent, RangeRule};
 use polygraph_traffic::{
-    Catalog, Content, Distr, Fingerprint, IdSource, Kind, Method, RequestKind, Seed, Selector,
+    Catalog, Content, ContentKind, Distr, Fingerprint, IdSource, Method, RequestKind, Seed, Selector,
 };
 
 use crate::group_tests::{errors, pages, run, settings};
@@ -82,15 +82,15 @@ fn ranges_of_content_that_quotes_its_url_are_as_they_have_to_be() {
     assert!(link.asked().iter().any(|ask| ask.field("Range").is_some()));
 }
 
-fn files(of: &[(&str, &str)]) -> Source {
+fn files(of: &[(&str, &str)]) -> BodySource {
     let file = |(name, text): &(&str, &str)| File { name: (*name).into(), bytes: text.as_bytes().into() };
-    Source::Root(Arc::new(Files(of.iter().map(file).collect())))
+    BodySource::Root(Arc::new(Files(of.iter().map(file).collect())))
 }
 
 /// A server of files and of other objects.
 fn file_server(catalog: &Catalog) -> TestLink {
     let catalog = catalog.clone();
-    let kinds = || (0..2).map(Kind::of_index);
+    let kinds = || (0..2).map(ContentKind::of_index);
     TestLink::new(move |ask: &Ask| match catalog.file_at(ask.path().as_bytes(), kinds()) {
         Some(oid) => {
             let body = catalog.body(&oid, b"").to_vec();
@@ -190,7 +190,7 @@ fn untold_robots(seed: u64, device: fn(Vec<u8>, String) -> (Vec<u8>, String)) ->
     let link = TestLink::new(move |ask: &Ask| {
         let (body, fields) = told(seed, ask);
         let (body, fields) = device(body, fields);
-        let cachable = if ask.oid().kind == Kind::FIRST { "public" } else { "private,no-cache" };
+        let cachable = if ask.oid().kind == ContentKind::FIRST { "public" } else { "private,no-cache" };
         Answer::Reply(reply(ask, "200 OK", &format!("Cache-Control: {cachable}\r\n{fields}"), &body), 0)
     });
     run(&link, untold(), 20)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polygraph_link::SECOND;
 use polygraph_stats::{Block, ErrorKind};
-use polygraph_traffic::{Catalog, Content, Distr, Kind, Method, Selector};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Method, Selector};
 
 use crate::group_tests::{errors, run, settings};
 use crate::settings::{Dns, Expect, Profile};
@@ -67,7 +67,7 @@ fn looking_up_names_takes_no_longer_than_transactions_may() {
 fn a_continue_that_comes_after_the_body_is_sent_does_no_harm() {
     let posts = |robot: &mut Profile| {
         robot.behavior.methods = Selector::only(Method::Post);
-        robot.post = Selector::only(Kind::of_index(1));
+        robot.post = Selector::only(ContentKind::of_index(1));
         robot.expect = Expect::Prob(1.0);
     };
     // The body is read first, so robots run out of patience.

@@ -16,11 +16,11 @@ use std::sync::Arc;
 use polygraph_link::{Link, Nanos, nanos, run_until};
 use polygraph_stats::{ErrorKind, Recorder};
 use polygraph_traffic::groups::PhaseStatus;
-use polygraph_traffic::store::{Fill, Legacy, Share};
+use polygraph_traffic::store::{Fill, RestoredShare, SavedShare};
 use polygraph_traffic::{
     AbortCoords, Catalog, Content, Draw, Fingerprint, IdSource, Oid, Random, RequestKind, Stream,
 };
-use polygraph_wire::markup::Tags;
+use polygraph_wire::markup::LinkTags;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
@@ -106,7 +106,7 @@ impl<L: Link> RobotGroup<L> {
             (0..settings.robots).map(|i| settings.member(settings.first_robot + i).0 as u32).collect();
         let context = |profile: &Arc<Profile>| ProfileContext {
             links: (profile.embed_recur > 0.0).then(|| {
-                let tags = Tags::parse(&profile.container_tags).unwrap_or_default();
+                let tags = LinkTags::parse(&profile.container_tags).unwrap_or_default();
                 Rc::new(LinkFilter { tags, raw: profile.raw_uri_thrower.clone() })
             }),
             accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
@@ -177,17 +177,17 @@ impl<L: Link> RobotGroup<L> {
     }
 
     /// What a later test needs to go on with the objects of this one.
-    pub fn working_set(&self) -> Share {
+    pub fn working_set(&self) -> SavedShare {
         self.freeze_by(self.now());
         let totals = self.recorder.totals();
         let (ids, galaxies) = self.generator.borrow().own_galaxies(&self.settings.field);
         let fill = Fill { count: totals.fills, bytes: totals.fill_bytes };
-        Share { ids, galaxies, fill }
+        SavedShare { ids, galaxies, fill }
     }
 
     /// Goes on with the objects of an earlier test. Returns the number of galaxies of servers that this test has
     /// not.
-    pub fn resume_from(&self, legacy: Legacy) -> usize {
+    pub fn resume_from(&self, legacy: RestoredShare) -> usize {
         self.generator.borrow_mut().resume_from(&self.settings.field, legacy)
     }
 

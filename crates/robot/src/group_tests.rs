@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use polygraph_link::{Link, SECOND};
 use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder};
-use polygraph_traffic::content::{Embeds, Encodings, Source};
+use polygraph_traffic::content::{BodySource, Embeds, Encodings};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::{
-    Behavior, Catalog, Content, Distr, IdSource, Kind, Method, Oid, RequestKind, Seed, Selector, UniqId,
+    Behavior, Catalog, Content, ContentKind, Distr, IdSource, Method, Oid, RequestKind, Seed, Selector,
+    UniqId,
 };
 
 use crate::RobotGroup;
@@ -23,7 +24,7 @@ use crate::testing::{Answer, Ask, TestLink, object};
 pub(crate) fn pages() -> Catalog {
     let image = Content::plain("image", Distr::Const(500.0), 1.0);
     let page = Content {
-        embeds: Some(Embeds { kinds: Selector::only(Kind::of_index(1)), count: Distr::Const(4.0) }),
+        embeds: Some(Embeds { kinds: Selector::only(ContentKind::of_index(1)), count: Distr::Const(4.0) }),
         mime_type: Some("text/html".into()),
         ..Content::plain("page", Distr::Const(20_000.0), 1.0)
     };
@@ -39,7 +40,7 @@ pub(crate) fn settings(catalog: Catalog, change: impl FnOnce(&mut Profile)) -> S
     };
     let field = Field {
         servers: vec![server(1), server(2)],
-        direct: vec![Selector::only(Kind::FIRST)],
+        direct: vec![Selector::only(ContentKind::FIRST)],
         catalog,
         marks_cachable: None,
         rules: Rules::default(),
@@ -127,7 +128,7 @@ fn the_body_of_a_request_goes_along_with_its_head() {
     let posts = |robot: &mut Profile| {
         robot.behavior.methods = Selector::only(Method::Post);
         robot.behavior.recurrence = 0.5;
-        robot.post = Selector::only(Kind::of_index(2));
+        robot.post = Selector::only(ContentKind::of_index(2));
     };
     let block = run(&link, settings(catalog, posts), 20);
     assert_eq!(errors(&block), []);
@@ -149,7 +150,7 @@ fn bodies_that_are_only_there_compressed_are_sent_so() {
         let settings = settings(catalog, |robot| {
             robot.behavior.methods = Selector::only(Method::Post);
             robot.behavior.recurrence = 0.5;
-            robot.post = Selector::only(Kind::of_index(1));
+            robot.post = Selector::only(ContentKind::of_index(1));
         });
         assert_eq!(errors(&run(&link, settings, 2)), []);
         let posted: Vec<Ask> = link.asked().into_iter().filter(|ask| ask.head.starts_with("POST")).collect();
@@ -167,7 +168,7 @@ fn the_request_rate_is_that_of_all_requests_also_of_containers_in_containers() {
     let mut catalog = pages();
     let inner = Content { name: "frame".into(), ..catalog.contents[0].clone() };
     catalog.contents[0].embeds =
-        Some(Embeds { kinds: Selector::only(Kind::of_index(2)), count: Distr::Const(2.0) });
+        Some(Embeds { kinds: Selector::only(ContentKind::of_index(2)), count: Distr::Const(2.0) });
     catalog.contents.push(inner);
     let link = TestLink::new({
         let catalog = catalog.clone();
@@ -265,7 +266,7 @@ fn a_connection_that_the_peer_closed_meanwhile_is_no_error_when_pipelining() {
 #[test]
 fn files_of_a_document_root_are_found_in_caches() {
     let file = |name: &str| File { name: name.into(), bytes: vec![b'x'; 100] };
-    let files = Source::Root(Arc::new(Files(vec![file("a"), file("b")])));
+    let files = BodySource::Root(Arc::new(Files(vec![file("a"), file("b")])));
     let root = Content { source: files, size: None, ..Content::plain("root", Distr::Const(1.0), 1.0) };
     // A cache that has seen everything: all replies are of other transactions.
     let link = TestLink::new(|ask: &Ask| {
@@ -351,7 +352,7 @@ fn fields_of_a_body_win_over_those_of_the_robot() {
     let settings = settings(catalog, |robot| {
         robot.headers = vec![rule("X-Who", "robot")];
         robot.behavior.methods = Selector::only(Method::Post);
-        robot.post = Selector::only(Kind::FIRST);
+        robot.post = Selector::only(ContentKind::FIRST);
     });
     run(&link, settings, 2);
     let asked = link.asked();
@@ -501,7 +502,8 @@ fn foreign_urls_are_uploaded_to() {
             robot.trace = Arc::new(vec!["http://10.7.7.7/x".into()]);
             robot.behavior.kinds = Selector::only(kind);
             robot.behavior.methods = Selector::only(method);
-            (robot.post, robot.upload) = (Selector::only(Kind::FIRST), Selector::only(Kind::FIRST));
+            (robot.post, robot.upload) =
+                (Selector::only(ContentKind::FIRST), Selector::only(ContentKind::FIRST));
         });
         let group = RobotGroup::new((*link).clone(), settings, Recorder::new(), IdSource::reproducible(1, 1));
         link.spawn(Rc::clone(&group).run(link.now()));

@@ -4,7 +4,7 @@ pub mod first_contact;
 pub mod phase_sync;
 
 use polygraph_link::{Nanos, SECOND};
-use polygraph_traffic::groups::{Groups, PeerStatus, Rule};
+use polygraph_traffic::groups::{Groups, PeerStatus, StatusRule};
 
 /// A server process that has not been heard for so long is asked for a sign.
 const QUIET: Nanos = 10 * SECOND;
@@ -32,7 +32,7 @@ pub struct Way {
 
 impl Default for Peers {
     fn default() -> Peers {
-        Peers { groups: Groups::new(Rule::Latest), ways: Vec::new() }
+        Peers { groups: Groups::new(StatusRule::Latest), ways: Vec::new() }
     }
 }
 

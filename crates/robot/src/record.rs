@@ -7,7 +7,7 @@ use std::rc::Rc;
 use polygraph_link::{Capture, Link, Nanos};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{Block, Class, ErrorKind, Evidence, Finished, MissCause, Xact};
-use polygraph_traffic::{Kind, Method, Oid, RequestKind, UniqId};
+use polygraph_traffic::{ContentKind, Method, Oid, RequestKind, UniqId};
 use polygraph_wire::markup::MarkupError;
 
 use crate::exchange::reply::{Coding, ReplyMeta};
@@ -664,7 +664,7 @@ fn evidence<L: Link>(
         .fact(fact::REQUEST, description.join(" "))
         .fact(fact::XACT, request.xact.to_string())
         .fact(fact::ROBOT, number.to_string());
-    if request.oid.kind != Kind::FOREIGN && field.marks_cachable.is_none() {
+    if request.oid.kind != ContentKind::FOREIGN && field.marks_cachable.is_none() {
         let name = field.catalog.content(request.oid.kind).map_or("unknown", |content| content.name.as_str());
         let cachable = if field.catalog.cachable(&request.oid) { "cachable" } else { "not cachable" };
         let size = field.catalog.size(&request.oid);

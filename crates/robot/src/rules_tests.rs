@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use polygraph_link::{Nanos, SECOND};
-use polygraph_traffic::{Catalog, Content, Distr, IdSource, Kind, Method, RequestKind, Seed, Selector};
+use polygraph_traffic::{
+    Catalog, Content, ContentKind, Distr, IdSource, Method, RequestKind, Seed, Selector,
+};
 
 use crate::group_tests::{errors, pages, run, settings};
 use crate::request::generator::{Factors, Request, RequestGenerator};
@@ -180,5 +182,5 @@ fn what_a_cache_can_have_is_expected_at_once() {
         assert_eq!((request.parts_from, request.planned), (request.due + wait, 4));
     }
     assert!(all.iter().any(|request| request.repeat) && all.iter().any(|request| !request.repeat));
-    assert_eq!(all[0].oid.kind, Kind::FIRST);
+    assert_eq!(all[0].oid.kind, ContentKind::FIRST);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polygraph_link::Nanos;
 use polygraph_stats::StatusScope;
 use polygraph_traffic::headers::HeaderRule;
-use polygraph_traffic::{Behavior, Catalog, Distr, Kind, Seed, Selector, UniqId};
+use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, Seed, Selector, UniqId};
 use serde::{Deserialize, Serialize};
 
 /// How a robot decides when to send.
@@ -83,7 +83,7 @@ pub struct Field {
     /// Visible servers.
     pub servers: Vec<Server>,
     /// What can be asked for at a server: content types, not counting those found only inside others.
-    pub direct: Vec<Selector<Kind>>,
+    pub direct: Vec<Selector<ContentKind>>,
     /// Object properties as the servers have them.
     pub catalog: Catalog,
     /// Generation 1.x: the client marks this share of objects as cachable by their kind, see
@@ -189,9 +189,9 @@ pub struct Profile {
     /// Probability of cutting a request body (0 to 1).
     pub abort_prob: f64,
     /// Contents of POST requests.
-    pub post: Selector<Kind>,
+    pub post: Selector<ContentKind>,
     /// Contents of PUT requests.
-    pub upload: Selector<Kind>,
+    pub upload: Selector<ContentKind>,
     /// Probability of sending an earlier request body again (0 to 1).
     pub body_recurrence: f64,
     /// Which request bodies wait for `100 Continue`.

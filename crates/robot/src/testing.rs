@@ -9,7 +9,7 @@ use polygraph_link::{Link, Nanos, SECOND};
 use polygraph_sim::{VirtualConn, VirtualLink};
 use polygraph_traffic::{Catalog, Oid};
 use polygraph_wire::date;
-use polygraph_wire::marks::Xact;
+use polygraph_wire::marks::XactMark;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -72,9 +72,9 @@ pub fn reply(ask: &Ask, status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
         body.len()
     )
     .into_bytes();
-    let mark = Xact::parse(ask.field("X-Xact").unwrap().as_bytes()).unwrap();
+    let mark = XactMark::parse(ask.field("X-Xact").unwrap().as_bytes()).unwrap();
     out.extend_from_slice(b"X-Xact: ");
-    Xact { id: mark.id.mutant(), ..mark }.write(&mut out);
+    XactMark { id: mark.id.mutant(), ..mark }.write(&mut out);
     out.extend_from_slice(b"\r\n\r\n");
     out.extend_from_slice(body);
     out

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::OnceLock;
 use std::vec;
 
-use crate::content::{Catalog, Injected, Source};
+use crate::content::{BodySource, Catalog, Injected};
 use crate::files::Reading;
 use crate::id::ID_TEXT_LEN;
 use crate::inject::Insertions;
@@ -59,7 +59,7 @@ fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
 
 /// A part of a body: where its next bytes are.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum BodyPiece {
     /// A stretch of filler from an offset on.
     Filler(Filler, usize),
     /// The bytes that were made for the body, from an offset on.
@@ -68,22 +68,22 @@ pub(crate) enum Piece {
     Content(Reading),
 }
 
-impl Piece {
+impl BodyPiece {
     /// The next bytes, as many as lie together, at least one. `made` is what was made for the body.
     fn chunk<'a>(&'a self, made: &'a [u8]) -> &'a [u8] {
         match self {
-            Piece::Filler(filler, offset) => &filler.bytes()[*offset..],
-            Piece::Made(offset) => &made[*offset..],
-            Piece::Content(reading) => reading.chunk(),
+            BodyPiece::Filler(filler, offset) => &filler.bytes()[*offset..],
+            BodyPiece::Made(offset) => &made[*offset..],
+            BodyPiece::Content(reading) => reading.chunk(),
         }
     }
 
     /// Goes `n` bytes ahead.
     fn skip(&mut self, n: u64) {
         match self {
-            Piece::Filler(_, offset) => *offset = filler_place(*offset, n),
-            Piece::Made(offset) => *offset += n as usize,
-            Piece::Content(reading) => reading.skip(n),
+            BodyPiece::Filler(_, offset) => *offset = filler_place(*offset, n),
+            BodyPiece::Made(offset) => *offset += n as usize,
+            BodyPiece::Content(reading) => reading.skip(n),
         }
     }
 }
@@ -97,9 +97,9 @@ fn filler_place(offset: usize, n: u64) -> usize {
 #[derive(Clone, Debug)]
 pub struct Body {
     /// The piece that comes next, and what is left of it.
-    current: (Piece, u64),
+    current: (BodyPiece, u64),
     /// Pieces after it with their lengths.
-    rest: vec::IntoIter<(Piece, u64)>,
+    rest: vec::IntoIter<(BodyPiece, u64)>,
     /// Bytes that were made for it: all that is neither filler nor real content, such as the tags of a page.
     made: Vec<u8>,
     left: u64,
@@ -114,13 +114,13 @@ enum Material {
 }
 
 impl Material {
-    fn of(catalog: &Catalog, oid: &Oid, source: &Source) -> Material {
+    fn of(catalog: &Catalog, oid: &Oid, source: &BodySource) -> Material {
         let start = || catalog.body_offset(oid, PERIOD);
         let reading = match source {
-            Source::Text => return Material::Filler(Filler::Text, start()),
-            Source::Data => return Material::Filler(Filler::Data, start()),
-            Source::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
-            Source::Root(files) => catalog.entry(oid).and_then(|at| Reading::repeated(files, at)),
+            BodySource::Text => return Material::Filler(Filler::Text, start()),
+            BodySource::Data => return Material::Filler(Filler::Data, start()),
+            BodySource::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
+            BodySource::Root(files) => catalog.entry(oid).and_then(|at| Reading::repeated(files, at)),
         };
         // Files without a byte cannot fill a body that has a size of its own.
         reading.map_or_else(|| Material::Filler(Filler::Text, start()), Material::Content)
@@ -129,7 +129,7 @@ impl Material {
 
 /// Builds a body of a given size from front to back; what does not fit is cut.
 struct Builder<'a> {
-    pieces: Vec<(Piece, u64)>,
+    pieces: Vec<(BodyPiece, u64)>,
     made: Vec<u8>,
     /// Bytes so far.
     at: u64,
@@ -140,7 +140,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn add(&mut self, piece: Piece, len: u64) {
+    fn add(&mut self, piece: BodyPiece, len: u64) {
         let len = len.min(self.end - self.at);
         if len > 0 {
             self.at += len;
@@ -149,7 +149,7 @@ impl Builder<'_> {
     }
 
     fn text(&mut self, bytes: &[u8]) {
-        self.add(Piece::Made(self.made.len()), bytes.len() as u64);
+        self.add(BodyPiece::Made(self.made.len()), bytes.len() as u64);
         self.made.extend_from_slice(bytes);
     }
 
@@ -158,11 +158,11 @@ impl Builder<'_> {
         let len = until.min(self.end).saturating_sub(self.at);
         match &mut self.material {
             Material::Filler(filler, offset) => {
-                let piece = Piece::Filler(*filler, filler_place(*offset, self.at));
+                let piece = BodyPiece::Filler(*filler, filler_place(*offset, self.at));
                 self.add(piece, len);
             }
             Material::Content(reading) => {
-                let piece = Piece::Content(reading.clone());
+                let piece = BodyPiece::Content(reading.clone());
                 reading.skip(len);
                 self.add(piece, len);
             }
@@ -206,10 +206,10 @@ impl Builder<'_> {
     }
 }
 
-fn from_pieces(pieces: Vec<(Piece, u64)>, made: Vec<u8>) -> Body {
+fn from_pieces(pieces: Vec<(BodyPiece, u64)>, made: Vec<u8>) -> Body {
     let left = pieces.iter().map(|(_, len)| len).sum();
     let mut rest = pieces.into_iter();
-    let current = rest.next().unwrap_or((Piece::Made(0), 0));
+    let current = rest.next().unwrap_or((BodyPiece::Made(0), 0));
     Body { current, rest, made, left }
 }
 
@@ -232,8 +232,8 @@ impl Body {
         if content.unique.is_none() && content.embeds.is_none() && insertions.is_none() && quote.is_empty() {
             // Nearly all bodies: nothing to allocate.
             let piece = match material {
-                Material::Filler(filler, offset) => Piece::Filler(filler, offset),
-                Material::Content(reading) => Piece::Content(reading),
+                Material::Filler(filler, offset) => BodyPiece::Filler(filler, offset),
+                Material::Content(reading) => BodyPiece::Content(reading),
             };
             return Body {
                 current: (piece, size),
@@ -255,7 +255,7 @@ impl Body {
             builder.stretch(end);
         } else {
             builder.stretch_between_tags(end);
-            builder.add(Piece::Filler(Filler::Text, 0), u64::MAX);
+            builder.add(BodyPiece::Filler(Filler::Text, 0), u64::MAX);
             builder.end = size;
             builder.text(quote);
         }
@@ -265,7 +265,7 @@ impl Body {
     /// A body of ready bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
-        Body { current: (Piece::Made(0), left), rest: vec::IntoIter::default(), made: bytes, left }
+        Body { current: (BodyPiece::Made(0), left), rest: vec::IntoIter::default(), made: bytes, left }
     }
 
     /// What is left of several bodies, one after the other.
@@ -275,7 +275,7 @@ impl Body {
             let before = made.len();
             let of_body = std::iter::once(body.current).chain(body.rest).filter(|(_, len)| *len > 0);
             pieces.extend(of_body.map(|(piece, len)| match piece {
-                Piece::Made(offset) => (Piece::Made(before + offset), len),
+                BodyPiece::Made(offset) => (BodyPiece::Made(before + offset), len),
                 piece => (piece, len),
             }));
             made.extend_from_slice(&body.made);
@@ -383,7 +383,7 @@ impl Body {
     }
 
     /// The next bytes of a piece of which so much is left, as many as lie together.
-    fn beginning<'a>(&'a self, (piece, left): &'a (Piece, u64)) -> &'a [u8] {
+    fn beginning<'a>(&'a self, (piece, left): &'a (BodyPiece, u64)) -> &'a [u8] {
         if *left == 0 {
             return &[];
         }
@@ -449,7 +449,7 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
         if builder.at + len > end {
             break;
         }
-        builder.add(Piece::Made(tag), len);
+        builder.add(BodyPiece::Made(tag), len);
     }
     if framed {
         builder.stretch(end);
@@ -462,10 +462,10 @@ mod tests {
     use super::*;
     use crate::content::{Content, Embeds};
     use crate::id::IdSource;
-    use crate::{Distr, Kind, Selector, UniqId};
+    use crate::{ContentKind, Distr, Selector, UniqId};
 
     fn oid(name: u64) -> Oid {
-        Oid { world: UniqId::default(), kind: Kind::FIRST, name }
+        Oid { world: UniqId::default(), kind: ContentKind::FIRST, name }
     }
 
     fn in_steps(body: &Body, step: usize) -> Vec<u8> {
@@ -497,7 +497,10 @@ mod tests {
             ..Content::plain("image", Distr::Const(4000.0), 0.8)
         };
         let page = Content {
-            embeds: Some(Embeds { kinds: Selector::only(Kind::of_index(1)), count: Distr::Zipf { n: 13 } }),
+            embeds: Some(Embeds {
+                kinds: Selector::only(ContentKind::of_index(1)),
+                count: Distr::Zipf { n: 13 },
+            }),
             ..Content::plain("page", Distr::Exp { mean: 8500.0 }, 0.9)
         };
         Catalog { seed: Seed(3), contents: vec![page, image] }
@@ -509,7 +512,7 @@ mod tests {
         let world = IdSource::unique(1, 2, 3, 4).fresh();
         let (mut tags, mut announced) = (0, 0);
         for name in 1..=2_000 {
-            let page = Oid { world, kind: Kind::FIRST, name };
+            let page = Oid { world, kind: ContentKind::FIRST, name };
             let body = catalog.body(&page, b"");
             let text = String::from_utf8(body.to_vec()).unwrap();
             assert_eq!(text.len() as u64, catalog.size(&page));

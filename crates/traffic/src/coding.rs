@@ -30,12 +30,12 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::{Catalog, Content, Distr, Kind, Oid, Seed, UniqId};
+    use crate::{Catalog, Content, ContentKind, Distr, Oid, Seed, UniqId};
 
     #[test]
     fn bodies_come_back() {
         let contents = vec![Content::plain("x", Distr::Const(1_000_000.0), 1.0)];
-        let oid = Oid { world: UniqId::default(), kind: Kind::FIRST, name: 7 };
+        let oid = Oid { world: UniqId::default(), kind: ContentKind::FIRST, name: 7 };
         let body = Catalog { seed: Seed(3), contents }.body(&oid, b"");
         let coded = gzip(body.clone()).to_vec();
         assert_eq!(coded, gzip(body.clone()).to_vec());

@@ -8,14 +8,14 @@ use crate::files::{File, Files};
 use crate::headers::HeaderRule;
 use crate::id::UniqId;
 use crate::life::{LifeCycle, Times};
-use crate::object::{Kind, Oid};
+use crate::object::{ContentKind, Oid};
 use crate::request::BehaviorChange;
 use crate::rng::{Draw, Random, Seed, mix};
 use crate::selector::Selector;
 
 /// What bodies are made of.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub enum Source {
+pub enum BodySource {
     /// Printable text without markup.
     #[default]
     Text,
@@ -31,7 +31,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Embeds {
     /// Their content types.
-    pub kinds: Selector<Kind>,
+    pub kinds: Selector<ContentKind>,
     /// How many there are in a container; draws are truncated.
     pub count: Distr,
 }
@@ -98,7 +98,7 @@ pub struct Content {
     /// differ by chance.
     pub unique: Option<f64>,
     /// What bodies are made of.
-    pub source: Source,
+    pub source: BodySource,
     /// Modification and expiration; `None`: replies have no such times.
     pub life: Option<LifeCycle>,
     /// Embedded objects, if this is a container.
@@ -128,7 +128,7 @@ impl Content {
             cachable,
             checksum: 0.0,
             unique: None,
-            source: Source::Text,
+            source: BodySource::Text,
             life: None,
             embeds: None,
             mime_type: None,
@@ -184,12 +184,14 @@ impl Catalog {
     }
 
     /// The kind of object number `name` of `world` in a classic test where a share `cachable` is cachable.
-    pub fn classic_kind(&self, world: UniqId, name: u64, cachable: f64) -> Kind {
-        Kind::of_index(usize::from(!self.is_spread(&Oid { world, kind: Kind::FIRST, name }, cachable)))
+    pub fn classic_kind(&self, world: UniqId, name: u64, cachable: f64) -> ContentKind {
+        ContentKind::of_index(usize::from(
+            !self.is_spread(&Oid { world, kind: ContentKind::FIRST, name }, cachable),
+        ))
     }
 
     /// The content type of an object, `None` for kinds that the workload has not.
-    pub fn content(&self, kind: Kind) -> Option<&Content> {
+    pub fn content(&self, kind: ContentKind) -> Option<&Content> {
         self.contents.get(kind.index()?)
     }
 
@@ -251,10 +253,10 @@ impl Catalog {
     pub fn entry(&self, oid: &Oid) -> Option<usize> {
         let content = self.content(oid.kind)?;
         match &content.source {
-            Source::Text | Source::Data => None,
-            Source::Root(files) => files.index_of(oid.name),
-            Source::Database(files) if files.0.is_empty() => None,
-            Source::Database(files) => {
+            BodySource::Text | BodySource::Data => None,
+            BodySource::Root(files) => files.index_of(oid.name),
+            BodySource::Database(files) if files.0.is_empty() => None,
+            BodySource::Database(files) => {
                 let mut rng = self.draw(self.content_hash(oid, content), property::ENTRY);
                 Some(rng.below(files.0.len() as u64) as usize)
             }
@@ -263,8 +265,8 @@ impl Catalog {
 
     fn file(&self, oid: &Oid) -> Option<&File> {
         match &self.content(oid.kind)?.source {
-            Source::Text | Source::Data => None,
-            Source::Root(files) | Source::Database(files) => files.0.get(self.entry(oid)?),
+            BodySource::Text | BodySource::Data => None,
+            BodySource::Root(files) | BodySource::Database(files) => files.0.get(self.entry(oid)?),
         }
     }
 
@@ -304,7 +306,7 @@ impl Catalog {
 
     /// Appends the path of the object's URL.
     pub fn write_path(&self, oid: &Oid, out: &mut Vec<u8>) {
-        if let Some(Source::Root(files)) = self.content(oid.kind).map(|content| &content.source)
+        if let Some(BodySource::Root(files)) = self.content(oid.kind).map(|content| &content.source)
             && let Some(file) = files.of_name(oid.name)
         {
             out.push(b'/');
@@ -325,11 +327,11 @@ impl Catalog {
 
     /// The object whose body is the file that a path names, without its query, if it belongs to one of `kinds`: to the
     /// first that has such a file. All worlds share the files.
-    pub fn file_at(&self, path: &[u8], kinds: impl IntoIterator<Item = Kind>) -> Option<Oid> {
+    pub fn file_at(&self, path: &[u8], kinds: impl IntoIterator<Item = ContentKind>) -> Option<Oid> {
         let path = path.split(|&b| b == b'?').next()?;
         let name = std::str::from_utf8(path.strip_prefix(b"/")?).ok()?;
         kinds.into_iter().find_map(|kind| {
-            let Source::Root(files) = &self.content(kind)?.source else { return None };
+            let BodySource::Root(files) = &self.content(kind)?.source else { return None };
             Some(Oid { world: UniqId::default(), kind, name: files.find(name)? as u64 + 1 })
         })
     }
@@ -406,7 +408,7 @@ mod tests {
     fn sizes_follow_the_distribution_and_repeat() {
         let world = IdSource::unique(1_800_000_000, 1, 1, 1).fresh();
         let n = 100_000u64;
-        let oid = |name| Oid { world, kind: Kind::FIRST, name };
+        let oid = |name| Oid { world, kind: ContentKind::FIRST, name };
         let mut sizes: Vec<u64> = (1..=n).map(|name| catalog().size(&oid(name))).collect();
         assert_eq!(catalog().size(&oid(77)), sizes[76]);
         let mean = sizes.iter().sum::<u64>() as f64 / n as f64;
@@ -420,7 +422,7 @@ mod tests {
     #[test]
     fn cachable_share_is_as_asked_in_every_stretch_of_names() {
         let mut ids = IdSource::unique(1_800_000_000, 1, 2, 2);
-        let cachable = |world, name, share| catalog().classic_kind(world, name, share) == Kind::FIRST;
+        let cachable = |world, name, share| catalog().classic_kind(world, name, share) == ContentKind::FIRST;
         for _ in 0..20 {
             let world = ids.fresh();
             for (from, to) in [(1u64, 100u64), (500, 700), (10_000, 20_000)] {
@@ -437,7 +439,7 @@ mod tests {
     #[test]
     fn kind_does_not_change_the_size_of_classic_objects() {
         let world = UniqId { time: 1, mix: 2, counter: 2 };
-        let size = |index| catalog().size(&Oid { world, kind: Kind::of_index(index), name: 5 });
+        let size = |index| catalog().size(&Oid { world, kind: ContentKind::of_index(index), name: 5 });
         assert_eq!(size(0), size(1));
     }
 }

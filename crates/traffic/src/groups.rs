@@ -41,7 +41,7 @@ pub struct PeerStatus {
 
 /// Which status of a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum StatusRule {
     /// The largest position: clients only ever go on, and their requests may overtake each other.
     Highest,
     /// The last one: what servers answer falls when a new client appears.
@@ -51,13 +51,13 @@ pub enum Rule {
 /// The groups that were heard of.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    rule: Rule,
+    rule: StatusRule,
     statuses: Vec<PeerStatus>,
 }
 
 impl Groups {
     /// Nobody so far.
-    pub const fn new(rule: Rule) -> Groups {
+    pub const fn new(rule: StatusRule) -> Groups {
         Groups { rule, statuses: Vec::new() }
     }
 
@@ -72,13 +72,13 @@ impl Groups {
         };
         let known = &mut self.statuses[at];
         match self.rule {
-            Rule::Highest if status.position > known.position => {
+            StatusRule::Highest if status.position > known.position => {
                 (known.position, known.waits) = (status.position, status.waits);
             }
             // Who has gone on does not come back.
-            Rule::Highest if status.position == known.position => known.waits &= status.waits,
-            Rule::Latest if status.at >= known.at => known.position = status.position,
-            Rule::Highest | Rule::Latest => {}
+            StatusRule::Highest if status.position == known.position => known.waits &= status.waits,
+            StatusRule::Latest if status.at >= known.at => known.position = status.position,
+            StatusRule::Highest | StatusRule::Latest => {}
         }
         known.at = known.at.max(status.at);
         known.gone = known.gone.or(status.gone);
@@ -123,7 +123,7 @@ mod tests {
             (&[status(1, 4, 12), status(1, 3, 11)], &[4], &[4]),
         ];
         for (statuses, highest, latest) in rows {
-            for (rule, expected) in [(Rule::Highest, highest), (Rule::Latest, latest)] {
+            for (rule, expected) in [(StatusRule::Highest, highest), (StatusRule::Latest, latest)] {
                 let mut groups = Groups::new(rule);
                 for status in statuses {
                     assert!(groups.record(*status).is_some());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn who_has_gone_on_does_not_come_back() {
-        let mut groups = Groups::new(Rule::Highest);
+        let mut groups = Groups::new(StatusRule::Highest);
         for (position, waits, known) in [
             (1, false, (1, false)),
             (2, true, (2, true)),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn strangers_do_not_fill_the_memory() {
-        let mut groups = Groups::new(Rule::Highest);
+        let mut groups = Groups::new(StatusRule::Highest);
         for number in 0..2 * MAX_GROUPS as u32 {
             let place = groups.record(status(number, 1, 0));
             assert_eq!(place.is_some(), (number as usize) < MAX_GROUPS);

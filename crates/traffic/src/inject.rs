@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::body::Piece;
+use crate::body::BodyPiece;
 use crate::distr::Distr;
 use crate::files::{Files, Reading};
 use crate::rng::{Draw, Random};
@@ -51,7 +51,7 @@ impl<'a> Insertions<'a> {
         start: u64,
         until: u64,
         between: impl Fn(u64) -> u64,
-    ) -> Option<(u64, Piece, u64)> {
+    ) -> Option<(u64, BodyPiece, u64)> {
         while self.due < until && self.drawn <= MAX_INSERTIONS {
             let at = between(self.due.max(start));
             let text = Reading::repeated(self.texts, self.text);
@@ -59,7 +59,7 @@ impl<'a> Insertions<'a> {
             match text {
                 Some(text) if at + len <= until => {
                     self.draw(at + len);
-                    return Some((at, Piece::Content(text), len));
+                    return Some((at, BodyPiece::Content(text), len));
                 }
                 Some(_) if self.due > start => return None,
                 _ => self.draw(at),
@@ -72,9 +72,9 @@ impl<'a> Insertions<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{Embeds, Injected, Injection, Source};
+    use crate::content::{BodySource, Embeds, Injected, Injection};
     use crate::files::File;
-    use crate::{Catalog, Content, Kind, Oid, Seed, Selector, UniqId};
+    use crate::{Catalog, Content, ContentKind, Oid, Seed, Selector, UniqId};
 
     fn files(contents: &[&[u8]]) -> Arc<Files> {
         let file = |bytes: &&[u8]| File { name: String::new(), bytes: bytes.to_vec() };
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn oid(name: u64) -> Oid {
-        Oid { world: UniqId::default(), kind: Kind::FIRST, name }
+        Oid { world: UniqId::default(), kind: ContentKind::FIRST, name }
     }
 
     fn text(catalog: &Catalog, name: u64) -> String {
@@ -112,7 +112,7 @@ mod tests {
 
     fn embeds(content: &mut Content) {
         content.embeds =
-            Some(Embeds { kinds: Selector::only(Kind::of_index(1)), count: Distr::Zipf { n: 13 } });
+            Some(Embeds { kinds: Selector::only(ContentKind::of_index(1)), count: Distr::Zipf { n: 13 } });
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         const TAGS: [&str; 5] = ["<p class=\"some class\">", "<a href=\"a>\">", "</a>", "</p>", "<br/>"];
         let page = TAGS.join("some text").repeat(20);
         for source in [
-            Source::Root(files(&[page.as_bytes()])),
-            Source::Database(files(&[page.as_bytes(), b"plain", b""])),
+            BodySource::Root(files(&[page.as_bytes()])),
+            BodySource::Database(files(&[page.as_bytes(), b"plain", b""])),
         ] {
             let what =
                 Injected::Texts { texts: files(&[b"[EVIL]"]), gap: Distr::Unif { min: 1.0, max: 90.0 } };
@@ -186,7 +186,7 @@ mod tests {
         let plain = catalog(1.0, Injected::RequestUri, |_| ());
         let pages = catalog(1.0, Injected::RequestUri, embeds);
         let real =
-            catalog(1.0, Injected::RequestUri, |content| content.source = Source::Root(files(&[&page])));
+            catalog(1.0, Injected::RequestUri, |content| content.source = BodySource::Root(files(&[&page])));
         for catalog in [plain, pages, real] {
             for name in 1..300 {
                 let body = text(&catalog, name);

@@ -47,7 +47,7 @@ pub use distr::Distr;
 pub use fingerprint::Fingerprint;
 pub use id::{IdSource, UniqId};
 pub use logn::Logn;
-pub use object::{Kind, Oid};
+pub use object::{ContentKind, Oid};
 pub use popularity::{PopModel, Popularity};
 pub use request::{Behavior, Method, RequestKind};
 pub use rng::{Draw, Random, Seed, Stream};

@@ -8,21 +8,21 @@ use crate::rng::mix;
 
 /// Content kind of an object: the two hex digits after `t` in its URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-pub struct Kind(pub u8);
+pub struct ContentKind(pub u8);
 
-impl Kind {
+impl ContentKind {
     /// The object is not ours.
-    pub const FOREIGN: Kind = Kind(0);
+    pub const FOREIGN: ContentKind = ContentKind(0);
     /// A message without a body.
-    pub const BODILESS: Kind = Kind(1);
+    pub const BODILESS: ContentKind = ContentKind(1);
     /// Not known.
-    pub const UNKNOWN: Kind = Kind(2);
+    pub const UNKNOWN: ContentKind = ContentKind(2);
     /// The first content type of a workload; the others follow in order of configuration.
-    pub const FIRST: Kind = Kind(3);
+    pub const FIRST: ContentKind = ContentKind(3);
 
     /// The kind of the content type at `index`.
-    pub fn of_index(index: usize) -> Kind {
-        Kind(u8::try_from(index + 3).unwrap_or(u8::MAX))
+    pub fn of_index(index: usize) -> ContentKind {
+        ContentKind(u8::try_from(index + 3).unwrap_or(u8::MAX))
     }
 
     /// Position among the content types of the workload, `None` for the reserved kinds.
@@ -37,7 +37,7 @@ pub struct Oid {
     /// The URL name space the object lives in.
     pub world: UniqId,
     /// Content kind.
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// Serial number within the world, from 1 in order of creation.
     pub name: u64,
 }
@@ -83,7 +83,7 @@ mod tests {
     fn paths_are_those_of_the_standard_library() {
         let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
         for name in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([0xf00d, u64::MAX]) {
-            for kind in [0, 3, 0x7f, 0xff].map(Kind) {
+            for kind in [0, 3, 0x7f, 0xff].map(ContentKind) {
                 let path = Oid { world, kind, name }.path();
                 assert_eq!(path.as_slice(), format!("/w{world}/t{:02x}/_{name:016x}", kind.0).as_bytes());
             }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::Catalog;
 use crate::id::{IdSource, UniqId};
-use crate::object::Kind;
+use crate::object::ContentKind;
 use crate::rng::Seed;
 use crate::selector::Selector;
 use crate::world::{Galaxy, World, WorldFacts};
@@ -69,7 +69,7 @@ pub type Galaxies = Vec<(String, Galaxy)>;
 /// What one loop of a client owns. In its form in bytes, objects whose first reply was still on its way count as
 /// settled: they are, when somebody reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Share {
+pub struct SavedShare {
     /// Where new ids come from: going on with it keeps new ids apart from the stored ones.
     pub ids: IdSource,
     /// Own galaxies. There may be several of a server; objects are created in the first of them.
@@ -81,7 +81,7 @@ pub struct Share {
 
 /// What one loop goes on with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Legacy {
+pub struct RestoredShare {
     /// Galaxies that are its own from now on. There may be several of a server; objects are created in the first.
     #[serde(with = "galaxies")]
     pub own: Galaxies,
@@ -96,7 +96,7 @@ pub struct Fingerprints {
     /// Names and hashes.
     contents: Vec<(String, u64)>,
     /// The content types of the worlds of each galaxy, by kind of server.
-    direct: Vec<Vec<Kind>>,
+    direct: Vec<Vec<ContentKind>>,
 }
 
 /// A working set.
@@ -109,7 +109,7 @@ pub struct WorkingSet {
     /// The seed of the process, which wins likewise.
     pub local_seed: Seed,
     /// By loop; those that were left over when a test had fewer loops come last, without galaxies.
-    pub shares: Vec<Share>,
+    pub shares: Vec<SavedShare>,
 }
 
 impl WorkingSet {
@@ -172,26 +172,26 @@ impl WorkingSet {
     /// The working set at the end of a test that went on with this one, whose loops delivered `shares`. What was
     /// filled before is not forgotten, nor are the ids that loops have given out that the later test did not have.
     #[must_use]
-    pub fn followed_by(self, mut shares: Vec<Share>) -> WorkingSet {
+    pub fn followed_by(self, mut shares: Vec<SavedShare>) -> WorkingSet {
         let before = self.fill();
         if let Some(first) = shares.first_mut() {
             first.fill.count = first.fill.count.saturating_add(before.count);
             first.fill.bytes = first.fill.bytes.saturating_add(before.bytes);
         }
         let spare = self.shares.into_iter().skip(shares.len());
-        let empty = |share| Share { galaxies: Vec::new(), fill: Fill::default(), ..share };
+        let empty = |share| SavedShare { galaxies: Vec::new(), fill: Fill::default(), ..share };
         shares.extend(spare.map(empty).collect::<Vec<_>>());
         WorkingSet { shares, ..self }
     }
 
     /// Deals the galaxies to `loops` loops, so that each has one owner and every loop has or knows one of each
     /// server.
-    pub fn deal(&self, loops: usize) -> Vec<Legacy> {
+    pub fn deal(&self, loops: usize) -> Vec<RestoredShare> {
         let mut of_servers: BTreeMap<&str, Vec<&Galaxy>> = BTreeMap::new();
         for (name, galaxy) in self.shares.iter().flat_map(|share| &share.galaxies) {
             of_servers.entry(name).or_default().push(galaxy);
         }
-        let mut dealt = vec![Legacy { own: Vec::new(), known: Vec::new() }; loops];
+        let mut dealt = vec![RestoredShare { own: Vec::new(), known: Vec::new() }; loops];
         for (name, galaxies) in of_servers {
             let named = |galaxy: &&Galaxy| (name.to_owned(), (*galaxy).clone());
             for (at, legacy) in dealt.iter_mut().enumerate() {
@@ -207,7 +207,7 @@ impl WorkingSet {
 
 impl Fingerprints {
     /// Those of a test whose robots ask servers directly for these kinds. Seeds are no part of them.
-    pub fn of(catalog: &Catalog, direct: &[Selector<Kind>]) -> Fingerprints {
+    pub fn of(catalog: &Catalog, direct: &[Selector<ContentKind>]) -> Fingerprints {
         let hash = |content| {
             let bytes = postcard::to_extend(content, Vec::new()).unwrap_or_default();
             xxhash_rust::xxh3::xxh3_64(&bytes)
@@ -276,11 +276,11 @@ mod tests {
         let mut rng = Seed(5).stream("store", 0);
         let mut galaxy = Galaxy::new(ids.fresh(), 2);
         for due in 0..1_000 {
-            galaxy.worlds[0].settle(due, &mut rng);
+            galaxy.worlds[0].make_repeatable(due, &mut rng);
             galaxy.worlds[0].produce(due + 100);
         }
         galaxy.worlds[0].freeze();
-        let share = Share {
+        let share = SavedShare {
             ids,
             galaxies: vec![("w1.example:80".into(), galaxy)],
             fill: Fill { count: 5, bytes: 6_000 },
@@ -349,7 +349,8 @@ mod tests {
     fn galaxies_are_dealt_so_that_each_has_one_owner() {
         let mut ids = IdSource::reproducible(1, 0);
         let mut galaxy = |name: &str| (name.to_owned(), Galaxy::new(ids.fresh(), 1));
-        let share = |galaxies| Share { ids: IdSource::reproducible(1, 0), galaxies, fill: Fill::default() };
+        let share =
+            |galaxies| SavedShare { ids: IdSource::reproducible(1, 0), galaxies, fill: Fill::default() };
         let shares = vec![share(vec![galaxy("a"), galaxy("b")]), share(vec![galaxy("a")]), share(vec![])];
         let all = shares.iter().flat_map(|share| &share.galaxies);
         let all: Vec<UniqId> = all.map(|(_, galaxy)| galaxy.id).collect();
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn what_was_filled_and_named_before_is_not_forgotten() {
         let set = working_set();
-        let [first, second] = [0, 1].map(|index| Share {
+        let [first, second] = [0, 1].map(|index| SavedShare {
             ids: IdSource::reproducible(1, index),
             galaxies: Vec::new(),
             fill: Fill { count: 1, bytes: 10 },

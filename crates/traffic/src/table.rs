@@ -19,12 +19,12 @@ pub struct Bin {
 /// A table of bins with their shares of all draws.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Table {
-    steps: Arc<[Step]>,
+    steps: Arc<[TableStep]>,
 }
 
 /// A bin with the share of draws up to and including it. Single values have `max == min`.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-struct Step {
+struct TableStep {
     min: f64,
     max: f64,
     upto: f64,
@@ -47,9 +47,9 @@ impl Table {
         let step = |bin: &Bin| {
             sum += bin.weight;
             let max = bin.max.filter(|max| max.is_finite() && *max > bin.min).unwrap_or(bin.min);
-            Step { min: bin.min, max, upto: sum / total }
+            TableStep { min: bin.min, max, upto: sum / total }
         };
-        let steps: Arc<[Step]> = bins.iter().map(step).collect();
+        let steps: Arc<[TableStep]> = bins.iter().map(step).collect();
         (!steps.is_empty()).then_some(Table { steps })
     }
 

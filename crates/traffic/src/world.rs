@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Lets objects that have settled by `now_ns` become repeatable. Times must not decrease from call to call.
-    pub fn settle(&mut self, now_ns: u64, rng: &mut impl Random) {
+    pub fn make_repeatable(&mut self, now_ns: u64, rng: &mut impl Random) {
         while self.settling.front().is_some_and(|&at| at <= now_ns) {
             self.settling.pop_front();
             self.known.size += 1;
@@ -128,7 +128,7 @@ impl Galaxy {
 mod tests {
     use super::*;
     use crate::rng::Seed;
-    use crate::{Catalog, Distr, Kind};
+    use crate::{Catalog, ContentKind, Distr};
 
     /// A request due at `due`: repeats a settled object with probability `recurrence`, if there is one.
     fn choose(
@@ -138,7 +138,7 @@ mod tests {
         recurrence: f64,
         rng: &mut impl Random,
     ) -> (u64, bool) {
-        world.settle(due, rng);
+        world.make_repeatable(due, rng);
         if rng.event(recurrence) && world.can_repeat() {
             (world.repeat(&PopModel::default(), rng, |_| None).name, true)
         } else {
@@ -190,7 +190,7 @@ mod tests {
                 let (name, repeat) = choose(&mut world, step * 10_000_000, 7_750_000_000, 0.6875, &mut rng);
                 if step >= 900 {
                     all += 1;
-                    offered += u64::from(repeat && catalog.classic_kind(id, name, 0.8) == Kind::FIRST);
+                    offered += u64::from(repeat && catalog.classic_kind(id, name, 0.8) == ContentKind::FIRST);
                 }
             }
         }

@@ -41,13 +41,13 @@ pub enum BodyError {
 /// # Errors
 /// If the framing headers contradict themselves.
 pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
-    Ok(Declared::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
+    Ok(DeclaredFraming::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
 }
 
 /// Whether a message has a length beside chunks: they count, and the connection must be closed after it (RFC 9112,
 /// section 6.3).
 pub fn has_two_framings(headers: &[Header<'_>]) -> bool {
-    Declared::of(headers).is_length_ignored()
+    DeclaredFraming::of(headers).is_length_ignored()
 }
 
 /// How the body of a reply is framed. `to_head`: the request's method was HEAD.
@@ -55,21 +55,21 @@ pub fn has_two_framings(headers: &[Header<'_>]) -> bool {
 /// # Errors
 /// If the framing headers contradict themselves.
 pub fn reply_framing(head: &ReplyHead<'_, '_>, to_head: bool) -> Result<Framing, BodyError> {
-    Declared::of(head.headers).reply_framing(head.status, to_head)
+    DeclaredFraming::of(head.headers).reply_framing(head.status, to_head)
 }
 
 /// What the framing headers say, for those who see header fields one by one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Declared {
+pub struct DeclaredFraming {
     length: Option<u64>,
     chunked: bool,
     /// The first thing that is wrong.
     fault: Option<BodyError>,
 }
 
-impl Declared {
-    fn of(headers: &[Header<'_>]) -> Declared {
-        let mut declared = Declared::default();
+impl DeclaredFraming {
+    fn of(headers: &[Header<'_>]) -> DeclaredFraming {
+        let mut declared = DeclaredFraming::default();
         for header in headers {
             if is_named(header.name, "Content-Length") {
                 declared.see_length(header.value);
@@ -176,7 +176,7 @@ enum State {
 
 /// What [`BodyReader::feed`] made of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fed {
+pub struct FeedResult {
     /// Bytes that belong to this body; what follows belongs to the next message.
     pub consumed: usize,
     /// The body is complete.
@@ -220,7 +220,7 @@ impl BodyReader {
     ///
     /// # Errors
     /// If the chunk framing is broken; the reader must not be used again.
-    pub fn feed(&mut self, data: &[u8], mut sink: impl FnMut(&[u8])) -> Result<Fed, BodyError> {
+    pub fn feed(&mut self, data: &[u8], mut sink: impl FnMut(&[u8])) -> Result<FeedResult, BodyError> {
         let mut at = 0;
         while at < data.len() {
             let rest = &data[at..];
@@ -248,7 +248,7 @@ impl BodyReader {
                 }
             }
         }
-        Ok(Fed { consumed: at, done: self.is_done() })
+        Ok(FeedResult { consumed: at, done: self.is_done() })
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// What a server can send of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct CodingOffer {
     /// As it is.
     pub identity: bool,
     /// Coded with gzip.
@@ -12,7 +12,7 @@ pub struct Offer {
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum CodingChoice {
     /// The object as it is.
     Identity,
     /// The object coded with gzip.
@@ -33,7 +33,7 @@ struct Weights {
 ///
 /// gzip is chosen if it is accepted by name or by `*`, unless `identity` has a greater weight; without any field,
 /// where everything is acceptable, only if there is nothing else. Items that break the grammar are left out.
-pub fn negotiate<'a>(fields: impl IntoIterator<Item = &'a [u8]>, offer: Offer) -> Choice {
+pub fn negotiate<'a>(fields: impl IntoIterator<Item = &'a [u8]>, offer: CodingOffer) -> CodingChoice {
     let mut weights = None;
     for field in fields {
         let weights = weights.get_or_insert_with(Weights::default);
@@ -41,19 +41,19 @@ pub fn negotiate<'a>(fields: impl IntoIterator<Item = &'a [u8]>, offer: Offer) -
     }
     let Some(Weights { identity, gzip, any }) = weights else {
         return match offer {
-            Offer { identity: true, .. } => Choice::Identity,
-            Offer { gzip: true, .. } => Choice::Gzip,
-            _ => Choice::NotAcceptable,
+            CodingOffer { identity: true, .. } => CodingChoice::Identity,
+            CodingOffer { gzip: true, .. } => CodingChoice::Gzip,
+            _ => CodingChoice::NotAcceptable,
         };
     };
     let gzip = if offer.gzip { gzip.or(any).unwrap_or(0) } else { 0 };
     // Not listed, identity is acceptable unless `*;q=0`, but anything listed is preferred.
     let listed = if offer.identity { identity.or(any.filter(|&weight| weight == 0)) } else { Some(0) };
     match listed {
-        Some(weight) if weight > gzip => Choice::Identity,
-        _ if gzip > 0 => Choice::Gzip,
-        None => Choice::Identity,
-        Some(_) => Choice::NotAcceptable,
+        Some(weight) if weight > gzip => CodingChoice::Identity,
+        _ if gzip > 0 => CodingChoice::Gzip,
+        None => CodingChoice::Identity,
+        Some(_) => CodingChoice::NotAcceptable,
     }
 }
 
@@ -102,15 +102,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOTH: Offer = Offer { identity: true, gzip: true };
-    const GZIP: Offer = Offer { identity: false, gzip: true };
-    const PLAIN: Offer = Offer { identity: true, gzip: false };
+    const BOTH: CodingOffer = CodingOffer { identity: true, gzip: true };
+    const GZIP: CodingOffer = CodingOffer { identity: false, gzip: true };
+    const PLAIN: CodingOffer = CodingOffer { identity: true, gzip: false };
 
     #[test]
     fn negotiation_by_example() {
-        use Choice::{Gzip, Identity, NotAcceptable};
+        use CodingChoice::{Gzip, Identity, NotAcceptable};
         #[track_caller]
-        fn check(fields: &[&str], both: Choice, gzip: Choice, plain: Choice) {
+        fn check(fields: &[&str], both: CodingChoice, gzip: CodingChoice, plain: CodingChoice) {
             for (offer, expected) in [(BOTH, both), (GZIP, gzip), (PLAIN, plain)] {
                 let got = negotiate(fields.iter().map(|field| field.as_bytes()), offer);
                 assert_eq!(got, expected, "{fields:?} {offer:?}");
@@ -140,9 +140,9 @@ mod tests {
     proptest! {
         #[test]
         fn only_what_is_offered_comes(field in "([*]|gzip|identity|br)?(;q=[01](.[0-9]{0,3})?)?,(gzip|identity)?(;q=[01])?", identity: bool, gzip: bool) {
-            let choice = negotiate([field.as_bytes()], Offer { identity, gzip });
-            prop_assert!(choice != Choice::Identity || identity);
-            prop_assert!(choice != Choice::Gzip || gzip);
+            let choice = negotiate([field.as_bytes()], CodingOffer { identity, gzip });
+            prop_assert!(choice != CodingChoice::Identity || identity);
+            prop_assert!(choice != CodingChoice::Gzip || gzip);
         }
 
         #[test]

@@ -12,7 +12,7 @@ use crate::uri;
 
 /// The URLs of a trace, in order, at least one.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct UrlTrace {
     text: String,
     /// Where the URLs are.
     urls: Vec<Range<usize>>,
@@ -34,13 +34,13 @@ const SCHEMES: [&str; 3] = ["http://", "https://", "ftp://"];
 const NUMBER: &str = "${url_number}";
 const WORKER: &str = "${worker}";
 
-impl Trace {
+impl UrlTrace {
     /// Reads a trace: of each line the first `http`, `https` or `ftp` URL, up to the next blank. Lines that begin with
     /// `#` are comments.
     ///
     /// # Errors
     /// If a URL has no host, or there is no URL at all.
-    pub fn parse(text: String) -> Result<Trace, TraceError> {
+    pub fn parse(text: String) -> Result<UrlTrace, TraceError> {
         let (mut urls, mut skipped, mut at) = (Vec::new(), 0, 0);
         for (number, line) in text.split('\n').enumerate() {
             let comment = line.trim_start().starts_with('#');
@@ -58,7 +58,7 @@ impl Trace {
         if urls.is_empty() {
             return Err(TraceError::Empty);
         }
-        Ok(Trace { text, urls, skipped })
+        Ok(UrlTrace { text, urls, skipped })
     }
 
     /// Number of URLs.
@@ -135,7 +135,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn urls(text: &str, count: u64) -> Result<Vec<String>, TraceError> {
-        let trace = Trace::parse(text.to_owned())?;
+        let trace = UrlTrace::parse(text.to_owned())?;
         let url = |number| {
             let mut out = Vec::new();
             trace.write_url(number, 7, &mut out);
@@ -152,7 +152,7 @@ mod tests {
             urls(text, 5).unwrap(),
             ["http://a/x", "HTTPS://b:8/?u=http://c", "ftp://u@d", "http://a/x", "HTTPS://b:8/?u=http://c"]
         );
-        let trace = Trace::parse(text.to_owned()).unwrap();
+        let trace = UrlTrace::parse(text.to_owned()).unwrap();
         assert_eq!((trace.len(), trace.skipped()), (3, 1));
         assert_eq!(
             urls("http://h${worker}.com/${url_number}.${x}${", 2).unwrap()[1],
@@ -177,7 +177,7 @@ mod tests {
 
         #[test]
         fn random_text_never_panics(text in "[htpsf:/ \n\u{e9}#a${}worke_]{0,80}", number: u64) {
-            if let Ok(trace) = Trace::parse(text) {
+            if let Ok(trace) = UrlTrace::parse(text) {
                 trace.write_url(number, 1, &mut Vec::new());
             }
         }

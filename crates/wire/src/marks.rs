@@ -2,8 +2,8 @@
 //!
 //! | field | in a request | in a reply |
 //! |---|---|---|
-//! | `X-Xact` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
-//! | `X-Target` | the server the client believes it talks to | the actual address of the server that replied |
+//! | `X-XactMark` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
+//! | `X-TargetMark` | the server the client believes it talks to | the actual address of the server that replied |
 //! | `X-Contents` | | [`Fingerprint`] of the server's contents, and the size of the object without any coding |
 //!
 //! [`worlds`](crate::worlds) has the others.
@@ -14,7 +14,7 @@ use polygraph_traffic::{Fingerprint, UniqId};
 use crate::body::parse_decimal;
 use crate::decimal;
 use crate::head::{Header, is_named};
-use crate::target::Target;
+use crate::target::TargetMark;
 use crate::worlds::{
     AbortMark, WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_GONE, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT,
     X_REM_WORLD, parse_sync_position,
@@ -27,12 +27,12 @@ pub const X_TARGET: &str = "X-Target";
 /// Name of the mark of contents.
 pub const X_CONTENTS: &str = "X-Contents";
 
-/// Bytes of an `X-Xact` value written by [`Xact::write`].
+/// Bytes of an `X-XactMark` value written by [`XactMark::write`].
 pub const XACT_LEN: usize = ID_TEXT_LEN + 1 + ID_TEXT_LEN + 2;
 
-/// The value of `X-Xact`.
+/// The value of `X-XactMark`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Xact {
+pub struct XactMark {
     /// Process group of the sender.
     pub group: UniqId,
     /// Transaction id in a request, its mutant in a reply.
@@ -41,7 +41,7 @@ pub struct Xact {
     pub flags: u32,
 }
 
-impl Xact {
+impl XactMark {
     /// Appends the text form: two ids and the flags in hex.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.group.text());
@@ -52,11 +52,11 @@ impl Xact {
     }
 
     /// Reads the text form; `None` if it is anything else.
-    pub fn parse(value: &[u8]) -> Option<Xact> {
+    pub fn parse(value: &[u8]) -> Option<XactMark> {
         let (group, rest) = value.trim_ascii().split_at_checked(ID_TEXT_LEN)?;
         let (id, rest) = rest.strip_prefix(b" ")?.split_at_checked(ID_TEXT_LEN)?;
         let flags = polygraph_traffic::id::parse_hex(rest.strip_prefix(b" ")?)? as u32;
-        Some(Xact { group: UniqId::parse(group)?, id: UniqId::parse(id)?, flags })
+        Some(XactMark { group: UniqId::parse(group)?, id: UniqId::parse(id)?, flags })
     }
 }
 
@@ -94,9 +94,9 @@ impl ContentsMark {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Marks {
     /// The transaction mark.
-    pub xact: Option<Xact>,
+    pub xact: Option<XactMark>,
     /// The server mark.
-    pub target: Option<Target>,
+    pub target: Option<TargetMark>,
     /// The mark of contents.
     pub contents: Option<ContentsMark>,
     /// A world of the sender's own.
@@ -124,9 +124,9 @@ impl Marks {
     fn keep(&mut self, header: &Header<'_>) -> bool {
         let (name, value) = (header.name, header.value);
         if is_named(name, X_XACT) {
-            self.xact = Xact::parse(value);
+            self.xact = XactMark::parse(value);
         } else if is_named(name, X_TARGET) {
-            self.target = Target::parse(value);
+            self.target = TargetMark::parse(value);
         } else if is_named(name, X_CONTENTS) {
             self.contents = ContentsMark::parse(value);
         } else if is_named(name, X_ABORT) {
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn round_trips() {
         let id = |counter| UniqId { time: 1, mix: 0xabc, counter };
-        let xact = Xact { group: id(2), id: id(4), flags: 1 };
+        let xact = XactMark { group: id(2), id: id(4), flags: 1 };
         let mut text = Vec::new();
         xact.write(&mut text);
         assert_eq!(text, b"00000001.00000abc:00000002 00000001.00000abc:00000004 1");
         assert_eq!(text.len(), XACT_LEN);
-        assert_eq!(Xact::parse(&text), Some(xact));
-        assert_eq!(Xact::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004"), None);
-        assert_eq!(Xact::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004 1 2"), None);
+        assert_eq!(XactMark::parse(&text), Some(xact));
+        assert_eq!(XactMark::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004"), None);
+        assert_eq!(XactMark::parse(b"00000001.00000abc:00000002 00000001.00000abc:00000004 1 2"), None);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
     proptest! {
         #[test]
         fn random_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = (Xact::parse(&value), ContentsMark::parse(&value));
+            let _ = (XactMark::parse(&value), ContentsMark::parse(&value));
         }
     }
 }

@@ -14,9 +14,9 @@ const MAX_CHOSEN: usize = 24;
 
 /// Which attributes of which tags hold links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tags {
+pub struct LinkTags {
     /// Tag and attribute, in lower case.
-    pairs: Vec<(Name, Name)>,
+    pairs: Vec<(ShortName, ShortName)>,
 }
 
 /// A choice of tags that cannot be read.
@@ -24,19 +24,19 @@ pub struct Tags {
 #[error("not a tag with attributes, like <embed src>: {0}")]
 pub struct BadTag(pub String);
 
-impl Default for Tags {
+impl Default for LinkTags {
     /// `<embed src>`
-    fn default() -> Tags {
-        Tags { pairs: vec![(Name::of(b"embed"), Name::of(b"src"))] }
+    fn default() -> LinkTags {
+        LinkTags { pairs: vec![(ShortName::of(b"embed"), ShortName::of(b"src"))] }
     }
 }
 
-impl Tags {
+impl LinkTags {
     /// Reads choices like `<embed src>` or `<a href>`; several attributes may follow a tag.
     ///
     /// # Errors
     /// If one of them is anything else.
-    pub fn parse<S: AsRef<str>>(choices: &[S]) -> Result<Tags, BadTag> {
+    pub fn parse<S: AsRef<str>>(choices: &[S]) -> Result<LinkTags, BadTag> {
         let mut pairs = Vec::new();
         for choice in choices {
             let text = choice.as_ref().trim();
@@ -52,18 +52,18 @@ impl Tags {
                 return Err(bad());
             }
         }
-        Ok(Tags { pairs })
+        Ok(LinkTags { pairs })
     }
 
-    fn has(&self, tag: &Name, attribute: &Name) -> bool {
+    fn has(&self, tag: &ShortName, attribute: &ShortName) -> bool {
         self.pairs.iter().any(|(t, a)| a == attribute && t == tag)
     }
 }
 
-fn chosen(word: &str) -> Option<Name> {
+fn chosen(word: &str) -> Option<ShortName> {
     let valid = word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(&b));
-    (valid && word.len() <= MAX_CHOSEN).then(|| Name::of(word.as_bytes()))
+    (valid && word.len() <= MAX_CHOSEN).then(|| ShortName::of(word.as_bytes()))
 }
 
 /// What is wrong with a text; scanning goes on. The numbers are those of the error catalogue.
@@ -94,7 +94,7 @@ pub enum MarkupError {
 
 /// What a [`Scanner`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum MarkupEvent<'a> {
     /// The value of a chosen attribute: a reference, to be resolved against the URL of the text.
     Link(&'a [u8]),
     /// Something is wrong.
@@ -106,9 +106,9 @@ pub enum Found<'a> {
 pub struct Scanner {
     state: State,
     /// Name of the tag at hand.
-    tag: Name,
+    tag: ShortName,
     /// Name of the attribute at hand.
-    attribute: Name,
+    attribute: ShortName,
     /// The value at hand, if it is wanted.
     value: Vec<u8>,
     wanted: bool,
@@ -149,7 +149,7 @@ impl Scanner {
     }
 
     /// Takes the next piece of the text and hands what is in it to `sink`.
-    pub fn feed(&mut self, tags: &Tags, mut data: &[u8], mut sink: impl FnMut(Found<'_>)) {
+    pub fn feed(&mut self, tags: &LinkTags, mut data: &[u8], mut sink: impl FnMut(MarkupEvent<'_>)) {
         while !data.is_empty() {
             let taken = self.step(tags, data, &mut sink);
             data = &data[taken..];
@@ -157,20 +157,20 @@ impl Scanner {
     }
 
     /// The text is complete. The scanner is as new afterwards.
-    pub fn finish(&mut self, mut sink: impl FnMut(Found<'_>)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(MarkupEvent<'_>)) {
         let fault = match self.state {
             State::Text | State::Nameless(_) => None,
             State::Quoted(_) => Some(MarkupError::ValueOpen),
             _ => Some(MarkupError::Rest),
         };
         if let Some(fault) = fault {
-            sink(Found::Fault(fault));
+            sink(MarkupEvent::Fault(fault));
         }
         self.reset();
     }
 
     /// Takes the beginning of `data`, which is not empty; returns how many bytes, 0 only if the state changed.
-    fn step(&mut self, tags: &Tags, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> usize {
+    fn step(&mut self, tags: &LinkTags, data: &[u8], sink: &mut impl FnMut(MarkupEvent<'_>)) -> usize {
         let byte = data[0];
         let (state, taken) = match self.state {
             State::Text => until(b'<', data, State::Open, State::Text),
@@ -200,14 +200,14 @@ impl Scanner {
                 _ if byte.is_ascii_whitespace() => (State::AfterAttributeName, 1),
                 _ => {
                     if tags.has(&self.tag, &self.attribute) {
-                        sink(Found::Fault(MarkupError::ValueExpected));
+                        sink(MarkupEvent::Fault(MarkupError::ValueExpected));
                     }
                     (State::InTag, 0)
                 }
             },
             State::BeforeValue => match byte {
                 b'>' => {
-                    sink(Found::Fault(MarkupError::ValueExpected));
+                    sink(MarkupEvent::Fault(MarkupError::ValueExpected));
                     (State::InTag, 0)
                 }
                 _ if byte.is_ascii_whitespace() => (State::BeforeValue, 1),
@@ -241,7 +241,7 @@ impl Scanner {
         taken
     }
 
-    fn open(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+    fn open(&mut self, data: &[u8], sink: &mut impl FnMut(MarkupEvent<'_>)) -> (State, usize) {
         let byte = data[0];
         match byte {
             b'/' | b'?' => until(b'>', data, State::Text, State::Skip),
@@ -258,7 +258,7 @@ impl Scanner {
         }
     }
 
-    fn tag_name(&mut self, data: &[u8], sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
+    fn tag_name(&mut self, data: &[u8], sink: &mut impl FnMut(MarkupEvent<'_>)) -> (State, usize) {
         let end = data.iter().position(|&b| ends_name(b));
         take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
     }
@@ -268,7 +268,7 @@ impl Scanner {
         &mut self,
         data: &[u8],
         first: usize,
-        sink: &mut impl FnMut(Found<'_>),
+        sink: &mut impl FnMut(MarkupEvent<'_>),
     ) -> (State, usize) {
         let end = data[first..].iter().position(|&b| b == b'=' || ends_name(b)).map(|end| first + end);
         let (here, next) = (State::AttributeName, State::AfterAttributeName);
@@ -304,11 +304,11 @@ impl Scanner {
         data: &[u8],
         end: Option<usize>,
         closing: usize,
-        sink: &mut impl FnMut(Found<'_>),
+        sink: &mut impl FnMut(MarkupEvent<'_>),
     ) -> (State, usize) {
         let part = &data[..end.unwrap_or(data.len())];
         if self.wanted && self.value.len() + part.len() > MAX_VALUE {
-            sink(Found::Fault(MarkupError::Long));
+            sink(MarkupEvent::Fault(MarkupError::Long));
             self.wanted = false;
         }
         let Some(end) = end else {
@@ -319,14 +319,14 @@ impl Scanner {
         };
         if self.wanted && self.value.is_empty() && is_plain(part) {
             // Nearly all links: nothing to put together, nothing to decode.
-            sink(Found::Link(part));
+            sink(MarkupEvent::Link(part));
         } else if self.wanted {
             self.value.extend_from_slice(part);
             entities::decode(&mut self.value);
             // Values may be broken over lines.
             self.value.retain(|b| !matches!(b, b'\n' | b'\r' | b'\t'));
             let url = self.value.trim_ascii();
-            sink(if is_url(url) { Found::Link(url) } else { Found::Fault(MarkupError::BadUrl) });
+            sink(if is_url(url) { MarkupEvent::Link(url) } else { MarkupEvent::Fault(MarkupError::BadUrl) });
         }
         (State::InTag, end + closing)
     }
@@ -352,23 +352,23 @@ fn until(byte: u8, data: &[u8], found: State, here: State) -> (State, usize) {
     memchr::memchr(byte, data).map_or((here, data.len()), |at| (found, at + 1))
 }
 
-fn fault(error: MarkupError, sink: &mut impl FnMut(Found<'_>)) -> (State, usize) {
-    sink(Found::Fault(error));
+fn fault(error: MarkupError, sink: &mut impl FnMut(MarkupEvent<'_>)) -> (State, usize) {
+    sink(MarkupEvent::Fault(error));
     (State::Text, 1)
 }
 
 fn take_name(
-    name: &mut Name,
+    name: &mut ShortName,
     data: &[u8],
     end: Option<usize>,
     here: State,
     next: State,
-    sink: &mut impl FnMut(Found<'_>),
+    sink: &mut impl FnMut(MarkupEvent<'_>),
 ) -> (State, usize) {
     let taken = end.unwrap_or(data.len());
     name.push(&data[..taken]);
     if usize::from(name.len) > MAX_NAME {
-        sink(Found::Fault(MarkupError::Long));
+        sink(MarkupEvent::Fault(MarkupError::Long));
         return (State::Skip, taken);
     }
     (if end.is_some() { next } else { here }, taken)
@@ -391,20 +391,20 @@ fn dashes(before: u8, text: &[u8]) -> u8 {
 
 /// A name in lower case; of long ones only the beginning, which nobody asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Name {
+struct ShortName {
     text: [u8; MAX_CHOSEN],
     len: u16,
 }
 
-impl Name {
-    fn of(text: &[u8]) -> Name {
-        let mut name = Name::default();
+impl ShortName {
+    fn of(text: &[u8]) -> ShortName {
+        let mut name = ShortName::default();
         name.push(text);
         name
     }
 
     fn clear(&mut self) {
-        *self = Name::default();
+        *self = ShortName::default();
     }
 
     fn push(&mut self, part: &[u8]) {
@@ -430,13 +430,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn scan(tags: &Tags, text: &[u8], step: usize) -> Vec<Result<String, MarkupError>> {
+    fn scan(tags: &LinkTags, text: &[u8], step: usize) -> Vec<Result<String, MarkupError>> {
         let mut scanner = Scanner::default();
         let mut found = Vec::new();
-        let mut sink = |item: Found<'_>| {
+        let mut sink = |item: MarkupEvent<'_>| {
             found.push(match item {
-                Found::Link(url) => Ok(String::from_utf8_lossy(url).into_owned()),
-                Found::Fault(fault) => Err(fault),
+                MarkupEvent::Link(url) => Ok(String::from_utf8_lossy(url).into_owned()),
+                MarkupEvent::Fault(fault) => Err(fault),
             });
         };
         for piece in text.chunks(step.max(1)) {
@@ -451,7 +451,7 @@ mod tests {
         use MarkupError::{BadUrl, EmptyTag, Long, NoTagName, Rest, ValueExpected, ValueOpen};
         #[track_caller]
         fn check(text: &str, expected: &[Result<&str, MarkupError>]) {
-            let tags = Tags::parse(&["<embed src>", "<A HREF ping>"]).unwrap();
+            let tags = LinkTags::parse(&["<embed src>", "<A HREF ping>"]).unwrap();
             let expected: Vec<_> = expected.iter().map(|item| item.map(str::to_owned)).collect();
             for step in [1, 2, 3, 7, text.len()] {
                 assert_eq!(scan(&tags, text.as_bytes(), step), expected, "{text} by {step}");
@@ -489,12 +489,12 @@ mod tests {
 
     #[test]
     fn choices_by_example() {
-        assert_eq!(Tags::parse(&["<embed src>"]), Ok(Tags::default()));
-        assert_eq!(Tags::parse(&[" < Embed  SRC > "]), Ok(Tags::default()));
+        assert_eq!(LinkTags::parse(&["<embed src>"]), Ok(LinkTags::default()));
+        assert_eq!(LinkTags::parse(&[" < Embed  SRC > "]), Ok(LinkTags::default()));
         for bad in ["", "embed src", "<embed>", "<>", "<embed src", "<em=bed src>", "<1 src>"] {
-            assert_eq!(Tags::parse(&[bad]), Err(BadTag(bad.into())));
+            assert_eq!(LinkTags::parse(&[bad]), Err(BadTag(bad.into())));
         }
-        assert!(Tags::parse(&[format!("<embed {}>", "x".repeat(MAX_CHOSEN + 1))]).is_err());
+        assert!(LinkTags::parse(&[format!("<embed {}>", "x".repeat(MAX_CHOSEN + 1))]).is_err());
     }
 
     proptest! {
@@ -507,7 +507,7 @@ mod tests {
             step in 1usize..9,
         ) {
             let text = words.concat();
-            let tags = Tags::default();
+            let tags = LinkTags::default();
             prop_assert_eq!(scan(&tags, text.as_bytes(), step), scan(&tags, text.as_bytes(), text.len()));
         }
 
@@ -515,7 +515,7 @@ mod tests {
         fn links_among_filler_are_found(links in prop::collection::vec("/[a-z0-9/._]{0,50}", 0..5), filler in "[ -;=-~]{0,99}") {
             let text: String = links.iter().map(|link| format!("{filler}<embed src=\"{link}\">")).collect();
             let expected: Vec<_> = links.iter().cloned().map(Ok).collect();
-            prop_assert_eq!(scan(&Tags::default(), text.as_bytes(), 1000), expected);
+            prop_assert_eq!(scan(&LinkTags::default(), text.as_bytes(), 1000), expected);
         }
 
         #[test]
@@ -531,12 +531,12 @@ mod tests {
             let bad = url.is_empty() || url.contains(|c: char| c == ' ' || c.is_ascii_control());
             let expected = if bad { Err(MarkupError::BadUrl) } else { Ok(url.to_owned()) };
             let text = format!("<p><embed src=\"{value}\">");
-            prop_assert_eq!(scan(&Tags::default(), text.as_bytes(), step), vec![expected]);
+            prop_assert_eq!(scan(&LinkTags::default(), text.as_bytes(), step), vec![expected]);
         }
 
         #[test]
         fn random_bytes_never_panic(data in prop::collection::vec(any::<u8>(), 0..200), step in 1usize..20) {
-            let _ = scan(&Tags::default(), &data, step);
+            let _ = scan(&LinkTags::default(), &data, step);
         }
     }
 }

@@ -63,7 +63,7 @@ fn is_boundary(value: &[u8]) -> bool {
 
 /// Writes what stands around the ranges of an entity.
 #[derive(Clone, Copy, Debug)]
-pub struct Writer<'a> {
+pub struct MultipartWriter<'a> {
     /// Separates the parts; 1 to 70 characters that must not occur in the entity.
     pub boundary: &'a str,
     /// Type of the entity.
@@ -75,7 +75,7 @@ pub struct Writer<'a> {
 const TYPE: &str = "\r\nContent-Type: ";
 const RANGE: &str = "\r\nContent-Range: ";
 
-impl Writer<'_> {
+impl MultipartWriter<'_> {
     /// Appends the boundary and head before the bytes of `range`.
     pub fn part(&self, range: ByteRange, out: &mut Vec<u8>) {
         for text in ["\r\n--", self.boundary, TYPE, self.content_type, RANGE] {
@@ -108,9 +108,9 @@ impl Writer<'_> {
     }
 }
 
-/// What a [`Reader`] finds.
+/// What a [`MultipartReader`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum MultipartPiece<'a> {
     /// A part begins; its range, and the size of the entity if told.
     Part(ByteRange, Option<u64>),
     /// Next bytes of the part.
@@ -121,7 +121,7 @@ pub enum Piece<'a> {
 ///
 /// A part is as long as its `Content-Range` says, so the bytes of the entity are never searched.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct MultipartReader {
     /// `--BOUNDARY`
     delimiter: Vec<u8>,
     state: State,
@@ -149,17 +149,17 @@ enum State {
     Epilogue,
 }
 
-impl Reader {
+impl MultipartReader {
     /// A reader at the start of a body whose parts `boundary` separates.
     ///
     /// # Errors
     /// [`MultipartError::Boundary`] if that cannot be a boundary.
-    pub fn new(boundary: &[u8]) -> Result<Reader, MultipartError> {
+    pub fn new(boundary: &[u8]) -> Result<MultipartReader, MultipartError> {
         if !is_boundary(boundary) {
             return Err(MultipartError::Boundary);
         }
         let delimiter = [b"--", boundary].concat();
-        Ok(Reader { delimiter, state: State::Preamble(0), text: Vec::new() })
+        Ok(MultipartReader { delimiter, state: State::Preamble(0), text: Vec::new() })
     }
 
     /// True once the last boundary has come. A body that ends before is cut short.
@@ -171,12 +171,16 @@ impl Reader {
     ///
     /// # Errors
     /// What is wrong with the body; the reader must not be used again.
-    pub fn feed(&mut self, mut data: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Result<(), MultipartError> {
+    pub fn feed(
+        &mut self,
+        mut data: &[u8],
+        mut sink: impl FnMut(MultipartPiece<'_>),
+    ) -> Result<(), MultipartError> {
         while let Some(&byte) = data.first() {
             match self.state {
                 State::Data(left) => {
                     let n = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                    sink(Piece::Data(&data[..n]));
+                    sink(MultipartPiece::Data(&data[..n]));
                     data = &data[n..];
                     let left = left - n as u64;
                     self.state = if left == 0 { State::AfterData } else { State::Data(left) };
@@ -212,7 +216,7 @@ impl Reader {
     fn gather<'d>(
         &mut self,
         data: &'d [u8],
-        sink: &mut impl FnMut(Piece<'_>),
+        sink: &mut impl FnMut(MultipartPiece<'_>),
     ) -> Result<&'d [u8], MultipartError> {
         // The last boundary may be the very end of the body, without a line end.
         if !matches!(self.state, State::Head) && self.completes_the_end(data[0]) {
@@ -269,7 +273,7 @@ impl Reader {
         Ok(())
     }
 
-    fn end_of_head_line(&mut self, sink: &mut impl FnMut(Piece<'_>)) -> Result<(), MultipartError> {
+    fn end_of_head_line(&mut self, sink: &mut impl FnMut(MultipartPiece<'_>)) -> Result<(), MultipartError> {
         let text = &self.text;
         let complete = matches!(text.as_slice(), b"\n" | b"\r\n")
             || text.ends_with(b"\n\n")
@@ -278,7 +282,7 @@ impl Reader {
             return Ok(());
         }
         let (range, size) = part_range(text).ok_or(MultipartError::Part)?;
-        sink(Piece::Part(range, size));
+        sink(MultipartPiece::Part(range, size));
         self.enter(State::Data(range.len()));
         Ok(())
     }
@@ -305,12 +309,14 @@ mod tests {
     type Parts = Vec<(u64, u64, Option<u64>, Vec<u8>)>;
 
     fn read(boundary: &str, body: &[u8], step: usize) -> Result<(Parts, bool), MultipartError> {
-        let mut reader = Reader::new(boundary.as_bytes())?;
+        let mut reader = MultipartReader::new(boundary.as_bytes())?;
         let mut parts: Parts = Vec::new();
         for piece in body.chunks(step.max(1)) {
             reader.feed(piece, |piece| match piece {
-                Piece::Part(range, size) => parts.push((range.first(), range.last(), size, Vec::new())),
-                Piece::Data(bytes) => parts.last_mut().unwrap().3.extend_from_slice(bytes),
+                MultipartPiece::Part(range, size) => {
+                    parts.push((range.first(), range.last(), size, Vec::new()))
+                }
+                MultipartPiece::Data(bytes) => parts.last_mut().unwrap().3.extend_from_slice(bytes),
             })?;
         }
         Ok((parts, reader.is_done()))
@@ -373,8 +379,8 @@ mod tests {
         check("--B--\r\nmore", Garbage);
         check(&format!("--B\r\nX: {}", "y".repeat(MAX_TEXT)), Long);
         check(&"y".repeat(MAX_TEXT + 1), Long);
-        assert_eq!(Reader::new(b"").err(), Some(Boundary));
-        assert_eq!(Reader::new(b"a\nb").err(), Some(Boundary));
+        assert_eq!(MultipartReader::new(b"").err(), Some(Boundary));
+        assert_eq!(MultipartReader::new(b"a\nb").err(), Some(Boundary));
     }
 
     proptest! {
@@ -386,7 +392,7 @@ mod tests {
             step in 1usize..400,
         ) {
             let size = entity.len() as u64;
-            let writer = Writer { boundary: &boundary, content_type: "a/b", size };
+            let writer = MultipartWriter { boundary: &boundary, content_type: "a/b", size };
             let ranges: Vec<ByteRange> = picks.iter().map(|(a, b)| {
                 let (a, b) = (a.index(entity.len()) as u64, b.index(entity.len()) as u64);
                 ByteRange::new(a.min(b), a.max(b)).unwrap()

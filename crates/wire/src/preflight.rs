@@ -47,7 +47,7 @@ pub fn reply(token: &str) -> Vec<u8> {
 
 /// What came back so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct PreflightReply {
     /// Status.
     pub status: u16,
     /// The token is there: one of our servers said this.
@@ -62,7 +62,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// If it is no reply of HTTP/1.
-pub fn read(data: &[u8], token: &str) -> Result<Option<Seen>, crate::HeadError> {
+pub fn read(data: &[u8], token: &str) -> Result<Option<PreflightReply>, crate::HeadError> {
     let text =
         |value: &[u8]| String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(100).collect();
     let has = |part: &[u8]| part.windows(token.len()).any(|window| window == token.as_bytes());
@@ -73,7 +73,7 @@ pub fn read(data: &[u8], token: &str) -> Result<Option<Seen>, crate::HeadError> 
         // An error page of a device quotes the URL, and the token with it: only a good reply's body counts.
         let in_body = head.status == 200
             && data.get(head.len..).is_some_and(|body| body.trim_ascii() == token.as_bytes());
-        Seen {
+        PreflightReply {
             status: head.status,
             ours: value(FIELD).is_some_and(has) || in_body,
             location: value("Location").map(text),

@@ -1,4 +1,4 @@
-//! The value of `X-Target`: the server that a client means, or the one that replied, as `host:port`.
+//! The value of `X-TargetMark`: the server that a client means, or the one that replied, as `host:port`.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,16 +10,16 @@ const KEPT: usize = 61;
 ///
 /// Of values longer than 61 bytes only the beginning and the length are kept; no address is that long.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetMark {
     text: [u8; KEPT],
     /// Length of the value as sent.
     len: u16,
 }
 
-impl Target {
+impl TargetMark {
     /// Reads `host:port`, where the host is any visible ASCII text and the port is 0 to 65535; `None` if the
     /// value is anything else.
-    pub fn parse(value: &[u8]) -> Option<Target> {
+    pub fn parse(value: &[u8]) -> Option<TargetMark> {
         let value = value.trim_ascii();
         // At most five digits are behind it.
         let colon = value.iter().rposition(|&b| b == b':')?;
@@ -31,7 +31,7 @@ impl Target {
         let mut text = [0; KEPT];
         let kept = value.len().min(KEPT);
         text[..kept].copy_from_slice(&value[..kept]);
-        Some(Target { text, len: u16::try_from(value.len()).ok()? })
+        Some(TargetMark { text, len: u16::try_from(value.len()).ok()? })
     }
 
     /// The value as sent, or its beginning if it was too long.
@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for TargetMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({})", self.as_str())
     }
@@ -64,8 +64,8 @@ mod tests {
     fn targets_by_example() {
         #[track_caller]
         fn check(value: &str, text: Option<&str>, addr: Option<&str>) {
-            let target = Target::parse(value.as_bytes());
-            assert_eq!(target.as_ref().map(Target::as_str), text, "{value}");
+            let target = TargetMark::parse(value.as_bytes());
+            assert_eq!(target.as_ref().map(TargetMark::as_str), text, "{value}");
             assert_eq!(target.and_then(|t| t.addr()), addr.map(|a| a.parse().unwrap()), "{value}");
         }
         check("10.0.0.1:80", Some("10.0.0.1:80"), Some("10.0.0.1:80"));
@@ -76,8 +76,8 @@ mod tests {
         }
         let long = format!("{}.example.com:80", "x".repeat(60));
         check(&long, Some(&long[..KEPT]), None);
-        assert_ne!(Target::parse(long.as_bytes()), Target::parse(format!("{long}80").as_bytes()));
-        assert_eq!(Target::parse(format!("{}:80", "x".repeat(70_000)).as_bytes()), None);
+        assert_ne!(TargetMark::parse(long.as_bytes()), TargetMark::parse(format!("{long}80").as_bytes()));
+        assert_eq!(TargetMark::parse(format!("{}:80", "x".repeat(70_000)).as_bytes()), None);
     }
 
     proptest! {
@@ -85,12 +85,12 @@ mod tests {
         fn addresses_round_trip(addr: SocketAddr) {
             // Flow and scope are not part of the text.
             let addr = SocketAddr::new(addr.ip(), addr.port());
-            prop_assert_eq!(Target::parse(addr.to_string().as_bytes()).unwrap().addr(), Some(addr));
+            prop_assert_eq!(TargetMark::parse(addr.to_string().as_bytes()).unwrap().addr(), Some(addr));
         }
 
         #[test]
         fn random_bytes_never_panic(value in prop::collection::vec(any::<u8>(), 0..80)) {
-            let _ = Target::parse(&value).map(|target| target.addr());
+            let _ = TargetMark::parse(&value).map(|target| target.addr());
         }
     }
 }

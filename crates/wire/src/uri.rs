@@ -4,7 +4,7 @@
 
 /// The parts of an absolute URL with an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts<'a> {
+pub struct UrlParts<'a> {
     /// Scheme as written, for example `http`.
     pub scheme: &'a [u8],
     /// What stands between `//` and the path: host, maybe port, seldom user information. May be empty.
@@ -14,12 +14,12 @@ pub struct Parts<'a> {
 }
 
 /// Takes an absolute URL apart; `None` if it is not `scheme://authority...`.
-pub fn split(url: &[u8]) -> Option<Parts<'_>> {
+pub fn split(url: &[u8]) -> Option<UrlParts<'_>> {
     let uri = Reference::new(url);
     let (scheme, authority) = (uri.scheme?, uri.authority?);
     let at = scheme.len() + 3 + authority.len();
     let end = memchr::memchr(b'#', url).unwrap_or(url.len());
-    Some(Parts { scheme, authority, path: &url[at..end] })
+    Some(UrlParts { scheme, authority, path: &url[at..end] })
 }
 
 /// Host (without the brackets of an IPv6 address) and port of an authority; user information is skipped. `None`

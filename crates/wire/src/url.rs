@@ -2,7 +2,7 @@
 
 use polygraph_traffic::id::{ID_TEXT_LEN, UniqId, parse_hex};
 use polygraph_traffic::object::PATH_LEN;
-use polygraph_traffic::{Kind, Oid};
+use polygraph_traffic::{ContentKind, Oid};
 
 /// The object a path or URL names: a `w` followed by a world id, then the next `t` and two hex digits, then
 /// the next `_` and 16 hex digits. What stands before and after is ignored, so prefixes and extensions are
@@ -17,7 +17,7 @@ pub fn parse(url: &[u8]) -> Option<Oid> {
     let kind = parse_hex(url.get(kind_at..kind_at + 2)?)? as u8;
     let name_at = kind_at + url[kind_at..].iter().position(|&b| b == b'_')? + 1;
     let name = parse_hex(url.get(name_at..name_at + 16)?)?;
-    Some(Oid { world, kind: Kind(kind), name })
+    Some(Oid { world, kind: ContentKind(kind), name })
 }
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests {
     #[test]
     fn the_grammar_by_example() {
         let world = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
-        let oid = Oid { world, kind: Kind(3), name: 500 };
+        let oid = Oid { world, kind: ContentKind(3), name: 500 };
         let text = oid.path();
         assert_eq!(&text[..], b"/w12345678.00abcdef:0000002a/t03/_00000000000001f4");
         assert_eq!(parse(&text), Some(oid));
@@ -45,7 +45,7 @@ mod tests {
     proptest! {
         #[test]
         fn round_trips(time: u32, mix: u32, counter: u32, kind: u8, name: u64) {
-            let oid = Oid { world: UniqId { time, mix, counter }, kind: Kind(kind), name };
+            let oid = Oid { world: UniqId { time, mix, counter }, kind: ContentKind(kind), name };
             prop_assert_eq!(parse(&oid.path()), Some(oid));
         }
 

@@ -13,7 +13,7 @@
 use std::num::NonZeroI64;
 
 use polygraph_traffic::id::ID_TEXT_LEN;
-use polygraph_traffic::{Kind, UniqId};
+use polygraph_traffic::{ContentKind, UniqId};
 
 use crate::body::parse_decimal;
 use crate::decimal;
@@ -37,7 +37,7 @@ pub struct WorldMark {
     /// Id of the world.
     pub id: UniqId,
     /// Content type.
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// Names in the working set; `None` while it still grows (`-1` on the wire).
     pub window: Option<u64>,
     /// Names made so far.
@@ -77,7 +77,7 @@ impl WorldMark {
         };
         let size = parse_decimal(&set[slash + 1..])?;
         let hot = parse_decimal(words.next()?)?;
-        words.next().is_none().then_some(WorldMark { id, kind: Kind(kind), window, size, hot })
+        words.next().is_none().then_some(WorldMark { id, kind: ContentKind(kind), window, size, hot })
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn worlds_by_example() {
         let id = UniqId { time: 0x1234_5678, mix: 0x00ab_cdef, counter: 42 };
-        let growing = WorldMark { id, kind: Kind(3), window: None, size: 500, hot: 250 };
+        let growing = WorldMark { id, kind: ContentKind(3), window: None, size: 500, hot: 250 };
         let mut text = Vec::new();
         growing.write(&mut text);
         assert_eq!(text, b"12345678.00abcdef:0000002a t3 -1/500 250");
@@ -180,7 +180,7 @@ mod tests {
             hot in 0..=LARGEST, whether: NonZeroI64, place: NonZeroI64,
         ) {
             let id = UniqId { time: ids.0, mix: ids.1, counter: ids.2 };
-            let world = WorldMark { id, kind: Kind(kind), window, size, hot };
+            let world = WorldMark { id, kind: ContentKind(kind), window, size, hot };
             let abort = AbortMark { whether, place };
             let mut text = Vec::new();
             world.write(&mut text);

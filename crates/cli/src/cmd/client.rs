@@ -27,7 +27,7 @@ use crate::{Done, cmd, processes};
     rename_all = "snake_case",
     mut_arg("config", |arg| arg.conflicts_with_all([
         "origin", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable", "dhr", "pop_model",
-        "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal", "pconn_use_lmt",
+        "tmp_loc", "repeat_delay", "launch_win", "local_addrs", "xact_lifetime", "goal", "pconn_use_lmt",
         "http_version",
     ])),
     after_help = "Example, the client of PolyMix-1 at 250 requests per second:\n  \

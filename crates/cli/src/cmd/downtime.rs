@@ -25,7 +25,7 @@ const DARK: &str = "dark";
     mut_arg("stats_cycle", |arg| arg.default_value("100msec")),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "origin_address", "origin_port", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable", "dhr",
-        "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "pconn_use_lmt",
+        "pop_model", "tmp_loc", "repeat_delay", "launch_win", "local_addrs", "xact_lifetime", "pconn_use_lmt",
         "http_version", "warm", "load", "meas",
     ])),
     after_help = "Example, Squid with a cache on disk, which survives:\n  \

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, Parser};
-use polygraph_plan::peak::{End, Finding, Next, Search, Vote, Why};
+use polygraph_plan::peak::{PeakResult, Search, SearchEnd, SearchStep, TrialReason, Vote};
 use polygraph_plan::phases::WARM_SHARE;
 use polygraph_plan::{Goal, values};
 use polygraph_report::peak::{RateJudgement, RateMeasurement};
@@ -97,11 +97,11 @@ pub fn run(args: PeakArgs) -> Done {
     let report = directory.join("report.html");
     let finding = loop {
         match state.next() {
-            Next::Done(finding) => {
+            SearchStep::Done(finding) => {
                 write(&report, &page::html(&state, Some(&finding)))?;
                 break finding;
             }
-            Next::Run(rate, why) => {
+            SearchStep::Run(rate, why) => {
                 let step = step(&args, &directory, &state, rate, why).inspect_err(|_| {
                     if state.steps.is_empty() && args.resume.is_none() {
                         // A search without any run is none.
@@ -117,7 +117,7 @@ pub fn run(args: PeakArgs) -> Done {
                 // Half a curve is better than none.
                 write(&report, &page::html(&state, None))?;
                 console::print(&line(&state));
-                let last = matches!(state.next(), Next::Done(_));
+                let last = matches!(state.next(), SearchStep::Done(_));
                 if !last && !rest(&args, &state)? {
                     return Ok(interrupted(&directory));
                 }
@@ -191,7 +191,7 @@ fn step(
     directory: &Path,
     state: &State,
     rate: f64,
-    why: Why,
+    why: TrialReason,
 ) -> Result<Option<Step>, Failure> {
     let number = state.steps.len() + 1;
     let eta = state.remaining_s().map_or_else(String::new, |seconds| {
@@ -292,7 +292,7 @@ fn line_of(state: &State, number: usize) -> String {
 }
 
 /// The last line: the peak and its bracket.
-fn conclusion(state: &State, finding: &Finding) -> String {
+fn conclusion(state: &State, finding: &PeakResult) -> String {
     let votes = |rate: f64, vote| {
         let (agreeing, counted) = state.votes(rate, vote);
         format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
@@ -305,42 +305,42 @@ fn conclusion(state: &State, finding: &Finding) -> String {
     let peak = finding.held.map_or_else(|| "none".to_owned(), |rate| format!("{}/s", shown(rate)));
     let join = |parts: [Option<String>; 2]| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     match finding.end {
-        End::Found => format!("peak {peak}: {}", join([held, failed])),
-        End::Most => {
+        SearchEnd::Found => format!("peak {peak}: {}", join([held, failed])),
+        SearchEnd::Most => {
             format!("peak {peak} or more: {}, the highest rate that was to be tried", join([held, None]))
         }
-        End::BenchLimit => {
+        SearchEnd::BenchLimit => {
             let limit = finding.failed.map_or_else(String::new, shown);
             format!(
                 "peak {peak} or more: {}; at {limit}/s the bench does not do its part",
                 join([held, None])
             )
         }
-        End::Nothing => {
+        SearchEnd::Nothing => {
             let low = finding.failed.map_or_else(String::new, shown);
             format!("peak none: nothing holds down to {low}/s")
         }
-        End::OutOfRuns => {
+        SearchEnd::OutOfRuns => {
             format!("peak {peak}, not narrowed down in {} runs: {}", state.steps.len(), join([held, failed]))
         }
     }
 }
 
 /// What to do about a search that did not find the peak.
-pub fn next_step(finding: &Finding) -> Option<String> {
+pub fn next_step(finding: &PeakResult) -> Option<String> {
     let text = match finding.end {
-        End::Found => return None,
-        End::Most => "the peak is higher: raise --most, or leave it out",
-        End::BenchLimit if finding.held.is_some() => {
+        SearchEnd::Found => return None,
+        SearchEnd::Most => "the peak is higher: raise --most, or leave it out",
+        SearchEnd::BenchLimit if finding.held.is_some() => {
             "give the bench more processors than the device, or machines of its own; then the peak may be higher"
         }
-        End::BenchLimit => {
+        SearchEnd::BenchLimit => {
             "the bench cannot do even the lowest rate: see the report of a run, what held it up"
         }
-        End::Nothing => {
+        SearchEnd::Nothing => {
             "see the reasons above; begin lower with --from, or loosen what they name (--max_rptm, --max_errors ...)"
         }
-        End::OutOfRuns => {
+        SearchEnd::OutOfRuns => {
             "allow more with --max_runs, or be content with less --precision; longer runs (--goal) disagree less"
         }
     };
@@ -418,18 +418,24 @@ mod tests {
     fn the_last_line_names_the_peak_and_its_bracket() {
         use Vote::{Failed, Held};
         let found = state(&[(99.0, Held), (100.5, Failed), (99.0, Held), (99.0, Failed)]);
-        let finding = |end| Finding { end, held: Some(99.0), failed: Some(100.5) };
+        let finding = |end| PeakResult { end, held: Some(99.0), failed: Some(100.5) };
         for (finding, text) in [
-            (finding(End::Found), "peak 99/s: holds at 99/s in 2 of 3 runs, fails at 100.5/s in 1 of 1 run"),
             (
-                Finding { failed: None, ..finding(End::Most) },
+                finding(SearchEnd::Found),
+                "peak 99/s: holds at 99/s in 2 of 3 runs, fails at 100.5/s in 1 of 1 run",
+            ),
+            (
+                PeakResult { failed: None, ..finding(SearchEnd::Most) },
                 "peak 99/s or more: holds at 99/s in 2 of 3 runs, the highest rate that was to be tried",
             ),
             (
-                finding(End::BenchLimit),
+                finding(SearchEnd::BenchLimit),
                 "peak 99/s or more: holds at 99/s in 2 of 3 runs; at 100.5/s the bench does not do its part",
             ),
-            (Finding { held: None, ..finding(End::Nothing) }, "peak none: nothing holds down to 100.5/s"),
+            (
+                PeakResult { held: None, ..finding(SearchEnd::Nothing) },
+                "peak none: nothing holds down to 100.5/s",
+            ),
         ] {
             assert_eq!(conclusion(&found, &finding), text);
         }
@@ -449,14 +455,14 @@ mod tests {
 
     #[test]
     fn a_search_that_found_no_peak_says_what_to_do() {
-        let finding = |end, held| Finding { end, held, failed: None };
-        assert_eq!(next_step(&finding(End::Found, Some(1.0))), None);
+        let finding = |end, held| PeakResult { end, held, failed: None };
+        assert_eq!(next_step(&finding(SearchEnd::Found, Some(1.0))), None);
         for (end, held, word) in [
-            (End::Most, Some(1.0), "--most"),
-            (End::BenchLimit, Some(1.0), "processors"),
-            (End::BenchLimit, None, "lowest rate"),
-            (End::Nothing, None, "--from"),
-            (End::OutOfRuns, Some(1.0), "--max_runs"),
+            (SearchEnd::Most, Some(1.0), "--most"),
+            (SearchEnd::BenchLimit, Some(1.0), "processors"),
+            (SearchEnd::BenchLimit, None, "lowest rate"),
+            (SearchEnd::Nothing, None, "--from"),
+            (SearchEnd::OutOfRuns, Some(1.0), "--max_runs"),
         ] {
             assert!(next_step(&finding(end, held)).is_some_and(|text| text.contains(word)), "{end:?}");
         }

@@ -33,7 +33,7 @@ use crate::{Done, Failure, exit};
     mut_arg("device", |arg| arg.conflicts_with_all(["proxy", "surrogate", "no_proxy"])),
     mut_arg("config", |arg| arg.conflicts_with_all([
         "origin_address", "origin_port", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable",
-        "dhr", "pop_model", "tmp_loc", "settle_time", "launch_win", "local_addrs", "xact_lifetime", "goal",
+        "dhr", "pop_model", "tmp_loc", "repeat_delay", "launch_win", "local_addrs", "xact_lifetime", "goal",
         "pconn_use_lmt", "http_version",
     ])),
     after_help = "The defaults are PolyMix-1: 80 % of the replies cachable, 55 % hits offered, 13 KB mean size,\n\
@@ -223,7 +223,7 @@ fn workload_name(args: &Args) -> &'static str {
         && robots.pop_model == Popularity::Unif
         && replies.rep_sz == Distr::Exp { mean: 13.0 * 1024.0 }
         && xact_think.0 == Some(Distr::Norm { mean: 3.0, sd: 1.5 })
-        && robots.settle_time.is_none()
+        && robots.repeat_delay.is_none()
         && common.http_version == 1
         && common.pconn_use_lmt == Distr::Const(1.0);
     if standard { "PolyMix-1" } else { "modified PolyMix-1" }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use polygraph_cache::{Proxy, ProxyConfig};
 use polygraph_engine::limits;
-use polygraph_plan::test::settle_time;
+use polygraph_plan::test::repeat_delay;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_traffic::Distr;
 
@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Done {
             robot_think: None,
             server_think: Some(THINK),
             sizes: Some(Distr::Exp { mean: 13.0 * 1024.0 }),
-            settle: settle_time(Some(&THINK), false),
+            settle: repeat_delay(Some(&THINK), false),
             schedule: Schedule::classic(goal, Some(COOL)),
         },
     )?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polygraph_engine::preflight::{Probe, ProbeError};
-use polygraph_wire::preflight::Seen;
+use polygraph_wire::preflight::PreflightReply;
 
 use crate::Failure;
 
@@ -115,8 +115,8 @@ impl Case<'_> {
     }
 
     /// What a reply says that did not come from a server of ours.
-    pub fn status(&self, seen: &Seen) -> String {
-        let Seen { status, location, server, .. } = seen;
+    pub fn status(&self, seen: &PreflightReply) -> String {
+        let PreflightReply { status, location, server, .. } = seen;
         let (who, authority) = (self.who(), &self.probe.authority);
         let name = server.as_ref().map_or_else(String::new, |server| format!(" ({server})"));
         let why = match status {
@@ -147,7 +147,7 @@ impl Case<'_> {
     }
 
     /// A remark about a reply that may be all right.
-    pub fn stranger(&self, seen: &Seen) -> String {
+    pub fn stranger(&self, seen: &PreflightReply) -> String {
         format!(
             "{}; the test goes on, for servers of another make do not know this request",
             self.status(seen)
@@ -187,8 +187,12 @@ mod tests {
             patience: Duration::from_secs(5),
             arrived: Some(false),
         };
-        let seen =
-            |status| Seen { status, ours: false, location: Some("https://login/".into()), server: None };
+        let seen = |status| PreflightReply {
+            status,
+            ours: false,
+            location: Some("https://login/".into()),
+            server: None,
+        };
         for (status, text) in [
             (302, "https://login/"),
             (400, "the proxy's port"),

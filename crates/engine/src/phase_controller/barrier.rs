@@ -3,7 +3,7 @@
 use polygraph_link::Nanos;
 use polygraph_stats::Side;
 use polygraph_traffic::UniqId;
-use polygraph_traffic::groups::{Groups, PeerStatus, Rule};
+use polygraph_traffic::groups::{Groups, PeerStatus, StatusRule};
 
 /// What is known of the other processes.
 #[derive(Clone, Debug)]
@@ -28,7 +28,12 @@ pub struct LostPeer {
 impl Barrier {
     /// Nobody is known yet but the groups of this process.
     pub fn new(own: Vec<UniqId>, patience: Option<Nanos>) -> Barrier {
-        Barrier { own, clients: Groups::new(Rule::Highest), servers: Groups::new(Rule::Latest), patience }
+        Barrier {
+            own,
+            clients: Groups::new(StatusRule::Highest),
+            servers: Groups::new(StatusRule::Latest),
+            patience,
+        }
     }
 
     /// Takes note of what a group of `side` has told.

@@ -1,7 +1,7 @@
 //! How far a phase is on the way to its goal, which factors follow, and what is in force when it ends.
 
 use polygraph_link::{Nanos, SECOND, nanos};
-use polygraph_plan::Along;
+use polygraph_plan::PositiveGoal;
 
 use super::{ControlEvent, CurrentPhase, Observations, PhaseController};
 use crate::pacing::least_progress;
@@ -13,8 +13,10 @@ impl PhaseController {
     /// Share of its goal that `phase` has reached after `length`.
     pub(super) fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
         match self.plan.schedule.phases[phase].goal.along() {
-            Some(Along::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
-            Some(Along::Xactions(_) | Along::Fill(_)) => least_progress(self.plan.timeline.progress(phase)),
+            Some(PositiveGoal::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
+            Some(PositiveGoal::Xactions(_) | PositiveGoal::Fill(_)) => {
+                least_progress(self.plan.timeline.progress(phase))
+            }
             None => 0.0,
         }
     }
@@ -30,7 +32,7 @@ impl PhaseController {
     /// Publishes how far the current phase is, if its factors follow that.
     pub(super) fn publish_progress(&self, current: &CurrentPhase, observed: &Observations) {
         let along = self.phase_of(current).goal.along();
-        if !matches!(along, Some(Along::Time(_)) | None)
+        if !matches!(along, Some(PositiveGoal::Time(_)) | None)
             && let Some(share) = self.progress_of(current, observed)
         {
             self.plan.timeline.set_progress(current.phase, share);
@@ -41,9 +43,11 @@ impl PhaseController {
     pub(super) fn progress_of(&self, current: &CurrentPhase, observed: &Observations) -> Option<f64> {
         let done = observed.counts - current.before;
         let share = match self.phase_of(current).goal.along()? {
-            Along::Time(seconds) => observed.now.saturating_sub(current.begin) as f64 / nanos(seconds) as f64,
-            Along::Xactions(goal) => done.ended() as f64 / goal as f64,
-            Along::Fill(goal) => done.fill_bytes as f64 / goal as f64,
+            PositiveGoal::Time(seconds) => {
+                observed.now.saturating_sub(current.begin) as f64 / nanos(seconds) as f64
+            }
+            PositiveGoal::Xactions(goal) => done.ended() as f64 / goal as f64,
+            PositiveGoal::Fill(goal) => done.fill_bytes as f64 / goal as f64,
         };
         Some(share.clamp(0.0, 1.0))
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use polygraph_pgl::script::{Asked, Change, Environment, Interpreter, Ran, Watchdog};
+use polygraph_pgl::script::{FactorChange, Interpreter, ScriptRun, ScriptTarget, StatsWindow, Watchdog};
 use polygraph_pgl::types::Goal as PglGoal;
 use polygraph_pgl::value::Statistics;
 use polygraph_plan::{Goal, Script};
@@ -31,7 +31,7 @@ impl ScriptController {
     }
 
     /// Takes over what code has started, and tells what it did wrong.
-    fn settle(&mut self, ran: Ran, handle: &mut ControlHandle<'_>) {
+    fn settle(&mut self, ran: ScriptRun, handle: &mut ControlHandle<'_>) {
         if let Some(error) = ran.error {
             handle.error(ErrorKind::Script, error.to_string());
         }
@@ -91,10 +91,10 @@ struct ScriptHost<'a, 'b> {
     goal: Option<Goal>,
 }
 
-impl Environment for ScriptHost<'_, '_> {
-    fn statistics(&mut self, asked: Asked) -> Arc<dyn Statistics> {
+impl ScriptTarget for ScriptHost<'_, '_> {
+    fn statistics(&mut self, asked: StatsWindow) -> Arc<dyn Statistics> {
         match (&self.sample, asked) {
-            (Some(sample), Asked::Sample) => Arc::clone(sample) as Arc<dyn Statistics>,
+            (Some(sample), StatsWindow::Sample) => Arc::clone(sample) as Arc<dyn Statistics>,
             _ => Arc::new(WindowStatistics(self.handle.phase.clone())),
         }
     }
@@ -107,12 +107,12 @@ impl Environment for ScriptHost<'_, '_> {
         self.handle.populus()
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: FactorChange) {
         self.handle.adjust(match change {
-            Change::LoadBy(share) => Adjustment::LoadBy(share),
-            Change::LoadTo(value) => Adjustment::LoadTo(value),
-            Change::PopulusBy(share) => Adjustment::PopulusBy(share),
-            Change::PopulusTo(value) => Adjustment::PopulusTo(value),
+            FactorChange::LoadBy(share) => Adjustment::LoadBy(share),
+            FactorChange::LoadTo(value) => Adjustment::LoadTo(value),
+            FactorChange::PopulusBy(share) => Adjustment::PopulusBy(share),
+            FactorChange::PopulusTo(value) => Adjustment::PopulusTo(value),
         });
     }
 

@@ -6,10 +6,10 @@ use polygraph_plan::Goal;
 use polygraph_robot::{Load, Profile};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{Class, ErrorKind, MissCause};
-use polygraph_traffic::content::{Embeds, Encodings, Source};
+use polygraph_traffic::content::{BodySource, Embeds, Encodings};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
-use polygraph_traffic::{Behavior, Catalog, Content, Distr, Kind, RequestKind, Seed, Selector};
+use polygraph_traffic::{Behavior, Catalog, Content, ContentKind, Distr, RequestKind, Seed, Selector};
 
 use crate::support::{Bench, Run};
 
@@ -33,13 +33,13 @@ fn lasting(name: &str) -> Content {
 /// One content type for each thing that can be checked.
 fn mixed() -> Vec<Content> {
     let page = Content {
-        embeds: Some(Embeds { kinds: Selector::only(Kind::of_index(0)), count: Distr::Const(3.0) }),
+        embeds: Some(Embeds { kinds: Selector::only(ContentKind::of_index(0)), count: Distr::Const(3.0) }),
         mime_type: Some("text/html".to_owned()),
         ..lasting("page")
     };
     let mut contents = vec![
         lasting("text"),
-        Content { source: Source::Data, checksum: 1.0, ..lasting("data") },
+        Content { source: BodySource::Data, checksum: 1.0, ..lasting("data") },
         Content { unique: Some(1.0), checksum: 0.5, ..lasting("unique") },
         page,
         Content { cachable: 0.0, ..lasting("private") },

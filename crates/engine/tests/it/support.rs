@@ -14,7 +14,7 @@ use polygraph_origin::{OriginConfig, ServerProfile};
 use polygraph_plan::{Goal, Phase, Schedule};
 use polygraph_robot::{Field, Profile, Verify};
 use polygraph_stats::{Block, DumpPlan, ErrorKind, Header, ReadLog, Record, Side};
-use polygraph_traffic::{Catalog, IdSource, Kind, Seed, Selector};
+use polygraph_traffic::{Catalog, ContentKind, IdSource, Seed, Selector};
 
 pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -64,7 +64,7 @@ impl Run {
 impl Bench {
     /// Robots of these kinds and a server of all contents of the catalog; 2,000 transactions.
     pub fn new(catalog: Catalog, profiles: Vec<Profile>) -> Bench {
-        let kinds = (0..catalog.contents.len()).map(Kind::of_index).collect();
+        let kinds = (0..catalog.contents.len()).map(ContentKind::of_index).collect();
         Bench {
             farm: ServerProfile::plain("servers", kinds),
             catalog,
@@ -142,7 +142,7 @@ impl Bench {
         let group = ids[0].fresh();
         let kinds = self.farm.contents.clone();
         let direct = match self.marks_cachable {
-            Some(_) => Selector::only(Kind::FIRST),
+            Some(_) => Selector::only(ContentKind::FIRST),
             None => kinds,
         };
         let field = Field {

@@ -8,13 +8,13 @@ use polygraph_origin::request::{Request, RequestReader};
 use polygraph_origin::settings::{OriginConfig, ServerProfile};
 use polygraph_robot::exchange::reply::{self, Progress, ReplyMeta, ReplyReader};
 use polygraph_traffic::content::Encodings;
-use polygraph_traffic::{Catalog, Content, Distr, Kind, Seed, Selector, UniqId};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Seed, Selector, UniqId};
 use polygraph_wire::auth::{basic, challenges, digest};
 use polygraph_wire::cookie::{self, SetCookie};
 use polygraph_wire::head::Header;
 use polygraph_wire::marks::Marks;
-use polygraph_wire::markup::{Found, Scanner, Tags};
-use polygraph_wire::multipart::{self, Piece};
+use polygraph_wire::markup::{LinkTags, MarkupEvent, Scanner};
+use polygraph_wire::multipart::{self, MultipartPiece};
 use polygraph_wire::range::{ContentRange, RangeSet, write_range};
 use polygraph_wire::raw_uris::UriScanner;
 use polygraph_wire::worlds::{AbortMark, WorldMark};
@@ -65,7 +65,7 @@ fn config() -> OriginConfig {
     let coded = Content { encodings: Encodings { identity: true, gzip: true }, ..plain("coded") };
     let dressed = Content { extensions: Selector::only(".gif".to_owned()), ..plain("dressed") };
     let catalog = Catalog { seed: Seed(1), contents: vec![plain("plain"), coded, dressed] };
-    let kinds = (0..3).map(Kind::of_index).collect();
+    let kinds = (0..3).map(ContentKind::of_index).collect();
     OriginConfig {
         catalog: Arc::new(catalog),
         profiles: vec![ServerProfile::plain("fuzzed", kinds)],
@@ -209,12 +209,12 @@ pub fn multipart(data: &[u8]) {
     let (content_type, body) = two(data);
     let boundary = multipart::boundary(content_type).unwrap_or(b"THIS_STRING_SEPARATES");
     whole_and_cut(body, |pieces| {
-        let mut reader = multipart::Reader::new(boundary)?;
+        let mut reader = multipart::MultipartReader::new(boundary)?;
         let (mut parts, mut bytes) = (Vec::new(), Vec::new());
         for piece in pieces {
             reader.feed(piece, |piece| match piece {
-                Piece::Part(range, size) => parts.push((range, size, bytes.len())),
-                Piece::Data(data) => bytes.extend_from_slice(data),
+                MultipartPiece::Part(range, size) => parts.push((range, size, bytes.len())),
+                MultipartPiece::Data(data) => bytes.extend_from_slice(data),
             })?;
         }
         Ok::<_, multipart::MultipartError>((parts, bytes, reader.is_done()))
@@ -264,17 +264,17 @@ pub fn auth(data: &[u8]) {
         for challenge in challenges(line) {
             std::hint::black_box(basic::read(&challenge));
             let Some(digest) = digest::Digest::read(&challenge) else {
-                if let Some(answer) = digest::Answer::read(&challenge) {
+                if let Some(answer) = digest::DigestResponse::read(&challenge) {
                     std::hint::black_box(answer.count());
                 }
                 continue;
             };
             let who = digest::Credentials { user: "us\"er", password: "pass" };
-            let request = digest::Request { method: "GET", uri: "/x" };
+            let request = digest::DigestRequest { method: "GET", uri: "/x" };
             let mut field = Vec::new();
             digest.write_answer(who, request, 3, "word", &mut field);
             let parsed = challenges(&field);
-            let answer = parsed.first().and_then(digest::Answer::read);
+            let answer = parsed.first().and_then(digest::DigestResponse::read);
             let verdict = answer.map(|answer| digest.verify(&answer, "pass", "GET"));
             assert_eq!(verdict, Some(Ok(())), "own answers are good");
         }
@@ -283,13 +283,13 @@ pub fn auth(data: &[u8]) {
 
 /// Links in bodies.
 pub fn markup(data: &[u8]) {
-    let tags = Tags::parse(&["<embed src>", "<a href>"]).unwrap_or_default();
+    let tags = LinkTags::parse(&["<embed src>", "<a href>"]).unwrap_or_default();
     whole_and_cut(data, |pieces| {
         let (mut scanner, mut found) = (Scanner::default(), Vec::new());
-        let mut sink = |item: Found<'_>| {
+        let mut sink = |item: MarkupEvent<'_>| {
             found.push(match item {
-                Found::Link(url) => Ok(url.to_vec()),
-                Found::Fault(fault) => Err(fault),
+                MarkupEvent::Link(url) => Ok(url.to_vec()),
+                MarkupEvent::Fault(fault) => Err(fault),
             });
         };
         for piece in pieces {
@@ -311,14 +311,14 @@ pub fn markup(data: &[u8]) {
 /// Single fields and traces of URLs.
 pub fn fields(data: &[u8]) {
     for line in data.split(|&b| b == b'\n') {
-        let offer = coding::Offer { identity: line.len().is_multiple_of(2), gzip: line.len() % 3 != 0 };
+        let offer = coding::CodingOffer { identity: line.len().is_multiple_of(2), gzip: line.len() % 3 != 0 };
         std::hint::black_box(coding::negotiate([line], offer));
         std::hint::black_box((date::parse_any(line, 1_800_000_000), date::parse_cookie(line)));
         if let Some(digest) = checksum::parse(line) {
             assert_eq!(checksum::parse(&checksum::text(digest)), Some(digest));
         }
     }
-    if let Ok(trace) = foreign::Trace::parse(String::from_utf8_lossy(data).into_owned()) {
+    if let Ok(trace) = foreign::UrlTrace::parse(String::from_utf8_lossy(data).into_owned()) {
         for number in [0, 1, u64::MAX] {
             trace.write_url(number, 3, &mut Vec::new());
         }

@@ -1,6 +1,6 @@
 //! Types of expressions.
 
-use crate::calls::{self, Yields};
+use crate::calls::{self, CallResult};
 use crate::check::hir::{Expr, ExprKind};
 use crate::check::{Checker, an};
 use crate::codes::Code;
@@ -81,12 +81,12 @@ impl Checker<'_> {
         poison(value.span)
     }
 
-    fn function(&mut self, call: &tree::Call, span: Span) -> Expr {
+    fn function(&mut self, call: &tree::CallExpr, span: Span) -> Expr {
         let wanted = match (calls::find(&call.name.text).map(|def| def.yields), self.wanted) {
-            (Some(Yields::DistrOfFirst), Some(Ty { base: Base::Distr(domain), array: false })) => {
+            (Some(CallResult::DistrOfFirst), Some(Ty { base: Base::Distr(domain), array: false })) => {
                 Some(Ty::one(drawn(domain)))
             }
-            (Some(Yields::First), wanted) => wanted,
+            (Some(CallResult::First), wanted) => wanted,
             _ => None,
         };
         let args: Vec<Expr> = call.args.iter().map(|arg| self.part(arg, wanted)).collect();

@@ -1,6 +1,6 @@
 //! The checked program: every name is resolved, every expression has a type.
 
-use crate::calls::Call;
+use crate::calls::Builtin;
 use crate::source::Span;
 use crate::syntax::tree::{BinaryOp, UnaryOp};
 use crate::types::{StatMember, Ty};
@@ -52,7 +52,7 @@ pub enum Stmt {
     /// An array is split among targets.
     Group(Vec<(Place, Option<Expr>)>, Expr, Span),
     /// A procedure is called.
-    Call(Call, Vec<Expr>, Span),
+    Call(Builtin, Vec<Expr>, Span),
     /// One of two ways is taken.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// A watchdog is started; only in phase scripts.
@@ -94,7 +94,7 @@ pub enum ExprKind {
     /// A variable or field.
     Read(Box<Place>),
     /// A function call.
-    Call(Call, Vec<Expr>),
+    Call(Builtin, Vec<Expr>),
     /// An operator before its operand.
     Unary(UnaryOp, Box<Expr>),
     /// Operators applied from left to right.
@@ -211,12 +211,12 @@ pub struct Reference {
     /// Where it is used.
     pub span: Span,
     /// What it is.
-    pub target: Target,
+    pub target: Symbol,
 }
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target {
+pub enum Symbol {
     /// A variable.
     Var(VarId),
     /// A field of a record type.
@@ -228,5 +228,5 @@ pub enum Target {
     /// A type.
     Type(crate::types::Base),
     /// A built-in call.
-    Call(Call),
+    Call(Builtin),
 }

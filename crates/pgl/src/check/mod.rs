@@ -14,14 +14,14 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use crate::calls::{self, Where};
-use crate::check::hir::{Expr, Init, Place, Program, Reference, Script, Stmt, Target, Var, VarId};
+use crate::calls::{self, CallContext};
+use crate::check::hir::{Expr, Init, Place, Program, Reference, Script, Stmt, Symbol, Var, VarId};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ops::converts;
 use crate::source::Span;
 use crate::syntax::is_constant;
-use crate::syntax::tree::{self, Block, Right, StmtKind};
+use crate::syntax::tree::{self, AssignValue, Block, StmtKind};
 use crate::types::{Base, Rec, Ty, declarable, type_names};
 
 /// A setting given from outside: its name, and its value as a tree.
@@ -126,10 +126,10 @@ impl<'a> Checker<'a> {
 
     fn declare(
         &mut self,
-        ty: &tree::Word,
+        ty: &tree::Ident,
         array: bool,
         name: &tree::Path,
-        init: Option<&'a Right>,
+        init: Option<&'a AssignValue>,
         span: Span,
     ) -> Stmt {
         let word = &name.words[0];
@@ -150,11 +150,11 @@ impl<'a> Checker<'a> {
         let var = self.add_var(word, ty);
         let init = match init {
             None => None,
-            Some(Right::Expr(expr)) => {
+            Some(AssignValue::Expr(expr)) => {
                 let expr = self.value_for(expr, ty, &word.text, Some(word.span));
                 Some(Init::Value(expr))
             }
-            Some(Right::Block(block)) => {
+            Some(AssignValue::Block(block)) => {
                 let place = Place { var, fields: Vec::new(), stat: None, ty, span: word.span };
                 self.fill(place, block).map(Init::Fill)
             }
@@ -162,9 +162,9 @@ impl<'a> Checker<'a> {
         Stmt::Declare(var, init, span)
     }
 
-    fn declared_type(&mut self, word: &tree::Word, array: bool) -> Ty {
+    fn declared_type(&mut self, word: &tree::Ident, array: bool) -> Ty {
         if let Some(base) = declarable(&word.text) {
-            self.references.push(Reference { span: word.span, target: Target::Type(base) });
+            self.references.push(Reference { span: word.span, target: Symbol::Type(base) });
             return Ty { base, array };
         }
         let mut finding =
@@ -189,26 +189,26 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks a right-hand side whose target makes no sense.
-    fn right_alone(&mut self, right: Option<&Right>) {
-        if let Some(Right::Expr(expr)) = right {
+    fn right_alone(&mut self, right: Option<&AssignValue>) {
+        if let Some(AssignValue::Expr(expr)) = right {
             self.expr(expr);
         }
     }
 
-    fn add_var(&mut self, word: &tree::Word, ty: Ty) -> VarId {
+    fn add_var(&mut self, word: &tree::Ident, ty: Ty) -> VarId {
         let innermost = self.contexts.len() - 1;
         if let Some(var) = self.siblings.get(&word.text).copied() {
             let known = self.program.vars[var.0 as usize].ty;
             if known == ty && !self.contexts[innermost].locals.contains_key(&word.text) {
                 self.contexts[innermost].locals.insert(word.text.clone(), var);
-                self.references.push(Reference { span: word.span, target: Target::Var(var) });
+                self.references.push(Reference { span: word.span, target: Symbol::Var(var) });
                 return var;
             }
         }
         let var = VarId(self.program.vars.len() as u32);
         let global = innermost == 0 && self.mode == Mode::Static;
         self.program.vars.push(Var { name: word.text.clone(), ty, span: word.span, global });
-        self.references.push(Reference { span: word.span, target: Target::Var(var) });
+        self.references.push(Reference { span: word.span, target: Symbol::Var(var) });
         if innermost > 0 {
             self.warn_hiding(word);
         }
@@ -232,7 +232,7 @@ impl<'a> Checker<'a> {
         var
     }
 
-    fn warn_hiding(&mut self, word: &tree::Word) {
+    fn warn_hiding(&mut self, word: &tree::Ident) {
         let inner = self.contexts.len() - 1;
         let own_field =
             self.contexts[inner].place.as_ref().is_some_and(|place| field_of(place.ty, &word.text).is_some());
@@ -253,9 +253,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn assign(&mut self, path: &'a tree::Path, right: &'a Right) -> Stmt {
+    fn assign(&mut self, path: &'a tree::Path, right: &'a AssignValue) -> Stmt {
         match right {
-            Right::Expr(expr) => {
+            AssignValue::Expr(expr) => {
                 // The right-hand side is evaluated before the target is looked up.
                 let place = match self.target(path) {
                     Ok(place) => place,
@@ -275,7 +275,7 @@ impl<'a> Checker<'a> {
                 self.warn_from_itself(&place, &value);
                 Stmt::Assign(place, value)
             }
-            Right::Block(block) => {
+            AssignValue::Block(block) => {
                 let place = match self.target(path) {
                     Ok(place) => place,
                     Err(stmt) => return *stmt,
@@ -350,12 +350,14 @@ impl<'a> Checker<'a> {
         Stmt::Group(places, value, span)
     }
 
-    fn procedure(&mut self, call: &tree::Call) -> Stmt {
+    fn procedure(&mut self, call: &tree::CallExpr) -> Stmt {
         let args: Vec<Expr> = call.args.iter().map(|arg| self.expr(arg)).collect();
         let Some(def) = self.call_def(call, &args) else {
             // Something unknown is used or scheduled then, which later checks have to know.
             return match calls::find(&call.name.text).map(|def| def.call) {
-                Some(known @ (calls::Call::Use | calls::Call::Schedule)) if self.mode == Mode::Static => {
+                Some(known @ (calls::Builtin::Use | calls::Builtin::Schedule))
+                    if self.mode == Mode::Static =>
+                {
                     let bad = |arg: Expr| match arg.ty.base {
                         Base::Record(_) if !arg.ty.array => arg,
                         _ => expr::poison(arg.span),
@@ -374,7 +376,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The description of a called name, if the call is as it should be.
-    fn call_def(&mut self, call: &tree::Call, args: &[Expr]) -> Option<&'static calls::CallDef> {
+    fn call_def(&mut self, call: &tree::CallExpr, args: &[Expr]) -> Option<&'static calls::CallDef> {
         let name = &*call.name.text;
         let Some(def) = calls::find(name) else {
             let mut finding = Diagnostic::new(
@@ -389,17 +391,17 @@ impl<'a> Checker<'a> {
             self.report(finding);
             return None;
         };
-        self.references.push(Reference { span: call.name.span, target: Target::Call(def.call) });
+        self.references.push(Reference { span: call.name.span, target: Symbol::Call(def.call) });
         let allowed = match (def.place, self.mode) {
-            (Where::Both, _) => true,
-            (Where::Static, mode) => mode == Mode::Static,
-            (Where::Script, mode) => mode != Mode::Static,
-            (Where::Every, mode) => mode == Mode::Every,
+            (CallContext::Both, _) => true,
+            (CallContext::Static, mode) => mode == Mode::Static,
+            (CallContext::Script, mode) => mode != Mode::Static,
+            (CallContext::Every, mode) => mode == Mode::Every,
         };
         if !allowed {
             let place = match def.place {
-                Where::Static => "outside of phase scripts",
-                Where::Every => "inside `every` in a phase script",
+                CallContext::Static => "outside of phase scripts",
+                CallContext::Every => "inside `every` in a phase script",
                 _ => "in phase scripts",
             };
             let text = format!("`{name}` is only allowed {place}");
@@ -520,7 +522,7 @@ impl<'a> Checker<'a> {
             self.report(Diagnostic::new(Code::BadSetting, None, text));
             return;
         }
-        let words = words.iter().map(|word| tree::Word { text: (*word).into(), span: value.span }).collect();
+        let words = words.iter().map(|word| tree::Ident { text: (*word).into(), span: value.span }).collect();
         let path = tree::Path { words };
         let errors = self.out.error_count();
         let Some(place) = self.quiet_place(&path) else {

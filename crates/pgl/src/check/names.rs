@@ -1,13 +1,13 @@
 //! Finding what a path stands for; section 2.5 of the language reference.
 
-use crate::check::hir::{Place, Reference, Stmt, Target};
+use crate::check::hir::{Place, Reference, Stmt, Symbol};
 use crate::check::slips::declared_below;
 use crate::check::{Checker, field_of};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::hints;
 use crate::syntax;
-use crate::syntax::tree::{Path, Word};
+use crate::syntax::tree::{Ident, Path};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
 
 /// Why a path stands for nothing.
@@ -54,7 +54,7 @@ impl Checker<'_> {
         let meant = meant.and_then(|name| {
             let span = path.words[from].span;
             let mut words = path.words[..from].to_vec();
-            words.extend(name.split('.').map(|text| Word { text: text.into(), span }));
+            words.extend(name.split('.').map(|text| Ident { text: text.into(), span }));
             words.extend_from_slice(&path.words[from + 1..]);
             self.resolve(&Path { words }).ok()
         });
@@ -93,7 +93,7 @@ impl Checker<'_> {
         let last = path.words.last()?;
         let now = moved_field(&last.text)?;
         let mut words = path.words[..path.words.len() - 1].to_vec();
-        words.extend(now.split('.').map(|text| Word { text: text.into(), span: last.span }));
+        words.extend(now.split('.').map(|text| Ident { text: text.into(), span: last.span }));
         let place = self.resolve(&Path { words }).ok()?;
         let text = format!("`{}` is the old name of `{now}`", last.text);
         self.report(Diagnostic::new(Code::Deprecated, last.span, text).help(format!("write `{now}`")));
@@ -105,7 +105,7 @@ impl Checker<'_> {
         let mut place = self.first(&first.text).ok_or(Missing::Name)?;
         place.span = path.span();
         match place.fields.last() {
-            None => self.references.push(Reference { span: first.span, target: Target::Var(place.var) }),
+            None => self.references.push(Reference { span: first.span, target: Symbol::Var(place.var) }),
             Some(_) => self.note_field(first.span, &place),
         }
         for (index, word) in path.words.iter().enumerate().skip(1) {
@@ -118,7 +118,7 @@ impl Checker<'_> {
                 place.stat = Some(member);
                 place.ty = Ty::one(member.base);
                 let span = word.span.to(path.words[path.words.len() - 1].span);
-                self.references.push(Reference { span, target: Target::Stat(member) });
+                self.references.push(Reference { span, target: Symbol::Stat(member) });
                 return Ok(place);
             }
             let (field, ty) = field_of(place.ty, &word.text).ok_or(Missing::Field(index, place.ty))?;
@@ -126,8 +126,8 @@ impl Checker<'_> {
             place.fields.push(field);
             place.ty = ty;
             let target = match of.base {
-                Base::Record(rec) => Target::Field(rec, field),
-                _ => Target::AddrField(field),
+                Base::Record(rec) => Symbol::Field(rec, field),
+                _ => Symbol::AddrField(field),
             };
             self.references.push(Reference { span: word.span, target });
         }
@@ -141,10 +141,10 @@ impl Checker<'_> {
         for field in &place.fields {
             match ty.base {
                 Base::Record(rec) => {
-                    target = Some(Target::Field(rec, *field));
+                    target = Some(Symbol::Field(rec, *field));
                     ty = rec.def().fields[*field as usize].ty;
                 }
-                _ => target = Some(Target::AddrField(*field)),
+                _ => target = Some(Symbol::AddrField(*field)),
             }
         }
         if let Some(target) = target {

@@ -5,7 +5,7 @@ use crate::check::hir::{Expr, ExprKind, Place};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::syntax::tree::{Block, Right, Stmt, StmtKind};
+use crate::syntax::tree::{AssignValue, Block, Stmt, StmtKind};
 
 impl Checker<'_> {
     /// Warns about `acl = acl;` in a block: where the block has a field of this name, a variable further out is never found.
@@ -72,8 +72,8 @@ pub(super) fn declared_below(body: &[Stmt], name: &str, used: Span) -> Option<Sp
 }
 
 /// A block on the right of an assignment that has this place in it.
-fn around(right: &Right, used: Span) -> Option<&Block> {
-    let Right::Block(block) = right else { return None };
+fn around(right: &AssignValue, used: Span) -> Option<&Block> {
+    let AssignValue::Block(block) = right else { return None };
     let here = block.span.file == used.file && block.span.start <= used.start && used.end <= block.span.end;
     here.then_some(block)
 }

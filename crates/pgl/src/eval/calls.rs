@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use polygraph_addr::{Addr, AddrRange, Host, NameTemplate, Role, compact};
+use polygraph_addr::{Addr, AddrRange, BenchRole, Host, NameTemplate, compact};
 
-use crate::calls::Call;
+use crate::calls::Builtin;
 use crate::check::an;
 use crate::check::hir::{Expr, ExprKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::schemes::range_value;
-use crate::eval::{Machine, Used, data};
+use crate::eval::{Evaluator, UsedRecord, data};
 use crate::ops::{binary, re_value, truth};
 use crate::source::Span;
 use crate::syntax::tree::BinaryOp;
-use crate::value::{Array, Distr, Domain, Item, Matcher, Order, PopDistr, Shape, Value, flat, flatten, show};
+use crate::value::{
+    Array, ArrayElement, CloneOrder, Distr, Domain, Matcher, PopDistr, Shape, Value, flat, flatten, show,
+};
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     /// The arguments of a call; `None` if one of them is not known.
     fn args(&mut self, args: &[Expr]) -> Option<Vec<Value>> {
         // What a call makes of its arguments is its own business.
@@ -26,8 +28,8 @@ impl Machine<'_> {
         (!values.contains(&Value::Poison)).then_some(values)
     }
 
-    pub(super) fn function(&mut self, call: Call, args: &[Expr], span: Span) -> Value {
-        if call == Call::Undef {
+    pub(super) fn function(&mut self, call: Builtin, args: &[Expr], span: Span) -> Value {
+        if call == Builtin::Undef {
             return Value::Undef;
         }
         let Some(values) = self.args(args) else { return Value::Poison };
@@ -56,20 +58,24 @@ impl Machine<'_> {
             _ => 0,
         };
         match call {
-            Call::Int | Call::Float => self.number_of(call, &values[0], args[0].span),
-            Call::Count => match i32::try_from(values[0].len()) {
+            Builtin::Int | Builtin::Float => self.number_of(call, &values[0], args[0].span),
+            Builtin::Count => match i32::try_from(values[0].len()) {
                 Ok(count) => Value::Int(count),
                 Err(_) => {
                     self.report(Diagnostic::new(Code::Overflow, span, "there are too many items to count"))
                 }
             },
-            Call::Min | Call::Max => self.extreme(call, &values, args),
-            Call::Const | Call::Unif | Call::Exp | Call::Norm | Call::Logn | Call::Zipf | Call::Seq => {
-                self.distribution(call, &values, args, span)
-            }
-            Call::Table => self.table(&values, args, span),
-            Call::PopUnif => Value::PopDistr(PopDistr::Unif),
-            Call::PopZipf => {
+            Builtin::Min | Builtin::Max => self.extreme(call, &values, args),
+            Builtin::Const
+            | Builtin::Unif
+            | Builtin::Exp
+            | Builtin::Norm
+            | Builtin::Logn
+            | Builtin::Zipf
+            | Builtin::Seq => self.distribution(call, &values, args, span),
+            Builtin::Table => self.table(&values, args, span),
+            Builtin::PopUnif => Value::PopDistr(PopDistr::Unif),
+            Builtin::PopZipf => {
                 let skew = number(0);
                 if skew <= 0.0 {
                     let text = "the skew of popZipf() must be positive";
@@ -77,70 +83,70 @@ impl Machine<'_> {
                 }
                 Value::PopDistr(PopDistr::Zipf { skew })
             }
-            Call::RobotAddrs => self.scheme_addrs(Role::Robots, args, &values, span),
-            Call::ServerAddrs => self.scheme_addrs(Role::Servers, args, &values, span),
-            Call::ProxyAddrs => self.scheme_addrs(Role::Proxies, args, &values, span),
-            Call::ClientHostCount => self.client_host_count(args, &values, span),
-            Call::IpsToNames => self.ips_to_names(&values, args),
-            Call::ZoneDomains => self.zone_domains(&values, args),
-            Call::TracedHosts => self.traced_hosts(&values[0], args[0].span),
-            Call::DynamicName => match self.share(number(1), args[1].span) {
+            Builtin::RobotAddrs => self.scheme_addrs(BenchRole::Robots, args, &values, span),
+            Builtin::ServerAddrs => self.scheme_addrs(BenchRole::Servers, args, &values, span),
+            Builtin::ProxyAddrs => self.scheme_addrs(BenchRole::Proxies, args, &values, span),
+            Builtin::ClientHostCount => self.client_host_count(args, &values, span),
+            Builtin::IpsToNames => self.ips_to_names(&values, args),
+            Builtin::ZoneDomains => self.zone_domains(&values, args),
+            Builtin::TracedHosts => self.traced_hosts(&values[0], args[0].span),
+            Builtin::DynamicName => match self.share(number(1), args[1].span) {
                 Some(prob) => self.dynamic_name(&values[0], prob, args[0].span),
                 None => Value::Poison,
             },
-            Call::Dynamize => self.dynamize(&values[0], number(1), args),
-            Call::SetAddrPort => self.set_addr_port(&values[0], int(1), args),
-            Call::Select => self.select(&values[0], int(1), args),
-            Call::Credentials => self.credentials(int(0), &values[1], args),
-            Call::AnyOf => self.any_of(&values[0], args[0].span),
-            Call::UniqId => {
+            Builtin::Dynamize => self.dynamize(&values[0], number(1), args),
+            Builtin::SetAddrPort => self.set_addr_port(&values[0], int(1), args),
+            Builtin::Select => self.select(&values[0], int(1), args),
+            Builtin::Credentials => self.credentials(int(0), &values[1], args),
+            Builtin::AnyOf => self.any_of(&values[0], args[0].span),
+            Builtin::UniqId => {
                 self.unique += 1;
                 Value::UniqId(self.options.unique_base.wrapping_add(self.unique))
             }
-            Call::System => self.system(&values[0], span),
-            Call::Worker => Value::Int(self.options.worker as i32),
+            Builtin::System => self.system(&values[0], span),
+            Builtin::Worker => Value::Int(self.options.worker as i32),
             // Everything else exists only in scripts.
             call => self.live_function(call),
         }
     }
 
-    pub(super) fn procedure(&mut self, call: Call, args: &[Expr], span: Span) {
+    pub(super) fn procedure(&mut self, call: Builtin, args: &[Expr], span: Span) {
         match call {
-            Call::Use | Call::Schedule => {
+            Builtin::Use | Builtin::Schedule => {
                 for arg in args {
                     self.use_one(call, arg);
                 }
                 return;
             }
-            Call::Print => return self.print(args, span),
+            Builtin::Print => return self.print(args, span),
             _ => {}
         }
         let Some(values) = self.args(args) else { return };
         match (call, values.first()) {
-            (Call::WorkingSetLength, Some(Value::Time(us))) => {
+            (Builtin::WorkingSetLength, Some(Value::Time(us))) => {
                 self.outcome.working_set_length = Some((*us, span))
             }
-            (Call::WorkingSetLength, Some(Value::Int(0))) => {
+            (Builtin::WorkingSetLength, Some(Value::Int(0))) => {
                 self.outcome.working_set_length = Some((0, span))
             }
-            (Call::WorkingSetLength, _) => {
+            (Builtin::WorkingSetLength, _) => {
                 let text = "working_set_length() takes a time";
                 self.report(Diagnostic::new(Code::WrongArgument, args[0].span, text));
             }
-            (Call::WorkingSetCap, Some(Value::Int(count))) => {
+            (Builtin::WorkingSetCap, Some(Value::Int(count))) => {
                 if *count < 1 {
                     let text = format!("a working set of {count} objects is impossible");
                     self.report(Diagnostic::new(Code::BadCount, args[0].span, text));
                 }
                 self.outcome.working_set_cap = Some((*count, span));
             }
-            (Call::Compat, Some(Value::Str(version))) => match version.parse() {
+            (Builtin::Compat, Some(Value::Str(version))) => match version.parse() {
                 Ok(compat) => self.outcome.compat = Some(compat),
                 Err(text) => {
                     self.report(Diagnostic::new(Code::WrongArgument, args[0].span, text));
                 }
             },
-            (Call::NoteSubstitutes, _) => {
+            (Builtin::NoteSubstitutes, _) => {
                 for (value, arg) in values.into_iter().zip(args) {
                     let to = crate::types::Ty::array_of(crate::types::Base::Addr);
                     let value = self.converted(value, to, "note_substitutes", arg);
@@ -153,7 +159,7 @@ impl Machine<'_> {
         }
     }
 
-    fn use_one(&mut self, call: Call, arg: &Expr) {
+    fn use_one(&mut self, call: Builtin, arg: &Expr) {
         let value = self.defined(arg);
         match value {
             Value::Poison => self.outcome.unknown_use = true,
@@ -162,9 +168,9 @@ impl Machine<'_> {
                     ExprKind::Read(place) => Some(self.name(place)),
                     _ => None,
                 };
-                let used = Used { record, name, span: arg.span };
+                let used = UsedRecord { record, name, span: arg.span };
                 let list =
-                    if call == Call::Use { &mut self.outcome.used } else { &mut self.outcome.scheduled };
+                    if call == Builtin::Use { &mut self.outcome.used } else { &mut self.outcome.scheduled };
                 list.push(used);
             }
             other => {
@@ -185,8 +191,8 @@ impl Machine<'_> {
         self.put_line(line);
     }
 
-    fn number_of(&mut self, call: Call, value: &Value, span: Span) -> Value {
-        let whole = call == Call::Int;
+    fn number_of(&mut self, call: Builtin, value: &Value, span: Span) -> Value {
+        let whole = call == Builtin::Int;
         let text = match value {
             Value::Int(value) if whole => return Value::Int(*value),
             Value::Int(value) => return Value::Float(f64::from(*value)),
@@ -211,8 +217,8 @@ impl Machine<'_> {
         }
     }
 
-    fn extreme(&mut self, call: Call, values: &[Value], args: &[Expr]) -> Value {
-        let op = if call == Call::Min { BinaryOp::Lt } else { BinaryOp::Gt };
+    fn extreme(&mut self, call: Builtin, values: &[Value], args: &[Expr]) -> Value {
+        let op = if call == Builtin::Min { BinaryOp::Lt } else { BinaryOp::Gt };
         let mut best = 0;
         for index in 1..values.len() {
             match binary(op, &values[index], &values[best]).ok().as_ref().and_then(truth) {
@@ -228,7 +234,7 @@ impl Machine<'_> {
         values[best].clone()
     }
 
-    fn distribution(&mut self, call: Call, values: &[Value], args: &[Expr], span: Span) -> Value {
+    fn distribution(&mut self, call: Builtin, values: &[Value], args: &[Expr], span: Span) -> Value {
         let amount = |value: &Value| {
             Some(match value {
                 Value::Int(value) => (Domain::Int, f64::from(*value)),
@@ -250,12 +256,12 @@ impl Machine<'_> {
         }
         let second = second.map_or(0.0, |(_, amount)| amount);
         let wrong = match call {
-            Call::Unif if second < first => Some((1, "the upper bound is below the lower one")),
-            Call::Exp if first < 0.0 => Some((0, "the mean of exp() must not be negative")),
-            Call::Norm if second < 0.0 => Some((1, "the deviation must not be negative")),
-            Call::Logn if first <= 0.0 => Some((0, "the mean of logn() must be positive")),
-            Call::Logn if second < 0.0 => Some((1, "the deviation must not be negative")),
-            Call::Zipf if first < 1.0 => Some((0, "zipf() needs at least 1")),
+            Builtin::Unif if second < first => Some((1, "the upper bound is below the lower one")),
+            Builtin::Exp if first < 0.0 => Some((0, "the mean of exp() must not be negative")),
+            Builtin::Norm if second < 0.0 => Some((1, "the deviation must not be negative")),
+            Builtin::Logn if first <= 0.0 => Some((0, "the mean of logn() must be positive")),
+            Builtin::Logn if second < 0.0 => Some((1, "the deviation must not be negative")),
+            Builtin::Zipf if first < 1.0 => Some((0, "zipf() needs at least 1")),
             _ => None,
         };
         if let Some((index, text)) = wrong {
@@ -263,12 +269,12 @@ impl Machine<'_> {
             return self.report(Diagnostic::new(Code::BadDistribution, at, text));
         }
         let shape = match call {
-            Call::Const => Shape::Const(first),
-            Call::Unif => Shape::Unif { lo: first, hi: second },
-            Call::Exp => Shape::Exp { mean: first },
-            Call::Norm => Shape::Norm { mean: first, sd: second },
-            Call::Logn => Shape::Logn { mean: first, sd: second },
-            Call::Zipf => Shape::Zipf { n: first.trunc() },
+            Builtin::Const => Shape::Const(first),
+            Builtin::Unif => Shape::Unif { lo: first, hi: second },
+            Builtin::Exp => Shape::Exp { mean: first },
+            Builtin::Norm => Shape::Norm { mean: first, sd: second },
+            Builtin::Logn => Shape::Logn { mean: first, sd: second },
+            Builtin::Zipf => Shape::Zipf { n: first.trunc() },
             _ => Shape::Seq { first },
         };
         Value::Distr(Arc::new(Distr { domain, shape, qualifier: None }))
@@ -313,7 +319,7 @@ impl Machine<'_> {
         }
         let mut addrs = Vec::new();
         let mut wrong = None;
-        flatten(value, Order::Position, &mut |value, prob| match value {
+        flatten(value, CloneOrder::Position, &mut |value, prob| match value {
             Value::Addr(addr) | Value::DynName(addr, _) => addrs.push((Arc::unwrap_or_clone(addr), prob)),
             other => wrong = Some(other),
         });
@@ -410,12 +416,12 @@ impl Machine<'_> {
         }
         let any_prob = has_prob(value);
         let mut items = Vec::new();
-        for (value, item_prob) in flat(value, Order::Position) {
+        for (value, item_prob) in flat(value, CloneOrder::Position) {
             let value = self.dynamic_name(&value, prob, args[0].span);
             if value == Value::Poison {
                 return value;
             }
-            items.push(Item { value, prob: any_prob.then_some(item_prob) });
+            items.push(ArrayElement { value, prob: any_prob.then_some(item_prob) });
         }
         Array::new(items).map_or(Value::Poison, |array| Value::Array(Arc::new(array)))
     }
@@ -440,7 +446,7 @@ impl Machine<'_> {
             return self
                 .ranges(compact(addrs.into_iter().map(|(addr, _)| addr.with_port(port))), args[0].span);
         }
-        let item = |(addr, prob): (Addr, f64)| Item {
+        let item = |(addr, prob): (Addr, f64)| ArrayElement {
             value: Value::Addr(Arc::new(addr.with_port(port))),
             prob: Some(prob),
         };
@@ -453,7 +459,8 @@ impl Machine<'_> {
         if !self.charge(value.len().saturating_add(count as u64), args[0].span) {
             return Value::Poison;
         }
-        let items: Vec<Value> = flat(value, Order::Position).into_iter().map(|(value, _)| value).collect();
+        let items: Vec<Value> =
+            flat(value, CloneOrder::Position).into_iter().map(|(value, _)| value).collect();
         if items.is_empty() {
             let text = "there is nothing to select from: the array is empty";
             return self.report(Diagnostic::new(Code::BadCount, args[0].span, text));
@@ -514,7 +521,7 @@ impl Machine<'_> {
             return Value::Poison;
         }
         let mut list = Vec::new();
-        for (value, _) in flat(value, Order::Position) {
+        for (value, _) in flat(value, CloneOrder::Position) {
             match value {
                 Value::Re(re) => list.push(re),
                 other => {

@@ -6,14 +6,14 @@ use crate::check::hir::{ArrayItem, Expr, ExprKind};
 use crate::check::no_operator;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Machine;
+use crate::eval::Evaluator;
 use crate::ops::{OpError, binary, unary};
 use crate::source::Span;
 use crate::syntax::tree::{BinaryOp, UnaryOp};
 use crate::types::Base;
-use crate::value::{Array, Domain, Item, Value, show};
+use crate::value::{Array, ArrayElement, Domain, Value, show};
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     /// The value of an expression; [`Value::Undef`] only for `undef()` itself.
     pub(super) fn expr(&mut self, expr: &Expr) -> Value {
         match &expr.kind {
@@ -177,7 +177,7 @@ impl Machine<'_> {
                 None => None,
             };
             poison |= value == Value::Poison;
-            made.push(Item { value, prob });
+            made.push(ArrayElement { value, prob });
         }
         if poison {
             return Value::Poison;

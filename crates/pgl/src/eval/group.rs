@@ -7,11 +7,11 @@ use polygraph_addr::xceil;
 use crate::check::hir::{Expr, Place};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Machine;
+use crate::eval::Evaluator;
 use crate::source::Span;
-use crate::value::{Array, Item, Order, Value, flat};
+use crate::value::{Array, ArrayElement, CloneOrder, Value, flat};
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     pub(super) fn group(&mut self, targets: &[(Place, Option<Expr>)], value: &Expr, span: Span) {
         let expr = value;
         let value = self.expr(value);
@@ -33,7 +33,7 @@ impl Machine<'_> {
             return;
         }
         let mut items: Vec<Value> =
-            flat(&value, Order::Position).into_iter().map(|(value, _)| value).collect();
+            flat(&value, CloneOrder::Position).into_iter().map(|(value, _)| value).collect();
         let Some(counts) = self.shares(targets, items.len(), expr.span, span) else { return };
         if targets.iter().any(|(_, prob)| prob.is_some()) {
             self.random.group.shuffle(&mut items);
@@ -75,7 +75,7 @@ impl Machine<'_> {
                 Some(prob) => Some(self.probability(prob)?),
                 None => None,
             };
-            items.push(Item { value: Value::Bool(true), prob });
+            items.push(ArrayElement { value: Value::Bool(true), prob });
         }
         let array = Array::new(items).ok()?;
         let (probs, odd) = array.level();

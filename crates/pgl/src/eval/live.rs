@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::calls::Call;
+use crate::calls::Builtin;
 use crate::check::hir::{Expr, Stmt};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::eval::random::Random;
-use crate::eval::{Machine, Outcome};
-use crate::script::{Asked, Change, Environment, Interpreter, NoFiles, Ran, ScriptError, Scripts, Watchdog};
+use crate::eval::random::LoadTimeRandom;
+use crate::eval::{Evaluation, Evaluator};
+use crate::script::{
+    FactorChange, Interpreter, NoFiles, ScriptError, ScriptRun, ScriptTarget, Scripts, StatsWindow, Watchdog,
+};
 use crate::source::Span;
-use crate::types::{Goal, Lower};
+use crate::types::{Converter, Goal};
 use crate::value::{Stats, Value, show};
 
 /// Message level of print().
@@ -20,7 +22,7 @@ const PRINT_LEVEL: u8 = 5;
 
 /// A running test around the machine.
 pub(super) struct Live<'a> {
-    env: &'a mut dyn Environment,
+    env: &'a mut dyn ScriptTarget,
     watchdogs: Vec<Watchdog>,
 }
 
@@ -29,14 +31,14 @@ pub fn run_in(
     interpreter: &mut Interpreter,
     scripts: &Scripts,
     body: &[Stmt],
-    env: &mut dyn Environment,
-) -> Ran {
+    env: &mut dyn ScriptTarget,
+) -> ScriptRun {
     // Variables of a script live for one run of it.
     for (state, var) in interpreter.vars.iter_mut().zip(&scripts.program.vars) {
         state.declared &= var.global;
     }
     let mut out = Diagnostics::new(scripts.options.limits.findings);
-    let mut machine = Machine {
+    let mut machine = Evaluator {
         program: &scripts.program,
         sources: &scripts.sources,
         loader: &NoFiles,
@@ -47,30 +49,30 @@ pub fn run_in(
         applied: Vec::new(),
         // Settings gave values to the program; what scripts assign stays.
         applying: true,
-        outcome: Outcome::default(),
+        outcome: Evaluation::default(),
         budget: scripts.options.limits.work,
         exhausted: false,
         target: None,
         wanted: None,
         told_undefined: FxHashSet::default(),
         told_accounts: true,
-        random: std::mem::replace(&mut interpreter.random, Random::new(0)),
+        random: std::mem::replace(&mut interpreter.random, LoadTimeRandom::new(0)),
         unique: interpreter.unique,
         live: Some(Live { env, watchdogs: Vec::new() }),
     };
     machine.statements(body);
     let watchdogs = machine.live.take().map(|live| live.watchdogs).unwrap_or_default();
-    let Machine { vars, random, unique, .. } = machine;
+    let Evaluator { vars, random, unique, .. } = machine;
     (interpreter.vars, interpreter.random, interpreter.unique) = (vars, random, unique);
     let error = out.finish().into_iter().find(|finding| finding.severity == Severity::Error);
     let error = error.map(|finding| ScriptError {
         place: finding.span.map(|span| scripts.sources.place(span)),
         message: finding.message,
     });
-    Ran { watchdogs, error }
+    ScriptRun { watchdogs, error }
 }
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     /// True if a script went wrong: the rest of it is left out.
     pub(super) fn broke_off(&self) -> bool {
         self.live.is_some() && self.out.has_errors()
@@ -89,7 +91,7 @@ impl Machine<'_> {
     /// A sampling goal; `None` after a finding.
     fn goal(&mut self, value: &Value, span: Span) -> Option<Goal> {
         let Value::Record(record) = value else { return None };
-        let goal = Goal::from_record(record, &mut Lower::new(0));
+        let goal = Goal::from_record(record, &mut Converter::new(0));
         let Goal { duration, xactions, fill_size, errors } = &goal;
         let text = if duration.is_some_and(|time| time.0 <= 0)
             || xactions.is_some_and(|count| count <= 0)
@@ -115,20 +117,20 @@ impl Machine<'_> {
     }
 
     /// A function that only scripts can call.
-    pub(super) fn live_function(&mut self, call: Call) -> Value {
+    pub(super) fn live_function(&mut self, call: Builtin) -> Value {
         let Some(live) = &mut self.live else { return Value::Poison };
         match call {
-            Call::CurrentSample => Value::Stats(Stats(live.env.statistics(Asked::Sample))),
-            Call::CurrentPhase => Value::Stats(Stats(live.env.statistics(Asked::Phase))),
-            Call::CurrentLoadFactor => Value::Float(live.env.load_factor()),
-            Call::CurrentPopulusFactor => Value::Float(live.env.populus_factor()),
+            Builtin::CurrentSample => Value::Stats(Stats(live.env.statistics(StatsWindow::Sample))),
+            Builtin::CurrentPhase => Value::Stats(Stats(live.env.statistics(StatsWindow::Phase))),
+            Builtin::CurrentLoadFactor => Value::Float(live.env.load_factor()),
+            Builtin::CurrentPopulusFactor => Value::Float(live.env.populus_factor()),
             _ => Value::Poison,
         }
     }
 
     /// A procedure that only scripts can call.
-    pub(super) fn live_procedure(&mut self, call: Call, values: &[Value], args: &[Expr]) {
-        if call == Call::SetSamplingGoalTo {
+    pub(super) fn live_procedure(&mut self, call: Builtin, values: &[Value], args: &[Expr]) {
+        if call == Builtin::SetSamplingGoalTo {
             let goal = self.goal(&values[0], args[0].span);
             if let (Some(goal), Some(live)) = (goal, &mut self.live) {
                 live.env.set_sampling_goal(goal);
@@ -136,18 +138,18 @@ impl Machine<'_> {
             return;
         }
         let Some(live) = &mut self.live else { return };
-        let change: fn(f64) -> Change = match call {
-            Call::ChangeLoadFactorBy => Change::LoadBy,
-            Call::ChangePopulusFactorBy => Change::PopulusBy,
-            Call::SetLoadFactorTo => Change::LoadTo,
-            Call::SetPopulusFactorTo => Change::PopulusTo,
-            Call::PrintV => {
+        let change: fn(f64) -> FactorChange = match call {
+            Builtin::ChangeLoadFactorBy => FactorChange::LoadBy,
+            Builtin::ChangePopulusFactorBy => FactorChange::PopulusBy,
+            Builtin::SetLoadFactorTo => FactorChange::LoadTo,
+            Builtin::SetPopulusFactorTo => FactorChange::PopulusTo,
+            Builtin::PrintV => {
                 let level =
                     if let Value::Int(level) = values[0] { level.clamp(0, 255) as u8 } else { PRINT_LEVEL };
                 live.env.print(level, values[1..].iter().map(show).collect());
                 return;
             }
-            Call::ReachedPositiveGoal => {
+            Builtin::ReachedPositiveGoal => {
                 live.env.reached_positive_goal(values.first().map(show));
                 return;
             }

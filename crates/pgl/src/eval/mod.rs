@@ -11,7 +11,7 @@ mod schemes;
 use std::sync::Arc;
 
 pub(crate) use live::run_in;
-pub(crate) use random::Random;
+pub(crate) use random::LoadTimeRandom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Compat;
@@ -24,11 +24,11 @@ use crate::hints;
 use crate::ops::{convert, truth};
 use crate::source::{Loader, SourceMap, Span};
 use crate::types::{Base, Ty, fresh};
-use crate::value::{Limit, MAX_DEPTH, Record, Slot, Value, show};
+use crate::value::{ArrayLimit, MAX_DEPTH, Record, Slot, Value, show};
 
 /// Something that was used or scheduled: a snapshot, and where.
 #[derive(Debug, Clone)]
-pub struct Used {
+pub struct UsedRecord {
     /// The record.
     pub record: Arc<Record>,
     /// The name of the variable, if it was one.
@@ -39,11 +39,11 @@ pub struct Used {
 
 /// What a program did.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct Evaluation {
     /// Arguments of `use()` in order.
-    pub used: Vec<Used>,
+    pub used: Vec<UsedRecord>,
     /// Arguments of `schedule()` in order.
-    pub scheduled: Vec<Used>,
+    pub scheduled: Vec<UsedRecord>,
     /// The last `working_set_length()`, in microseconds.
     pub working_set_length: Option<(i64, Span)>,
     /// The last `working_set_cap()`.
@@ -59,7 +59,7 @@ pub struct Outcome {
     /// True if something was used that is not known because of an error.
     pub unknown_use: bool,
     /// The variables at the end: phase scripts see the global ones.
-    pub(crate) vars: Vec<State>,
+    pub(crate) vars: Vec<VarState>,
 }
 
 /// Runs a program.
@@ -69,13 +69,13 @@ pub fn run(
     loader: &dyn Loader,
     options: &Options,
     out: &mut Diagnostics,
-) -> Outcome {
+) -> Evaluation {
     let mut settings: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
     for (index, (place, _)) in program.settings.iter().enumerate() {
         settings.entry(place.var).or_default().push(index);
     }
-    let state = || State { declared: false, slot: Slot { value: Value::Undef, at: None } };
-    let mut machine = Machine {
+    let state = || VarState { declared: false, slot: Slot { value: Value::Undef, at: None } };
+    let mut machine = Evaluator {
         program,
         sources,
         loader,
@@ -85,13 +85,13 @@ pub fn run(
         settings,
         applied: vec![false; program.settings.len()],
         applying: false,
-        outcome: Outcome::default(),
+        outcome: Evaluation::default(),
         budget: options.limits.work,
         exhausted: false,
         target: None,
         wanted: None,
         told_undefined: FxHashSet::default(),
-        random: Random::new(options.global_seed),
+        random: LoadTimeRandom::new(options.global_seed),
         told_accounts: false,
         unique: 0,
         live: None,
@@ -104,23 +104,23 @@ pub fn run(
 
 /// A variable while a program runs.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct VarState {
     pub(crate) declared: bool,
     slot: Slot,
 }
 
-struct Machine<'a> {
+struct Evaluator<'a> {
     program: &'a Program,
     sources: &'a SourceMap,
     loader: &'a dyn Loader,
     options: &'a Options,
     out: &'a mut Diagnostics,
-    vars: Vec<State>,
+    vars: Vec<VarState>,
     /// Settings by the variable they concern.
     settings: FxHashMap<VarId, Vec<usize>>,
     applied: Vec<bool>,
     applying: bool,
-    outcome: Outcome,
+    outcome: Evaluation,
     /// Items of arrays that may still be computed.
     budget: u64,
     exhausted: bool,
@@ -130,7 +130,7 @@ struct Machine<'a> {
     wanted: Option<Base>,
     /// Assignments and declarations that left something undefined and were complained about.
     told_undefined: FxHashSet<Span>,
-    random: Random,
+    random: LoadTimeRandom,
     /// Whether it was said that accounts are made.
     told_accounts: bool,
     unique: u64,
@@ -138,7 +138,7 @@ struct Machine<'a> {
     live: Option<live::Live<'a>>,
 }
 
-impl Machine<'_> {
+impl Evaluator<'_> {
     fn report(&mut self, finding: Diagnostic) -> Value {
         self.out.push(finding);
         Value::Poison
@@ -159,11 +159,11 @@ impl Machine<'_> {
         false
     }
 
-    fn limit(&mut self, limit: Limit, span: Span) -> Value {
+    fn limit(&mut self, limit: ArrayLimit, span: Span) -> Value {
         let finding = match limit {
-            Limit::Items => Diagnostic::new(Code::TooManyItems, span, "this would be too many items")
+            ArrayLimit::Items => Diagnostic::new(Code::TooManyItems, span, "this would be too many items")
                 .note(format!("an array or range may stand for {} items", crate::value::MAX_ITEMS)),
-            Limit::Depth => Diagnostic::new(Code::TooDeep, span, "values are nested too deeply here")
+            ArrayLimit::Depth => Diagnostic::new(Code::TooDeep, span, "values are nested too deeply here")
                 .note(format!("arrays and records may be nested {MAX_DEPTH} levels deep")),
         };
         self.report(finding)
@@ -229,7 +229,7 @@ impl Machine<'_> {
                 Stmt::Declare(var, ..) => {
                     let at = None;
                     self.vars[var.0 as usize] =
-                        State { declared: true, slot: Slot { value: Value::Poison, at } };
+                        VarState { declared: true, slot: Slot { value: Value::Poison, at } };
                 }
                 Stmt::If(_, then, otherwise) => {
                     self.poison_declared(then);
@@ -247,7 +247,7 @@ impl Machine<'_> {
             Ty { base: Base::Unknown, .. } => Value::Poison,
             _ => Value::Undef,
         };
-        self.vars[var.0 as usize] = State { declared: true, slot: Slot { value, at: None } };
+        self.vars[var.0 as usize] = VarState { declared: true, slot: Slot { value, at: None } };
         let place = Place { var, fields: Vec::new(), stat: None, ty: info.ty, span: info.span };
         if self.is_set(&place) {
             return;
@@ -391,11 +391,11 @@ impl Machine<'_> {
 
     fn assign(&mut self, place: &Place, value: Value, at: Span) {
         if value.depth() as usize + place.fields.len() > MAX_DEPTH as usize {
-            self.limit(Limit::Depth, at);
+            self.limit(ArrayLimit::Depth, at);
             return;
         }
         if value.weight() > crate::value::MAX_ITEMS {
-            self.limit(Limit::Items, at);
+            self.limit(ArrayLimit::Items, at);
             return;
         }
         let undeclared = !self.vars[place.var.0 as usize].declared;
@@ -554,7 +554,7 @@ fn element_span(expr: &Expr, to: Ty) -> Option<Span> {
         if base == to.base || base == Base::Unknown {
             return element_span(item, to);
         }
-        let fits = crate::ops::fits(crate::ops::Elem::All(base), to.base);
+        let fits = crate::ops::fits(crate::ops::ElemType::All(base), to.base);
         (!fits).then_some(item.span)
     })
 }

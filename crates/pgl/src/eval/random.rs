@@ -3,28 +3,28 @@
 
 /// One stream for each kind of call.
 #[derive(Debug)]
-pub struct Random {
+pub struct LoadTimeRandom {
     /// For `select()`.
-    pub select: Stream,
+    pub select: SplitMix,
     /// For group assignments with probabilities.
-    pub group: Stream,
+    pub group: SplitMix,
     /// For `credentials()`.
-    pub credentials: Stream,
+    pub credentials: SplitMix,
 }
 
-impl Random {
+impl LoadTimeRandom {
     /// The streams of a global seed.
     pub fn new(seed: u64) -> Self {
-        let stream = |kind: u64| Stream(seed ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let stream = |kind: u64| SplitMix(seed ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self { select: stream(1), group: stream(2), credentials: stream(3) }
     }
 }
 
 /// SplitMix64: a counter whose values are mixed (Steele, Lea and Flood, 2014). Small, and good enough for shuffles.
 #[derive(Debug)]
-pub struct Stream(u64);
+pub struct SplitMix(u64);
 
-impl Stream {
+impl SplitMix {
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

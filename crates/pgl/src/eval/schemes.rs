@@ -2,34 +2,40 @@
 
 use std::sync::Arc;
 
-use polygraph_addr::{AddrRange, Bench, Role, Scheme, SchemeError, Side};
+use polygraph_addr::{AddrRange, AddrScheme, BenchRole, BenchSpec, SchemeError, SideSpec};
 
 use crate::check::an;
 use crate::check::hir::{Expr, ExprKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Machine;
+use crate::eval::Evaluator;
 use crate::hints;
 use crate::source::Span;
 use crate::types::{Base, Rec, Ty, ranges};
-use crate::value::{Array, Item, Record, Slot, Value};
+use crate::value::{Array, ArrayElement, Record, Slot, Value};
 
-impl Machine<'_> {
-    pub(super) fn scheme_addrs(&mut self, role: Role, args: &[Expr], values: &[Value], span: Span) -> Value {
+impl Evaluator<'_> {
+    pub(super) fn scheme_addrs(
+        &mut self,
+        role: BenchRole,
+        args: &[Expr],
+        values: &[Value],
+        span: Span,
+    ) -> Value {
         let [Value::Record(scheme), Value::Record(bench_record)] = values else { return Value::Poison };
         let agents_per_addr = match scheme.slot("agents_per_addr").map(|slot| &slot.value) {
             Some(Value::Int(n)) => Some(i64::from(*n)),
             _ => None,
         };
         let kind = match scheme.rec {
-            Rec::PolyMix3As => Scheme::PolyMix3,
-            Rec::PolyMix4As => Scheme::PolyMix4 { agents_per_addr },
-            Rec::WebAxe4As => Scheme::WebAxe4 { agents_per_addr },
-            Rec::SrvLb4As => Scheme::SrvLb4 { agents_per_addr },
-            _ => Scheme::Spread { agents_per_addr },
+            Rec::PolyMix3As => AddrScheme::PolyMix3,
+            Rec::PolyMix4As => AddrScheme::PolyMix4 { agents_per_addr },
+            Rec::WebAxe4As => AddrScheme::WebAxe4 { agents_per_addr },
+            Rec::SrvLb4As => AddrScheme::SrvLb4 { agents_per_addr },
+            _ => AddrScheme::Spread { agents_per_addr },
         };
         let bench = bench(bench_record);
-        if role == Role::Robots {
+        if role == BenchRole::Robots {
             self.outcome.planned_rate = bench.peak_req_rate;
         }
         let pools = [&bench.client_side, &bench.server_side, &bench.proxy_side];
@@ -48,7 +54,8 @@ impl Machine<'_> {
         if !self.charge(ranges.len() as u64, span) {
             return Value::Poison;
         }
-        let items = ranges.into_iter().map(|range| Item { value: range_value(range), prob: None }).collect();
+        let items =
+            ranges.into_iter().map(|range| ArrayElement { value: range_value(range), prob: None }).collect();
         match Array::cloned(items, u32::try_from(allocation.agents_per_addr).unwrap_or(u32::MAX)) {
             Ok(array) => Value::Array(Arc::new(array)),
             Err(limit) => self.limit(limit, span),
@@ -150,17 +157,17 @@ fn slot_at<'a>(record: &'a Record, path: &str) -> Option<&'a Slot> {
 }
 
 /// The settings of a bench record that schemes look at.
-pub(crate) fn bench(record: &Record) -> Bench {
+pub(crate) fn bench(record: &Record) -> BenchSpec {
     let rate = |record: &Record, field: &str| match record.slot(field).map(|slot| &slot.value) {
         Some(Value::Rate(rate)) => Some(*rate),
         _ => None,
     };
     let side = |field: &str| {
         let Some(Value::Record(side)) = record.slot(field).map(|slot| &slot.value) else {
-            return Side::default();
+            return SideSpec::default();
         };
         let list = |field: &str| side.slot(field).map_or(Vec::new(), |slot| ranges(&slot.value));
-        Side {
+        SideSpec {
             hosts: list("hosts"),
             max_host_load: rate(side, "max_host_load"),
             max_agent_load: rate(side, "max_agent_load"),
@@ -171,7 +178,7 @@ pub(crate) fn bench(record: &Record) -> Bench {
             },
         }
     };
-    Bench {
+    BenchSpec {
         peak_req_rate: rate(record, "peak_req_rate"),
         client_side: side("client_side"),
         server_side: side("server_side"),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::calls::{CALLS, Call};
-use crate::check::hir::Target;
+use crate::calls::{Builtin, CALLS};
+use crate::check::hir::Symbol;
 use crate::diagnostic::Severity;
 use crate::lsp::analysis::Analysis;
 use crate::lsp::position::{range_of, uri_of};
@@ -60,20 +60,20 @@ pub(super) fn location(analysis: &Analysis, span: Span) -> Json {
 pub fn hover(analysis: &Analysis, offset: u32) -> Json {
     let Some(reference) = analysis.reference_at(offset) else { return Json::Null };
     let text = match &reference.target {
-        Target::Var(var) => {
+        Symbol::Var(var) => {
             let var = &analysis.program.vars[var.0 as usize];
             format!("```pgl\n{} {}\n```\n{}", var.ty, var.name, type_doc(var.ty.base))
         }
-        Target::Field(rec, index) => field_doc(*rec, *index as usize),
-        Target::AddrField(index) => match ADDR_FIELDS.get(*index as usize) {
+        Symbol::Field(rec, index) => field_doc(*rec, *index as usize),
+        Symbol::AddrField(index) => match ADDR_FIELDS.get(*index as usize) {
             Some((name, base, doc)) => format!("```pgl\n{base} {name}\n```\n{doc}"),
             None => return Json::Null,
         },
-        Target::Stat(member) => {
+        Symbol::Stat(member) => {
             format!("```pgl\n{} {}\n```\nA member of StatSample.", member.base, member.path)
         }
-        Target::Type(base) => format!("```pgl\n{base}\n```\n{}", type_doc(*base)),
-        Target::Call(call) => call_doc(*call),
+        Symbol::Type(base) => format!("```pgl\n{base}\n```\n{}", type_doc(*base)),
+        Symbol::Call(call) => call_doc(*call),
     };
     json!({
         "contents": { "kind": "markdown", "value": text },
@@ -110,7 +110,7 @@ fn type_doc(base: Base) -> String {
     }
 }
 
-fn call_doc(call: Call) -> String {
+fn call_doc(call: Builtin) -> String {
     let def = call.def();
     format!("```pgl\n{}\n```\n{}", def.form, def.doc)
 }
@@ -118,7 +118,7 @@ fn call_doc(call: Call) -> String {
 /// Where the variable under the cursor was declared.
 pub fn definition(analysis: &Analysis, offset: u32) -> Json {
     match analysis.reference_at(offset).map(|reference| &reference.target) {
-        Some(Target::Var(var)) => location(analysis, analysis.program.vars[var.0 as usize].span),
+        Some(Symbol::Var(var)) => location(analysis, analysis.program.vars[var.0 as usize].span),
         // An include leads to the file.
         _ => {
             let included = analysis.sources.files().iter().find(|file| {
@@ -258,9 +258,9 @@ fn open_blocks(text: &str) -> Vec<String> {
             Token::LBrace => {
                 let assigned = index >= 2 && tokens[index - 1].token == Token::Assign;
                 let mut start = index.saturating_sub(1);
-                while assigned && start > 0 && matches!(tokens[start - 1].token, Token::Word | Token::Dot) {
+                while assigned && start > 0 && matches!(tokens[start - 1].token, Token::Ident | Token::Dot) {
                     // Two words in a row are a type and a name.
-                    let two = tokens[start].token == Token::Word && tokens[start - 1].token == Token::Word;
+                    let two = tokens[start].token == Token::Ident && tokens[start - 1].token == Token::Ident;
                     if two {
                         break;
                     }

@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Value as Json, json};
 
-use crate::check::hir::{Init, Reference, Stmt, Target, VarId};
+use crate::check::hir::{Init, Reference, Stmt, Symbol, VarId};
 use crate::lsp::analysis::Analysis;
 use crate::lsp::features::location;
 use crate::lsp::position::{range_of, uri_of};
@@ -68,7 +68,7 @@ fn symbol(analysis: &Analysis, var: VarId, span: Span, children: Vec<Json>) -> O
 }
 
 /// All uses of what a name stands for, each once.
-fn uses<'a>(analysis: &'a Analysis, target: &Target) -> Vec<&'a Reference> {
+fn uses<'a>(analysis: &'a Analysis, target: &Symbol) -> Vec<&'a Reference> {
     let mut found: Vec<_> =
         analysis.references.iter().filter(|reference| reference.target == *target).collect();
     let place = |reference: &Reference| (reference.span.file, reference.span.start, reference.span.end);
@@ -81,7 +81,7 @@ fn uses<'a>(analysis: &'a Analysis, target: &Target) -> Vec<&'a Reference> {
 pub fn references(analysis: &Analysis, offset: u32, with_declaration: bool) -> Json {
     let Some(reference) = analysis.reference_at(offset) else { return Json::Null };
     let declared = match &reference.target {
-        Target::Var(var) => Some(analysis.program.vars[var.0 as usize].span),
+        Symbol::Var(var) => Some(analysis.program.vars[var.0 as usize].span),
         _ => None,
     };
     let found = uses(analysis, &reference.target);
@@ -107,13 +107,13 @@ impl Loader for Changed<'_> {
 /// Gives the variable under the cursor another name. The error says why that is not possible.
 pub fn rename(analysis: &Analysis, offset: u32, name: &str, loader: &dyn Loader) -> Result<Json, String> {
     let target = analysis.reference_at(offset).map(|reference| &reference.target);
-    let Some(Target::Var(var)) = target else {
+    let Some(Symbol::Var(var)) = target else {
         return Err("only variables have names that can be changed".to_owned());
     };
     if !is_name(name) {
         return Err(format!("`{name}` is no name for a variable"));
     }
-    let found = uses(analysis, &Target::Var(*var));
+    let found = uses(analysis, &Symbol::Var(*var));
     let mut spans: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
     for used in &found {
         spans.entry(used.span.file.0).or_default().push(used.span);
@@ -134,7 +134,7 @@ fn is_name(name: &str) -> bool {
     let mut quiet = crate::diagnostic::Diagnostics::new(0);
     let lexemes = crate::syntax::lexer::lex(name, FileId(0), &mut quiet);
     let [word] = &lexemes[..] else { return false };
-    word.token == crate::syntax::token::Token::Word && !is_constant(name)
+    word.token == crate::syntax::token::Token::Ident && !is_constant(name)
 }
 
 /// True if the program with the new name has the same variables, and this one is used at as many places as before.
@@ -160,7 +160,7 @@ fn stays_the_same(
     let after = Analysis::new(&main.name, text, &changed, analysis.search_path.clone());
     let most = |analysis: &Analysis, name: &str| {
         let vars = analysis.program.vars.iter().enumerate().filter(|(_, var)| *var.name == *name);
-        vars.map(|(index, _)| uses(analysis, &Target::Var(VarId(index as u32))).len()).max()
+        vars.map(|(index, _)| uses(analysis, &Symbol::Var(VarId(index as u32))).len()).max()
     };
     let codes = |analysis: &Analysis| {
         let mut codes: Vec<_> = analysis.findings.iter().map(|finding| finding.code.id()).collect();

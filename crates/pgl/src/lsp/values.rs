@@ -52,7 +52,7 @@ pub fn assigned(text: &str) -> Option<(String, bool)> {
     let statement = &solid[start..];
     // The last one: a statement that is still being written may run into the next.
     let equals = statement.iter().rposition(|at| lexemes[*at].token == Token::Assign)?;
-    let target = statement[..equals].last().filter(|at| lexemes[**at].token == Token::Word)?;
+    let target = statement[..equals].last().filter(|at| lexemes[**at].token == Token::Ident)?;
     Some((word(*target).to_owned(), open))
 }
 

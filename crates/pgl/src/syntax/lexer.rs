@@ -242,7 +242,7 @@ impl Lexer<'_> {
             b"lmt" => Token::Lmt,
             b"now" => Token::Now,
             b"nmt" => Token::Nmt,
-            _ => Token::Word,
+            _ => Token::Ident,
         }
     }
 

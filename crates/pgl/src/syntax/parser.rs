@@ -8,7 +8,7 @@ use crate::source::{SourceMap, Span};
 use crate::syntax::preprocess::Tok;
 use crate::syntax::token::Token;
 use crate::syntax::tree::{
-    BadUnit, BinaryOp, Block, Call, Expr, ExprKind, Path, Right, Stmt, StmtKind, UnaryOp, Word,
+    AssignValue, BadUnit, BinaryOp, Block, CallExpr, Expr, ExprKind, Ident, Path, Stmt, StmtKind, UnaryOp,
 };
 use crate::syntax::{layout, literal, quoted, remedy};
 use crate::value::{Matcher, Qualifier, Re, Value};
@@ -95,7 +95,7 @@ impl<'a> Parser<'a> {
     fn unexpected(&mut self, wanted: &str) {
         let span = self.span();
         let found = match self.peek() {
-            Token::Word => format!("`{}`", self.text(span)),
+            Token::Ident => format!("`{}`", self.text(span)),
             token => token.describe().to_owned(),
         };
         let mut finding =
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
             Token::If => (self.if_statement(), false),
             Token::Every => (self.every(), false),
             Token::LBracket => (self.group(), true),
-            Token::Word => (self.word_statement(), true),
+            Token::Ident => (self.word_statement(), true),
             Token::Else => {
                 let text = "this `else` belongs to no `if`";
                 let finding = Diagnostic::new(Code::Unexpected, start, text)
@@ -209,13 +209,13 @@ impl<'a> Parser<'a> {
         let end = self.last_span();
         let starts_statement = matches!(
             self.peek(),
-            Token::Word | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End
+            Token::Ident | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End
         );
         // A word on a new line is the next statement; anything else on the same line is a slip in this one.
         let here = self.sources.file(end.file);
         let next = self.span();
         let same_line = next.file == end.file && here.line(next.start) == here.line(end.end);
-        if starts_statement && !(same_line && self.peek() == Token::Word) {
+        if starts_statement && !(same_line && self.peek() == Token::Ident) {
             let mut finding = Diagnostic::new(Code::MissingSemicolon, end.after(), "a `;` is missing here");
             if self.tokens[self.at - 1].token == Token::RBrace {
                 finding = finding.note("a block that is assigned ends with `};`");
@@ -338,7 +338,7 @@ impl<'a> Parser<'a> {
             self.report(finding);
             return None;
         }
-        if array || self.peek_at(1) == Token::Word {
+        if array || self.peek_at(1) == Token::Ident {
             return self.declaration(array);
         }
         if self.peek_at(1) == Token::LParen {
@@ -366,7 +366,7 @@ impl<'a> Parser<'a> {
     fn declaration(&mut self, array: bool) -> Option<StmtKind> {
         let ty = self.word();
         self.at += if array { 2 } else { 0 };
-        if self.peek() != Token::Word {
+        if self.peek() != Token::Ident {
             self.unexpected("a name to declare");
             return None;
         }
@@ -392,21 +392,21 @@ impl<'a> Parser<'a> {
         self.report(finding);
     }
 
-    fn right(&mut self) -> Option<Right> {
+    fn right(&mut self) -> Option<AssignValue> {
         if self.peek() == Token::LBrace {
-            return self.block().map(Right::Block);
+            return self.block().map(AssignValue::Block);
         }
-        Some(Right::Expr(self.expr()))
+        Some(AssignValue::Expr(self.expr()))
     }
 
-    fn word(&mut self) -> Word {
+    fn word(&mut self) -> Ident {
         let span = self.span();
         self.at += 1;
-        Word { text: self.text(span).into(), span }
+        Ident { text: self.text(span).into(), span }
     }
 
     fn path(&mut self) -> Option<Path> {
-        if self.peek() != Token::Word {
+        if self.peek() != Token::Ident {
             self.unexpected("a name");
             return None;
         }
@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
         while self.peek() == Token::Dot {
             self.at += 1;
             // Keywords are no names, but a path may end in any other word, units included.
-            if self.peek() != Token::Word {
+            if self.peek() != Token::Ident {
                 self.unexpected("a field name");
                 return None;
             }
@@ -423,7 +423,7 @@ impl<'a> Parser<'a> {
         Some(Path { words })
     }
 
-    fn call(&mut self) -> Option<Call> {
+    fn call(&mut self) -> Option<CallExpr> {
         let name = self.word();
         self.at += 1;
         let mut args = Vec::new();
@@ -442,7 +442,7 @@ impl<'a> Parser<'a> {
         }
         let span = name.span.to(self.last_span());
         args.shrink_to_fit();
-        Some(Call { name, args, span })
+        Some(CallExpr { name, args, span })
     }
 
     fn expr(&mut self) -> Expr {
@@ -551,7 +551,7 @@ impl<'a> Parser<'a> {
                 self.at += 1;
                 ExprKind::Value(Value::Qualifier(qualifier))
             }
-            Token::Word => self.word_expr(),
+            Token::Ident => self.word_expr(),
             Token::LParen => self.parenthesis(),
             Token::LBracket => self.array(),
             Token::Bad => {
@@ -615,7 +615,7 @@ impl<'a> Parser<'a> {
         self.path().map_or(ExprKind::Error, ExprKind::Path)
     }
 
-    fn regex(&mut self, scope: &Word, at: Span) -> ExprKind {
+    fn regex(&mut self, scope: &Ident, at: Span) -> ExprKind {
         match quoted::regex(&scope.text, self.text(at), scope.span.to(at)) {
             Ok((pattern, warning)) => {
                 if let Some(warning) = warning {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use polygraph_addr::{AddrRange, ParseError, Problem, TextRange};
+use polygraph_addr::{AddrRange, ParseError, ParseProblem, TextRange};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::types::{Rec, fresh};
-use crate::value::{Pattern, Scope, Slot, Value};
+use crate::value::{MatchScope, Pattern, Slot, Value};
 
 type Result = std::result::Result<Value, Box<Diagnostic>>;
 
@@ -60,7 +60,9 @@ pub fn constant(text: &str, span: Span) -> Result {
     let at = span.part(1, text.len() - 1);
     let range = AddrRange::parse(inner).map_err(|error| {
         let code = match error.problem {
-            Problem::NotASpan(_) | Problem::Backwards(_) | Problem::UnclosedGroup => Code::BadRange,
+            ParseProblem::NotASpan(_) | ParseProblem::Backwards(_) | ParseProblem::UnclosedGroup => {
+                Code::BadRange
+            }
             _ => Code::BadAddress,
         };
         Box::new(from_addr(&error, code, at))
@@ -167,14 +169,14 @@ pub fn regex(
         return Err(Box::new(Diagnostic::new(Code::BadRegex, span, "the regular expression is not closed")));
     };
     let (re, flags) = (&body[..end], &body[end + 1..]);
-    let known = Scope::ALL.iter().find(|(word, _)| *word == scope);
+    let known = MatchScope::ALL.iter().find(|(word, _)| *word == scope);
     let warning = known.is_none().then(|| {
         Diagnostic::new(Code::UnknownScope, span, format!("`{scope}` is not a scope, it is taken as url"))
-            .did_you_mean(scope, Scope::ALL.iter().map(|(word, _)| *word))
+            .did_you_mean(scope, MatchScope::ALL.iter().map(|(word, _)| *word))
     });
-    let scope = known.map_or(Scope::Url, |(_, scope)| *scope);
+    let scope = known.map_or(MatchScope::Url, |(_, scope)| *scope);
     // Group names are compared with case by default, everything else without.
-    let mut ignore_case = !(exact && scope == Scope::UserGroup);
+    let mut ignore_case = !(exact && scope == MatchScope::UserGroup);
     for flag in flags.chars() {
         match flag {
             'i' => ignore_case = true,

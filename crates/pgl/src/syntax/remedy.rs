@@ -22,11 +22,11 @@ pub fn of(before: &[Tok], rest: &[Tok], sources: &SourceMap) -> Option<String> {
         (Some(Token::Percent), Token::Int) => {
             Some("`7%3` is `7%` followed by `3`; for the remainder write `7 % 3` with blanks".to_owned())
         }
-        (Some(Token::Int | Token::Float | Token::Measure), Token::Word) if text(here) == "per" => {
-            let unit = rest.get(1).filter(|tok| tok.token == Token::Word).map_or("sec", text);
+        (Some(Token::Int | Token::Float | Token::Measure), Token::Ident) if text(here) == "per" => {
+            let unit = rest.get(1).filter(|tok| tok.token == Token::Ident).map_or("sec", text);
             Some(format!("\"per\" is a division: `{}/{}`", text(last?), usual(unit).unwrap_or(unit)))
         }
-        (Some(Token::Int | Token::Float), Token::Word) => {
+        (Some(Token::Int | Token::Float), Token::Ident) => {
             let unit = usual(text(here))?;
             Some(format!("a unit stands directly behind its number: `{}{unit}`", text(last?)))
         }
@@ -34,10 +34,10 @@ pub fn of(before: &[Tok], rest: &[Tok], sources: &SourceMap) -> Option<String> {
             let number = before.iter().rev().nth(1).filter(|tok| is_number(tok))?;
             Some(format!("a percent sign stands directly behind its number: `{}%`", text(number)))
         }
-        (Some(Token::Word), Token::Colon) => {
+        (Some(Token::Ident), Token::Colon) => {
             Some(format!("a value is given with `=`: `{} = ...;`", text(last?)))
         }
-        (Some(Token::Word), Token::Str | Token::Quoted | Token::Int | Token::Float | Token::Measure)
+        (Some(Token::Ident), Token::Str | Token::Quoted | Token::Int | Token::Float | Token::Measure)
             if calls::find(text(last?)).is_some() =>
         {
             Some(format!("what is given to a call stands in parentheses: `{}({});`", text(last?), text(here)))
@@ -57,7 +57,7 @@ fn usual(word: &str) -> Option<&str> {
 pub fn bare_call(tokens: &[Tok], sources: &SourceMap) -> Option<Diagnostic> {
     let [call, next, ..] = tokens else { return None };
     let name = sources.slice(call.span);
-    if next.token != Token::Word || declarable(name).is_some() {
+    if next.token != Token::Ident || declarable(name).is_some() {
         return None;
     }
     calls::find(name)?;

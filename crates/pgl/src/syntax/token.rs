@@ -12,7 +12,7 @@ pub enum Token {
     /// A line that starts with `#`, up to the closing quote of the file name.
     Directive,
     /// A name, a unit or a boolean constant.
-    Word,
+    Ident,
     /// `if`
     If,
     /// `then`
@@ -121,7 +121,7 @@ impl Token {
             Token::Blank => "a blank",
             Token::LineComment | Token::BlockComment => "a comment",
             Token::Directive => "a directive",
-            Token::Word => "a name",
+            Token::Ident => "a name",
             Token::If => "`if`",
             Token::Then => "`then`",
             Token::Else => "`else`",

@@ -5,7 +5,7 @@ use crate::value::Value;
 
 /// A name with its place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Word {
+pub struct Ident {
     /// The name.
     pub text: Box<str>,
     /// Its place.
@@ -16,7 +16,7 @@ pub struct Word {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     /// The words, at least one.
-    pub words: Vec<Word>,
+    pub words: Vec<Ident>,
 }
 
 impl Path {
@@ -55,20 +55,20 @@ pub enum StmtKind {
     /// `Type name = value;`
     Declare {
         /// The type's name without brackets.
-        ty: Word,
+        ty: Ident,
         /// True for `Type[]`.
         array: bool,
         /// The declared name; more than one word is an error found later.
         name: Path,
         /// The initial value.
-        init: Option<Right>,
+        init: Option<AssignValue>,
     },
     /// `path = value;`
-    Assign(Path, Right),
+    Assign(Path, AssignValue),
     /// `[a: 10%, b] = value;`
     Group(Vec<(Path, Option<Expr>)>, Expr),
     /// `name(arguments);`
-    Call(Call),
+    Call(CallExpr),
     /// `if condition then { } else { }`
     If(Expr, Block, Option<Block>),
     /// `every goal do { }`
@@ -81,7 +81,7 @@ pub enum StmtKind {
 
 /// The right-hand side of an assignment.
 #[derive(Debug, Clone)]
-pub enum Right {
+pub enum AssignValue {
     /// A value.
     Expr(Expr),
     /// Code that runs with the target as its context, or is stored.
@@ -90,9 +90,9 @@ pub enum Right {
 
 /// `name(arguments)`
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct CallExpr {
     /// The called name.
-    pub name: Word,
+    pub name: Ident,
     /// The arguments.
     pub args: Vec<Expr>,
     /// From the name to the closing parenthesis.
@@ -116,7 +116,7 @@ pub enum ExprKind {
     /// A variable or field.
     Path(Path),
     /// A function call.
-    Call(Box<Call>),
+    Call(Box<CallExpr>),
     /// `-x`, `+x`, `!x`
     Unary(UnaryOp, Box<Expr>),
     /// Operators of one level, applied from left to right: `a - b + c`. Kept flat so that a long sum is not a deep tree.

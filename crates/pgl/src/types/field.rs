@@ -7,20 +7,20 @@ use polygraph_addr::{Addr, AddrRange};
 use rustc_hash::FxHashMap;
 
 use crate::types::{
-    Base, Content, MimeHeader, MultiRange, Range, Rec, SingleRange, SslWrap, StatsSample, Ty,
+    Base, Content, MimeHeader, MultiRange, Rec, RequestRange, SingleRange, SslWrap, StatsSample, Ty,
 };
 use crate::value::{
-    Distr, Domain, Order, PopDistr, Qualifier, Re, Record, Shape, Value, exact, flat, flatten,
+    CloneOrder, Distr, Domain, PopDistr, Qualifier, Re, Record, Shape, Value, exact, flat, flatten,
 };
 
 /// A type a field can have.
-pub trait Field: Sized {
+pub trait FieldType: Sized {
     /// The type in the language.
     const TY: Ty;
     /// True if an undefined value means something.
     const OPTIONAL: bool = false;
     /// Takes a value of that type; anything else (after an error) becomes something harmless.
-    fn lower(value: &Value, cx: &mut Lower) -> Self;
+    fn lower(value: &Value, cx: &mut Converter) -> Self;
 }
 
 /// A duration or a point in time, in microseconds.
@@ -60,7 +60,7 @@ pub struct ScriptId(pub u32);
 
 /// A visible name: an address, possibly dynamic.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Name {
+pub struct VisibleName {
     /// The address; the mask of a dynamic name starts with a dot.
     pub addr: Addr,
     /// Of a dynamic name: the share of new objects that bring a new host name.
@@ -94,20 +94,20 @@ pub enum HeaderChoice {
 }
 
 /// Types that distributions draw.
-pub trait Drawn {
+pub trait DrawnType {
     /// The domain of such distributions.
     const DOMAIN: Domain;
 }
-impl Drawn for i32 {
+impl DrawnType for i32 {
     const DOMAIN: Domain = Domain::Int;
 }
-impl Drawn for f64 {
+impl DrawnType for f64 {
     const DOMAIN: Domain = Domain::Float;
 }
-impl Drawn for Time {
+impl DrawnType for Time {
     const DOMAIN: Domain = Domain::Time;
 }
-impl Drawn for Size {
+impl DrawnType for Size {
     const DOMAIN: Domain = Domain::Size;
 }
 
@@ -121,7 +121,7 @@ pub struct Distribution<T> {
     drawn: PhantomData<T>,
 }
 
-impl<T: Drawn> Distribution<T> {
+impl<T: DrawnType> Distribution<T> {
     /// A distribution of this form.
     pub fn new(shape: Shape) -> Self {
         Self { shape, qualifier: None, drawn: PhantomData }
@@ -142,14 +142,14 @@ pub struct Tree;
 pub struct Flat;
 
 /// How a selector computes probabilities.
-pub trait Method {
+pub trait Weighting {
     /// True for [`Flat`].
     const FLAT: bool;
 }
-impl Method for Tree {
+impl Weighting for Tree {
     const FLAT: bool = false;
 }
-impl Method for Flat {
+impl Weighting for Flat {
     const FLAT: bool = true;
 }
 
@@ -194,7 +194,7 @@ impl<M> Selector<String, M> {
 }
 
 /// The state of turning values into a workload: content types and TLS settings get their numbers here.
-pub struct Lower {
+pub struct Converter {
     budget: u64,
     exceeded: bool,
     contents: Vec<Option<Content>>,
@@ -207,7 +207,7 @@ pub struct Lower {
     seen: FxHashMap<usize, (Arc<Record>, u32)>,
 }
 
-impl Lower {
+impl Converter {
     /// Starts with nothing; at most `budget` items of arrays and ranges will be written out.
     pub fn new(budget: u64) -> Self {
         Self {
@@ -285,19 +285,19 @@ impl Lower {
 
 macro_rules! scalar {
     ($ty:ty, $base:expr, $pattern:pat => $value:expr, else $other:expr) => {
-        impl Field for $ty {
+        impl FieldType for $ty {
             const TY: Ty = Ty::one($base);
-            fn lower(value: &Value, _: &mut Lower) -> Self {
+            fn lower(value: &Value, _: &mut Converter) -> Self {
                 match value {
                     $pattern => $value,
                     _ => $other,
                 }
             }
         }
-        impl Field for Option<$ty> {
+        impl FieldType for Option<$ty> {
             const TY: Ty = Ty::one($base);
             const OPTIONAL: bool = true;
-            fn lower(value: &Value, _: &mut Lower) -> Self {
+            fn lower(value: &Value, _: &mut Converter) -> Self {
                 match value {
                     $pattern => Some($value),
                     _ => None,
@@ -319,18 +319,18 @@ scalar!(u64, Base::UniqId, Value::UniqId(id) => *id, else 0);
 scalar!(PopDistr, Base::PopDistr, Value::PopDistr(distr) => *distr, else PopDistr::Unif);
 scalar!(ScriptId, Base::Code, Value::Code(number) => ScriptId(*number), else ScriptId(0));
 
-impl Field for Option<Addr> {
+impl FieldType for Option<Addr> {
     const TY: Ty = Ty::one(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Lower) -> Self {
+    fn lower(value: &Value, _: &mut Converter) -> Self {
         name(value).map(|name| name.addr)
     }
 }
 
-impl Field for Option<Arc<Re>> {
+impl FieldType for Option<Arc<Re>> {
     const TY: Ty = Ty::one(Base::Re);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Lower) -> Self {
+    fn lower(value: &Value, _: &mut Converter) -> Self {
         match value {
             Value::Re(re) => Some(re.clone()),
             _ => None,
@@ -338,10 +338,10 @@ impl Field for Option<Arc<Re>> {
     }
 }
 
-impl<T: Drawn> Field for Option<Distribution<T>> {
+impl<T: DrawnType> FieldType for Option<Distribution<T>> {
     const TY: Ty = Ty::one(Base::Distr(T::DOMAIN));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Lower) -> Self {
+    fn lower(value: &Value, _: &mut Converter) -> Self {
         distribution(value).filter(|distr| distr.shape != Shape::None)
     }
 }
@@ -355,19 +355,19 @@ fn distribution<T>(value: &Value) -> Option<Distribution<T>> {
     }
 }
 
-fn name(value: &Value) -> Option<Name> {
+fn name(value: &Value) -> Option<VisibleName> {
     match value {
-        Value::Addr(addr) => Some(Name { addr: (**addr).clone(), new_prob: None }),
-        Value::DynName(addr, prob) => Some(Name { addr: (**addr).clone(), new_prob: Some(*prob) }),
+        Value::Addr(addr) => Some(VisibleName { addr: (**addr).clone(), new_prob: None }),
+        Value::DynName(addr, prob) => Some(VisibleName { addr: (**addr).clone(), new_prob: Some(*prob) }),
         _ => None,
     }
 }
 
 fn list<T>(
     value: &Value,
-    order: Order,
-    cx: &mut Lower,
-    mut item: impl FnMut(&mut Lower, Value) -> Option<T>,
+    order: CloneOrder,
+    cx: &mut Converter,
+    mut item: impl FnMut(&mut Converter, Value) -> Option<T>,
 ) -> Vec<T> {
     let mut all = Vec::new();
     if value.is_container() && cx.take(value) {
@@ -376,34 +376,34 @@ fn list<T>(
     all
 }
 
-impl Field for AgentAddrs {
+impl FieldType for AgentAddrs {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        AgentAddrs(list(value, Order::Agents, cx, |_, value| name(&value).map(|name| name.addr)))
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        AgentAddrs(list(value, CloneOrder::Agents, cx, |_, value| name(&value).map(|name| name.addr)))
     }
 }
 
-impl Field for Vec<Addr> {
+impl FieldType for Vec<Addr> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        list(value, Order::Position, cx, |_, value| name(&value).map(|name| name.addr))
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        list(value, CloneOrder::Position, cx, |_, value| name(&value).map(|name| name.addr))
     }
 }
 
-impl Field for Option<Vec<Addr>> {
+impl FieldType for Option<Vec<Addr>> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
         (*value != Value::Undef).then(|| Vec::lower(value, cx))
     }
 }
 
-impl Field for Vec<AddrRange> {
+impl FieldType for Vec<AddrRange> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
         if cx.take(value) { ranges(value) } else { Vec::new() }
     }
 }
@@ -417,64 +417,64 @@ pub(crate) fn ranges(value: &Value) -> Vec<AddrRange> {
             array.items().iter().flat_map(|item| ranges(&item.value)).collect()
         }
         Value::Array(_) => {
-            let all = flat(value, Order::Position);
+            let all = flat(value, CloneOrder::Position);
             all.iter().filter_map(|(value, _)| name(value)).map(|name| AddrRange::from(name.addr)).collect()
         }
         _ => Vec::new(),
     }
 }
 
-impl Field for Vec<Name> {
+impl FieldType for Vec<VisibleName> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        list(value, Order::Position, cx, |_, value| name(&value))
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        list(value, CloneOrder::Position, cx, |_, value| name(&value))
     }
 }
 
-impl Field for Vec<String> {
+impl FieldType for Vec<String> {
     const TY: Ty = Ty::array_of(Base::Str);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        list(value, Order::Position, cx, |_, value| match value {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        list(value, CloneOrder::Position, cx, |_, value| match value {
             Value::Str(text) => Some(text.to_string()),
             _ => None,
         })
     }
 }
 
-impl Field for Vec<StatsSample> {
+impl FieldType for Vec<StatsSample> {
     const TY: Ty = Ty::array_of(Base::Record(Rec::StatsSample));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        list(value, Order::Position, cx, |cx, value| match value {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        list(value, CloneOrder::Position, cx, |cx, value| match value {
             Value::Record(record) => Some(StatsSample::from_record(&record, cx)),
             _ => None,
         })
     }
 }
 
-impl Field for CoreLists {
+impl FieldType for CoreLists {
     const TY: Ty = Ty::array_of(Base::Int);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
-        let int = |_: &mut Lower, value: Value| match value {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
+        let int = |_: &mut Converter, value: Value| match value {
             Value::Int(value) => Some(value),
             _ => None,
         };
         let Value::Array(array) = value else { return Self::default() };
         let lists = (0..array.repeat()).flat_map(|_| array.items()).map(|item| match &item.value {
             Value::Int(core) => vec![*core],
-            nested => list(nested, Order::Position, cx, int),
+            nested => list(nested, CloneOrder::Position, cx, int),
         });
         CoreLists(lists.collect())
     }
 }
 
-impl Field for Vec<HeaderRule> {
+impl FieldType for Vec<HeaderRule> {
     const TY: Ty = Ty::array_of(Base::Record(Rec::MimeHeader));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
         let Value::Array(array) = value else { return Vec::new() };
         let mut rules = Vec::new();
         for item in (0..array.repeat()).flat_map(|_| array.items()) {
@@ -498,13 +498,13 @@ pub trait Choice: Sized {
     /// True if repeated items are one item with the sum of their probabilities.
     const MERGE: bool = false;
     /// Takes one item.
-    fn choice(value: &Value, cx: &mut Lower) -> Option<Self>;
+    fn choice(value: &Value, cx: &mut Converter) -> Option<Self>;
 }
 
 impl Choice for String {
     const BASE: Base = Base::Str;
     const MERGE: bool = true;
-    fn choice(value: &Value, _: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, _: &mut Converter) -> Option<Self> {
         match value {
             Value::Str(text) => Some(text.to_string()),
             _ => None,
@@ -512,16 +512,16 @@ impl Choice for String {
     }
 }
 
-impl Choice for Name {
+impl Choice for VisibleName {
     const BASE: Base = Base::Addr;
-    fn choice(value: &Value, _: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, _: &mut Converter) -> Option<Self> {
         name(value)
     }
 }
 
 impl Choice for Size {
     const BASE: Base = Base::Size;
-    fn choice(value: &Value, _: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, _: &mut Converter) -> Option<Self> {
         match value {
             Value::Size(bytes) => Some(Size(*bytes)),
             _ => None,
@@ -531,14 +531,14 @@ impl Choice for Size {
 
 impl Choice for Distribution<Time> {
     const BASE: Base = Base::Distr(Domain::Time);
-    fn choice(value: &Value, _: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, _: &mut Converter) -> Option<Self> {
         distribution(value)
     }
 }
 
 impl Choice for ContentId {
     const BASE: Base = Base::Record(Rec::Content);
-    fn choice(value: &Value, cx: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, cx: &mut Converter) -> Option<Self> {
         match value {
             Value::Record(record) => Some(cx.content(record)),
             _ => None,
@@ -548,7 +548,7 @@ impl Choice for ContentId {
 
 impl Choice for SslWrapId {
     const BASE: Base = Base::Record(Rec::SslWrap);
-    fn choice(value: &Value, cx: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, cx: &mut Converter) -> Option<Self> {
         match value {
             Value::Record(record) => Some(cx.ssl_wrap(record)),
             _ => None,
@@ -556,26 +556,26 @@ impl Choice for SslWrapId {
     }
 }
 
-impl Choice for Range {
+impl Choice for RequestRange {
     const BASE: Base = Base::AnyRange;
-    fn choice(value: &Value, cx: &mut Lower) -> Option<Self> {
+    fn choice(value: &Value, cx: &mut Converter) -> Option<Self> {
         match value {
             Value::Record(record) if record.rec == Rec::SingleRange => {
-                Some(Range::Single(SingleRange::from_record(record, cx)))
+                Some(RequestRange::Single(SingleRange::from_record(record, cx)))
             }
-            Value::Record(record) => Some(Range::Multi(MultiRange::from_record(record, cx))),
+            Value::Record(record) => Some(RequestRange::Multi(MultiRange::from_record(record, cx))),
             _ => None,
         }
     }
 }
 
-impl<T: Choice + PartialEq, M: Method> Field for Selector<T, M> {
+impl<T: Choice + PartialEq, M: Weighting> FieldType for Selector<T, M> {
     const TY: Ty = Ty::array_of(T::BASE);
-    fn lower(value: &Value, cx: &mut Lower) -> Self {
+    fn lower(value: &Value, cx: &mut Converter) -> Self {
         if !value.is_container() || !cx.take(value) {
             return Self::default();
         }
-        let all = flat(value, Order::Position);
+        let all = flat(value, CloneOrder::Position);
         let weighted = matches!(value, Value::Array(array) if array.any_prob());
         let uniform = M::FLAT && !weighted;
         let each = 1.0 / all.len() as f64;

@@ -5,8 +5,8 @@ mod records;
 mod stat;
 
 pub use field::{
-    AgentAddrs, Bandwidth, ContentId, CoreLists, Distribution, Drawn, Field, Flat, HeaderChoice, HeaderRule,
-    Lower, Method, Name, Rate, ScriptId, Selector, Size, SslWrapId, Time, Tree,
+    AgentAddrs, Bandwidth, ContentId, Converter, CoreLists, Distribution, DrawnType, FieldType, Flat,
+    HeaderChoice, HeaderRule, Rate, ScriptId, Selector, Size, SslWrapId, Time, Tree, VisibleName, Weighting,
 };
 pub(crate) use field::{MAX_WORDS, ranges};
 pub use records::*;

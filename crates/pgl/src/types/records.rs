@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use polygraph_addr::Addr;
 
 use crate::types::field::{
-    AgentAddrs, Bandwidth, ContentId, CoreLists, Distribution, Field, Flat, HeaderRule, Lower, Name, Rate,
-    ScriptId, Selector, Size, SslWrapId, Time, Tree,
+    AgentAddrs, Bandwidth, ContentId, Converter, CoreLists, Distribution, FieldType, Flat, HeaderRule, Rate,
+    ScriptId, Selector, Size, SslWrapId, Time, Tree, VisibleName,
 };
 use crate::types::{Base, Ty};
 use crate::value::{Array, Distr, Domain, Record, Shape, Slot, Value};
@@ -94,7 +94,7 @@ macro_rules! records {
             $({
                 let own: &[FieldDef] = &[$( FieldDef {
                     name: stringify!($field).trim_end_matches("_"),
-                    ty: <$ty as Field>::TY,
+                    ty: <$ty as FieldType>::TY,
                     default: records!(@default $($default)?),
                     doc: concat!($($field_doc),*),
                 } ),*];
@@ -119,7 +119,7 @@ macro_rules! records {
             impl $name {
                 /// Reads the fields in the order of the table.
                 #[allow(unused_variables, reason = "some types have no fields")]
-                pub(crate) fn read<'a>(slots: &mut impl Iterator<Item = &'a Slot>, cx: &mut Lower) -> Self {
+                pub(crate) fn read<'a>(slots: &mut impl Iterator<Item = &'a Slot>, cx: &mut Converter) -> Self {
                     Self {
                         $( $base_field: $base::read(slots, cx), )?
                         $( $field: pick::<$ty>(slots.next(), records!(@default $($default)?), cx), )*
@@ -127,7 +127,7 @@ macro_rules! records {
                 }
 
                 /// Reads a record of this type.
-                pub(crate) fn from_record(record: &Record, cx: &mut Lower) -> Self {
+                pub(crate) fn from_record(record: &Record, cx: &mut Converter) -> Self {
                     Self::read(&mut record.slots.iter(), cx)
                 }
             }
@@ -135,14 +135,14 @@ macro_rules! records {
             impl std::default::Default for $name {
                 /// What a record is that was declared and left alone.
                 fn default() -> Self {
-                    Self::from_record(&fresh(Rec::$name), &mut Lower::new(u64::MAX))
+                    Self::from_record(&fresh(Rec::$name), &mut Converter::new(u64::MAX))
                 }
             }
 
-            impl Field for Option<Box<$name>> {
+            impl FieldType for Option<Box<$name>> {
                 const TY: Ty = Ty::one(Base::Record(Rec::$name));
                 const OPTIONAL: bool = true;
-                fn lower(value: &Value, cx: &mut Lower) -> Self {
+                fn lower(value: &Value, cx: &mut Converter) -> Self {
                     match value {
                         Value::Record(record) if !record.is_untouched() => {
                             Some(Box::new($name::from_record(record, cx)))
@@ -158,7 +158,7 @@ macro_rules! records {
 }
 
 /// Reads a field. A required value that was set to `undef()` falls back to the default of the table.
-fn pick<T: Field>(slot: Option<&Slot>, default: Default, cx: &mut Lower) -> T {
+fn pick<T: FieldType>(slot: Option<&Slot>, default: Default, cx: &mut Converter) -> T {
     match slot {
         Some(slot) if T::OPTIONAL || slot.value != Value::Undef => T::lower(&slot.value, cx),
         _ => T::lower(&default.value(T::TY), cx),
@@ -279,16 +279,16 @@ records! {
         /// Distribution of the gaps between requests; exclusive with req_rate.
         req_inter_arrival: Option<Distribution<Time>>,
         /// Visible names or IPs of servers, with ports; a flat selector without repeats. Each must be mapped by an AddrMap or be a server address.
-        origins: Selector<Name, Flat>,
+        origins: Selector<VisibleName, Flat>,
         /// Probability (0..1) of wanting an object that was already requested.
         recurrence: f64 = Default::Float(0.0),
         /// Probability (0..1) of requesting each embedded object found.
         embed_recur: f64 = Default::Float(0.0),
         /// Selector of `"public"`, `"private"` (treated as public) and `"foreign"`; undefined: public only.
         interests: Selector<String, Tree>,
-        /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `Range` act as `Basic` there, for what they need only the owner knows.
+        /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `RequestRange` act as `Basic` there, for what they need only the owner knows.
         foreign_trace: Option<String>,
-        /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `Range` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
+        /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `RequestRange` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
         req_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
         /// Selector of `GET`, `HEAD`, `POST` and `PUT`; drawn with the phase's special_msg_factor, else GET. `Upload` implies PUT.
         req_methods: Selector<String, Tree> = Default::Strs(&["GET"]),
@@ -298,8 +298,8 @@ records! {
         upload_contents: Selector<ContentId, Tree>,
         /// Old name of upload_contents.
         put_contents: Selector<ContentId, Tree>,
-        /// Selector of SingleRange and MultiRange; needed if and only if `Range` can occur.
-        ranges: Selector<Range, Tree>,
+        /// Selector of SingleRange and MultiRange; needed if and only if `RequestRange` can occur.
+        ranges: Selector<RequestRange, Tree>,
         /// Probability (0..1) of sending an old request body again.
         req_body_recurrence: f64 = Default::Float(0.0),
         /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue) the body is sent all the same.
@@ -483,7 +483,7 @@ records! {
         /// Replaces the robot's req_methods.
         req_methods: Selector<String, Tree>,
         /// Replaces the robot's ranges.
-        ranges: Selector<Range, Tree>,
+        ranges: Selector<RequestRange, Tree>,
         /// Replaces the robot's recurrence.
         recurrence: Option<f64>,
         /// Replaces the robot's pop_model.
@@ -619,7 +619,7 @@ records! {
     /// Visible names and the IPs behind them. One name with several addresses: a random address per request, so servers behind it have the same contents unless a device tells their requests apart. At least as many names as addresses: name i maps to address i modulo their count.
     AddrMap {
         /// Visible names or IPs; may be dynamic.
-        names: Vec<Name>,
+        names: Vec<VisibleName>,
         /// IPs behind them.
         addresses: Vec<Addr>,
         /// Zone, for the generation of name server files; `"."` is the root.
@@ -807,7 +807,7 @@ records! {
 
 /// What a robot's range request asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Range {
+pub enum RequestRange {
     /// One range.
     Single(SingleRange),
     /// Several ranges.

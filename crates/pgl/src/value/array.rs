@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ops::Elem;
+use crate::ops::ElemType;
 use crate::value::Value;
 
 /// Deepest nesting of arrays and records in a value.
@@ -12,7 +12,7 @@ pub const MAX_ITEMS: u64 = 1 << 24;
 
 /// An element of an array.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct ArrayElement {
     /// The element: a single value, a range or another array.
     pub value: Value,
     /// Its probability, if one was given.
@@ -22,18 +22,18 @@ pub struct Item {
 /// An array, or `repeat` copies of its items: `x ** n` is an array with the item x and n copies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    items: Vec<Item>,
+    items: Vec<ArrayElement>,
     repeat: u32,
     len: u64,
     depth: u32,
     weight: u64,
     any_prob: bool,
-    elem: Option<Elem>,
+    elem: Option<ElemType>,
 }
 
 /// In which order the copies of a clone are met; section 4.3 of the language reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum CloneOrder {
     /// The whole once, then again: a b a b. Agents and aliases.
     Agents,
     /// Each member several times: a a b b. Everything else.
@@ -42,7 +42,7 @@ pub enum Order {
 
 /// Why an array cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum ArrayLimit {
     /// It would have more than [`MAX_ITEMS`] items.
     Items,
     /// It would be nested deeper than [`MAX_DEPTH`].
@@ -51,33 +51,33 @@ pub enum Limit {
 
 impl Array {
     /// An array of these items.
-    pub fn new(items: Vec<Item>) -> Result<Self, Limit> {
+    pub fn new(items: Vec<ArrayElement>) -> Result<Self, ArrayLimit> {
         Self::cloned(items, 1)
     }
 
     /// An array of plain values.
-    pub fn of(values: impl IntoIterator<Item = Value>) -> Result<Self, Limit> {
-        Self::new(values.into_iter().map(|value| Item { value, prob: None }).collect())
+    pub fn of(values: impl IntoIterator<Item = Value>) -> Result<Self, ArrayLimit> {
+        Self::new(values.into_iter().map(|value| ArrayElement { value, prob: None }).collect())
     }
 
     /// `repeat` copies of these items.
-    pub fn cloned(items: Vec<Item>, repeat: u32) -> Result<Self, Limit> {
+    pub fn cloned(items: Vec<ArrayElement>, repeat: u32) -> Result<Self, ArrayLimit> {
         let sum =
             |of: fn(&Value) -> u64| items.iter().fold(0u64, |n, item| n.saturating_add(of(&item.value)));
         let len = sum(Value::len).saturating_mul(u64::from(repeat));
         let weight = sum(Value::weight).saturating_add(1);
         let depth = 1 + items.iter().map(|item| item.value.depth()).max().unwrap_or(0);
         if len > MAX_ITEMS || weight > MAX_ITEMS {
-            return Err(Limit::Items);
+            return Err(ArrayLimit::Items);
         }
         if depth > MAX_DEPTH {
-            return Err(Limit::Depth);
+            return Err(ArrayLimit::Depth);
         }
-        let nested = |item: &Item| matches!(&item.value, Value::Array(array) if array.any_prob);
+        let nested = |item: &ArrayElement| matches!(&item.value, Value::Array(array) if array.any_prob);
         let any_prob = items.iter().any(|item| item.prob.is_some() || nested(item));
-        let mut elem = Some(Elem::None);
+        let mut elem = Some(ElemType::None);
         for item in &items {
-            elem = match (elem, Elem::of(&item.value)) {
+            elem = match (elem, ElemType::of(&item.value)) {
                 (Some(elem), Some(more)) => Some(elem.join(more)),
                 _ => None,
             };
@@ -86,7 +86,7 @@ impl Array {
     }
 
     /// The elements of this level.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[ArrayElement] {
         &self.items
     }
 
@@ -116,7 +116,7 @@ impl Array {
     }
 
     /// The type of all items; `None` if a finding was reported about one.
-    pub fn elem(&self) -> Option<Elem> {
+    pub fn elem(&self) -> Option<ElemType> {
         self.elem
     }
 
@@ -152,11 +152,11 @@ impl Array {
 }
 
 /// Calls `visit` for every single item of a value, ranges expanded, with its overall probability.
-pub fn flatten(value: &Value, order: Order, visit: &mut dyn FnMut(Value, f64)) {
+pub fn flatten(value: &Value, order: CloneOrder, visit: &mut dyn FnMut(Value, f64)) {
     walk(value, order, 1, 1.0, visit);
 }
 
-fn walk(value: &Value, order: Order, copies: u32, prob: f64, visit: &mut dyn FnMut(Value, f64)) {
+fn walk(value: &Value, order: CloneOrder, copies: u32, prob: f64, visit: &mut dyn FnMut(Value, f64)) {
     let mut members = |len: u64, member: &mut dyn FnMut(u64) -> Option<Value>| {
         let share = prob / len as f64 / f64::from(copies);
         for index in 0..len {
@@ -171,7 +171,7 @@ fn walk(value: &Value, order: Order, copies: u32, prob: f64, visit: &mut dyn FnM
         Value::Array(array) => {
             let (probs, _) = array.level();
             match order {
-                Order::Agents => {
+                CloneOrder::Agents => {
                     let share = prob / f64::from(array.repeat);
                     for _ in 0..array.repeat {
                         for (item, prob) in array.items.iter().zip(&probs) {
@@ -179,7 +179,7 @@ fn walk(value: &Value, order: Order, copies: u32, prob: f64, visit: &mut dyn FnM
                         }
                     }
                 }
-                Order::Position => {
+                CloneOrder::Position => {
                     let copies = copies.saturating_mul(array.repeat);
                     for (item, item_prob) in array.items.iter().zip(&probs) {
                         walk(&item.value, order, copies, prob * item_prob, visit);
@@ -198,7 +198,7 @@ fn walk(value: &Value, order: Order, copies: u32, prob: f64, visit: &mut dyn FnM
 }
 
 /// All single items of a value with their overall probabilities.
-pub fn flat(value: &Value, order: Order) -> Vec<(Value, f64)> {
+pub fn flat(value: &Value, order: CloneOrder) -> Vec<(Value, f64)> {
     let mut all = Vec::with_capacity(value.len().min(MAX_ITEMS) as usize);
     flatten(value, order, &mut |value, prob| all.push((value, prob)));
     all

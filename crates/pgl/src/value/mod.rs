@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use polygraph_addr::{Addr, AddrRange, TextRange};
 
-pub use array::{Array, Item, Limit, MAX_DEPTH, MAX_ITEMS, Order, flat, flatten};
+pub use array::{Array, ArrayElement, ArrayLimit, CloneOrder, MAX_DEPTH, MAX_ITEMS, flat, flatten};
 pub use distr::{Distr, Domain, PopDistr, Qualifier, Shape, TableBin};
 pub use record::{Record, Slot};
-pub use regex::{Matcher, Pattern, Re, Scope};
+pub use regex::{MatchScope, Matcher, Pattern, Re};
 pub use show::{exact, show, show_size, show_time, significant};
 pub use stats::{Statistics, Stats};
 

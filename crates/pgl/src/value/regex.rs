@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::value::{Limit, MAX_DEPTH, MAX_ITEMS};
+use crate::value::{ArrayLimit, MAX_DEPTH, MAX_ITEMS};
 
 /// Which part of a request an expression looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum MatchScope {
     /// The whole URL.
     Url,
     /// The host name.
@@ -19,14 +19,14 @@ pub enum Scope {
     UserGroup,
 }
 
-impl Scope {
+impl MatchScope {
     /// All scopes with their words.
-    pub const ALL: &'static [(&'static str, Scope)] = &[
-        ("url", Scope::Url),
-        ("url_host", Scope::UrlHost),
-        ("url_host_ip", Scope::UrlHostIp),
-        ("url_path", Scope::UrlPath),
-        ("user_group", Scope::UserGroup),
+    pub const ALL: &'static [(&'static str, MatchScope)] = &[
+        ("url", MatchScope::Url),
+        ("url_host", MatchScope::UrlHost),
+        ("url_host_ip", MatchScope::UrlHostIp),
+        ("url_path", MatchScope::UrlPath),
+        ("user_group", MatchScope::UserGroup),
     ];
 
     /// The word of this scope.
@@ -39,7 +39,7 @@ impl Scope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     /// What it looks at.
-    pub scope: Scope,
+    pub scope: MatchScope,
     /// True for `==`: the whole text must match; false for `=~`: a part suffices.
     pub exact: bool,
     /// POSIX extended syntax for searches with any of `| * + ? { [ (`, else plain text.
@@ -74,7 +74,7 @@ pub struct Re {
 
 impl Re {
     /// Measures an expression; too deep or too large ones are refused.
-    pub fn new(matcher: Matcher) -> Result<Self, Limit> {
+    pub fn new(matcher: Matcher) -> Result<Self, ArrayLimit> {
         let parts: &[Arc<Re>] = match &matcher {
             Matcher::Pattern(_) => &[],
             Matcher::Not(inner) => std::slice::from_ref(inner),
@@ -84,10 +84,10 @@ impl Re {
         let depth = 1 + parts.iter().map(|part| part.depth).max().unwrap_or(0);
         let weight = parts.iter().fold(1, |n: u64, part| n.saturating_add(part.weight));
         if depth > MAX_DEPTH {
-            return Err(Limit::Depth);
+            return Err(ArrayLimit::Depth);
         }
         if weight > MAX_ITEMS {
-            return Err(Limit::Items);
+            return Err(ArrayLimit::Items);
         }
         Ok(Self { matcher, depth, weight })
     }

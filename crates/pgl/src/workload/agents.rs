@@ -4,12 +4,12 @@ use polygraph_addr::{Addr, compact, join};
 
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::hints;
 use crate::types::{Agent, Robot, Selector, Server, Tree};
 use crate::value::{Shape, Value};
-use crate::workload::behavior::{self, Met};
-use crate::workload::{Checks, Place, Visible, Workload, check_ips};
+use crate::workload::behavior::{self, RequestedContents};
+use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips};
 
 /// Known words of selectors.
 pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
@@ -18,7 +18,7 @@ pub(super) const REP_TYPES: &[&str] = &["Basic", "302 Found"];
 pub(super) const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
 
 /// Moves values of old fields to the fields of today.
-pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &Used) -> Robot {
+pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &UsedRecord) -> Robot {
     for (old, new) in [("proxies", "http_proxies"), ("put_contents", "upload_contents")] {
         if used.record.at(old).is_some() {
             let text = format!("`{old}` is the old name of `{new}`");
@@ -39,7 +39,7 @@ impl Checks<'_> {
     /// Complains about words a selector does not know.
     pub(super) fn words<'p, M>(
         &mut self,
-        place: impl Into<Place<'p>>,
+        place: impl Into<RecordContext<'p>>,
         field: &str,
         selector: &Selector<String, M>,
         known: &[&str],
@@ -63,7 +63,7 @@ impl Checks<'_> {
         }
     }
 
-    pub(super) fn share<'p>(&mut self, place: impl Into<Place<'p>>, field: &str, value: f64) {
+    pub(super) fn share<'p>(&mut self, place: impl Into<RecordContext<'p>>, field: &str, value: f64) {
         if !(0.0..=1.0).contains(&value) {
             let percent = crate::value::significant(value * 100.0, 6);
             let text = format!("`{field}` is a probability, from 0% to 100%, and it is {percent}%");
@@ -74,14 +74,14 @@ impl Checks<'_> {
 
     /// A finding about a field that is missing `because` another one is set. Says nothing if one of them has a value
     /// that a finding was reported about.
-    pub(super) fn missing(&mut self, code: Code, used: &Used, because: &str, field: &str, text: &str) {
+    pub(super) fn missing(&mut self, code: Code, used: &UsedRecord, because: &str, field: &str, text: &str) {
         self.missing_with(code, used, because, field, text, set_field(used, field));
     }
 
     fn missing_with<'p>(
         &mut self,
         code: Code,
-        place: impl Into<Place<'p>>,
+        place: impl Into<RecordContext<'p>>,
         because: &str,
         field: &str,
         text: &str,
@@ -98,7 +98,7 @@ impl Checks<'_> {
     pub(super) fn choose_popularity<'p>(
         &mut self,
         code: Code,
-        place: impl Into<Place<'p>>,
+        place: impl Into<RecordContext<'p>>,
         because: &str,
         text: &str,
         otherwise: &str,
@@ -113,7 +113,7 @@ impl Checks<'_> {
         self.missing_with(code, place, because, field, text, help);
     }
 
-    fn common(&mut self, agent: &Agent, used: &Used) {
+    fn common(&mut self, agent: &Agent, used: &UsedRecord) {
         self.words(used, "http_versions", &agent.http_versions, HTTP_VERSIONS);
         self.share(used, "abort_prob", agent.abort_prob);
         if let Some(prob) = agent.cookie_sender {
@@ -132,7 +132,7 @@ impl Checks<'_> {
 }
 
 /// Advice to set a field of an agent.
-pub(super) fn set_field(used: &Used, field: &str) -> String {
+pub(super) fn set_field(used: &UsedRecord, field: &str) -> String {
     let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
     match hints::field_example(used.record.rec, field) {
         Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
@@ -154,9 +154,9 @@ pub(super) fn quoted_list(words: &[&str]) -> String {
 /// Checks a robot.
 pub fn robot(
     robot: &Robot,
-    used: &Used,
-    visible: &Visible,
-    met: &Met<'_>,
+    used: &UsedRecord,
+    visible: &VisibleServers,
+    met: &RequestedContents<'_>,
     workload: &Workload,
     checks: &mut Checks<'_>,
 ) {
@@ -238,7 +238,7 @@ pub fn robot(
     super::parts::of_robot(robot, used, checks);
 }
 
-fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<'_>) {
+fn proxies(robot: &Robot, used: &UsedRecord, workload: &Workload, checks: &mut Checks<'_>) {
     if robot.socks_prob.is_some_and(|prob| prob > 0.0) && robot.socks_proxies.is_empty() {
         let text = "a share of robots uses SOCKS proxies, but there are none";
         checks.missing(Code::RobotIncomplete, used, "socks_prob", "socks_proxies", text);
@@ -265,8 +265,8 @@ fn proxies(robot: &Robot, used: &Used, workload: &Workload, checks: &mut Checks<
 
 fn origins(
     robot: &Robot,
-    used: &Used,
-    visible: &Visible,
+    used: &UsedRecord,
+    visible: &VisibleServers,
     workload: &Workload,
     foreign: bool,
     checks: &mut Checks<'_>,
@@ -317,7 +317,12 @@ fn origins(
 }
 
 /// Says what origins there are.
-fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload: &Workload) -> Diagnostic {
+fn unknown_origin(
+    finding: Diagnostic,
+    used: &UsedRecord,
+    visible: &VisibleServers,
+    workload: &Workload,
+) -> Diagnostic {
     let addrs = workload.servers.iter().flat_map(|server| &server.agent.addresses.0);
     // Interface and subnet belong to the machine of the server and not to what robots see.
     let addrs = addrs.map(|addr| Addr { interface: None, subnet: None, ..addr.clone() });
@@ -338,7 +343,7 @@ fn unknown_origin(finding: Diagnostic, used: &Used, visible: &Visible, workload:
 }
 
 /// Checks a server.
-pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
+pub fn server(server: &Server, used: &UsedRecord, checks: &mut Checks<'_>) {
     use Code::ServerIncomplete as Incomplete;
     checks.common(&server.agent, used);
     if server.contents.is_empty() {
@@ -394,7 +399,7 @@ pub fn server(server: &Server, used: &Used, checks: &mut Checks<'_>) {
 fn direct_access(
     direct: &Selector<crate::types::ContentId, Tree>,
     contents: &Selector<crate::types::ContentId, Tree>,
-    used: &Used,
+    used: &UsedRecord,
     checks: &mut Checks<'_>,
 ) {
     if used.record.is_bad("contents") || used.record.is_bad("direct_access") {

@@ -1,57 +1,57 @@
 //! How objects are asked for: what robots say, and what contents say instead.
 
 use crate::codes::Code;
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::source::Span;
-use crate::types::{ClientBehavior, Content, ContentId, PopModel, Range, Robot, Selector, Server};
+use crate::types::{ClientBehavior, Content, ContentId, PopModel, RequestRange, Robot, Selector, Server};
 use crate::value::Record;
 use crate::workload::agents::set_field;
-use crate::workload::{Checks, Place, Visible, Workload};
+use crate::workload::{Checks, RecordContext, VisibleServers, Workload};
 
 pub(super) const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
 pub(super) const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
 
 /// A content with a behaviour of its own.
-pub struct Special<'a> {
+pub struct BehavingContent<'a> {
     id: ContentId,
     kind: &'a str,
     behavior: &'a ClientBehavior,
-    place: Place<'a>,
+    place: RecordContext<'a>,
 }
 
-impl<'a> Special<'a> {
+impl<'a> BehavingContent<'a> {
     /// The behaviour of a content, if it has one; `around` is a place near the content.
     pub fn of(id: ContentId, content: &'a Content, record: &'a Record, around: Option<Span>) -> Option<Self> {
-        let place = Place { record, around, used: None }.part("client_behavior")?;
+        let place = RecordContext { record, around, used: None }.part("client_behavior")?;
         let kind = content.kind.as_deref().unwrap_or("some-content");
         Some(Self { id, kind, behavior: content.client_behavior.as_deref()?, place })
     }
 }
 
 /// What is special about the contents that a robot asks for.
-pub struct Met<'a> {
-    contents: Vec<&'a Special<'a>>,
+pub struct RequestedContents<'a> {
+    contents: Vec<&'a BehavingContent<'a>>,
     /// False if there may be more, but for an error.
     complete: bool,
 }
 
-impl<'a> Met<'a> {
+impl<'a> RequestedContents<'a> {
     /// Those that the servers of the robot's origins give out on their own: what is embedded is asked for plainly.
     pub fn by(
         robot: &Robot,
-        used: &Used,
-        special: &'a [Special<'a>],
-        visible: &Visible,
+        used: &UsedRecord,
+        special: &'a [BehavingContent<'a>],
+        visible: &VisibleServers,
         workload: &Workload,
     ) -> Self {
         if special.is_empty() {
             return Self { contents: Vec::new(), complete: true };
         }
         let servers: Vec<&Server> = visible.servers_of(robot).map(|at| &workload.servers[at]).collect();
-        let met = |special: &&Special<'_>| {
+        let met = |special: &&BehavingContent<'_>| {
             servers.iter().any(|server| direct(server).values().any(|content| *content == special.id))
         };
-        let contents: Vec<&Special<'_>> = special.iter().filter(met).collect();
+        let contents: Vec<&BehavingContent<'_>> = special.iter().filter(met).collect();
         let complete = visible.complete
             && !used.record.is_bad("origins")
             && !contents.iter().any(|special| special.place.record.has_bad());
@@ -65,14 +65,14 @@ pub fn direct(server: &Server) -> &Selector<ContentId> {
 }
 
 /// Checks the behaviour of a content.
-pub fn of_content(special: &Special<'_>, checks: &mut Checks<'_>) {
+pub fn of_content(special: &BehavingContent<'_>, checks: &mut Checks<'_>) {
     let ClientBehavior { req_types, req_methods, ranges, recurrence, pop_model } = special.behavior;
     checks.share(special.place, "recurrence", recurrence.unwrap_or(0.0));
     checks.behavior(special.place, req_types, req_methods, ranges, pop_model.as_deref());
 }
 
 /// Checks the behaviour of a robot, alone and with the contents that it asks for.
-pub fn of_robot(robot: &Robot, used: &Used, met: &Met<'_>, checks: &mut Checks<'_>) {
+pub fn of_robot(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, checks: &mut Checks<'_>) {
     let model = robot.agent.pop_model.as_deref();
     checks.share(used, "recurrence", robot.recurrence);
     checks.behavior(used, &robot.req_types, &robot.req_methods, &robot.ranges, model);
@@ -80,7 +80,7 @@ pub fn of_robot(robot: &Robot, used: &Used, met: &Met<'_>, checks: &mut Checks<'
         let text = "the robot requests objects again, but nothing says which: it has no popularity model";
         checks.choose_popularity(Code::RobotIncomplete, used, "recurrence", text, "remove `recurrence`");
     }
-    let again = |special: &&&Special<'_>| {
+    let again = |special: &&&BehavingContent<'_>| {
         special.behavior.recurrence.is_some_and(|share| share > 0.0) && special.behavior.pop_model.is_none()
     };
     for special in met.contents.iter().filter(again).filter(|_| model.is_none()) {
@@ -125,7 +125,7 @@ impl Companion {
 }
 
 /// Requests with bodies need contents for these, range requests need ranges; and the other way round.
-fn companions(robot: &Robot, used: &Used, met: &Met<'_>, checks: &mut Checks<'_>) {
+fn companions(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, checks: &mut Checks<'_>) {
     let has = [!robot.post_contents.is_empty(), !robot.upload_contents.is_empty(), !robot.ranges.is_empty()];
     for (companion, has) in COMPANIONS.iter().zip(has) {
         let Companion { what, field, .. } = companion;
@@ -157,10 +157,10 @@ impl Checks<'_> {
     /// Checks the settings that robots and contents have in common.
     fn behavior<'p>(
         &mut self,
-        place: impl Into<Place<'p>>,
+        place: impl Into<RecordContext<'p>>,
         types: &Selector<String>,
         methods: &Selector<String>,
-        ranges: &Selector<Range>,
+        ranges: &Selector<RequestRange>,
         model: Option<&PopModel>,
     ) {
         let place = place.into();
@@ -180,9 +180,9 @@ impl Checks<'_> {
     }
 }
 
-fn bad_range(range: &Range) -> Option<&'static str> {
+fn bad_range(range: &RequestRange) -> Option<&'static str> {
     match range {
-        Range::Single(range) => {
+        RequestRange::Single(range) => {
             let first = (range.first_byte_pos_absolute.is_some(), range.first_byte_pos_relative.is_some());
             let last = (range.last_byte_pos_absolute.is_some(), range.last_byte_pos_relative.is_some());
             let suffix = (range.suffix_length_absolute.is_some(), range.suffix_length_relative.is_some());
@@ -199,7 +199,7 @@ fn bad_range(range: &Range) -> Option<&'static str> {
                 None
             }
         }
-        Range::Multi(range) => {
+        RequestRange::Multi(range) => {
             let lengths = (range.range_length_absolute.is_some(), range.range_length_relative.is_some());
             if range.first_range_start_absolute.is_some() && range.first_range_start_relative.is_some() {
                 Some("the start of the first range is absolute or relative, not both")

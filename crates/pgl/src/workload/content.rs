@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::source::Span;
 use crate::types::{Content, ContentId, HeaderRule};
 use crate::value::{Record, Value};
 use crate::workload::agents::quoted_list;
 use crate::workload::behavior::direct;
-use crate::workload::maps::Visible;
+use crate::workload::maps::VisibleServers;
 use crate::workload::{Checks, Workload};
 
 pub(super) const GENERATORS: &[&str] = &["random_text", "random_data"];
@@ -84,8 +84,8 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
 pub fn embedded(
     workload: &Workload,
     records: &[Arc<Record>],
-    servers: &[&Used],
-    visible: &Visible,
+    servers: &[&UsedRecord],
+    visible: &VisibleServers,
     checks: &mut Checks<'_>,
 ) {
     let follow = workload.robots.iter().filter(|robot| robot.embed_recur > 0.0);
@@ -110,7 +110,7 @@ pub fn embedded(
 fn lacks(
     workload: &Workload,
     records: &[Arc<Record>],
-    server: &Used,
+    server: &UsedRecord,
     (page, part): (ContentId, ContentId),
     checks: &mut Checks<'_>,
 ) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::source::{FileKind, Loader, Span};
 use crate::value::Record;
 use crate::workload::{Checks, Workload};
@@ -14,7 +14,7 @@ use crate::workload::{Checks, Workload};
 pub fn check(
     workload: &Workload,
     contents: &[Arc<Record>],
-    robots: &[&Used],
+    robots: &[&UsedRecord],
     loader: &dyn Loader,
     checks: &mut Checks<'_>,
 ) {

@@ -7,15 +7,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Used;
-use crate::types::{AddrMap, HTTP_PORT, Name, Robot};
+use crate::eval::UsedRecord;
+use crate::types::{AddrMap, HTTP_PORT, Robot, VisibleName};
 use crate::value::Value;
 use crate::workload::{Checks, Workload, is_addr};
 
 impl AddrMap {
     /// Names with the addresses behind them: all of them behind a single name, else one behind each, in turn. The
     /// `zone` of a map matters to name servers alone.
-    pub fn pairs(&self) -> impl Iterator<Item = (&Name, &[Addr])> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&VisibleName, &[Addr])> {
         let count = self.addresses.len().max(1);
         self.names.iter().enumerate().map(move |(index, name)| match self.names.len() {
             1 => (name, &self.addresses[..]),
@@ -27,8 +27,8 @@ impl AddrMap {
 /// Takes a used map, or leaves it out with a warning. `known` are the names in maps taken before.
 pub fn add(
     map: AddrMap,
-    used: &Used,
-    known: &mut FxHashSet<Key>,
+    used: &UsedRecord,
+    known: &mut FxHashSet<HostPort>,
     workload: &mut Workload,
     checks: &mut Checks<'_>,
 ) {
@@ -55,7 +55,7 @@ pub fn add(
         let finding = checks.at(Code::BadMap, used, "addresses", text);
         checks.push(finding);
     }
-    let key = |name: &Name| (name.addr.host.clone(), name.addr.port);
+    let key = |name: &VisibleName| (name.addr.host.clone(), name.addr.port);
     if let Some(name) = map.names.iter().find(|name| known.contains(&key(name))) {
         let text = format!("{} is in two maps", name.addr);
         let finding = checks.at(Code::BadMap, used, "names", text);
@@ -66,12 +66,12 @@ pub fn add(
 }
 
 /// Host and port as workloads write them.
-pub(super) type Key = (Host, Option<u16>);
+pub(super) type HostPort = (Host, Option<u16>);
 
 /// What robots can send requests to.
-pub(crate) struct Visible {
+pub(crate) struct VisibleServers {
     /// Addresses of servers, and names in address maps, each with a position in `behind`.
-    pub(super) names: FxHashMap<Key, usize>,
+    pub(super) names: FxHashMap<HostPort, usize>,
     /// The kinds of servers that can answer, by position in the workload.
     pub(super) behind: Vec<Vec<usize>>,
     /// Variables with servers.
@@ -80,10 +80,10 @@ pub(crate) struct Visible {
     pub(super) complete: bool,
 }
 
-impl Visible {
+impl VisibleServers {
     /// Positions in `behind` of the robot's origins, each once.
     pub(super) fn behind_origins(&self, robot: &Robot) -> BTreeSet<usize> {
-        let key = |name: &Name| (name.addr.host.clone(), name.addr.port);
+        let key = |name: &VisibleName| (name.addr.host.clone(), name.addr.port);
         robot.origins.values().filter_map(|name| self.names.get(&key(name)).copied()).collect()
     }
 
@@ -94,7 +94,7 @@ impl Visible {
 }
 
 /// Checks server addresses and gives the names and addresses that robots can see.
-pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) -> Visible {
+pub fn visible(workload: &Workload, servers: &[&UsedRecord], checks: &mut Checks<'_>) -> VisibleServers {
     let count = workload.server_count();
     let mut addresses = FxHashMap::with_capacity_and_hasher(count, Default::default());
     let mut complete = true;
@@ -153,5 +153,5 @@ pub fn visible(workload: &Workload, servers: &[&Used], checks: &mut Checks<'_>) 
     let mut names = addresses;
     names.extend(named);
     let variables = servers.iter().filter_map(|used| used.name.clone()).collect();
-    Visible { names, behind, variables, complete }
+    VisibleServers { names, behind, variables, complete }
 }

@@ -16,18 +16,18 @@ use rustc_hash::FxHashSet;
 use crate::check::hir::Program;
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::eval::{Outcome, Used};
+use crate::eval::{Evaluation, UsedRecord};
 use crate::script::Scripts;
 use crate::source::{Loader, SourceMap, Span};
 use crate::types::{
-    AddrMap, AgentAddrs, Bench, Content, ContentId, Field, Lower, MembershipMap, NetPipe, Phase, Proxy, Rec,
-    Robot, Server, SslWrap, StatsSample, Time,
+    AddrMap, AgentAddrs, Bench, Content, ContentId, Converter, FieldType, MembershipMap, NetPipe, Phase,
+    Proxy, Rec, Robot, Server, SslWrap, StatsSample, Time,
 };
 use crate::value::{Record, Value};
 use crate::{Compat, Options};
 
-use behavior::{Met, Special};
-use maps::Visible;
+use behavior::{BehavingContent, RequestedContents};
+use maps::VisibleServers;
 
 /// The words that a field of agents or contents chooses among; none for other fields.
 pub(crate) fn words_of(field: &str) -> &'static [&'static str] {
@@ -106,28 +106,28 @@ pub(crate) struct Checks<'a> {
 
 /// Settings that findings are about.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct RecordContext<'a> {
     record: &'a Record,
     /// A place near them, for what was never assigned.
     around: Option<Span>,
     /// The use of the record, unless it is a part of others.
-    used: Option<&'a Used>,
+    used: Option<&'a UsedRecord>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RecordContext<'a> {
     /// A record among them.
-    fn part(self, field: &str) -> Option<Place<'a>> {
+    fn part(self, field: &str) -> Option<RecordContext<'a>> {
         match &self.record.slot(field)?.value {
             Value::Record(record) => {
-                Some(Place { record, around: self.record.at(field).or(self.around), ..self })
+                Some(RecordContext { record, around: self.record.at(field).or(self.around), ..self })
             }
             _ => None,
         }
     }
 }
 
-impl<'a> From<&'a Used> for Place<'a> {
-    fn from(used: &'a Used) -> Self {
+impl<'a> From<&'a UsedRecord> for RecordContext<'a> {
+    fn from(used: &'a UsedRecord) -> Self {
         Self { record: &used.record, around: Some(used.span), used: Some(used) }
     }
 }
@@ -137,7 +137,7 @@ impl Checks<'_> {
     fn at<'a>(
         &self,
         code: Code,
-        place: impl Into<Place<'a>>,
+        place: impl Into<RecordContext<'a>>,
         field: &str,
         text: impl Into<String>,
     ) -> Diagnostic {
@@ -155,7 +155,7 @@ impl Checks<'_> {
     fn at_element<'a>(
         &self,
         code: Code,
-        place: impl Into<Place<'a>>,
+        place: impl Into<RecordContext<'a>>,
         field: &str,
         text: impl Into<String>,
         test: &dyn Fn(&Value) -> bool,
@@ -185,12 +185,12 @@ impl Checks<'_> {
 /// Makes the workload of a program that ran; `None` if there were errors.
 pub(crate) fn build(
     program: Program,
-    outcome: &Outcome,
+    outcome: &Evaluation,
     (sources, loader): (&SourceMap, &dyn Loader),
     options: &Options,
     out: &mut Diagnostics,
 ) -> Option<Workload> {
-    let mut lower = Lower::new(options.limits.items);
+    let mut lower = Converter::new(options.limits.items);
     let mut checks = Checks { out, program: &program };
     let mut workload = Workload::default();
     let (mut robots, mut servers) = (Vec::new(), Vec::new());
@@ -276,7 +276,7 @@ pub(crate) fn build(
             Diagnostic::new(Code::BadPart, *at, text).help("use working_set_length() or working_set_cap()"),
         );
     }
-    let phase_uses: Vec<&Used> =
+    let phase_uses: Vec<&UsedRecord> =
         outcome.scheduled.iter().filter(|used| used.record.rec == Rec::Phase).collect();
     let unscheduled = phases::schedule(&mut workload, &phase_uses, &mut checks);
     if robots.is_empty() && servers.is_empty() && !checks.out.has_errors() {
@@ -292,17 +292,17 @@ pub(crate) fn build(
     let (contents, wraps) = lower.finish();
     let (contents, records): (Vec<Content>, Vec<Arc<Record>>) = contents.into_iter().unzip();
     workload.contents = contents;
-    let special: Vec<Special<'_>> = workload
+    let special: Vec<BehavingContent<'_>> = workload
         .contents
         .iter()
         .zip(&records)
         .enumerate()
         .filter_map(|(at, (content, record))| {
-            Special::of(ContentId(at as u32), content, record, content_use(record, &servers, &robots))
+            BehavingContent::of(ContentId(at as u32), content, record, content_use(record, &servers, &robots))
         })
         .collect();
     for (robot, used) in workload.robots.iter().zip(&robots) {
-        let met = Met::by(robot, used, &special, &known, &workload);
+        let met = RequestedContents::by(robot, used, &special, &known, &workload);
         agents::robot(robot, used, &known, &met, &workload, &mut checks);
     }
     for (content, record) in workload.contents.iter().zip(&records) {
@@ -332,7 +332,7 @@ pub(crate) fn build(
 }
 
 /// The place a content is blamed at when the field in question was never assigned.
-fn content_use(record: &Record, servers: &[&Used], robots: &[&Used]) -> Option<Span> {
+fn content_use(record: &Record, servers: &[&UsedRecord], robots: &[&UsedRecord]) -> Option<Span> {
     let own = record.slots.iter().filter_map(|slot| slot.at).next();
     own.or_else(|| {
         servers.iter().chain(robots).map(|used| used.record.at("contents").unwrap_or(used.span)).next()
@@ -345,7 +345,7 @@ fn is_addr(value: &Value, addr: &Addr) -> bool {
 }
 
 /// False, with a warning, for agents that live nowhere.
-fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
+fn has_addresses(checks: &mut Checks<'_>, used: &UsedRecord) -> bool {
     let slot = used.record.slot("addresses");
     let some = slot.is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
     if !some && !is_poisoned(used, "addresses") {
@@ -361,12 +361,12 @@ fn has_addresses(checks: &mut Checks<'_>, used: &Used) -> bool {
 }
 
 /// True if a finding was reported about the value of a field, which therefore says nothing about the field.
-fn is_poisoned(used: &Used, field: &str) -> bool {
+fn is_poisoned(used: &UsedRecord, field: &str) -> bool {
     used.record.slot(field).is_some_and(|slot| slot.value == Value::Poison)
 }
 
 /// Complains about agent addresses that are no IPs.
-fn check_ips(addresses: &AgentAddrs, used: &Used, checks: &mut Checks<'_>, what: &str) {
+fn check_ips(addresses: &AgentAddrs, used: &UsedRecord, checks: &mut Checks<'_>, what: &str) {
     let wrong = addresses.0.iter().find(|addr| addr.host.ip().is_none());
     if let Some(addr) = wrong {
         let text = format!("{what} live at IP addresses, and {} is a name", addr.host);

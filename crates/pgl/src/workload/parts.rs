@@ -2,17 +2,17 @@
 
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::source::Span;
 use crate::types::{Goal, MembershipMap, Robot, SslWrap};
 use crate::value::{Record, Value};
 use crate::workload::agents::quoted_list;
-use crate::workload::{Checks, Place};
+use crate::workload::{Checks, RecordContext};
 
 pub(super) const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
 
 /// Checks what hangs below a robot.
-pub fn of_robot(robot: &Robot, used: &Used, checks: &mut Checks<'_>) {
+pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
     let bad = |checks: &mut Checks<'_>, field: &str, text: &str| {
         if !used.record.is_bad(field) {
             let finding = checks.at(Code::BadPart, used, field, text);
@@ -87,7 +87,7 @@ fn ends(busy: &Goal) -> bool {
 }
 
 /// Checks a membership map.
-pub fn membership(map: &MembershipMap, used: &Used, checks: &mut Checks<'_>) {
+pub fn membership(map: &MembershipMap, used: &UsedRecord, checks: &mut Checks<'_>) {
     for (field, missing) in [
         ("groups_per_member", map.groups_per_member.is_none()),
         ("group_space", map.group_space.is_empty()),
@@ -154,7 +154,7 @@ pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
             let hosts = count("hosts").unwrap_or(0);
             if cores != hosts {
                 let text = format!("{side_name}.cpu_cores has {cores} lists for {hosts} hosts");
-                let place = Place { record: side, around: Some(around), used: None };
+                let place = RecordContext { record: side, around: Some(around), used: None };
                 let finding = checks
                     .at(Code::BadPart, place, "cpu_cores", text)
                     .note("there is one list of cores per element of hosts");

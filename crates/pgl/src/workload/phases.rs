@@ -2,14 +2,14 @@
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::eval::Used;
+use crate::eval::UsedRecord;
 use crate::types::{Goal, Phase, Rec, StatsSample, fresh};
 use crate::workload::{Checks, Workload};
 
 /// Checks the phases; without any there is one that never ends, and the result is true.
-pub fn schedule(workload: &mut Workload, used: &[&Used], checks: &mut Checks<'_>) -> bool {
+pub fn schedule(workload: &mut Workload, used: &[&UsedRecord], checks: &mut Checks<'_>) -> bool {
     if workload.phases.is_empty() {
-        let mut lower = crate::types::Lower::new(0);
+        let mut lower = crate::types::Converter::new(0);
         let mut phase = Phase::from_record(&fresh(Rec::Phase), &mut lower);
         phase.name = Some("dflt".to_owned());
         workload.phases.push(phase);
@@ -33,7 +33,7 @@ fn is_positive(goal: Option<&Goal>) -> bool {
     goal.is_some_and(|goal| goal.duration.is_some() || goal.xactions.is_some() || goal.fill_size.is_some())
 }
 
-fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
+fn check(phase: &Phase, used: &UsedRecord, checks: &mut Checks<'_>) {
     let name = phase.name.as_deref().unwrap_or("");
     let owner = used.name.as_ref().map_or(String::new(), |name| format!("{name}."));
     let factors = [
@@ -100,7 +100,7 @@ fn check(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
     }
 }
 
-fn rptmstat(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
+fn rptmstat(phase: &Phase, used: &UsedRecord, checks: &mut Checks<'_>) {
     let Some(control) = &phase.rptmstat else { return };
     if used.record.is_bad("rptmstat") {
         return;
@@ -121,7 +121,7 @@ fn rptmstat(phase: &Phase, used: &Used, checks: &mut Checks<'_>) {
 }
 
 /// Checks a sample that was scheduled by itself.
-pub fn scheduled_sample(sample: &StatsSample, used: &Used, checks: &mut Checks<'_>) {
+pub fn scheduled_sample(sample: &StatsSample, used: &UsedRecord, checks: &mut Checks<'_>) {
     if sample.start.is_none() && !used.record.is_bad("start") {
         let finding = checks.at(Code::BadPart, used, "start", "a scheduled sample needs a start");
         checks.push(finding);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polygraph_pgl::script::{Asked, Change, Environment, Interpreter, Ran};
+use polygraph_pgl::script::{FactorChange, Interpreter, ScriptRun, ScriptTarget, StatsWindow};
 use polygraph_pgl::types::{Goal, ScriptId, stat_completions};
 use polygraph_pgl::value::Statistics;
 use polygraph_pgl::{MemoryLoader, Options, Workload, compile};
@@ -34,8 +34,8 @@ struct World {
     log: Vec<String>,
 }
 
-impl Environment for World {
-    fn statistics(&mut self, asked: Asked) -> Arc<dyn Statistics> {
+impl ScriptTarget for World {
+    fn statistics(&mut self, asked: StatsWindow) -> Arc<dyn Statistics> {
         self.log.push(format!("{asked:?}"));
         Arc::new(Sample(self.mean))
     }
@@ -48,8 +48,8 @@ impl Environment for World {
         0.25
     }
 
-    fn change(&mut self, change: Change) {
-        if let Change::LoadTo(load) = change {
+    fn change(&mut self, change: FactorChange) {
+        if let FactorChange::LoadTo(load) = change {
             self.load = load;
         }
         self.log.push(format!("{change:?}"));
@@ -81,7 +81,7 @@ fn workload(globals: &str, script: &str) -> Workload {
 }
 
 /// What the script does, and what came of it.
-fn run(globals: &str, script: &str, world: &mut World) -> Ran {
+fn run(globals: &str, script: &str, world: &mut World) -> ScriptRun {
     let workload = workload(globals, script);
     Interpreter::new(&workload.scripts).begin(ScriptId(0), world)
 }

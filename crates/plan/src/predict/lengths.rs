@@ -4,7 +4,7 @@ use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Goal, Phase, Robot};
 
 use super::traffic::mean_over;
-use super::{Load, Mix, PhasePlan};
+use super::{ContentMix, OfferedLoad, PhasePrediction};
 
 /// Steps in which factors that change are followed.
 const STEPS: usize = 100;
@@ -27,14 +27,14 @@ struct Counting {
 
 /// What is counted per second.
 #[derive(Clone, Copy)]
-struct Pace {
+struct CountRates {
     xactions: f64,
     bytes: f64,
     objects: f64,
 }
 
 impl Counting {
-    fn new(workload: &Workload, mix: &Mix, load: &Load, processes: f64) -> Option<Counting> {
+    fn new(workload: &Workload, mix: &ContentMix, load: &OfferedLoad, processes: f64) -> Option<Counting> {
         Some(Counting {
             rate: load.req_rate? / processes,
             recurrence: mean_over(workload, |robot| robot.recurrence),
@@ -45,22 +45,22 @@ impl Counting {
     }
 
     /// What is counted when `progress` of a phase is reached.
-    fn at(&self, plan: &PhasePlan, progress: f64) -> Pace {
+    fn at(&self, plan: &PhasePrediction, progress: f64) -> CountRates {
         let xactions = self.rate * plan.populus.at(progress) * plan.load.at(progress);
         // Only plain requests for new objects fill.
         let new = 1.0 - (self.recurrence * plan.recur.at(progress)).min(1.0);
         let fills = xactions * new * (1.0 - self.special * plan.special_msg.at(progress));
-        Pace { xactions, bytes: fills * self.bytes, objects: fills * self.objects }
+        CountRates { xactions, bytes: fills * self.bytes, objects: fills * self.objects }
     }
 
     /// Sums up over a phase.
-    fn mean(&self, plan: &PhasePlan, of: impl Fn(Pace) -> f64) -> f64 {
+    fn mean(&self, plan: &PhasePrediction, of: impl Fn(CountRates) -> f64) -> f64 {
         let middle = |step: usize| (step as f64 + 0.5) / STEPS as f64;
         (0..STEPS).map(|step| of(self.at(plan, middle(step)))).sum::<f64>() / STEPS as f64
     }
 
     /// Seconds until `goal` is counted, while the factors follow the count.
-    fn until(&self, plan: &PhasePlan, goal: f64, of: impl Fn(Pace) -> f64) -> f64 {
+    fn until(&self, plan: &PhasePrediction, goal: f64, of: impl Fn(CountRates) -> f64) -> f64 {
         let slice = goal / STEPS as f64;
         let middle = |step: usize| ((step as f64 + 0.5) / STEPS as f64).max(LEAST_PROGRESS);
         (0..STEPS).map(|step| slice / of(self.at(plan, middle(step)))).sum()
@@ -79,13 +79,13 @@ fn special(robot: &Robot) -> f64 {
 /// Fills in how long the phases are expected to last, and when they begin. `processes` share the robots.
 pub(super) fn fill_in(
     workload: &Workload,
-    mix: &Mix,
-    load: &Load,
+    mix: &ContentMix,
+    load: &OfferedLoad,
     processes: usize,
-    plans: &mut [PhasePlan],
+    plans: &mut [PhasePrediction],
 ) {
     let counting = Counting::new(workload, mix, load, processes.max(1) as f64);
-    let mut set = Set::of(workload);
+    let mut set = WorkingSetGrowth::of(workload);
     let mut start = Some(0.0);
     for (phase, plan) in workload.phases.iter().zip(plans) {
         plan.start_secs = start;
@@ -103,7 +103,7 @@ pub(super) fn fill_in(
 }
 
 /// The working set.
-struct Set {
+struct WorkingSetGrowth {
     /// Objects so far.
     objects: f64,
     cap: Option<f64>,
@@ -111,16 +111,22 @@ struct Set {
     length: Option<f64>,
 }
 
-impl Set {
-    fn of(workload: &Workload) -> Set {
+impl WorkingSetGrowth {
+    fn of(workload: &Workload) -> WorkingSetGrowth {
         let length = workload.working_set_length.map(|time| time.secs());
         let cap = workload.working_set_cap.map(f64::from).filter(|_| length.is_none());
-        Set { objects: 0.0, cap, length }
+        WorkingSetGrowth { objects: 0.0, cap, length }
     }
 }
 
 /// Seconds for which a phase that begins at `start` is expected to last.
-fn expected(phase: &Phase, plan: &PhasePlan, counting: &Counting, set: &Set, start: f64) -> Option<f64> {
+fn expected(
+    phase: &Phase,
+    plan: &PhasePrediction,
+    counting: &Counting,
+    set: &WorkingSetGrowth,
+    start: f64,
+) -> Option<f64> {
     // What scripts and thermostats do follows from replies.
     if phase.script.is_some() || phase.rptmstat.is_some() {
         return None;
@@ -135,7 +141,7 @@ fn expected(phase: &Phase, plan: &PhasePlan, counting: &Counting, set: &Set, sta
 }
 
 /// Seconds until the first positive goal is met.
-fn by_goal(goal: &Goal, plan: &PhasePlan, counting: &Counting) -> Option<f64> {
+fn by_goal(goal: &Goal, plan: &PhasePrediction, counting: &Counting) -> Option<f64> {
     let time = goal.duration.map(|time| time.secs());
     let xactions = goal.xactions.map(|count| counting.until(plan, f64::from(count), |pace| pace.xactions));
     let fill = goal.fill_size.map(|size| counting.until(plan, size.0 as f64, |pace| pace.bytes));

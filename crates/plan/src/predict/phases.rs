@@ -8,7 +8,7 @@ use crate::factor::Factor;
 
 /// A phase of the schedule.
 #[derive(Debug, Clone, Serialize)]
-pub struct PhasePlan {
+pub struct PhasePrediction {
     /// Its name.
     pub name: String,
     /// Seconds from the start of the test, if that can be said of all phases before.
@@ -36,7 +36,7 @@ pub struct PhasePlan {
 }
 
 /// All phases of a workload whose robots offer `rate` requests per second with all factors at 1.
-pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
+pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePrediction> {
     let (mut populus, mut load, mut recur, mut special) =
         (Factor::ONE, Factor::ONE, Factor::ONE, Factor::ONE);
     let mut plans = Vec::with_capacity(workload.phases.len());
@@ -46,7 +46,7 @@ pub fn plan(workload: &Workload, rate: Option<f64>) -> Vec<PhasePlan> {
         recur = recur.next(phase.recur_factor_beg, phase.recur_factor_end);
         special = special.next(phase.special_msg_factor_beg, phase.special_msg_factor_end);
         let duration_secs = duration(phase);
-        plans.push(PhasePlan {
+        plans.push(PhasePrediction {
             name: phase.name.clone().unwrap_or_default(),
             start_secs: None,
             duration_secs,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::predict::{Factor, Prediction, Side};
+use crate::predict::{Factor, Prediction, SidePrediction};
 
 impl Display for Prediction {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -15,7 +15,7 @@ impl Display for Prediction {
     }
 }
 
-fn side(f: &mut Formatter<'_>, what: &str, side: &Side) -> fmt::Result {
+fn side(f: &mut Formatter<'_>, what: &str, side: &SidePrediction) -> fmt::Result {
     let addresses = match side.addresses == side.agents {
         true => String::new(),
         false => format!(" on {} addresses", side.addresses),

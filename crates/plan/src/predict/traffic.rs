@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What is requested: each content type's share of all requests, embedded ones included.
 #[derive(Debug, Clone, Serialize)]
-pub struct Mix {
+pub struct ContentMix {
     /// The types that are requested at all.
     pub types: Vec<TypeShare>,
     /// Mean size of a reply body in bytes, as far as sizes are known.
@@ -32,7 +32,7 @@ pub struct TypeShare {
 
 /// What is offered at the peak of the load.
 #[derive(Debug, Clone, Serialize)]
-pub struct Load {
+pub struct OfferedLoad {
     /// Requests per second of all robots; `None` if some robots go as fast as replies let them.
     pub req_rate: Option<f64>,
     /// Bits per second of reply bodies.
@@ -56,7 +56,7 @@ pub struct Load {
 const EMBEDDING_DEPTH: usize = 4;
 
 /// Shares of content types in all requests.
-pub fn mix(workload: &Workload) -> Mix {
+pub fn mix(workload: &Workload) -> ContentMix {
     let mut weights = vec![0.0; workload.contents.len()];
     let agents: f64 = workload.servers.iter().map(|server| server.agent.addresses.0.len() as f64).sum();
     let embed_recur = mean_over(workload, |robot| robot.embed_recur);
@@ -83,7 +83,7 @@ pub fn mix(workload: &Workload) -> Mix {
     let cachable = sum(&|t| t.cachable);
     let cachable_bytes =
         if bytes > 0.0 { sum(&|t| t.cachable * t.mean_bytes.unwrap_or(0.0)) / bytes } else { 0.0 };
-    Mix { mean_bytes: (sized && !types.is_empty()).then_some(bytes), cachable, cachable_bytes, types }
+    ContentMix { mean_bytes: (sized && !types.is_empty()).then_some(bytes), cachable, cachable_bytes, types }
 }
 
 /// Shares of the types a server gives out as top-level objects: those of direct_access, in the proportions of
@@ -140,7 +140,7 @@ fn robot_rate(robot: &Robot) -> Option<f64> {
 }
 
 /// What is offered at the peak.
-pub fn load(workload: &Workload, mix: &Mix) -> Load {
+pub fn load(workload: &Workload, mix: &ContentMix) -> OfferedLoad {
     let count = |robot: &Robot| robot.agent.addresses.0.len() as f64;
     let rates: Option<Vec<f64>> =
         workload.robots.iter().map(|robot| robot_rate(robot).map(|rate| rate * count(robot))).collect();
@@ -166,7 +166,7 @@ pub fn load(workload: &Workload, mix: &Mix) -> Load {
         workload.servers.iter().filter_map(|server| server.agent.xact_think.as_ref()?.mean()).sum::<f64>()
             / workload.servers.len().max(1) as f64;
     let hit_ratio = recurrence * mix.cachable;
-    Load {
+    OfferedLoad {
         req_rate,
         reply_bits_per_sec: req_rate.zip(mix.mean_bytes).map(|(rate, bytes)| rate * bytes * 8.0),
         hit_ratio,

@@ -138,7 +138,7 @@ fn place_in(body: &Body, text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use polygraph_traffic::{Catalog, Content, Distr, Kind, Oid, Seed, UniqId};
+    use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Oid, Seed, UniqId};
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn body(catalog: &Catalog, name: u64) -> Body {
-        catalog.body(&Oid { world: UniqId::default(), kind: Kind::FIRST, name }, b"")
+        catalog.body(&Oid { world: UniqId::default(), kind: ContentKind::FIRST, name }, b"")
     }
 
     fn verdict(comparison: &mut Comparison, bytes: &[u8], step: usize) -> Option<ErrorKind> {

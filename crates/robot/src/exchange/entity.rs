@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use flate2::write::GzDecoder;
 use polygraph_stats::ErrorKind;
-use polygraph_traffic::content::{MAX_BODY, Source};
+use polygraph_traffic::content::{BodySource, MAX_BODY};
 use polygraph_traffic::{Body, Catalog, Fingerprint, Method};
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::marks::ContentsMark;
@@ -52,7 +52,7 @@ impl Write for Sink {
 
 #[derive(Debug)]
 struct Parts {
-    reader: multipart::Reader,
+    reader: multipart::MultipartReader,
     seen: Seen,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Entity<'a> {
     /// The object is real content: bytes that differ say nothing about where they come from.
     fn is_real(&self) -> bool {
         let source = self.known.catalog.content(self.request.oid.kind).map(|content| &content.source);
-        matches!(source, Some(Source::Database(_) | Source::Root(_)))
+        matches!(source, Some(BodySource::Database(_) | BodySource::Root(_)))
     }
 
     fn begin_ranges(&mut self, facts: &ReplyMeta) -> Result<(), Violation> {
@@ -192,7 +192,7 @@ impl<'a> Entity<'a> {
                 let boundary =
                     rare.and_then(|rare| rare.content_type.as_deref()).and_then(multipart::boundary);
                 let unreadable = rare.is_some_and(|rare| rare.bad_range);
-                let reader = boundary.and_then(|boundary| multipart::Reader::new(boundary).ok());
+                let reader = boundary.and_then(|boundary| multipart::MultipartReader::new(boundary).ok());
                 let Some(reader) = reader.filter(|_| !unreadable) else {
                     let seen = if unreadable { "a Content-Range that cannot be read" } else { "neither" };
                     let violation = Violation::new(ErrorKind::BadRange, "a part that does not say which one");
@@ -392,8 +392,8 @@ impl Parts {
     fn take(&mut self, request: &Request, bytes: &[u8]) {
         let seen = &mut self.seen;
         let fed = self.reader.feed(bytes, |piece| match piece {
-            multipart::Piece::Part(range, told) => seen.begin_part(request, range, told),
-            multipart::Piece::Data(data) => {
+            multipart::MultipartPiece::Part(range, told) => seen.begin_part(request, range, told),
+            multipart::MultipartPiece::Data(data) => {
                 seen.bytes += data.len() as u64;
                 if let Some(current) = &mut seen.current {
                     current.take(data);

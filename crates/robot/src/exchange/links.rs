@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use polygraph_traffic::Catalog;
 use polygraph_wire::entities;
-use polygraph_wire::markup::{Found, MarkupError, Scanner, Tags};
+use polygraph_wire::markup::{LinkTags, MarkupError, MarkupEvent, Scanner};
 use polygraph_wire::raw_uris::UriScanner;
 use rustc_hash::FxHashSet;
 
@@ -15,7 +15,7 @@ use crate::request::generator::Request;
 #[derive(Debug)]
 pub struct LinkFilter {
     /// In these tags.
-    pub tags: Tags,
+    pub tags: LinkTags,
     /// Replies of servers whose name begins so are searched for any URI; `*`: all replies.
     pub raw: Option<String>,
 }
@@ -112,10 +112,10 @@ fn meant(uri: &[u8]) -> Vec<u8> {
     uri
 }
 
-fn sort(item: Found<'_>, found: &mut Vec<Vec<u8>>, faults: &mut Vec<MarkupError>) {
+fn sort(item: MarkupEvent<'_>, found: &mut Vec<Vec<u8>>, faults: &mut Vec<MarkupError>) {
     match item {
-        Found::Link(link) => found.push(link.to_vec()),
-        Found::Fault(fault) => faults.push(fault),
+        MarkupEvent::Link(link) => found.push(link.to_vec()),
+        MarkupEvent::Fault(fault) => faults.push(fault),
     }
 }
 
@@ -129,7 +129,7 @@ fn is_markup(content_type: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use polygraph_traffic::{Kind, Oid, Seed, UniqId};
+    use polygraph_traffic::{ContentKind, Oid, Seed, UniqId};
 
     use super::*;
 
@@ -140,13 +140,13 @@ mod tests {
         let catalog = Catalog { seed: Seed(1), contents: Vec::new() };
         let request = Request::basic(
             0,
-            Oid { world: UniqId::default(), kind: Kind::FIRST, name: 1 },
+            Oid { world: UniqId::default(), kind: ContentKind::FIRST, name: 1 },
             UniqId::default(),
             0,
         );
         let rare = RareFields { content_type: Some(b"text/html".to_vec()), ..RareFields::default() };
         let find = |raw: Option<&str>, step: usize| {
-            let wanted = Rc::new(LinkFilter { tags: Tags::default(), raw: raw.map(str::to_owned) });
+            let wanted = Rc::new(LinkFilter { tags: LinkTags::default(), raw: raw.map(str::to_owned) });
             let mut links = wanted.search(&catalog, &request, Some(&rare)).unwrap();
             text.chunks(step).for_each(|piece| links.take(piece));
             links.finish();

@@ -3,7 +3,7 @@
 mod violations;
 
 use polygraph_stats::ErrorKind;
-use polygraph_wire::body::{self, BodyReader, Declared, Framing};
+use polygraph_wire::body::{self, BodyReader, DeclaredFraming, Framing};
 use polygraph_wire::date;
 use polygraph_wire::head::{self, HeadError, Header, Persistence, ReplyHead, has_token, is_named};
 use polygraph_wire::marks::Marks;
@@ -332,7 +332,7 @@ fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
 /// What header fields say about the connection.
 #[derive(Default)]
 struct Hop {
-    declared: Declared,
+    declared: DeclaredFraming,
     persistence: Persistence,
 }
 

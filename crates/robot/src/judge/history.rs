@@ -191,10 +191,10 @@ fn place(xact: UniqId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polygraph_traffic::{IdSource, Kind};
+    use polygraph_traffic::{ContentKind, IdSource};
 
     fn oid(name: u64) -> Oid {
-        Oid { world: UniqId::default(), kind: Kind::FIRST, name }
+        Oid { world: UniqId::default(), kind: ContentKind::FIRST, name }
     }
 
     const PLAIN: Coding = Coding::Identity;

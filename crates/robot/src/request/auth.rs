@@ -3,7 +3,7 @@
 use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;
 use polygraph_wire::auth::basic;
-use polygraph_wire::auth::digest::{Credentials, Digest, Request};
+use polygraph_wire::auth::digest::{Credentials, Digest, DigestRequest};
 use polygraph_wire::auth::{Challenge, challenges};
 use rustc_hash::FxHashMap;
 
@@ -164,7 +164,7 @@ impl RobotCredentials {
                 let who = Credentials { user: &self.user, password: &self.password };
                 // Any word will do; that it repeats with the seed is what a benchmark wants.
                 let cnonce = format!("{:08x}", challenge.nonce.len() as u32 ^ 0x7067_0000);
-                challenge.write_answer(who, Request { method, uri: target }, *count, &cnonce, out);
+                challenge.write_answer(who, DigestRequest { method, uri: target }, *count, &cnonce, out);
             }
         }
         out.extend_from_slice(b"\r\n");

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use polygraph_traffic::headers::{HeaderRule, draw_headers};
 use polygraph_traffic::{AbortCoords, Content, Draw, RequestKind, UniqId};
-use polygraph_wire::marks::{X_TARGET, X_XACT, Xact};
+use polygraph_wire::marks::{X_TARGET, X_XACT, XactMark};
 use polygraph_wire::range::write_range;
 use polygraph_wire::worlds::{
     WorldMark, X_ABORT, X_LOC_WORLD, X_PHASE_SYNC_POS, X_PHASE_SYNC_WAIT, X_REM_WORLD,
@@ -14,7 +14,7 @@ use polygraph_wire::{date, decimal, uri};
 use crate::request::generator::{Request, SharedWorld};
 use crate::settings::{Field, Profile};
 
-/// Flag of `X-Xact`: the client itself validates.
+/// Flag of `X-XactMark`: the client itself validates.
 const VALIDATES: u32 = 1;
 
 /// What a request head depends on besides its request.
@@ -102,7 +102,7 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
         }
         RequestKind::Basic | RequestKind::Upload => {}
     }
-    head.add(X_XACT, |out| Xact { group: context.group, id: request.xact, flags }.write(out));
+    head.add(X_XACT, |out| XactMark { group: context.group, id: request.xact, flags }.write(out));
     if foreign.is_none() {
         for (name, told) in [(X_LOC_WORLD, context.told.0), (X_REM_WORLD, context.told.1)] {
             let Some(told) = told else { continue };

@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_stats::TransactionHandle;
-use polygraph_traffic::content::Source;
+use polygraph_traffic::content::BodySource;
 use polygraph_traffic::ranges::{RangeSet, RangeSpec};
-use polygraph_traffic::store::{Galaxies, Legacy};
+use polygraph_traffic::store::{Galaxies, RestoredShare};
 use polygraph_traffic::{
-    Behavior, Draw, Galaxy, IdSource, Kind, Method, Oid, Random, RequestKind, Selector, Stream, UniqId,
-    World, WorldFacts,
+    Behavior, ContentKind, Draw, Galaxy, IdSource, Method, Oid, Random, RequestKind, Selector, Stream,
+    UniqId, World, WorldFacts,
 };
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -276,13 +276,14 @@ impl RequestGenerator {
             self.choose_object(field, server, content, profile, wanted, repeat, due, rng);
         let kind_of_content = match field.marks_cachable {
             Some(share) => field.catalog.classic_kind(world, name, share),
-            None => direct.items().get(wanted).copied().unwrap_or(Kind::UNKNOWN),
+            None => direct.items().get(wanted).copied().unwrap_or(ContentKind::UNKNOWN),
         };
         let mut oid = Oid { world, kind: kind_of_content, name };
         if robot.unique_urls {
             oid.world = self.ids.fresh();
         }
-        if let Some(Source::Root(files)) = field.catalog.content(oid.kind).map(|content| &content.source) {
+        if let Some(BodySource::Root(files)) = field.catalog.content(oid.kind).map(|content| &content.source)
+        {
             // The URLs of files carry no world: every file is one object.
             oid = Oid {
                 world: UniqId::default(),
@@ -333,7 +334,7 @@ impl RequestGenerator {
         let mut server = first;
         for tried in 0..REPEAT_TRIES {
             let universe = universe(&mut self.universes[server], &mut self.ids, field, server);
-            universe.local.worlds[wanted].settle(due, rng);
+            universe.local.worlds[wanted].make_repeatable(due, rng);
             if universe.local.worlds[wanted].can_repeat()
                 || universe.remote.iter().any(|galaxy| galaxy.worlds[wanted].can_repeat())
             {
@@ -364,7 +365,7 @@ impl RequestGenerator {
     ) -> (UniqId, u64, bool, bool) {
         let popularity = self.behaviors[profile][content].popularity.clone();
         let universe = universe(&mut self.universes[server], &mut self.ids, field, server);
-        universe.local.worlds[wanted].settle(due, rng);
+        universe.local.worlds[wanted].make_repeatable(due, rng);
         let galaxies = 1 + universe.remote.len();
         if repeat {
             // From a random galaxy on, the first one that has something to offer.
@@ -378,7 +379,7 @@ impl RequestGenerator {
             if let Some(galaxy) = found {
                 let kind = |name| match field.marks_cachable {
                     Some(share) => field.catalog.classic_kind(galaxy.id, name, share),
-                    None => Kind::of_index(content),
+                    None => ContentKind::of_index(content),
                 };
                 let size_if_cachable = |name| {
                     let oid = Oid { world: galaxy.id, kind: kind(name), name };
@@ -409,7 +410,7 @@ impl RequestGenerator {
             RequestKind::Basic | RequestKind::Reload | RequestKind::Upload => kind,
         };
         let walk = &mut self.walks[self.foreign[profile]];
-        walk.world.settle(due, rng);
+        walk.world.make_repeatable(due, rng);
         let known_only = settings.field.rules.spares_new_objects() && !gives_all(kind, method);
         let repeat_wanted = rng.event(robot.behavior.recurrence * factors.recur) || known_only;
         let repeat = repeat_wanted && walk.world.can_repeat();
@@ -420,7 +421,7 @@ impl RequestGenerator {
         let name = walk.number(name);
         let url = robot.trace.get((name % robot.trace.len().max(1) as u64) as usize);
         let url = url.map_or(String::new(), |url| url.replace("${url_number}", &format!("{name:08x}")));
-        let oid = Oid { world: UniqId::default(), kind: Kind::FOREIGN, name };
+        let oid = Oid { world: UniqId::default(), kind: ContentKind::FOREIGN, name };
         Request {
             repeat,
             repeat_wanted,
@@ -436,11 +437,11 @@ impl RequestGenerator {
     /// HEAD of an object in a world of its own.
     pub fn question(&mut self, field: &Field, server: usize, now: Nanos) -> Request {
         let kinds = field.direct[field.servers[server].direct].items();
-        let is_file = |kind: Kind| {
-            field.catalog.content(kind).is_some_and(|content| matches!(content.source, Source::Root(_)))
+        let is_file = |kind: ContentKind| {
+            field.catalog.content(kind).is_some_and(|content| matches!(content.source, BodySource::Root(_)))
         };
         let kind = kinds.iter().copied().find(|kind| !is_file(*kind)).or(kinds.first().copied());
-        let kind = kind.unwrap_or(Kind::UNKNOWN);
+        let kind = kind.unwrap_or(ContentKind::UNKNOWN);
         let oid = Oid { world: self.ids.fresh(), kind, name: 1 };
         let question = Request::basic(server, oid, self.ids.fresh(), now);
         match is_file(kind) {
@@ -502,7 +503,7 @@ impl RequestGenerator {
 
     /// Goes on with galaxies of an earlier test. Those of servers that this test has not are left out; returns
     /// their number.
-    pub fn resume_from(&mut self, field: &Field, legacy: Legacy) -> usize {
+    pub fn resume_from(&mut self, field: &Field, legacy: RestoredShare) -> usize {
         let servers = field.servers.iter().enumerate();
         let servers: FxHashMap<&str, usize> =
             servers.map(|(at, server)| (server.authority.as_str(), at)).collect();
@@ -587,7 +588,7 @@ pub struct SharedWorld {
     /// Its id.
     pub id: UniqId,
     /// Its content type.
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// Its sizes.
     pub facts: WorldFacts,
 }

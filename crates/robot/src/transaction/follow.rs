@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
-use polygraph_traffic::{Kind, Oid, Random, RequestKind};
-use polygraph_wire::uri::{self, Parts};
+use polygraph_traffic::{ContentKind, Oid, Random, RequestKind};
+use polygraph_wire::uri::{self, UrlParts};
 
 use crate::group::RobotGroup;
 use crate::request::generator::{Cause, Request};
@@ -78,13 +78,13 @@ impl<L: Link> RobotGroup<L> {
         let embeds = field.catalog.content(kind).and_then(|content| content.embeds.as_ref());
         let embedded = embeds.map_or(&[][..], |embeds| embeds.kinds.items());
         let direct = field.direct[field.servers[container.server].direct].items();
-        let all = (0..field.catalog.contents.len()).map(Kind::of_index);
+        let all = (0..field.catalog.contents.len()).map(ContentKind::of_index);
         let likely = embedded.iter().chain([&kind]).chain(direct).copied();
         field.catalog.file_at(path, likely.chain(all))
     }
 
     /// Whether a URL with these parts leads to the server of `request`.
-    fn is_at(&self, request: &Request, parts: Parts<'_>) -> bool {
+    fn is_at(&self, request: &Request, parts: UrlParts<'_>) -> bool {
         let server = self.settings.field.servers.get(request.server);
         let authority = server.map_or("", |server| &server.authority);
         parts.authority == authority.as_bytes()
@@ -159,7 +159,7 @@ impl<L: Link> RobotGroup<L> {
                 let Ok(url) = String::from_utf8(url) else {
                     return self.note_link(ErrorKind::BadLocation, from, location);
                 };
-                let oid = Oid { kind: Kind::FOREIGN, ..from.oid };
+                let oid = Oid { kind: ContentKind::FOREIGN, ..from.oid };
                 let request = self.generator.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
                 Request { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..request }
             }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use polygraph_link::Conn;
-use polygraph_traffic::{Content, Distr, Kind, Oid, Seed, UniqId};
+use polygraph_traffic::{Content, ContentKind, Distr, Oid, Seed, UniqId};
 use polygraph_wire::date;
 
 use super::*;
@@ -195,7 +195,7 @@ fn replies_that_break_off_stay_broken() {
 #[test]
 fn known_contents_are_made_and_others_are_kept() {
     let (id, mix) = (1, 2);
-    let oid = Oid { world: UniqId { time: id, mix, counter: 3 }, kind: Kind::FIRST, name: 5 };
+    let oid = Oid { world: UniqId { time: id, mix, counter: 3 }, kind: ContentKind::FIRST, name: 5 };
     let catalog = Catalog { seed: Seed(1), contents: vec![Content::plain("x", Distr::Const(50_000.0), 1.0)] };
     let mut path = Vec::new();
     catalog.write_path(&oid, &mut path);

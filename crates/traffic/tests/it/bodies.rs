@@ -2,7 +2,7 @@
 
 use std::io::IoSlice;
 
-use polygraph_traffic::{Body, Kind, Oid};
+use polygraph_traffic::{Body, ContentKind, Oid};
 use proptest::prelude::*;
 
 use crate::robust::{any_catalog, any_world, small_sizes};
@@ -25,7 +25,7 @@ proptest! {
         steps in proptest::collection::vec((0u64..4, 0u64..6_000), 1..20),
         flip in any::<prop::sample::Index>(),
     ) {
-        let oid = Oid { world, kind: Kind(kind), name };
+        let oid = Oid { world, kind: ContentKind(kind), name };
         let url = b"http://some.host/of/a/url";
         let mut body = catalog.body(&oid, url);
         let whole = body.to_vec();

@@ -93,7 +93,7 @@ fn recurrence_and_hot_set_of_a_world() {
     world.freeze();
     let (mut repeats, mut hot, mut ages) = (0, 0, Vec::new());
     for due in 0..60_000 {
-        world.settle(due, &mut rng);
+        world.make_repeatable(due, &mut rng);
         if rng.event(0.69) && world.can_repeat() {
             let chosen = world.repeat(&model, &mut rng, |_| None);
             repeats += 1;

@@ -1,8 +1,8 @@
 //! The whole catalog in one number: whoever changes what a seed means has to notice.
 
-use polygraph_traffic::content::{Injected, Injection, Source};
+use polygraph_traffic::content::{BodySource, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
-use polygraph_traffic::{Catalog, Distr, Kind, Oid};
+use polygraph_traffic::{Catalog, ContentKind, Distr, Oid};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -13,7 +13,7 @@ fn hash(catalog: &Catalog) -> u64 {
     let mut all = Xxh3::new();
     for kind in 0..catalog.contents.len() {
         for (world, name) in (1..=3).flat_map(|w| (1..=200).map(move |name| (world(w), name))) {
-            let oid = Oid { world, kind: Kind::of_index(kind), name };
+            let oid = Oid { world, kind: ContentKind::of_index(kind), name };
             let mut bytes = Vec::new();
             catalog.write_path(&oid, &mut bytes);
             let size = catalog.size(&oid);
@@ -40,7 +40,7 @@ fn the_same_seed_gives_the_same_catalog() {
     let file = |text: &str| File { name: text.replace(' ', "-"), bytes: text.repeat(50).into_bytes() };
     let files = Arc::new(Files(["some text", "<p>more text</p>", "x"].map(file).into()));
     let mut database = catalog.contents[1].clone();
-    database.source = Source::Database(Arc::clone(&files));
+    database.source = BodySource::Database(Arc::clone(&files));
     let gap = Distr::Exp { mean: 200.0 };
     database.injection = Some(Injection { prob: 0.5, what: Injected::Texts { texts: files, gap } });
     catalog.contents.push(database);

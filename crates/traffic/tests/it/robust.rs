@@ -3,11 +3,11 @@
 use std::io::IoSlice;
 use std::sync::Arc;
 
-use polygraph_traffic::content::{Embeds, Injected, Injection, Source};
+use polygraph_traffic::content::{BodySource, Embeds, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::table::Bin;
-use polygraph_traffic::{Catalog, Content, Distr, Kind, Oid, Seed, Selector, Table, UniqId};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Oid, Seed, Selector, Table, UniqId};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -67,10 +67,10 @@ fn any_life() -> impl Strategy<Value = LifeCycle> {
 
 fn any_content(sizes: BoxedStrategy<Distr>) -> impl Strategy<Value = Content> {
     let source = prop_oneof![
-        2 => Just(Source::Text),
-        1 => Just(Source::Data),
-        1 => any_files().prop_map(Source::Database),
-        1 => any_files().prop_map(Source::Root),
+        2 => Just(BodySource::Text),
+        1 => Just(BodySource::Data),
+        1 => any_files().prop_map(BodySource::Database),
+        1 => any_files().prop_map(BodySource::Root),
     ];
     let what = prop_oneof![
         Just(Injected::RequestUri),
@@ -78,7 +78,7 @@ fn any_content(sizes: BoxedStrategy<Distr>) -> impl Strategy<Value = Content> {
     ];
     let injection = (0f64..2.0, what).prop_map(|(prob, what)| Injection { prob, what });
     // Kinds of the catalog, of itself, and of none.
-    let embeds = (proptest::collection::vec((0u8..9).prop_map(Kind), 0..3), any_distr())
+    let embeds = (proptest::collection::vec((0u8..9).prop_map(ContentKind), 0..3), any_distr())
         .prop_map(|(kinds, count)| Embeds { kinds: Selector::even(kinds), count });
     let share = || prop_oneof![any::<f64>(), 0f64..1.0];
     (
@@ -124,7 +124,7 @@ proptest! {
         now in any::<i64>(),
     ) {
         for kind in [kind, 0, 3, 4, 5] {
-            let oid = Oid { world, kind: Kind(kind), name };
+            let oid = Oid { world, kind: ContentKind(kind), name };
             let size = catalog.size(&oid);
             prop_assert!(size as f64 <= polygraph_traffic::content::MAX_BODY);
             catalog.cachable(&oid);

@@ -1,6 +1,6 @@
 //! Sizes of the standard content types.
 
-use polygraph_traffic::{Distr, Kind, Table, table::Bin};
+use polygraph_traffic::{ContentKind, Distr, Table, table::Bin};
 
 use crate::standard::{DOWNLOAD, IMAGE, KB, OTHER, PAGE, REQUEST, catalog, oid};
 use crate::stat::{assert_follows, assert_mean, assert_share, deviation, normal_cdf};
@@ -8,14 +8,14 @@ use crate::stat::{assert_follows, assert_mean, assert_share, deviation, normal_c
 /// Objects of each type.
 const N: usize = 40_000;
 
-fn sizes(kind: Kind) -> Vec<f64> {
+fn sizes(kind: ContentKind) -> Vec<f64> {
     let catalog = catalog();
     (1..=N as u64).map(|name| catalog.size(&oid(kind, name)) as f64).collect()
 }
 
 /// Sizes are rounded up, which adds half a byte to the mean. The relative error of a deviation is
 /// `sqrt((kurtosis - 1) / 4n)`; five of them are the tolerance.
-fn check(kind: Kind, mean: f64, sd: f64, kurtosis: f64, cdf: impl Fn(f64) -> f64) {
+fn check(kind: ContentKind, mean: f64, sd: f64, kurtosis: f64, cdf: impl Fn(f64) -> f64) {
     let mut sizes = sizes(kind);
     let what = format!("{kind:?}");
     assert_mean(&sizes, mean + 0.5, &what);

@@ -2,13 +2,13 @@
 
 use polygraph_traffic::content::Embeds;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
-use polygraph_traffic::{Catalog, Content, Distr, Kind, Oid, Seed, Selector, UniqId};
+use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Oid, Seed, Selector, UniqId};
 
-pub const IMAGE: Kind = Kind(3);
-pub const PAGE: Kind = Kind(4);
-pub const DOWNLOAD: Kind = Kind(5);
-pub const OTHER: Kind = Kind(6);
-pub const REQUEST: Kind = Kind(7);
+pub const IMAGE: ContentKind = ContentKind(3);
+pub const PAGE: ContentKind = ContentKind(4);
+pub const DOWNLOAD: ContentKind = ContentKind(5);
+pub const OTHER: ContentKind = ContentKind(6);
+pub const REQUEST: ContentKind = ContentKind(7);
 
 pub const KB: f64 = 1024.0;
 pub const DAY: f64 = 86_400.0;
@@ -18,7 +18,7 @@ pub fn world(counter: u32) -> UniqId {
     UniqId { time: 1, mix: 2, counter: counter * 2 }
 }
 
-pub fn oid(kind: Kind, name: u64) -> Oid {
+pub fn oid(kind: ContentKind, name: u64) -> Oid {
     Oid { world: world(5), kind, name }
 }
 

@@ -93,12 +93,12 @@ impl Digest {
     pub fn write_answer(
         &self,
         who: Credentials<'_>,
-        request: Request<'_>,
+        request: DigestRequest<'_>,
         count: u32,
         cnonce: &str,
         out: &mut Vec<u8>,
     ) {
-        let client = (self.qop || self.session).then_some(Client { cnonce, count });
+        let client = (self.qop || self.session).then_some(ClientNonce { cnonce, count });
         let response = self.response(who, request, client);
         out.extend_from_slice(b"Digest username=");
         write_quoted(who.user, out);
@@ -120,11 +120,16 @@ impl Digest {
     }
 
     /// Whether `answer` proves knowledge of `password` for a request with `method`. Whether the request's target
-    /// is [`Answer::uri`], and whether [`Answer::count`] grows, the caller compares.
+    /// is [`DigestResponse::uri`], and whether [`DigestResponse::count`] grows, the caller compares.
     ///
     /// # Errors
     /// Why the answer is not good.
-    pub fn verify(&self, answer: &Answer<'_>, password: &str, method: &str) -> Result<(), Denial> {
+    pub fn verify(
+        &self,
+        answer: &DigestResponse<'_>,
+        password: &str,
+        method: &str,
+    ) -> Result<(), DigestRejection> {
         let needs_client = self.qop || self.session;
         let same = answer.realm == self.realm
             && answer.hash == self.hash
@@ -133,19 +138,24 @@ impl Digest {
             && answer.opaque == self.opaque.as_deref()
             && (answer.client.is_some() || !needs_client);
         if !same {
-            return Err(Denial::OtherChallenge);
+            return Err(DigestRejection::OtherChallenge);
         }
         // The answer is judged under its own nonce: with an old one but the right password the client may go on.
         let theirs = Digest { nonce: answer.nonce.to_owned(), ..self.clone() };
         let who = Credentials { user: answer.user, password };
-        let response = theirs.response(who, Request { method, uri: answer.uri }, answer.client);
+        let response = theirs.response(who, DigestRequest { method, uri: answer.uri }, answer.client);
         if !response.as_str().eq_ignore_ascii_case(answer.response) {
-            return Err(Denial::WrongResponse);
+            return Err(DigestRejection::WrongResponse);
         }
-        if answer.nonce == self.nonce { Ok(()) } else { Err(Denial::Stale) }
+        if answer.nonce == self.nonce { Ok(()) } else { Err(DigestRejection::Stale) }
     }
 
-    fn response(&self, who: Credentials<'_>, request: Request<'_>, client: Option<Client<'_>>) -> Hex {
+    fn response(
+        &self,
+        who: Credentials<'_>,
+        request: DigestRequest<'_>,
+        client: Option<ClientNonce<'_>>,
+    ) -> Hex {
         let hash = |parts: &[&str]| self.hash.of(parts);
         let mut secret = hash(&[who.user, &self.realm, who.password]);
         if let (true, Some(client)) = (self.session, client) {
@@ -183,7 +193,7 @@ pub struct Credentials<'a> {
 
 /// What the answer belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct DigestRequest<'a> {
     /// Method as sent.
     pub method: &'a str,
     /// Request target as sent.
@@ -192,7 +202,7 @@ pub struct Request<'a> {
 
 /// Why an answer is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Denial {
+pub enum DigestRejection {
     /// Realm, hash function, opaque word or form are not those of the challenge.
     #[error("answer to another challenge")]
     OtherChallenge,
@@ -206,14 +216,14 @@ pub enum Denial {
 
 /// What a client adds to an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Client<'a> {
+struct ClientNonce<'a> {
     cnonce: &'a str,
     count: u32,
 }
 
 /// The answer in an `Authorization` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct DigestResponse<'a> {
     /// Name of the user.
     pub user: &'a str,
     /// Realm of the challenge.
@@ -227,12 +237,12 @@ pub struct Answer<'a> {
     hash: Hash,
     session: bool,
     qop: bool,
-    client: Option<Client<'a>>,
+    client: Option<ClientNonce<'a>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> DigestResponse<'a> {
     /// Reads an answer; `None` if it is not one of this scheme, or lacks what every answer has.
-    pub fn read(field: &'a Challenge<'a>) -> Option<Answer<'a>> {
+    pub fn read(field: &'a Challenge<'a>) -> Option<DigestResponse<'a>> {
         if !field.is("Digest") {
             return None;
         }
@@ -248,7 +258,7 @@ impl<'a> Answer<'a> {
         if qop && (field.get("nc").is_none() || field.get("cnonce").is_none()) {
             return None;
         }
-        Some(Answer {
+        Some(DigestResponse {
             user: field.get("username")?,
             realm: field.get("realm")?,
             nonce: field.get("nonce")?,
@@ -258,7 +268,7 @@ impl<'a> Answer<'a> {
             hash,
             session,
             qop,
-            client: field.get("cnonce").map(|cnonce| Client { cnonce, count }),
+            client: field.get("cnonce").map(|cnonce| ClientNonce { cnonce, count }),
         })
     }
 
@@ -345,7 +355,7 @@ mod tests {
     use proptest::prelude::*;
 
     const MUFASA: Credentials<'_> = Credentials { user: "Mufasa", password: "Circle of Life" };
-    const INDEX: Request<'_> = Request { method: "GET", uri: "/dir/index.html" };
+    const INDEX: DigestRequest<'_> = DigestRequest { method: "GET", uri: "/dir/index.html" };
 
     fn read(field: &[u8]) -> Option<Digest> {
         challenges(field).iter().find_map(Digest::read)
@@ -361,7 +371,7 @@ mod tests {
         let field: Vec<u8> = field.iter().copied().filter(|b| *b != b'\n').collect();
         let both: Vec<Digest> = challenges(&field).iter().filter_map(Digest::read).collect();
         let cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ";
-        let client = Some(Client { cnonce, count: 1 });
+        let client = Some(ClientNonce { cnonce, count: 1 });
         assert_eq!(
             both[0].response(MUFASA, INDEX, client).as_str(),
             "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"
@@ -370,7 +380,7 @@ mod tests {
 
         let old = read(br#"Digest realm="testrealm@host.com", qop="auth,auth-int", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc069c403ebaf9f0171e9517f40e41""#).unwrap();
         let circle = Credentials { user: "Mufasa", password: "Circle Of Life" };
-        let client = Some(Client { cnonce: "0a4f113b", count: 1 });
+        let client = Some(ClientNonce { cnonce: "0a4f113b", count: 1 });
         assert_eq!(old.response(circle, INDEX, client).as_str(), "6629fae49393a05397450978507c4ef1");
 
         let oldest = read(br#"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc069c403ebaf9f0171e9517f40e41""#).unwrap();
@@ -401,18 +411,18 @@ mod tests {
         let mut field = Vec::new();
         digest.write_answer(MUFASA, INDEX, 7, "c", &mut field);
         let parsed = challenges(&field);
-        let answer = Answer::read(&parsed[0]).unwrap();
+        let answer = DigestResponse::read(&parsed[0]).unwrap();
         assert_eq!((answer.count(), answer.uri, answer.user), (7, "/dir/index.html", "Mufasa"));
         assert_eq!(digest.verify(&answer, MUFASA.password, "GET"), Ok(()));
-        assert_eq!(digest.verify(&answer, MUFASA.password, "PUT"), Err(Denial::WrongResponse));
-        assert_eq!(digest.verify(&answer, "x", "GET"), Err(Denial::WrongResponse));
+        assert_eq!(digest.verify(&answer, MUFASA.password, "PUT"), Err(DigestRejection::WrongResponse));
+        assert_eq!(digest.verify(&answer, "x", "GET"), Err(DigestRejection::WrongResponse));
         let renewed = Digest { nonce: "m".into(), ..digest.clone() };
-        assert_eq!(renewed.verify(&answer, MUFASA.password, "GET"), Err(Denial::Stale));
-        assert_eq!(renewed.verify(&answer, "x", "GET"), Err(Denial::WrongResponse));
+        assert_eq!(renewed.verify(&answer, MUFASA.password, "GET"), Err(DigestRejection::Stale));
+        assert_eq!(renewed.verify(&answer, "x", "GET"), Err(DigestRejection::WrongResponse));
         let without = Digest { qop: false, ..digest.clone() };
-        assert_eq!(without.verify(&answer, MUFASA.password, "GET"), Err(Denial::OtherChallenge));
+        assert_eq!(without.verify(&answer, MUFASA.password, "GET"), Err(DigestRejection::OtherChallenge));
         let other = Digest { realm: "s".into(), ..digest };
-        assert_eq!(other.verify(&answer, MUFASA.password, "GET"), Err(Denial::OtherChallenge));
+        assert_eq!(other.verify(&answer, MUFASA.password, "GET"), Err(DigestRejection::OtherChallenge));
         for bad in [
             "Digest username=u, realm=r, nonce=n, uri=\"/\"",
             "Digest username=u, realm=r, nonce=n, uri=\"/\", response=x, qop=auth",
@@ -420,7 +430,7 @@ mod tests {
             "Digest username=u, realm=r, nonce=n, uri=\"/\", response=x, qop=auth-int, cnonce=c, nc=00000001",
             "Basic eDp5",
         ] {
-            assert_eq!(Answer::read(&challenges(bad.as_bytes())[0]), None, "{bad}");
+            assert_eq!(DigestResponse::read(&challenges(bad.as_bytes())[0]), None, "{bad}");
         }
     }
 
@@ -438,12 +448,12 @@ mod tests {
             prop_assert_eq!(read(&field), Some(digest.clone()));
             field.clear();
             let who = Credentials { user: &user, password: &password };
-            digest.write_answer(who, Request { method: &method, uri: &uri }, count, "c\"n", &mut field);
+            digest.write_answer(who, DigestRequest { method: &method, uri: &uri }, count, "c\"n", &mut field);
             let parsed = challenges(&field);
-            let answer = Answer::read(&parsed[0]).unwrap();
+            let answer = DigestResponse::read(&parsed[0]).unwrap();
             prop_assert_eq!((answer.user, answer.uri), (user.as_str(), uri.as_str()));
             prop_assert_eq!(digest.verify(&answer, &password, &method), Ok(()));
-            prop_assert_eq!(digest.verify(&answer, &format!("{password}x"), &method), Err(Denial::WrongResponse));
+            prop_assert_eq!(digest.verify(&answer, &format!("{password}x"), &method), Err(DigestRejection::WrongResponse));
         }
     }
 }

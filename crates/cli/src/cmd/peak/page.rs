@@ -1,6 +1,6 @@
 //! From the state of a search to its page.
 
-use polygraph_plan::peak::{End, Finding, Vote};
+use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
 use polygraph_report::html::knee::{Ending, Run, Story, html as page};
 use polygraph_report::text;
 
@@ -8,7 +8,7 @@ use super::state::State;
 use super::{conclusion, next_step};
 
 /// The page of a search; without a finding it goes on.
-pub fn html(state: &State, finding: Option<&Finding>) -> String {
+pub fn html(state: &State, finding: Option<&PeakResult>) -> String {
     let seconds: f64 = state.steps.iter().map(|step| step.seconds).sum();
     let held = finding.and_then(|finding| finding.held);
     let runs = state.steps.iter().map(|step| Run {
@@ -34,11 +34,11 @@ pub fn html(state: &State, finding: Option<&Finding>) -> String {
             }
         },
         ending: finding.map_or(Ending::Searching, |finding| match finding.end {
-            End::Found => Ending::Found,
-            End::Most => Ending::NotReached,
-            End::BenchLimit if finding.held.is_some() => Ending::BenchLimit,
-            End::BenchLimit | End::Nothing => Ending::Nothing,
-            End::OutOfRuns => Ending::OutOfRuns,
+            SearchEnd::Found => Ending::Found,
+            SearchEnd::Most => Ending::NotReached,
+            SearchEnd::BenchLimit if finding.held.is_some() => Ending::BenchLimit,
+            SearchEnd::BenchLimit | SearchEnd::Nothing => Ending::Nothing,
+            SearchEnd::OutOfRuns => Ending::OutOfRuns,
         }),
         next: finding.and_then(next_step),
         held,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use polygraph_plan::peak::{Next, Search, Trial, Vote};
+use polygraph_plan::peak::{Search, SearchStep, Trial, Vote};
 use polygraph_report::peak::{PeakCriteria, RateMeasurement};
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ impl State {
     }
 
     /// What to do next.
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> SearchStep {
         self.search.next(&self.trials())
     }
 

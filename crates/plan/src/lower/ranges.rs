@@ -1,16 +1,16 @@
 //! What range requests ask for.
 
-use polygraph_pgl::types::{MultiRange, Range, Selector as PglSelector, SingleRange, Size, Tree};
+use polygraph_pgl::types::{MultiRange, RequestRange, Selector as PglSelector, SingleRange, Size, Tree};
 use polygraph_traffic::Selector;
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 
-use super::{Findings, maybe};
+use super::{Lowering, maybe};
 
 /// A choice of range rules. The language has checked that each can be told.
-pub fn rules(choice: &PglSelector<Range, Tree>, found: &mut Findings<'_>) -> Selector<RangeRule> {
-    let rule = |range: &Range, found: &mut Findings<'_>| match range {
-        Range::Single(range) => single(range),
-        Range::Multi(range) => several(range, found),
+pub fn rules(choice: &PglSelector<RequestRange, Tree>, found: &mut Lowering<'_>) -> Selector<RangeRule> {
+    let rule = |range: &RequestRange, found: &mut Lowering<'_>| match range {
+        RequestRange::Single(range) => single(range),
+        RequestRange::Multi(range) => several(range, found),
     };
     let rules: Vec<_> =
         choice.items.iter().filter_map(|(range, prob)| Some((rule(range, found)?, *prob))).collect();
@@ -30,7 +30,7 @@ fn single(range: &SingleRange) -> Option<RangeRule> {
     Some(RangeRule::From { first, last })
 }
 
-fn several(range: &MultiRange, found: &mut Findings<'_>) -> Option<RangeRule> {
+fn several(range: &MultiRange, found: &mut Lowering<'_>) -> Option<RangeRule> {
     let length = maybe(&range.range_length_absolute, "range_length_absolute", found)
         .map(DrawnExtent::Absolute)
         .or_else(|| {

@@ -7,12 +7,12 @@ use polygraph_link::nanos;
 use polygraph_pgl::types::{DnsResolver, Robot, Session as PglSession};
 use polygraph_robot::settings::{Dns, Expect, Load, Profile, Session};
 use polygraph_traffic::{Behavior, Distr, Method, RequestKind, Selector};
-use polygraph_wire::markup::Tags;
+use polygraph_wire::markup::LinkTags;
 
 use super::contents::{kinds, methods, popularity, request_kinds};
-use super::maps::Visible;
+use super::maps::VisibleServers;
 use super::{
-    Findings, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
+    Lowering, agent, custom_scope, distr, headers, hosts, maybe, only_defaults, ranges,
     requests_per_connection, says_nothing, versions,
 };
 
@@ -28,7 +28,7 @@ pub(crate) const WORKER: &str = "0";
 ///
 /// `xact_think` means nothing to robots, and the old names `proxies` and `put_contents` are empty by now: the
 /// language sees to both. `passive_ftp` would matter to URLs of FTP, which no server here has.
-pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_>) -> Profile {
+pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowering<'_>) -> Profile {
     let default = Robot::default();
     agent(&robot.agent, found);
     only_defaults!(found, "Robot", robot, default, [
@@ -37,7 +37,7 @@ pub fn profile(robot: &Robot, visible: &mut Visible<'_>, found: &mut Findings<'_
     ]);
     found.unless(says_nothing(&robot.acl), "`acl` of a Robot");
     found.unless(robot.spnego_auth_ratio.is_none_or(|all| all == 1.0), "`spnego_auth_ratio` of a Robot");
-    if let Err(e) = Tags::parse(&robot.container_tags) {
+    if let Err(e) = LinkTags::parse(&robot.container_tags) {
         found.wrong(format!("`container_tags` of a Robot: {e}"));
     }
     let target_ip = robot.credentials.iter().any(|user| user.contains("${target_ip}"));
@@ -101,17 +101,17 @@ fn count(limit: i32) -> usize {
 }
 
 /// Foreign URLs, if the robot is interested in any.
-fn trace(robot: &Robot, found: &mut Findings<'_>) -> Arc<Vec<String>> {
+fn trace(robot: &Robot, found: &mut Lowering<'_>) -> Arc<Vec<String>> {
     let path = robot.foreign_trace.as_ref().filter(|_| robot.interests.prob("foreign") > 0.0);
     let urls = path.and_then(|path| {
-        let urls = found.outside.trace(path);
+        let urls = found.environment.trace(path);
         found.load(urls)
     });
     // What is left of macros is filled in when a URL is asked for.
     Arc::new(urls.unwrap_or_default().into_iter().map(|url| url.replace("${worker}", WORKER)).collect())
 }
 
-fn load(robot: &Robot, found: &mut Findings<'_>) -> Load {
+fn load(robot: &Robot, found: &mut Lowering<'_>) -> Load {
     let gaps = maybe(&robot.req_inter_arrival, "req_inter_arrival", found);
     if gaps.as_ref().is_some_and(|gaps| gaps.mean() <= 0.0) {
         found.wrong("`req_inter_arrival` of a Robot has a mean of nothing: requests would never end");
@@ -124,7 +124,7 @@ fn load(robot: &Robot, found: &mut Findings<'_>) -> Load {
     }
 }
 
-fn behavior(robot: &Robot, found: &mut Findings<'_>) -> Behavior {
+fn behavior(robot: &Robot, found: &mut Lowering<'_>) -> Behavior {
     // A choice of nothing but the usual is no choice, and need not be made.
     let kinds = Some(request_kinds(&robot.req_types)).filter(|kinds| kinds.items() != [RequestKind::Basic]);
     let methods = Some(methods(&robot.req_methods)).filter(|methods| methods.items() != [Method::Get]);
@@ -145,7 +145,7 @@ fn expect(robot: &Robot) -> Expect {
     }
 }
 
-fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
+fn session(session: &PglSession, found: &mut Lowering<'_>) -> Option<Session> {
     found.unless(session.heartbeat_notif_rate.is_none(), "`heartbeat_notif_rate` of a Session");
     let busy = session.busy_period.as_deref()?;
     let idle = distr(session.idle_period_duration.as_ref()?, "idle_period_duration", found)?;
@@ -157,7 +157,7 @@ fn session(session: &PglSession, found: &mut Findings<'_>) -> Option<Session> {
     })
 }
 
-fn dns(resolver: &DnsResolver, found: &mut Findings<'_>) -> Dns {
+fn dns(resolver: &DnsResolver, found: &mut Lowering<'_>) -> Dns {
     let cache = resolver.cache.as_deref();
     Dns {
         servers: hosts(&resolver.servers, "servers", Some(DNS_PORT), found),

@@ -5,36 +5,36 @@ use std::net::{IpAddr, SocketAddr};
 
 use polygraph_addr::{Addr, Host};
 use polygraph_pgl::Workload;
-use polygraph_pgl::types::{AddrMap, HTTP_PORT, Name};
+use polygraph_pgl::types::{AddrMap, HTTP_PORT, VisibleName};
 use polygraph_robot::Server;
-use polygraph_traffic::{Kind, Selector};
+use polygraph_traffic::{ContentKind, Selector};
 
 use super::contents::kind;
-use super::{Findings, sockets};
+use super::{Lowering, sockets};
 use crate::predict;
 
 /// Host and port as workloads write them.
-type Key = (Host, Option<u16>);
+type HostPort = (Host, Option<u16>);
 
 /// The visible servers of a workload (reference: pgl.md, section 5.5), listed as robots ask for them.
-pub struct Visible<'a> {
+pub struct VisibleServers<'a> {
     workload: &'a Workload,
     /// What is behind each name, and behind server addresses: these themselves.
-    behind: HashMap<Key, Vec<SocketAddr>>,
+    behind: HashMap<HostPort, Vec<SocketAddr>>,
     /// The kind of server at an address.
     groups: HashMap<SocketAddr, usize>,
     /// The names that lead to a server address.
     names: HashMap<SocketAddr, Vec<String>>,
     /// Visible servers by name, and whether robots resolve that name.
-    known: HashMap<(Key, bool), usize>,
+    known: HashMap<(HostPort, bool), usize>,
     servers: Vec<Server>,
-    direct: Vec<Selector<Kind>>,
+    direct: Vec<Selector<ContentKind>>,
 }
 
-impl<'a> Visible<'a> {
+impl<'a> VisibleServers<'a> {
     /// Reads the address maps and the servers of a workload.
-    pub fn new(workload: &'a Workload, found: &mut Findings<'_>) -> Visible<'a> {
-        let mut behind: HashMap<Key, Vec<SocketAddr>> = HashMap::new();
+    pub fn new(workload: &'a Workload, found: &mut Lowering<'_>) -> VisibleServers<'a> {
+        let mut behind: HashMap<HostPort, Vec<SocketAddr>> = HashMap::new();
         let mut groups = HashMap::new();
         let mut names: HashMap<SocketAddr, Vec<String>> = HashMap::new();
         for map in &workload.addr_maps {
@@ -55,11 +55,11 @@ impl<'a> Visible<'a> {
             }
         }
         let (known, servers, direct) = (HashMap::new(), Vec::new(), Vec::new());
-        Visible { workload, behind, groups, names, known, servers, direct }
+        VisibleServers { workload, behind, groups, names, known, servers, direct }
     }
 
     /// The position of a visible server; `resolves`: robots look its name up, if it has one.
-    pub fn position(&mut self, name: &Name, resolves: bool, found: &mut Findings<'_>) -> usize {
+    pub fn position(&mut self, name: &VisibleName, resolves: bool, found: &mut Lowering<'_>) -> usize {
         found.unless(name.new_prob.is_none(), "dynamic names (`dynamicName()`, `dynamize()`)");
         let key = key(&name.addr);
         let resolves = resolves && key.0.ip().is_none();
@@ -93,7 +93,7 @@ impl<'a> Visible<'a> {
     /// The position of what can be asked for where servers of these kinds are behind one name.
     fn direct(&mut self, groups: &[usize]) -> usize {
         let each = 1.0 / groups.len() as f64;
-        let mut shares: Vec<(Kind, f64)> = Vec::new();
+        let mut shares: Vec<(ContentKind, f64)> = Vec::new();
         let mut counts: Vec<f64> = vec![0.0; self.workload.servers.len()];
         groups.iter().for_each(|group| counts[*group] += each);
         for (server, part) in self.workload.servers.iter().zip(counts) {
@@ -145,7 +145,7 @@ impl<'a> Visible<'a> {
     }
 
     /// The visible servers that robots ask, and what can be asked for there.
-    pub fn finish(self) -> (Vec<Server>, Vec<Selector<Kind>>) {
+    pub fn finish(self) -> (Vec<Server>, Vec<Selector<ContentKind>>) {
         (self.servers, self.direct)
     }
 }
@@ -161,6 +161,6 @@ fn authority(name: &Addr) -> String {
 }
 
 /// Interface and subnet belong to machines and not to what robots see.
-fn key(addr: &Addr) -> Key {
+fn key(addr: &Addr) -> HostPort {
     (addr.host.clone(), addr.port)
 }

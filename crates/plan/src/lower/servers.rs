@@ -8,30 +8,37 @@ use polygraph_pgl::types::{Agent, Server};
 use polygraph_traffic::Distr;
 
 use super::contents::{kinds, popularity};
-use super::maps::Visible;
+use super::maps::VisibleServers;
 use super::{
-    Findings, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions,
+    Lowering, agent, custom_scope, headers, maybe, only_defaults, requests_per_connection, sockets, versions,
 };
-use crate::test::{Servers, Site, settle_time};
+use crate::test::{self, Endpoint, ServerGroup};
 
 /// All kinds of servers with their addresses.
-pub fn servers(workload: &Workload, visible: &Visible<'_>, found: &mut Findings<'_>) -> Vec<Servers> {
+pub fn servers(
+    workload: &Workload,
+    visible: &VisibleServers<'_>,
+    found: &mut Lowering<'_>,
+) -> Vec<ServerGroup> {
     let servers = |server: &Server| {
         let addresses = sockets(&server.agent.addresses.0, "addresses", found);
-        let site = |listen| Site { listen, names: visible.names_of(listen) };
-        Servers { farm: farm(server, found), sites: addresses.into_iter().map(site).collect() }
+        let site = |listen| Endpoint { listen, names: visible.names_of(listen) };
+        ServerGroup { farm: farm(server, found), sites: addresses.into_iter().map(site).collect() }
     };
     workload.servers.iter().map(servers).collect()
 }
 
 /// When objects may be asked for again: the slowest servers decide.
-pub fn settle(servers: &[Servers], embedded: bool) -> f64 {
-    servers.iter().map(|servers| settle_time(servers.farm.think.as_ref(), embedded)).fold(0.0, f64::max)
+pub fn repeat_delay(servers: &[ServerGroup], embedded: bool) -> f64 {
+    servers
+        .iter()
+        .map(|servers| test::repeat_delay(servers.farm.think.as_ref(), embedded))
+        .fold(0.0, f64::max)
 }
 
 /// The mean think time of all servers, in seconds.
-pub fn mean_think(servers: &[Servers]) -> f64 {
-    let think = |servers: &Servers| servers.farm.think.as_ref().map_or(0.0, Distr::mean);
+pub fn mean_think(servers: &[ServerGroup]) -> f64 {
+    let think = |servers: &ServerGroup| servers.farm.think.as_ref().map_or(0.0, Distr::mean);
     let (sum, sites) = servers.iter().fold((0.0, 0.0), |(sum, sites), servers| {
         let here = servers.sites.len() as f64;
         (sum + here * think(servers), sites + here)
@@ -40,7 +47,7 @@ pub fn mean_think(servers: &[Servers]) -> f64 {
 }
 
 /// A kind of servers. What can be asked for directly is the robots' business.
-fn farm(server: &Server, found: &mut Findings<'_>) -> ServerProfile {
+fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
     let default = Server::default();
     agent(&server.agent, found);
     only_defaults!(found, "Server", server, default, [accept_lmt]);
@@ -69,7 +76,7 @@ fn redirects(server: &Server) -> Option<Redirects> {
     (share > 0.0).then_some(Redirects { share, popularity })
 }
 
-fn cookies(server: &Server, found: &mut Findings<'_>) -> Option<Cookies> {
+fn cookies(server: &Server, found: &mut Lowering<'_>) -> Option<Cookies> {
     let Agent { cookie_sender, .. } = server.agent;
     let count = maybe(&server.cookie_set_count, "cookie_set_count", found)?;
     let size = maybe(&server.cookie_value_size, "cookie_value_size", found)?;

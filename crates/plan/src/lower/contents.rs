@@ -8,18 +8,18 @@ use polygraph_pgl::types::{
 };
 use polygraph_pgl::types::{Selector as PglSelector, Tree};
 use polygraph_pgl::value::{PopDistr, Qualifier};
-use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
+use polygraph_traffic::content::{BodySource, Embeds, Encodings, Injected, Injection};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::request::BehaviorChange;
-use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Selector};
+use polygraph_traffic::{Content, ContentKind, Distr, Method, PopModel, Popularity, RequestKind, Selector};
 
-use super::{Findings, distr, headers, maybe, ranges, selector};
+use super::{Lowering, distr, headers, maybe, ranges, selector};
 
 /// Kinds are one byte, and the first three values have other meanings.
 const MAX_CONTENTS: usize = 253;
 
 /// The content types of a workload, in the order of their numbers in URLs.
-pub fn contents(workload: &Workload, found: &mut Findings<'_>) -> Vec<Content> {
+pub fn contents(workload: &Workload, found: &mut Lowering<'_>) -> Vec<Content> {
     let count = workload.contents.len();
     found.unless(
         count <= MAX_CONTENTS,
@@ -29,17 +29,17 @@ pub fn contents(workload: &Workload, found: &mut Findings<'_>) -> Vec<Content> {
 }
 
 /// The kind of a content type.
-pub fn kind(id: ContentId) -> Kind {
-    Kind::of_index(id.0 as usize)
+pub fn kind(id: ContentId) -> ContentKind {
+    ContentKind::of_index(id.0 as usize)
 }
 
 /// A choice of kinds.
-pub fn kinds<M>(choice: &PglSelector<ContentId, M>) -> Selector<Kind> {
+pub fn kinds<M>(choice: &PglSelector<ContentId, M>) -> Selector<ContentKind> {
     selector(choice, |id| kind(*id))
 }
 
 /// `choice_space` means nothing, as a finding of the language says.
-fn content(definition: &PglContent, found: &mut Findings<'_>) -> Content {
+fn content(definition: &PglContent, found: &mut Lowering<'_>) -> Content {
     let mime = definition.mime.as_deref();
     let count = maybe(&definition.embedded_obj_cnt, "embedded_obj_cnt", found);
     let embedded = kinds(&definition.may_contain);
@@ -65,18 +65,20 @@ fn content(definition: &PglContent, found: &mut Findings<'_>) -> Content {
     }
 }
 
-fn source(definition: &PglContent, found: &mut Findings<'_>) -> Source {
-    let outside = found.outside;
+fn source(definition: &PglContent, found: &mut Lowering<'_>) -> BodySource {
+    let environment = found.environment;
     let generated = match definition.generator.as_deref() {
-        Some("random_data") => Source::Data,
-        _ => Source::Text,
+        Some("random_data") => BodySource::Data,
+        _ => BodySource::Text,
     };
-    let database =
-        definition.content_db.as_ref().map(|path| (outside.content_db(path), Source::Database as fn(_) -> _));
+    let database = definition
+        .content_db
+        .as_ref()
+        .map(|path| (environment.content_db(path), BodySource::Database as fn(_) -> _));
     let root = definition
         .document_root
         .as_ref()
-        .map(|path| (outside.document_root(path), Source::Root as fn(_) -> _));
+        .map(|path| (environment.document_root(path), BodySource::Root as fn(_) -> _));
     match database.or(root) {
         Some((files, source)) => found.load(files).map_or(generated, |files| source(Arc::new(files))),
         None => generated,
@@ -84,7 +86,7 @@ fn source(definition: &PglContent, found: &mut Findings<'_>) -> Source {
 }
 
 /// Modification and expiration. `birthday` means nothing, as a finding of the language says.
-fn life(cycle: &ObjLifeCycle, found: &mut Findings<'_>) -> Option<LifeCycle> {
+fn life(cycle: &ObjLifeCycle, found: &mut Lowering<'_>) -> Option<LifeCycle> {
     let length = maybe(&cycle.length, "length", found)?;
     let mut expires = Vec::new();
     for (rule, prob) in &cycle.expires.items {
@@ -101,12 +103,12 @@ fn life(cycle: &ObjLifeCycle, found: &mut Findings<'_>) -> Option<LifeCycle> {
     Some(LifeCycle { length, variance: cycle.variance, with_lmt: cycle.with_lmt, expires })
 }
 
-fn injection(definition: &PglContent, found: &mut Findings<'_>) -> Option<Injection> {
+fn injection(definition: &PglContent, found: &mut Lowering<'_>) -> Option<Injection> {
     let prob = definition.infect_prob?;
     let what = match (definition.inject_object.as_deref(), &definition.inject_db) {
         (Some("request_uri"), _) => Injected::RequestUri,
         (_, Some(path)) => {
-            let texts = found.outside.text_db(path);
+            let texts = found.environment.text_db(path);
             let texts = Arc::new(found.load(texts)?);
             Injected::Texts { texts, gap: maybe(&definition.inject_gap, "inject_gap", found)? }
         }
@@ -116,7 +118,7 @@ fn injection(definition: &PglContent, found: &mut Findings<'_>) -> Option<Inject
 }
 
 /// What robots do differently with a content type; the language has checked it as it checks robots.
-fn change(behavior: &ClientBehavior, found: &mut Findings<'_>) -> BehaviorChange {
+fn change(behavior: &ClientBehavior, found: &mut Lowering<'_>) -> BehaviorChange {
     BehaviorChange {
         recurrence: behavior.recurrence,
         popularity: behavior.pop_model.as_deref().map(popularity),

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use polygraph_pgl::{DiskLoader, FileKind, Loader};
-use polygraph_plan::Outside;
+use polygraph_plan::Environment;
 use polygraph_traffic::files::Files;
-use polygraph_wire::foreign::Trace;
+use polygraph_wire::foreign::UrlTrace;
 
 use crate::content_files;
 
@@ -15,7 +15,7 @@ use crate::content_files;
 #[derive(Clone, Copy, Debug)]
 pub struct Machine;
 
-impl Outside for Machine {
+impl Environment for Machine {
     fn content_db(&self, path: &str) -> Result<Files, String> {
         content_files::content_database(Path::new(path)).map_err(|e| e.to_string())
     }
@@ -30,7 +30,7 @@ impl Outside for Machine {
 
     fn trace(&self, path: &str) -> Result<Vec<String>, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
-        let trace = Trace::parse(text).map_err(|e| format!("the trace {path}: {e}"))?;
+        let trace = UrlTrace::parse(text).map_err(|e| format!("the trace {path}: {e}"))?;
         Ok(trace.urls().map(str::to_owned).collect())
     }
 

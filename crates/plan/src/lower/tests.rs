@@ -9,16 +9,18 @@ use polygraph_origin::settings::{Cookies, Redirects};
 use polygraph_pgl::render::Style;
 use polygraph_pgl::{DiskLoader, MemoryLoader, Options, Workload, compile};
 use polygraph_robot::settings::{Dns, Expect, Load, Profile, Rules, Session};
-use polygraph_traffic::content::{Embeds, Encodings, Injected, Injection, Source};
+use polygraph_traffic::content::{BodySource, Embeds, Encodings, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::request::BehaviorChange;
 use polygraph_traffic::table::{Bin, Table};
-use polygraph_traffic::{Content, Distr, Kind, Method, PopModel, Popularity, RequestKind, Seed, Selector};
+use polygraph_traffic::{
+    Content, ContentKind, Distr, Method, PopModel, Popularity, RequestKind, Seed, Selector,
+};
 
-use super::{Obstacle, Outside, adopt};
+use super::{Environment, LowerError, lower};
 use crate::SamplePlan;
 use crate::offered::offered_dhr;
 use crate::rptmstat::Rptmstat;
@@ -31,7 +33,7 @@ fn files(path: &str) -> Files {
     Files(vec![File { name: path.to_owned(), bytes: b"x".to_vec() }])
 }
 
-impl Outside for Fake {
+impl Environment for Fake {
     fn content_db(&self, path: &str) -> Result<Files, String> {
         Ok(files(path))
     }
@@ -81,7 +83,7 @@ fn workload(text: &str) -> Workload {
 
 #[track_caller]
 fn adopted(more: &str) -> Test {
-    adopt(&workload(&program(more)), "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{more}: {all:?}"))
+    lower(&workload(&program(more)), "test", Seed(1), &Fake).unwrap_or_else(|all| panic!("{more}: {all:?}"))
 }
 
 #[track_caller]
@@ -119,7 +121,7 @@ fn what_is_left_alone_has_its_default() {
     plain.addresses = (1..=3).map(|n| [10, 0, 0, n].into()).collect();
     plain.origins = Selector::even(vec![0, 1]);
     same("robot", &*test.robots[0], &plain);
-    let mut farm = polygraph_origin::settings::ServerProfile::plain("s", vec![Kind::FIRST]);
+    let mut farm = polygraph_origin::settings::ServerProfile::plain("s", vec![ContentKind::FIRST]);
     farm.http_minors = Selector::only(1);
     same("server", &test.servers[0].farm, &farm);
     same("content", &test.field.catalog.contents[0], &Content::plain("c", Distr::Const(13.0 * 1024.0), 0.8));
@@ -127,7 +129,7 @@ fn what_is_left_alone_has_its_default() {
         test.field.servers.iter().map(|s| (&s.authority[..], &s.addresses[..], s.direct)).collect();
     let (a, b) = (socket("10.0.1.1:80"), socket("10.0.1.2:80"));
     assert_eq!(servers, [("10.0.1.1:80", &[a][..], 0), ("10.0.1.2:80", &[b][..], 0)]);
-    assert_eq!(test.field.direct, [Selector::only(Kind::FIRST)]);
+    assert_eq!(test.field.direct, [Selector::only(ContentKind::FIRST)]);
     let sites: Vec<_> = test.servers[0].sites.iter().map(|site| (site.listen, &site.names[..])).collect();
     assert_eq!(sites, [(a, &["10.0.1.1:80".to_owned()][..]), (b, &["10.0.1.2:80".to_owned()][..])]);
     assert!(test.notes.is_empty() && test.names.is_empty(), "{:?}", test.notes);
@@ -172,8 +174,8 @@ fn settings_of_robots() {
             |r| {
                 r.behavior.methods =
                     Selector::weighted([(Method::Get, 0.8), (Method::Post, 0.1), (Method::Put, 0.1)]);
-                r.post = Selector::only(Kind::FIRST);
-                r.upload = Selector::only(Kind::FIRST);
+                r.post = Selector::only(ContentKind::FIRST);
+                r.upload = Selector::only(ContentKind::FIRST);
                 r.body_recurrence = 0.2;
             },
         ),
@@ -298,12 +300,12 @@ fn settings_of_contents() {
             c.checksum = 0.1;
             c.unique = Some(0.2);
         }),
-        ("C.generator = \"random_data\";", |c| c.source = Source::Data),
+        ("C.generator = \"random_data\";", |c| c.source = BodySource::Data),
         ("C = { size = undef(); content_db = \"a.cdb\"; };", |c| {
             c.size = None;
-            c.source = Source::Database(Arc::new(files("a.cdb")));
+            c.source = BodySource::Database(Arc::new(files("a.cdb")));
         }),
-        ("C.document_root = \"site\";", |c| c.source = Source::Root(Arc::new(files("site")))),
+        ("C.document_root = \"site\";", |c| c.source = BodySource::Root(Arc::new(files("site")))),
         (
             "C.obj_life_cycle = { length = const(2day); variance = 33%; with_lmt = 50%; expires = [ nmt + 0: 80%, now + const(1hour) ]; };",
             |c| {
@@ -324,7 +326,7 @@ fn settings_of_contents() {
             "Content I = { kind = \"i\"; size = const(1KB); }; Content J = I; J.kind = \"j\"; C.may_contain = [ I, J ]; C.embedded_obj_cnt = zipf(13);",
             |c| {
                 c.embeds = Some(Embeds {
-                    kinds: Selector::even(vec![Kind(4), Kind(5)]),
+                    kinds: Selector::even(vec![ContentKind(4), ContentKind(5)]),
                     count: Distr::Zipf { n: 13 },
                 });
             },
@@ -408,7 +410,7 @@ fn settings_of_servers() {
             s.headers = vec![word(0.3, "X-A")];
         }),
         ("Content D = C; D.kind = \"d\"; S.contents = [ C: 10%, D ];", |s| {
-            s.contents = Selector::weighted([(Kind(3), 0.1), (Kind(4), 0.9)]);
+            s.contents = Selector::weighted([(ContentKind(3), 0.1), (ContentKind(4), 0.9)]);
         }),
     ];
     for (more, change) in cases {
@@ -643,12 +645,12 @@ fn what_cannot_be_run_is_named() {
     ];
     for (more, words) in cases {
         let workload = workload(&program(more));
-        let all = adopt(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
-        let named = |obstacle: &Obstacle| {
-            matches!(obstacle, Obstacle::Unsupported(_)) && obstacle.to_string().contains(words)
+        let all = lower(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+        let named = |obstacle: &LowerError| {
+            matches!(obstacle, LowerError::Unsupported(_)) && obstacle.to_string().contains(words)
         };
         assert!(all.iter().any(named), "{more}: {all:?}");
-        assert!(all.iter().all(|obstacle| matches!(obstacle, Obstacle::Unsupported(_))), "{more}: {all:?}");
+        assert!(all.iter().all(|obstacle| matches!(obstacle, LowerError::Unsupported(_))), "{more}: {all:?}");
     }
 }
 
@@ -661,7 +663,7 @@ fn defaults_may_be_written_out() {
 fn thermostats_of_phases_are_adopted() {
     let more = "Phase Q = { name = \"q\"; goal.duration = 1min; \
          rptmstat = { sample_dur = 30sec; load_delta = 1%; rptm_max = 1.5sec; }; }; schedule(Q);";
-    let test = adopt(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
+    let test = lower(&workload(&program(more)), "test", Seed(1), &Fake).expect("a test");
     let rule = Rptmstat { sample_dur: 30.0, load_delta: 0.01, rptm_min: None, rptm_max: Some(1.5) };
     let rules: Vec<_> = test.schedule.phases.iter().map(|phase| phase.rptmstat).collect();
     assert_eq!(rules.iter().flatten().collect::<Vec<_>>(), [&rule]);
@@ -670,7 +672,7 @@ fn thermostats_of_phases_are_adopted() {
 #[test]
 fn gaps_without_a_length_are_refused() {
     let workload = workload(&program("R.req_rate = undef(); R.req_inter_arrival = const(0sec);"));
-    let all = adopt(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
+    let all = lower(&workload, "test", Seed(1), &Fake).err().unwrap_or_default();
     assert!(all.iter().any(|obstacle| obstacle.to_string().contains("req_inter_arrival")), "{all:?}");
 }
 
@@ -693,7 +695,7 @@ fn distributions() {
         let compilation = compile("test.pg", &loader, &Options::default());
         let workload =
             compilation.workload.unwrap_or_else(|| panic!("{size}: {:?}", compilation.diagnostics));
-        let test = adopt(&workload, "test", Seed(1), &Fake).unwrap();
+        let test = lower(&workload, "test", Seed(1), &Fake).unwrap();
         assert_eq!(test.field.catalog.contents[0].size, Some(wanted), "{size}");
     }
 }
@@ -704,8 +706,8 @@ fn what_is_missing_outside_is_named() {
         ("R.interests = [ \"foreign\" ]; R.foreign_trace = \"gone\";", "gone is gone"),
         ("R.http_proxies = [ 'nobody.tst:3128' ];", "nobody.tst has no address"),
     ] {
-        let all = adopt(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
-        assert_eq!(all, [Obstacle::Missing(words.to_owned())], "{more}");
+        let all = lower(&workload(&program(more)), "test", Seed(1), &Fake).err().unwrap_or_default();
+        assert_eq!(all, [LowerError::Missing(words.to_owned())], "{more}");
     }
 }
 
@@ -814,7 +816,7 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let compilation = compile(path.to_str().unwrap(), &DiskLoader, &options);
         assert_eq!(compilation.render(Style::Plain), "", "{file}");
         let workload = compilation.workload.unwrap();
-        let test = adopt(&workload, file, Seed(1), &Fake).unwrap_or_else(|all| panic!("{file}: {all:?}"));
+        let test = lower(&workload, file, Seed(1), &Fake).unwrap_or_else(|all| panic!("{file}: {all:?}"));
         assert!(test.robot_count() > 0 && !test.field.servers.is_empty(), "{file}");
         let mut machine = test.servers.iter().flat_map(|servers| &servers.sites).map(|site| site.listen.ip());
         assert!(machine.all(|ip| ip.is_loopback()), "{file}");

@@ -1,7 +1,7 @@
 //! From a workload to a test that the engine can run.
 //!
 //! Every field of every record of the language is decided on in here: it is read, or a value other than its
-//! default is an [`Obstacle`] that names it, or, where nothing on the wire depends on it, a note. Nothing is left
+//! default is an [`LowerError`] that names it, or, where nothing on the wire depends on it, a note. Nothing is left
 //! out silently.
 //!
 //! * here: the whole, and what the parts of it have in common.
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use polygraph_addr::Addr;
 use polygraph_pgl::types::{
-    Agent, Distribution, Drawn, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
+    Agent, Distribution, DrawnType, HeaderChoice as PglHeaderChoice, Selector as PglSelector,
 };
 use polygraph_pgl::value::{Shape, TableBin};
 use polygraph_pgl::{Compat, Workload};
@@ -42,11 +42,11 @@ use crate::test::Test;
 
 /// Why a workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
+pub enum LowerError {
     /// Something that it asks for and the engine cannot do yet.
     #[error("{0} cannot be run yet")]
     Unsupported(String),
-    /// Something outside the workload that cannot be had.
+    /// Something environment the workload that cannot be had.
     #[error("{0}")]
     Missing(String),
     /// Something that does not fit together.
@@ -56,7 +56,7 @@ pub enum Obstacle {
 
 /// What workloads refer to and do not contain. Plans do no I/O; whoever adopts a workload does it for them. All
 /// errors are texts that name what was asked for.
-pub trait Outside {
+pub trait Environment {
     /// Entries of a content database.
     ///
     /// # Errors
@@ -89,15 +89,15 @@ pub trait Outside {
 }
 
 /// What was found on the way.
-struct Findings<'a> {
-    obstacles: Vec<Obstacle>,
+struct Lowering<'a> {
+    obstacles: Vec<LowerError>,
     notes: Vec<String>,
-    outside: &'a dyn Outside,
+    environment: &'a dyn Environment,
 }
 
-impl Findings<'_> {
+impl Lowering<'_> {
     fn unsupported(&mut self, what: impl Into<String>) {
-        self.add(Obstacle::Unsupported(what.into()));
+        self.add(LowerError::Unsupported(what.into()));
     }
 
     fn unless(&mut self, fine: bool, what: impl Into<String>) {
@@ -107,11 +107,11 @@ impl Findings<'_> {
     }
 
     fn wrong(&mut self, text: impl Into<String>) {
-        self.add(Obstacle::Wrong(text.into()));
+        self.add(LowerError::Wrong(text.into()));
     }
 
     /// Adds an obstacle once: several agents of a workload are often copies of one.
-    fn add(&mut self, obstacle: Obstacle) {
+    fn add(&mut self, obstacle: LowerError) {
         if !self.obstacles.contains(&obstacle) {
             self.obstacles.push(obstacle);
         }
@@ -125,7 +125,7 @@ impl Findings<'_> {
     }
 
     fn load<T>(&mut self, got: Result<T, String>) -> Option<T> {
-        got.map_err(|text| self.add(Obstacle::Missing(text))).ok()
+        got.map_err(|text| self.add(LowerError::Missing(text))).ok()
     }
 }
 
@@ -146,17 +146,17 @@ fn says_nothing<T: Default + PartialEq>(part: &Option<Box<T>>) -> bool {
 ///
 /// # Errors
 /// Everything in the workload that cannot be run.
-pub fn adopt(
+pub fn lower(
     workload: &Workload,
     name: &str,
     seed: Seed,
-    outside: &dyn Outside,
-) -> Result<Test, Vec<Obstacle>> {
-    let mut found = Findings { obstacles: Vec::new(), notes: Vec::new(), outside };
+    environment: &dyn Environment,
+) -> Result<Test, Vec<LowerError>> {
+    let mut found = Lowering { obstacles: Vec::new(), notes: Vec::new(), environment };
     rest(workload, &mut found);
     let contents = contents::contents(workload, &mut found);
     let catalog = Catalog { seed, contents };
-    let mut visible = maps::Visible::new(workload, &mut found);
+    let mut visible = maps::VisibleServers::new(workload, &mut found);
     let robots: Vec<_> = workload
         .robots
         .iter()
@@ -171,7 +171,7 @@ pub fn adopt(
         Some(Compat::V4_9) => Rules::V4_9,
     };
     let settle = match rules {
-        Rules::Device => servers::settle(&servers, embeds),
+        Rules::Device => servers::repeat_delay(&servers, embeds),
         Rules::V4_9 => 0.0,
     };
     let page_delay = servers::mean_think(&servers);
@@ -214,7 +214,7 @@ pub fn adopt(
 }
 
 /// The parts of a workload besides agents, contents and phases.
-fn rest(workload: &Workload, found: &mut Findings<'_>) {
+fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     if workload.robots.is_empty() && workload.servers.is_empty() {
         found.wrong("the workload has neither robots nor servers");
     }
@@ -236,7 +236,7 @@ fn rest(workload: &Workload, found: &mut Findings<'_>) {
 }
 
 /// The part that all agents have, besides what robots and servers read.
-fn agent(agent: &Agent, found: &mut Findings<'_>) {
+fn agent(agent: &Agent, found: &mut Lowering<'_>) {
     let default = Agent::default();
     only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps world]);
     found.unless(says_nothing(&agent.socket), "`socket` of a Robot or Server");
@@ -253,7 +253,7 @@ fn versions(agent: &Agent) -> Selector<u8> {
 }
 
 /// Requests on a connection.
-fn requests_per_connection(agent: &Agent, found: &mut Findings<'_>) -> Distr {
+fn requests_per_connection(agent: &Agent, found: &mut Lowering<'_>) -> Distr {
     let limit = agent.pconn_use_lmt.as_ref().and_then(|limit| distr(limit, "pconn_use_lmt", found));
     limit.unwrap_or(Distr::Const(1.0))
 }
@@ -268,7 +268,11 @@ const COUNTED: [&str; 5] =
     ["size", "embedded_obj_cnt", "inject_gap", "req_inter_arrival", "idle_period_duration"];
 
 /// A distribution in base units.
-fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Findings<'_>) -> Option<Distr> {
+fn distr<T: DrawnType>(
+    distribution: &Distribution<T>,
+    field: &str,
+    found: &mut Lowering<'_>,
+) -> Option<Distr> {
     Some(match &distribution.shape {
         Shape::None => return None,
         &Shape::Const(value) => Distr::Const(value),
@@ -293,10 +297,10 @@ fn distr<T: Drawn>(distribution: &Distribution<T>, field: &str, found: &mut Find
 }
 
 /// A distribution that need not be there.
-fn maybe<T: Drawn>(
+fn maybe<T: DrawnType>(
     distribution: &Option<Distribution<T>>,
     field: &str,
-    found: &mut Findings<'_>,
+    found: &mut Lowering<'_>,
 ) -> Option<Distr> {
     distribution.as_ref().and_then(|distribution| distr(distribution, field, found))
 }
@@ -317,7 +321,7 @@ fn headers(rules: &[polygraph_pgl::types::HeaderRule]) -> Vec<HeaderRule> {
 }
 
 /// Addresses that are IPs with ports.
-fn sockets(addresses: &[Addr], field: &str, found: &mut Findings<'_>) -> Vec<SocketAddr> {
+fn sockets(addresses: &[Addr], field: &str, found: &mut Lowering<'_>) -> Vec<SocketAddr> {
     let socket = |addr: &Addr| Some(SocketAddr::new(addr.host.ip()?, addr.port?));
     let sockets: Option<Vec<SocketAddr>> = addresses.iter().map(socket).collect();
     if sockets.is_none() {
@@ -326,16 +330,16 @@ fn sockets(addresses: &[Addr], field: &str, found: &mut Findings<'_>) -> Vec<Soc
     sockets.unwrap_or_default()
 }
 
-/// Addresses of hosts outside the test, by name or IP. Without a port of their own they have `port`; `None`: they
+/// Addresses of hosts environment the test, by name or IP. Without a port of their own they have `port`; `None`: they
 /// need one.
-fn hosts(addresses: &[Addr], field: &str, port: Option<u16>, found: &mut Findings<'_>) -> Vec<SocketAddr> {
+fn hosts(addresses: &[Addr], field: &str, port: Option<u16>, found: &mut Lowering<'_>) -> Vec<SocketAddr> {
     let mut all = Vec::with_capacity(addresses.len());
     for addr in addresses {
         match (addr.host.ip(), addr.port.or(port)) {
             (_, None) => found.wrong(format!("{addr} in `{field}` has no port")),
             (Some(ip), Some(port)) => all.push(SocketAddr::new(ip, port)),
             (None, Some(port)) => {
-                let got = found.outside.resolve(&addr.host.to_string(), port);
+                let got = found.environment.resolve(&addr.host.to_string(), port);
                 all.extend(found.load(got));
             }
         }
