@@ -1,7 +1,7 @@
 //! The figures of a bake-off report. Their numbers are those of 1999.
 
 use polygraph_report::html;
-use polygraph_report::html::chart::{Across, Bars, Chart, Drawn, Series};
+use polygraph_report::html::chart::{Bars, Chart, RenderedChart, Series, XAxis};
 
 use crate::entry::{Participant, RatePoint};
 use crate::page::Popularity;
@@ -14,12 +14,12 @@ const NAMES: usize = 7;
 const WIDE: f64 = 40.0;
 
 /// The axis of request rates.
-fn rates(entries: &[Participant]) -> Across {
+fn rates(entries: &[Participant]) -> XAxis {
     let all = || entries.iter().flat_map(Participant::passed).map(|point| point.rate);
     let title = "requests per second".to_owned();
     match all().fold(0.0, f64::max) > WIDE * all().fold(f64::MAX, f64::min) {
-        true => Across::Log(title),
-        false => Across::Linear(title),
+        true => XAxis::Log(title),
+        false => XAxis::Linear(title),
     }
 }
 
@@ -32,7 +32,7 @@ fn over_rate(
     entries: &[Participant],
     value: impl Fn(&Participant, &RatePoint) -> Option<f64>,
 ) -> Chart {
-    let chart = Chart::new(id, title, y_title).about(about).across(rates(entries));
+    let chart = Chart::new(id, title, y_title).about(about).x_axis(rates(entries));
     entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
         let points: Vec<(f64, Option<f64>)> =
             entry.passed().map(|point| (point.rate, value(entry, point))).collect();
@@ -49,7 +49,7 @@ fn series(entry: &Participant, points: Vec<(f64, Option<f64>)>, style: usize) ->
 }
 
 /// Figures 5.1, 5.2 and that of 75 %: response time against load.
-pub fn response_times(entries: &[Participant]) -> Vec<Drawn> {
+pub fn response_times(entries: &[Participant]) -> Vec<RenderedChart> {
     let chart = |id: &str, title: &str, about: &str, value: fn(&RatePoint) -> Option<f64>| {
         over_rate(id, title, "seconds", about, entries, |_, point| value(point)).draw()
     };
@@ -75,7 +75,7 @@ pub fn response_times(entries: &[Participant]) -> Vec<Drawn> {
 }
 
 /// Figures 5.3 and 5.4: hit ratio against load and against response time.
-pub fn hit_ratios(entries: &[Participant]) -> Vec<Drawn> {
+pub fn hit_ratios(entries: &[Participant]) -> Vec<RenderedChart> {
     let over_load = over_rate(
         "fig-hits",
         "Figure 5.3. Document hit ratio",
@@ -88,7 +88,7 @@ pub fn hit_ratios(entries: &[Participant]) -> Vec<Drawn> {
     .draw();
     let chart = Chart::new("fig-hits-rptm", "Figure 5.4. Document hit ratio against mean response time", "percent")
         .about("Each point is a run. Up and to the left is better; how the points of a device lie shows what it gives up first under load.")
-        .across(Across::Linear("mean response time, seconds".into()))
+        .x_axis(XAxis::Linear("mean response time, seconds".into()))
         .up_to(60.0);
     let both = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
         let points = entry.passed().filter_map(|point| Some((point.mean_s?.value, point.hit_pct?.value)));
@@ -98,7 +98,7 @@ pub fn hit_ratios(entries: &[Participant]) -> Vec<Drawn> {
 }
 
 /// Figures 5.5 and 5.6: throughput cost against load and utilisation.
-pub fn costs(entries: &[Participant]) -> Vec<Drawn> {
+pub fn costs(entries: &[Participant]) -> Vec<RenderedChart> {
     let over_load = over_rate(
         "fig-cost",
         "Figure 5.5. Throughput cost",
@@ -110,7 +110,7 @@ pub fn costs(entries: &[Participant]) -> Vec<Drawn> {
     .log_if_wide();
     let chart = Chart::new("fig-cost-use", "Figure 5.6. Throughput cost against utilisation", "dollars per request per second")
         .about("The same over the share of the peak that the device achieved: how well the money works as the box is used.")
-        .across(Across::Linear("percent of the achieved peak".into()));
+        .x_axis(XAxis::Linear("percent of the achieved peak".into()));
     let over_use = entries.iter().enumerate().fold(chart, |chart, (style, entry)| {
         let points = entry
             .passed()
@@ -122,7 +122,7 @@ pub fn costs(entries: &[Participant]) -> Vec<Drawn> {
 }
 
 /// Popularity of the workload's objects.
-pub fn popularity(popularity: &Popularity) -> Option<Drawn> {
+pub fn popularity(popularity: &Popularity) -> Option<RenderedChart> {
     let chart = Chart::new("fig-popularity", "Figure 3.1. Popularity of objects by rank", "requests").about(
         "Objects in the order of how often they were asked for: rank 1 is the most popular one. The two laws have as many requests \
          for as many objects. What robots ask for does not depend on the device, so one run stands for all of that rate.",
@@ -131,7 +131,7 @@ pub fn popularity(popularity: &Popularity) -> Option<Drawn> {
 }
 
 /// Claimed and achieved peaks side by side.
-pub fn peaks(entries: &[Participant]) -> Option<Drawn> {
+pub fn peaks(entries: &[Participant]) -> Option<RenderedChart> {
     let claiming: Vec<&Participant> =
         entries.iter().filter(|entry| entry.claimed.is_some() && !entry.points.is_empty()).collect();
     let short = claiming.len() > NAMES;
@@ -155,26 +155,26 @@ pub fn peaks(entries: &[Participant]) -> Option<Drawn> {
 }
 
 /// The figures of an appendix: times over load, and distributions.
-pub fn of_device(entry: &Participant, id: &str) -> Vec<Drawn> {
+pub fn of_device(entry: &Participant, id: &str) -> Vec<RenderedChart> {
     let line = |name: &str, value: fn(&RatePoint) -> Option<f64>| {
         Series::marked(name, entry.passed().map(|point| (point.rate, value(point))).collect())
     };
     let times = Chart::new(format!("{id}-times"), format!("{}: response time", entry.name), "seconds")
         .about("Mean, median, and what 75 % of the replies did not exceed.")
-        .across(Across::Linear("requests per second".into()))
+        .x_axis(XAxis::Linear("requests per second".into()))
         .with(line("mean", |point| Some(point.mean_s?.value)))
         .with(line("median", |point| point.median_s))
         .with(line("75 %", |point| point.p75_s));
     let hits = Chart::new(format!("{id}-hits"), format!("{}: document hit ratio", entry.name), "percent")
         .about("PolyMix-1 offers 55 %.")
-        .across(Across::Linear("requests per second".into()))
+        .x_axis(XAxis::Linear("requests per second".into()))
         .up_to(60.0)
         .with(line("hit ratio", |point| Some(point.hit_pct?.value)));
     let curves: Vec<&RatePoint> = entry.passed().filter(|point| !point.curve.is_empty()).collect();
     let every = curves.len().div_ceil(CURVES).max(1);
     let chart = Chart::new(format!("{id}-curves"), format!("{}: distribution of response times", entry.name), "percent of replies")
         .about("How many replies took no longer than so many seconds, by request rate. The step at the left are hits, the slope at the right are misses.")
-        .across(Across::Linear("seconds".into()))
+        .x_axis(XAxis::Linear("seconds".into()))
         .up_to(100.0);
     let curves = curves.iter().step_by(every).fold(chart, |chart, point| {
         let points = point.curve.iter().map(|(time, share)| (*time, Some(100.0 * share))).collect();

@@ -7,7 +7,7 @@ use super::{
     ChangeJudgement, ComparedPhases, Comparison, DifferenceSeverity, RunDifference, RunGroup, matrix, text,
 };
 use crate::fold::Headline;
-use crate::html::chart::{Across, Chart, Drawn, Series, share_of_nines};
+use crate::html::chart::{Chart, RenderedChart, Series, XAxis, share_of_nines};
 use crate::html::page::{Banner, Page, Part, Section, Tile, Tone};
 use crate::html::table::{Mark, Table};
 use crate::series::SeriesPoint;
@@ -206,7 +206,7 @@ fn differs(comparison: &Comparison<'_>) -> Section {
 }
 
 /// All groups in one figure, a line each.
-fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
+fn charts(comparison: &Comparison<'_>) -> Vec<RenderedChart> {
     let groups = comparison.groups;
     let longest = groups
         .iter()
@@ -214,7 +214,7 @@ fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
         .filter_map(|all| all.last())
         .map(|last| last.at_s)
         .fold(0.0, f64::max);
-    let (across, unit_s) = Across::time(longest);
+    let (x_axis, unit_s) = XAxis::time(longest);
     let over_time = |id: &str, title: &str, unit: &str, figure: &str| {
         let line = |group: &RunGroup| {
             let points = series(group)
@@ -223,14 +223,14 @@ fn charts(comparison: &Comparison<'_>) -> Vec<Drawn> {
                 .map(|point| (point.at_s / unit_s, point.get(figure)));
             Series::line(group.name.clone(), points.collect())
         };
-        let chart = Chart::new(id, title, unit).across(across.clone());
+        let chart = Chart::new(id, title, unit).x_axis(x_axis.clone());
         groups.iter().fold(chart, |chart, group| chart.with(line(group)))
     };
     let shares: Vec<f64> = (0..=60).map(|i| f64::from(i) / 20.0).collect();
     let percentiles = groups.iter().fold(
         Chart::new("cmp-percentiles", "Percentiles of response time", "ms")
             .about("Of the phases that results come from: each step is a tenth of the replies left.")
-            .across(Across::Nines),
+            .x_axis(XAxis::Nines),
         |chart, group| match &group.runs[0].facts.headline {
             Some(headline) => chart.with(quantiles(&group.name, headline, &shares)),
             None => chart,

@@ -1,6 +1,6 @@
 //! Figures over time.
 
-use super::chart::{Across, Chart, Drawn, Series};
+use super::chart::{Chart, RenderedChart, Series, XAxis};
 use crate::device::DeviceFacts;
 use crate::fold::{RunFacts, SideFacts};
 use crate::series::SeriesPoint;
@@ -11,13 +11,13 @@ type Columns<'a> = &'a [(&'a str, &'a str)];
 /// A figure over time.
 fn over_time(side: &SideFacts, base: Chart, columns: Columns<'_>) -> Chart {
     let points = with_gaps(&side.series);
-    let (across, unit_s) = Across::time(points.last().map_or(0.0, |(at, _)| *at));
+    let (x_axis, unit_s) = XAxis::time(points.last().map_or(0.0, |(at, _)| *at));
     let line = |&(name, figure): &(&str, &str)| {
         let values =
             points.iter().map(|(at, point)| (at / unit_s, point.and_then(|point| point.get(figure))));
         Series::line(name, values.collect())
     };
-    Chart { series: columns.iter().map(line).collect(), marks: marks(side, unit_s), across, ..base }
+    Chart { series: columns.iter().map(line).collect(), marks: marks(side, unit_s), x_axis, ..base }
 }
 
 /// Where phases begin, in units of so many seconds.
@@ -63,7 +63,7 @@ fn with_servers(facts: &RunFacts, mut chart: Chart, columns: Columns<'_>) -> Cha
     chart
 }
 
-pub fn load(facts: &RunFacts) -> Option<Drawn> {
+pub fn load(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-load",
         "Offered load and replies",
@@ -73,13 +73,13 @@ pub fn load(facts: &RunFacts) -> Option<Drawn> {
     let chart = over_time(
         facts.main_side(),
         base,
-        &[("offered", "baseline.req.rate"), ("ended", "baseline.rep.rate"), ("ended well", "ok_xact.rate")],
+        &[("offered", "baseline.req.rate"), ("ended", "baseline.rep.rate"), ("succeeded", "ok_xact.rate")],
     );
     with_servers(facts, chart, &[("at the servers", "baseline.rep.rate")]).draw()
 }
 
 /// What the run was, in one low figure for the first screen: offered, good and failed transactions.
-pub fn overview(facts: &RunFacts) -> Option<Drawn> {
+pub fn overview(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-overview",
         "Load over time",
@@ -97,10 +97,10 @@ pub fn overview(facts: &RunFacts) -> Option<Drawn> {
         let times: Vec<f64> = chart.series[0].points.iter().map(|(x, _)| *x).collect();
         chart.series.push(Series::line("failed", times.into_iter().zip(rates).collect()).styled(11));
     }
-    chart.still().draw()
+    chart.draw()
 }
 
-pub fn bandwidth(facts: &RunFacts) -> Option<Drawn> {
+pub fn bandwidth(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-bandwidth",
         "Bandwidth",
@@ -112,7 +112,7 @@ pub fn bandwidth(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Without the median: with a hit ratio near 50 % it jumps between the times of hits and of misses.
-pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
+pub fn response_time(facts: &RunFacts) -> Option<RenderedChart> {
     over_time(
         facts.main_side(),
         chart(
@@ -127,7 +127,7 @@ pub fn response_time(facts: &RunFacts) -> Option<Drawn> {
     .draw()
 }
 
-pub fn response_time_by_class(facts: &RunFacts) -> Option<Drawn> {
+pub fn response_time_by_class(facts: &RunFacts) -> Option<RenderedChart> {
     facts.client.as_ref()?;
     over_time(
         facts.main_side(),
@@ -149,7 +149,7 @@ pub fn response_time_by_class(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// By documents, or by bytes.
-pub fn hit_ratio(facts: &RunFacts, bytes: bool) -> Option<Drawn> {
+pub fn hit_ratio(facts: &RunFacts, bytes: bool) -> Option<RenderedChart> {
     let side = facts.client.as_ref()?;
     let (id, title, columns, served): (_, _, Columns<'_>, _) = if bytes {
         (
@@ -189,7 +189,7 @@ fn both_sides(side: &SideFacts, mut chart: Chart, served: &str) -> Chart {
     chart
 }
 
-pub fn levels(facts: &RunFacts) -> Option<Drawn> {
+pub fn levels(facts: &RunFacts) -> Option<RenderedChart> {
     over_time(
         facts.main_side(),
         chart(
@@ -207,7 +207,7 @@ pub fn levels(facts: &RunFacts) -> Option<Drawn> {
     .draw()
 }
 
-pub fn reuse(facts: &RunFacts) -> Option<Drawn> {
+pub fn reuse(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-reuse",
         "Transactions of each closed connection",
@@ -218,7 +218,7 @@ pub fn reuse(facts: &RunFacts) -> Option<Drawn> {
     with_servers(facts, chart, &[("servers", "conn.use.mean")]).draw()
 }
 
-pub fn errors(facts: &RunFacts) -> Option<Drawn> {
+pub fn errors(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let any = side.series.iter().any(|point| point.get("err_xact.count").unwrap_or(0.0) > 0.0);
     let base =
@@ -226,7 +226,7 @@ pub fn errors(facts: &RunFacts) -> Option<Drawn> {
     any.then(|| over_time(side, base, &[("failed", "err_xact.count")]).draw()).flatten()
 }
 
-pub fn busy(facts: &RunFacts) -> Option<Drawn> {
+pub fn busy(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-busy",
         "Work of the busiest event loop",
@@ -239,7 +239,7 @@ pub fn busy(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// In microseconds if starts are as punctual as they should be.
-pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
+pub fn lateness(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.client.as_ref()?;
     let base = chart(
         "fig-late",
@@ -256,7 +256,7 @@ pub fn lateness(facts: &RunFacts) -> Option<Drawn> {
     chart.draw()
 }
 
-pub fn memory(facts: &RunFacts) -> Option<Drawn> {
+pub fn memory(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let base =
         chart("fig-memory", "Memory of the load generator", "MB", "Resident memory of all its processes.");
@@ -270,11 +270,11 @@ pub fn memory(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Processor time and memory of the device.
-pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<Drawn>; 2] {
-    let (across, unit_s) = Across::time(device.usage.last().map_or(0.0, |sample| sample.at_s));
+pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<RenderedChart>; 2] {
+    let (x_axis, unit_s) = XAxis::time(device.usage.last().map_or(0.0, |sample| sample.at_s));
     let figure = |base: Chart, name: &str, points: Vec<(f64, Option<f64>)>| {
         let marks = marks(facts.main_side(), unit_s);
-        Chart { marks, across: across.clone(), ..base }.with(Series::line(name, points)).draw()
+        Chart { marks, x_axis: x_axis.clone(), ..base }.with(Series::line(name, points)).draw()
     };
     let cpu = device.usage.windows(2).map(|pair| {
         let share = (pair[1].cpu_s - pair[0].cpu_s) / (pair[1].at_s - pair[0].at_s);

@@ -2,7 +2,7 @@
 
 use polygraph_stats::{Class, Histogram};
 
-use super::chart::{Across, Bars, Drawn, HeatMap, Series, share_of_nines};
+use super::chart::{Bars, HeatMap, RenderedChart, Series, XAxis, share_of_nines};
 use super::charts::{chart, marks};
 use crate::fold::RunFacts;
 use crate::series::{SeriesPoint, bin_edges_ms};
@@ -15,7 +15,7 @@ fn quantiles(name: &str, hist: &Histogram, x: &[f64], share: impl Fn(f64) -> f64
     Series::line(name, x.iter().map(|&x| (x, hist.quantile(share(x)).map(|us| us as f64 * 1e-3))).collect())
 }
 
-pub fn response_times(facts: &RunFacts) -> Option<Drawn> {
+pub fn response_times(facts: &RunFacts) -> Option<RenderedChart> {
     let scope = &facts.headline.as_ref()?.scope;
     let percent: Vec<f64> = (0..=200).map(|i| f64::from(i) / 2.0).collect();
     let line = |name: &str, hist: &Histogram| quantiles(name, hist, &percent, |p| p / 100.0);
@@ -26,7 +26,7 @@ pub fn response_times(facts: &RunFacts) -> Option<Drawn> {
         "ms",
         "For each share of the replies of the primary phase, the response time that they did not exceed.",
     )
-    .across(Across::Percent)
+    .x_axis(XAxis::Percent)
     .with(line("all", &scope.all.rptm_us));
     if facts.client.is_some() {
         let mut validations = scope.block.class(Class::Ims200).rptm_us.clone();
@@ -40,7 +40,7 @@ pub fn response_times(facts: &RunFacts) -> Option<Drawn> {
     chart.log_if_wide().draw()
 }
 
-pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
+pub fn percentiles(facts: &RunFacts) -> Option<RenderedChart> {
     let scope = &facts.headline.as_ref()?.scope;
     let count = scope.all.rptm_us.count();
     // A percentile needs at least one value above it to be more than the maximum.
@@ -54,7 +54,7 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
         "The slow end of the distribution of the primary phase, stretched: each step is a tenth of the replies \
          left. Where the lines part, the bench was late.",
     )
-    .across(Across::Nines)
+    .x_axis(XAxis::Nines)
     .with(line("from the actual start", &scope.all.rptm_us))
     .with(line("from the moment due", &scope.all.due_rptm_us))
     .log_if_wide()
@@ -62,7 +62,7 @@ pub fn percentiles(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// All response times over time.
-pub fn heat(facts: &RunFacts) -> Option<Drawn> {
+pub fn heat(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let (first, last) = (side.series.first()?, side.series.last()?);
     let step = side.series.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::MAX, f64::min);
@@ -76,7 +76,7 @@ pub fn heat(facts: &RunFacts) -> Option<Drawn> {
         column.resize(point.heat.len(), 0);
         column.iter_mut().zip(&point.heat).for_each(|(sum, count)| *sum += count);
     }
-    let (across, unit_s) = Across::time(last.at_s);
+    let (x_axis, unit_s) = XAxis::time(last.at_s);
     HeatMap {
         id: "fig-heat".into(),
         title: "All response times over time".into(),
@@ -84,7 +84,7 @@ pub fn heat(facts: &RunFacts) -> Option<Drawn> {
                 of the good replies of that time that took so long. Means hide that there are crowds of hits and \
                 of misses; this does not."
             .into(),
-        across,
+        x_axis,
         y_title: "ms".into(),
         starts: (0..columns.len()).map(|i| (begin + i as f64 * width) / unit_s).collect(),
         width: width / unit_s,
@@ -96,7 +96,7 @@ pub fn heat(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Response time against load: where a device cannot follow any more, the points turn upwards.
-pub fn knee(facts: &RunFacts) -> Option<Drawn> {
+pub fn knee(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let headline = facts.headline.as_ref()?;
     let inside = |point: &SeriesPoint| point.at_s >= headline.begin_s && point.at_s < headline.end_s;
@@ -112,7 +112,7 @@ pub fn knee(facts: &RunFacts) -> Option<Drawn> {
         "Each point is a stretch of time: replies per second, and their mean response time. Where a device cannot follow, \
          points turn upwards.",
     )
-    .across(Across::Linear("replies per second".into()))
+    .x_axis(XAxis::Linear("replies per second".into()))
     .with(Series::points("primary phase", points(true)))
     .with(Series::points("other phases", points(false)))
     .log_if_wide()
@@ -120,7 +120,7 @@ pub fn knee(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Hit ratios of kinds of content.
-pub fn contents(facts: &RunFacts) -> Option<Drawn> {
+pub fn contents(facts: &RunFacts) -> Option<RenderedChart> {
     facts.client.as_ref()?;
     let scope = &facts.headline.as_ref()?.scope;
     let names = &facts.main_side().header().contents;
@@ -144,7 +144,7 @@ pub fn contents(facts: &RunFacts) -> Option<Drawn> {
 }
 
 /// Response times by phase.
-pub fn phases(facts: &RunFacts) -> Option<Drawn> {
+pub fn phases(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let measured: Vec<_> = side.phases.iter().filter_map(|p| Some((p, p.scope.as_ref()?))).collect();
     if measured.len() < 2 {

@@ -1,6 +1,6 @@
 //! The page of a search for a peak: the knee of the curve, and every run that drew it.
 
-use super::chart::{Across, Chart, Drawn, Series};
+use super::chart::{Chart, RenderedChart, Series, XAxis};
 use super::page::{Banner, Page, Part, Section, Tile, Tone};
 use super::table::{Mark, Table, columns};
 use crate::peak::{PeakCriteria, RateMeasurement, TimeLimit};
@@ -229,14 +229,14 @@ fn mean_at(story: &Story, rate: f64) -> RateMeasurement {
 }
 
 fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
-    Chart::new(id, title, y_title).about(about).across(Across::Linear("offered rate, requests/s".to_owned()))
+    Chart::new(id, title, y_title).about(about).x_axis(XAxis::Linear("offered rate, requests/s".to_owned()))
 }
 
 fn line(story: &Story, name: &str, pick: fn(&RateMeasurement) -> Option<f64>) -> Series {
     Series::marked(name, curve(story).iter().map(|(rate, run)| (*rate, pick(run))).collect())
 }
 
-fn response_time(story: &Story) -> Option<Drawn> {
+fn response_time(story: &Story) -> Option<RenderedChart> {
     let runs = |name: &str, held: bool| {
         let runs = story.runs.iter().filter(move |run| run.held == Some(held));
         Series::points(name, runs.filter_map(|run| Some((run.rate, run.measured.mean_ms?))))
@@ -262,7 +262,7 @@ fn response_time(story: &Story) -> Option<Drawn> {
     chart.log().draw()
 }
 
-fn throughput(story: &Story) -> Option<Drawn> {
+fn throughput(story: &Story) -> Option<RenderedChart> {
     let about = "Where transactions that ended stay below those that began, the device does not follow.";
     chart("fig-throughput", "Throughput by rate", "per second", about)
         .with(line(story, "begun", |run| run.offered))
@@ -270,7 +270,7 @@ fn throughput(story: &Story) -> Option<Drawn> {
         .draw()
 }
 
-fn hits(story: &Story) -> Option<Drawn> {
+fn hits(story: &Story) -> Option<RenderedChart> {
     let about = "Document hit ratio, offered by the robots and measured.";
     chart("fig-hits", "Hit ratio by rate", "%", about)
         .up_to(100.0)
@@ -279,7 +279,7 @@ fn hits(story: &Story) -> Option<Drawn> {
         .draw()
 }
 
-fn errors(story: &Story) -> Option<Drawn> {
+fn errors(story: &Story) -> Option<RenderedChart> {
     let any = story.runs.iter().any(|run| run.measured.errors.is_some_and(|errors| errors > 0.0));
     let chart = chart("fig-errors", "Errors by rate", "%", "Share of the transactions that failed.");
     any.then(|| chart.with(line(story, "failed", |run| run.errors)).draw()).flatten()

@@ -9,18 +9,13 @@ use askama::Template;
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
-use super::chart::Drawn;
+use super::chart::{RenderedChart, script_data};
 use super::table::Table;
 
-/// The charting library and the script of the page, as one.
-const SCRIPT: &str = concat!(
-    include_str!("../../assets/uplot/uPlot.iife.min.js"),
-    "\n",
-    include_str!("../../assets/report.js")
-);
-/// Styles of the charting library and of the page.
-const STYLE: &str =
-    concat!(include_str!("../../assets/uplot/uPlot.min.css"), "\n", include_str!("../../assets/report.css"));
+/// The script of the page.
+const SCRIPT: &str = include_str!("../../assets/report.js");
+/// The styles of the page.
+const STYLE: &str = include_str!("../../assets/report.css");
 
 /// What a browser compares the script with.
 static DIGEST: LazyLock<String> =
@@ -152,7 +147,7 @@ pub enum Part {
     /// A table.
     Table(Table),
     /// A figure.
-    Figure(Drawn),
+    Figure(RenderedChart),
     /// Names and values, for example settings.
     Pairs(Vec<(String, String)>),
     /// Words and what they mean.
@@ -183,8 +178,8 @@ impl From<Table> for Part {
     }
 }
 
-impl From<Drawn> for Part {
-    fn from(figure: Drawn) -> Part {
+impl From<RenderedChart> for Part {
+    fn from(figure: RenderedChart) -> Part {
         Part::Figure(figure)
     }
 }
@@ -218,12 +213,29 @@ struct Shell<'a> {
     style: &'static str,
     script: &'static str,
     digest: &'a str,
+    charts: String,
 }
 
 impl Page {
     /// The page as a file.
     pub fn html(&self) -> String {
-        let shell = Shell { page: self, style: STYLE, script: SCRIPT, digest: &DIGEST };
+        let mut charts = Vec::new();
+        collect_charts(&self.first, &mut charts);
+        self.sections.iter().for_each(|section| collect_charts(&section.parts, &mut charts));
+        let interactive = charts.iter().filter_map(|chart| Some((chart.id.as_str(), chart.data.as_ref()?)));
+        let charts = script_data(interactive);
+        let shell = Shell { page: self, style: STYLE, script: SCRIPT, digest: &DIGEST, charts };
         shell.render().expect("rendering into a string cannot fail")
+    }
+}
+
+/// The charts among `parts`, folded ones too.
+fn collect_charts<'a>(parts: &'a [Part], charts: &mut Vec<&'a RenderedChart>) {
+    for part in parts {
+        match part {
+            Part::Figure(chart) => charts.push(chart),
+            Part::Fold { parts, .. } => collect_charts(parts, charts),
+            _ => {}
+        }
     }
 }

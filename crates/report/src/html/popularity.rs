@@ -1,19 +1,19 @@
 //! Popularity of objects by rank, as figure 3.1 of the bake-off report of 1999 shows it, and in numbers.
 
 use super::Extras;
-use super::chart::{Across, Chart, Drawn, Series};
+use super::chart::{Chart, RenderedChart, Series, XAxis};
 use super::table::{Table, columns, row};
 use crate::fold::RunFacts;
 use crate::popularity::Curve;
 use crate::text::number;
 
 /// A chart of a curve over rank, beside what two laws give for as many requests and objects, and further curves.
-pub fn figure(chart: Chart, name: &str, curve: &Curve, others: &[(String, &Curve)]) -> Option<Drawn> {
+pub fn figure(chart: Chart, name: &str, curve: &Curve, others: &[(String, &Curve)]) -> Option<RenderedChart> {
     let line = |name: &str, curve: &Curve| {
         Series::line(name, curve.points.iter().map(|&(rank, requests)| (rank, Some(requests))).collect())
     };
     let chart = chart
-        .across(Across::Log("rank of the object".into()))
+        .x_axis(XAxis::Log("rank of the object".into()))
         .log()
         .with(line(name, curve))
         .with(line("uniform choice among known objects", &curve.uniform()))
@@ -27,7 +27,7 @@ fn trace(extras: &Extras) -> Option<(String, &Curve)> {
 }
 
 /// How popular objects of a run were, beside two laws and a trace.
-pub(super) fn of_run(facts: &RunFacts, extras: &Extras) -> Option<Drawn> {
+pub(super) fn of_run(facts: &RunFacts, extras: &Extras) -> Option<RenderedChart> {
     let chart = Chart::new("fig-popularity", "Popularity of objects by rank", "requests").about(
         "Objects in the order of how often they were asked for in the whole run: rank 1 is the most popular one. The two laws \
          have as many requests for as many objects.",

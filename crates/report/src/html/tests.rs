@@ -10,6 +10,8 @@ use crate::popularity::Curve;
 use crate::testlog::Run;
 use crate::text;
 
+mod browser;
+
 /// A run with something in every table.
 fn rich_run() -> Run {
     Run {
@@ -51,7 +53,7 @@ fn without_script(page: &str) -> String {
     format!("{before}{after}")
 }
 
-/// What a figure must have: a picture with a title and a description, a table with rows, data if it is interactive.
+/// A figure has a picture with a title and a description, and a table with rows.
 fn check_figure(name: &str, figure: &str) {
     let id = figure.split('"').next().unwrap();
     let text = |tag: &str| {
@@ -68,10 +70,12 @@ fn check_figure(name: &str, figure: &str) {
     let rows =
         table.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap().matches("<tr>").count();
     assert!((1..=121).contains(&rows), "{name}: {id} has {rows} rows");
-    if let Some((_, data)) = figure.split_once("<script type=\"application/json\">") {
-        let data = data.split_once("</script>").unwrap().0;
-        serde_json::from_str::<serde_json::Value>(data).unwrap_or_else(|e| panic!("{name} {id}: {e}"));
-    }
+}
+
+/// The data that the script of a page works with.
+fn chart_data(page: &str) -> serde_json::Value {
+    let (_, data) = page.split_once("<script type=\"application/json\" id=\"chart-data\">").expect("data");
+    serde_json::from_str(data.split_once("</script>").unwrap().0).expect("JSON")
 }
 
 fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
@@ -104,6 +108,10 @@ fn pages_are_whole_small_and_offline() {
             assert!(!page.contains(forbidden), "{name}: {forbidden}");
         }
         page.split("<figure id=\"").skip(1).for_each(|figure| check_figure(name, figure));
+        let data = chart_data(&page);
+        for id in data["charts"].as_object().unwrap().keys() {
+            assert!(unique.contains(&id.as_str()), "{name}: data of #{id}, which does not exist");
+        }
         // Error samples quote URLs of servers; nothing else names a place elsewhere.
         let elsewhere = page.matches("http").count() - page.matches("http-equiv").count();
         assert_eq!(elsewhere, page.matches("http://127").count(), "{name}");
@@ -431,60 +439,4 @@ fn reports_are_written_and_failures_named() {
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));
     assert!(error(write_report(&[out], &dir.path().join("x"))).ends_with("is not a polygraph log"));
     assert_eq!(error(write_report(&[], &dir.path().join("x"))), "no log given");
-}
-
-/// What a browser makes of a page: its messages on the console, and the document after scripts have run.
-#[expect(clippy::disallowed_methods, reason = "pages are tried in a browser")]
-fn browse(page: &str) -> (Vec<String>, String) {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("report.html");
-    fs::write(&file, page).unwrap();
-    let profile = format!("--user-data-dir={}", dir.path().join("profile").display());
-    let mut options = vec![
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        // Figures are drawn when they are seen: here all of them are.
-        "--window-size=1200,30000",
-        "--virtual-time-budget=10000",
-        "--run-all-compositor-stages-before-draw",
-        "--enable-logging=stderr",
-        "--dump-dom",
-        &profile,
-    ];
-    let address = format!("file://{}", file.display());
-    options.push(&address);
-    let done =
-        std::process::Command::new("chromium").args(options).output().expect("chromium (make test-deps)");
-    let messages = String::from_utf8_lossy(&done.stderr);
-    let console = messages.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
-    (console, String::from_utf8_lossy(&done.stdout).into_owned())
-}
-
-#[test]
-fn a_browser_shows_all_figures_without_complaint() {
-    let page = html(&fold(&rich_run().logs()).unwrap());
-    let interactive = page.matches("<script type=\"application/json\">").count();
-    let figures = |document: &str| document.matches("<figure id=\"fig-").count();
-    let drawn = |document: &str| document.matches("class=\"live\"").count();
-    // On a busy machine the browser's time may be over before it has looked which figures are in sight.
-    let (console, document) =
-        (0..5).map(|_| browse(&page)).find(|(_, document)| drawn(document) > 0).expect("figures are drawn");
-    assert_eq!(console, Vec::<String>::new());
-    assert!(document.contains(&format!("data-interactive=\"{interactive}\"")), "the script ran");
-    assert_eq!(
-        figures(&document) - drawn(&document),
-        3,
-        "bars and the figure of the first screen are static"
-    );
-    assert_eq!(document.matches("<canvas").count(), interactive);
-    // A page whose script was altered must be found out, or this test would find nothing.
-    let (console, document) = browse(&page.replace("(() => {", "(() => { nothing();"));
-    assert!(console.iter().any(|line| line.contains("Content Security Policy")), "{console:?}");
-    assert!(!document.contains("data-interactive"));
 }

@@ -2,10 +2,10 @@
 
 use charts_rs::{BarChart, Box as Edges, Color, Series as Drawing};
 
-use super::draw::{STEPS, Y_LABEL, round_top, y_label};
+use super::draw::{LABEL_GAP, STEPS, Y_LABEL, round_top, y_label};
 use super::labels::steps;
-use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, adopt, line, relabel};
-use super::{Drawn, Key, colour};
+use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, align_last_text, embed, frame, line, relabel};
+use super::{LegendEntry, RenderedChart, colour};
 use crate::text;
 
 /// With more bars than this, numbers above them would be on top of each other.
@@ -32,15 +32,20 @@ pub struct Bars {
 
 impl Bars {
     /// Draws the figure; `None` without a positive value.
-    pub fn draw(self) -> Option<Drawn> {
+    pub fn draw(self) -> Option<RenderedChart> {
         let max = self.groups.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
         if max <= 0.0 || !max.is_finite() {
             return None;
         }
         let svg = self.plot(max).svg().ok()?;
         let labels = steps(round_top(max), STEPS);
-        let svg = relabel(&svg, Y_LABEL, |index, _| labels.get(index as usize).cloned().unwrap_or_default());
-        let legend = self.groups.iter().enumerate().map(|(i, (name, _))| Key {
+        let svg = embed(&svg, &self.id, &self.title, &self.about, HEIGHT, 0..self.groups.len());
+        let left = frame(&svg)?[0];
+        let svg = relabel(&svg, Y_LABEL, |page, index, _| {
+            align_last_text(page, left - LABEL_GAP, "end");
+            labels.get(index).cloned().unwrap_or_default()
+        });
+        let legend = self.groups.iter().enumerate().map(|(i, (name, _))| LegendEntry {
             name: name.clone(),
             colour: colour(i),
             dash: None,
@@ -50,14 +55,14 @@ impl Bars {
             let values = self.groups.iter().map(|(_, values)| text::short(values.get(i).copied().flatten()));
             std::iter::once(name.clone()).chain(values).collect()
         };
-        Some(Drawn {
-            svg: adopt(&svg, &self.id, &self.title, &self.about, HEIGHT, 0..self.groups.len()),
+        Some(RenderedChart {
+            svg,
             legend: legend.collect(),
             columns: std::iter::once(self.of.clone())
                 .chain(self.groups.iter().map(|(name, _)| name.clone()))
                 .collect(),
             rows: self.categories.iter().enumerate().map(row).collect(),
-            data: String::new(),
+            data: None,
             id: self.id,
             title: self.title,
             about: self.about,

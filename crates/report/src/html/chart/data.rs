@@ -1,8 +1,9 @@
-//! Figures as data for the script of the page.
+//! Charts as data for the script of the page (`assets/report.js`).
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Across, Chart, HeatMap, Shape};
+use super::draw::Axes;
+use super::{Chart, HeatMap, Shape, XAxis};
 
 /// A number with about five significant digits: more cannot be seen, and would make pages large.
 pub fn short(value: f64) -> Value {
@@ -20,58 +21,77 @@ fn maybe(value: Option<f64>) -> Value {
 }
 
 /// The kind of an x axis as the script knows it.
-fn kind(across: &Across) -> &'static str {
-    match across {
-        Across::Seconds | Across::Minutes | Across::Hours => "time",
-        Across::Percent => "percent",
-        Across::Nines => "nines",
-        Across::Linear(_) => "linear",
-        Across::Log(_) => "log",
+fn kind(x_axis: &XAxis) -> &'static str {
+    match x_axis {
+        XAxis::Seconds | XAxis::Minutes | XAxis::Hours => "time",
+        XAxis::Percent => "percent",
+        XAxis::Nines => "nines",
+        XAxis::Linear(_) => "linear",
+        XAxis::Log(_) => "log",
     }
 }
 
-fn escape(value: &Value) -> String {
-    // Within a script element only `<` could end it early.
-    value.to_string().replace('<', "\\u003c")
-}
-
-pub fn chart(chart: &Chart) -> String {
-    let shared = chart.shares_x();
-    let xs = |points: &[(f64, Option<f64>)]| points.iter().map(|(x, _)| short(*x)).collect::<Vec<_>>();
-    let series: Vec<Value> = chart
-        .series
-        .iter()
-        .map(|series| {
-            let y: Vec<Value> = series.points.iter().map(|(_, y)| maybe(*y)).collect();
-            let mut one = json!({ "n": series.name, "s": series.style(), "y": y });
-            if series.shape == Shape::Points {
-                one["p"] = json!(1);
+/// All charts of a page in one object: `x` has each list of x values once, and series name it by its index.
+pub fn script_data<'a>(charts: impl Iterator<Item = (&'a str, &'a Value)>) -> String {
+    let mut lists: Vec<Value> = Vec::new();
+    let charts: Map<String, Value> = charts
+        .map(|(id, chart)| {
+            let mut chart = chart.clone();
+            for series in chart.get_mut("series").and_then(Value::as_array_mut).into_iter().flatten() {
+                let x = series["x"].take();
+                let known = lists.iter().position(|list| *list == x);
+                series["x"] = json!(known.unwrap_or(lists.len()));
+                if known.is_none() {
+                    lists.push(x);
+                }
             }
-            if !shared {
-                one["x"] = json!(xs(&series.points));
-            }
-            one
+            (id.to_owned(), chart)
         })
         .collect();
-    let mut all = json!({
-        "k": kind(&chart.across),
-        "xt": chart.across.title(),
-        "yt": chart.y_title,
-        "log": chart.log,
-        "series": series,
-        "marks": chart.marks.iter().map(|at| short(*at)).collect::<Vec<_>>(),
-    });
-    if shared {
-        all["x"] = json!(xs(&chart.series[0].points));
-    }
-    if let Some(max) = chart.y_max {
-        all["max"] = short(max);
-    }
-    escape(&all)
+    // Within a script element only `<` could end it early.
+    json!({ "x": lists, "charts": charts }).to_string().replace('<', "\\u003c")
 }
 
-/// Columns as lists of (bin, count) pairs, one after the other.
-pub fn heat(map: &HeatMap) -> String {
+/// What all kinds of charts have.
+fn common(chart_kind: &str, x_axis: &XAxis, y_title: &str, marks: &[f64], height: f32, axes: &Axes) -> Value {
+    json!({
+        "kind": chart_kind,
+        "xt": x_axis.title(),
+        "xu": x_axis.unit(),
+        "yt": y_title,
+        "marks": marks.iter().map(|at| short(*at)).collect::<Vec<_>>(),
+        "height": height,
+        "frame": axes.frame.map(short),
+        "xr": axes.x.map(short),
+        "yr": axes.y.map(short),
+    })
+}
+
+/// A chart of lines and points.
+pub fn chart(chart: &Chart, axes: &Axes) -> Value {
+    let series = chart.series.iter().map(|series| {
+        json!({
+            "name": series.name,
+            "style": series.style(),
+            "shape": match series.shape {
+                Shape::Line => "line",
+                Shape::Points => "points",
+                Shape::Marked => "marked",
+            },
+            "x": series.points.iter().map(|(x, _)| short(*x)).collect::<Vec<_>>(),
+            "y": series.points.iter().map(|(_, y)| maybe(*y)).collect::<Vec<_>>(),
+        })
+    });
+    let mut all =
+        common(kind(&chart.x_axis), &chart.x_axis, &chart.y_title, &chart.marks, chart.height, axes);
+    all["series"] = series.collect();
+    all["log"] = json!(chart.log);
+    all["max"] = maybe(chart.y_max);
+    all
+}
+
+/// A heat map: each column is a list of bins and counts in turn.
+pub fn heat(map: &HeatMap, axes: &Axes) -> Value {
     let columns: Vec<Vec<u64>> = map
         .columns
         .iter()
@@ -80,14 +100,10 @@ pub fn heat(map: &HeatMap) -> String {
             used.flat_map(|(bin, count)| [bin as u64, *count]).collect()
         })
         .collect();
-    escape(&json!({
-        "k": "heat",
-        "xt": map.across.title(),
-        "yt": map.y_title,
-        "x": map.starts.iter().map(|x| short(*x)).collect::<Vec<_>>(),
-        "w": short(map.width),
-        "edges": map.edges.iter().map(|edge| short(*edge)).collect::<Vec<_>>(),
-        "cells": columns,
-        "marks": map.marks.iter().map(|at| short(*at)).collect::<Vec<_>>(),
-    }))
+    let mut all = common("heat", &map.x_axis, &map.y_title, &map.marks, super::svg::HEIGHT, axes);
+    all["start"] = maybe(map.starts.first().copied());
+    all["width"] = short(map.width);
+    all["edges"] = map.edges.iter().map(|edge| short(*edge)).collect();
+    all["cells"] = json!(columns);
+    all
 }

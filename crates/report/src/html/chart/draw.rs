@@ -3,8 +3,8 @@
 use charts_rs::{AxisScale, AxisType, Box as Edges, LineChart, Series as Drawing, Symbol};
 
 use super::labels::{decade, decades, exponent, nines, steps};
-use super::svg::{AXIS, GRID, MARK, TEXT, WIDTH, adopt, line, relabel};
-use super::{Across, Chart, MARK_DASH, MARKS, Series, Shape, dash};
+use super::svg::{AXIS, GRID, MARK, TEXT, WIDTH, align_last_text, embed, frame, line, relabel, x_ticks};
+use super::{Chart, MARK_DASH, MARKS, Series, Shape, XAxis, dash};
 
 /// Around labels of the x axis that are to be rewritten.
 const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
@@ -15,10 +15,24 @@ pub(super) const STEPS: usize = 5;
 /// Dashes that leave nothing of a line.
 const NO_LINE: &str = "0,99999";
 
-/// The picture of a chart whose series have at least a value each.
-pub fn svg(chart: &Chart) -> Option<String> {
+/// Distance of the labels of the y axis from the axis.
+pub(super) const LABEL_GAP: f64 = 8.0;
+
+/// Where the axes of a drawing are, and which values they span.
+#[derive(Clone, Debug)]
+pub struct Axes {
+    /// Left, top, right and bottom of the plot, in units of the drawing.
+    pub frame: [f64; 4],
+    /// Values at the left and at the right end.
+    pub x: [f64; 2],
+    /// Values at the lower and at the upper end.
+    pub y: [f64; 2],
+}
+
+/// The picture of a chart whose series have at least a value each, and its axes.
+pub fn svg(chart: &Chart) -> Option<(String, Axes)> {
     let svg = plot(chart).svg().ok()?;
-    let page = adopt(
+    let page = embed(
         &svg,
         &chart.id,
         &chart.title,
@@ -26,23 +40,55 @@ pub fn svg(chart: &Chart) -> Option<String> {
         chart.height,
         chart.series.iter().map(Series::style),
     );
-    let page = relabel(&page, LABEL, |_, label| match chart.across {
-        Across::Nines => nines(label),
-        _ => exponent(label),
+    let frame = frame(&page)?;
+    let [left, _, _, bottom] = frame;
+    let ticks = x_ticks(&page, bottom);
+    let page = relabel(&page, LABEL, |page, index, label| {
+        if let Some(tick) = ticks.get(index) {
+            align_last_text(page, *tick, "middle");
+        }
+        match chart.x_axis {
+            XAxis::Nines => nines(label),
+            XAxis::Log(_) => exponent(label),
+            _ => label.to_owned(),
+        }
     });
     // Labels of the y axis come from the top down.
-    if !chart.log {
-        let labels = steps(top(chart), STEPS);
-        return Some(relabel(&page, Y_LABEL, |index, _| {
-            labels.get(index as usize).cloned().unwrap_or_default()
-        }));
-    }
-    let (_, high) = y_decades(chart);
-    Some(relabel(&page, Y_LABEL, |index, _| decade(high - index)))
+    let labels = match chart.log {
+        true => {
+            let (low, high) = y_decades(chart);
+            (low..=high).rev().map(decade).collect()
+        }
+        false => steps(top(chart), STEPS),
+    };
+    let page = relabel(&page, Y_LABEL, |page, index, _| {
+        align_last_text(page, left - LABEL_GAP, "end");
+        labels.get(index).cloned().unwrap_or_default()
+    });
+    let y = match chart.log {
+        true => <[i32; 2]>::from(y_decades(chart)).map(|power| 10f64.powi(power)),
+        false => [0.0, top(chart)],
+    };
+    let x = match chart.x_axis {
+        XAxis::Log(_) => x_ends(chart).map(|power| 10f64.powf(power)),
+        _ => x_ends(chart),
+    };
+    Some((page, Axes { frame, x, y }))
+}
+
+/// Ends of the x axis; of a logarithmic one their exponents.
+fn x_ends(chart: &Chart) -> [f64; 2] {
+    let (first, last) = chart.x_range();
+    let [first, last] = match chart.x_axis {
+        XAxis::Log(_) => <[i32; 2]>::from(decades(first, last)).map(f64::from),
+        XAxis::Nines | XAxis::Percent => [first, last],
+        _ => [first.min(0.0), last],
+    };
+    if first < last { [first, last] } else { [first - 0.5, last + 0.5] }
 }
 
 pub(super) fn plot(chart: &Chart) -> LineChart {
-    let log_x = matches!(chart.across, Across::Log(_));
+    let log_x = matches!(chart.x_axis, XAxis::Log(_));
     let at = |x: f64| if log_x { x.log10() } else { x };
     let mut series: Vec<Drawing> = chart.series.iter().map(|series| drawing(series, at)).collect();
     let top = top(chart);
@@ -63,24 +109,15 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     plot.series.symbol = Some(Symbol::None);
     plot.series.colors = chart.series.iter().map(|series| line(series.style())).chain([MARK]).collect();
     plot.grid.stroke_color = GRID;
-    let (first, last) = chart.x_range();
+    let [first, last] = x_ends(chart);
+    (plot.x_axis.min, plot.x_axis.max) = (Some(first), Some(last));
     plot.x_axis.kind = AxisType::Value;
     plot.x_axis.values = chart.series[0].points.iter().map(|(x, _)| at(*x)).collect();
     plot.x_axis.stroke_color = AXIS;
     plot.x_axis.font.color = TEXT;
     plot.x_axis.font.size = 12.0;
-    plot.x_axis.title = chart.across.title().to_owned();
-    match chart.across {
-        Across::Log(_) => {
-            let (low, high) = decades(first, last);
-            (plot.x_axis.min, plot.x_axis.max) = (Some(f64::from(low)), Some(f64::from(high)));
-        }
-        Across::Nines | Across::Percent => plot.x_axis.min = Some(first),
-        _ => plot.x_axis.min = Some(first.min(0.0)),
-    }
-    if log_x || chart.across == Across::Nines {
-        plot.x_axis.formatter = Some(format!("{}{{c}}{}", LABEL.0, LABEL.1));
-    }
+    plot.x_axis.title = chart.x_axis.title().to_owned();
+    plot.x_axis.formatter = Some(format!("{}{{c}}{}", LABEL.0, LABEL.1));
     let y = &mut plot.y_axis_configs[0];
     y.stroke_color = AXIS;
     y.font.color = TEXT;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Across, Chart, Drawn, Key, ROWS_MAX, Series, data, draw};
+use super::draw::Axes;
+use super::{Chart, LegendEntry, ROWS_MAX, RenderedChart, Series, XAxis, data, draw};
 use crate::text;
 
 /// Upper ends of the shades: share of the values of a column. The last shade has no end.
@@ -20,7 +21,7 @@ pub struct HeatMap {
     /// What it means, a sentence or two.
     pub about: String,
     /// Meaning of the x axis, a linear one.
-    pub across: Across,
+    pub x_axis: XAxis,
     /// Title of the y axis, with the unit.
     pub y_title: String,
     /// Where each column begins on the x axis.
@@ -42,16 +43,16 @@ fn shade(share: f64) -> usize {
 
 impl HeatMap {
     /// Draws the figure; `None` with fewer than two columns that have values.
-    pub fn draw(mut self) -> Option<Drawn> {
+    pub fn draw(mut self) -> Option<RenderedChart> {
         self.trim()?;
-        let svg = self.svg()?;
+        let (svg, axes) = self.svg()?;
         let (columns, rows) = self.table();
-        Some(Drawn {
+        Some(RenderedChart {
             svg,
             legend: self.legend(),
             columns,
             rows,
-            data: data::heat(&self),
+            data: Some(data::heat(&self, &axes)),
             id: self.id,
             title: self.title,
             about: self.about,
@@ -74,24 +75,26 @@ impl HeatMap {
         Some(())
     }
 
-    /// Axes come from a figure with one line from corner to corner, which the cells take the place of.
-    fn svg(&self) -> Option<String> {
+    /// The axes are those of a chart with one line, whose place the cells take.
+    fn svg(&self) -> Option<(String, Axes)> {
         let (x0, x1) = (*self.starts.first()?, self.starts.last()? + self.width);
         let (y0, y1) = (*self.edges.first()?, *self.edges.last()?);
-        let frame = Chart {
-            across: self.across.clone(),
+        let empty = Chart {
+            x_axis: self.x_axis.clone(),
             log: true,
             marks: self.marks.clone(),
             ..Chart::new(&self.id, &self.title, &self.y_title)
         };
-        let frame = frame
+        let empty = empty
             .about(&self.about)
             .with(Series::line("frame", vec![(x0, Some(y0)), (x1, Some(y1))]).styled(0));
-        let svg = draw::svg(&frame)?;
-        let (from, to, corners) = diagonal(&svg)?;
-        let [left, bottom, right, top] = corners;
-        let x = |value: f64| left + (value - x0) / (x1 - x0) * (right - left);
-        let y = |value: f64| bottom + (value / y0).ln() / (y1 / y0).ln() * (top - bottom);
+        let (svg, axes) = draw::svg(&empty)?;
+        let colour = svg.find("var(--line-0)")?;
+        let (from, to) = (svg[..colour].rfind('<')?, colour + svg[colour..].find("/>")? + 2);
+        let [left, top, right, bottom] = axes.frame;
+        let x = |value: f64| left + (value - axes.x[0]) / (axes.x[1] - axes.x[0]) * (right - left);
+        let y =
+            |value: f64| bottom + (value / axes.y[0]).ln() / (axes.y[1] / axes.y[0]).ln() * (top - bottom);
         let mut shades: [String; 6] = Default::default();
         for (start, column) in self.starts.iter().zip(&self.columns) {
             let all: u64 = column.iter().sum();
@@ -113,13 +116,13 @@ impl HeatMap {
                 )
             })
             .collect();
-        Some(format!("{}{cells}{}", &svg[..from], &svg[to..]))
+        Some((format!("{}{cells}{}", &svg[..from], &svg[to..]), axes))
     }
 
-    fn legend(&self) -> Vec<Key> {
+    fn legend(&self) -> Vec<LegendEntry> {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         (0..OPACITY.len())
-            .map(|i| Key {
+            .map(|i| LegendEntry {
                 name: match SHADES.get(i) {
                     Some(end) => format!("up to {}", percent(*end)),
                     None => "more".to_owned(),
@@ -138,7 +141,7 @@ impl HeatMap {
         let head = decades
             .clone()
             .map(|power| format!("% to {} {}", text::short(Some(10f64.powi(power))), self.y_title));
-        let columns = std::iter::once(self.across.column().to_owned()).chain(head).collect();
+        let columns = std::iter::once(self.x_axis.column().to_owned()).chain(head).collect();
         let every = self.columns.len().div_ceil(ROWS_MAX / 2).max(1);
         let row = |i: usize| {
             let counts = &self.columns[i];
@@ -148,24 +151,8 @@ impl HeatMap {
                 let part: u64 = of.map(|(_, count)| *count).sum();
                 text::number((all > 0).then(|| 100.0 * part as f64 / all as f64), 2)
             };
-            std::iter::once(self.across.text(self.starts[i])).chain(decades.clone().map(share)).collect()
+            std::iter::once(self.x_axis.text(self.starts[i])).chain(decades.clone().map(share)).collect()
         };
         (columns, (0..self.columns.len()).step_by(every).map(row).collect())
     }
-}
-
-/// The element that draws the line from corner to corner: where it begins and ends in the text, and left, bottom, right and
-/// top of the line.
-fn diagonal(svg: &str) -> Option<(usize, usize, [f64; 4])> {
-    let colour = svg.find("var(--line-0)")?;
-    let from = svg[..colour].rfind('<')?;
-    let to = colour + svg[colour..].find("/>")? + 2;
-    let element = &svg[from..to];
-    let data =
-        element.split(" d=\"").nth(1).or_else(|| element.split(" points=\"").nth(1))?.split('"').next()?;
-    let mut numbers = data
-        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
-        .filter_map(|number| number.parse::<f64>().ok());
-    let mut next = || numbers.next();
-    Some((from, to, [next()?, next()?, next()?, next()?]))
 }

@@ -1,14 +1,14 @@
-//! Figures: what they show as plain data, and how they get into a page.
+//! Charts: what they show as plain data, and how they get into a page.
 //!
 //! ```text
-//! Chart --draw--> Drawn { SVG for everybody, table of values, data for the script }
-//! Bars, HeatMap --draw--> Drawn
+//! Chart --draw--> RenderedChart { SVG, table of values, data for the script }
+//! Bars, HeatMap --draw--> RenderedChart
 //! ```
 //!
-//! The static drawing comes from charts-rs and needs no script; where scripts run, the page replaces it by an interactive
-//! one made from the same data (`assets/report.js`). Colours are CSS variables, so that one figure serves
-//! light, dark and print. Lines differ by dash pattern too, not by colour alone. Each figure has a title and
-//! a description for those who do not see it, and a table of its values.
+//! charts-rs draws the static SVG, which needs no script. Where scripts run, `assets/report.js` adds a crosshair, zoom
+//! and switching of series on top of it. Colours are CSS variables, so the same SVG serves light mode, dark mode and
+//! print. Series differ by dash pattern as well as by colour. Each chart has a title and a description for screen
+//! readers, and a table of its values.
 
 mod bars;
 mod data;
@@ -22,13 +22,14 @@ mod tests;
 use crate::text;
 
 pub use bars::Bars;
+pub(super) use data::script_data;
 pub use heat::HeatMap;
 pub use labels::share_of_nines;
 
 /// Lines get colours and dashes by their position.
 const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
 /// Name and dashes of vertical marks.
-const MARKS: &str = "limits of phases";
+const MARKS: &str = "phase boundaries";
 const MARK_DASH: &str = "3,4";
 /// Tables are for reading: no more rows; all values are in the log.
 const ROWS_MAX: usize = 120;
@@ -96,7 +97,7 @@ impl Series {
 
 /// What the x axis shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Across {
+pub enum XAxis {
     /// Seconds since the start of the run.
     Seconds,
     /// Minutes since the start of the run.
@@ -113,45 +114,54 @@ pub enum Across {
     Log(String),
 }
 
-impl Across {
+impl XAxis {
     /// The unit of time for a run of so many seconds, and its length in seconds.
-    pub fn time(seconds: f64) -> (Across, f64) {
+    pub fn time(seconds: f64) -> (XAxis, f64) {
         match seconds {
-            s if s <= 600.0 => (Across::Seconds, 1.0),
-            s if s <= 6.0 * 3600.0 => (Across::Minutes, 60.0),
-            _ => (Across::Hours, 3600.0),
+            s if s <= 600.0 => (XAxis::Seconds, 1.0),
+            s if s <= 6.0 * 3600.0 => (XAxis::Minutes, 60.0),
+            _ => (XAxis::Hours, 3600.0),
         }
     }
 
     fn title(&self) -> &str {
         match self {
-            Across::Seconds => "seconds since the start of the run",
-            Across::Minutes => "minutes since the start of the run",
-            Across::Hours => "hours since the start of the run",
-            Across::Percent => "percent of all replies that took no longer",
-            Across::Nines => "share of all replies that took no longer",
-            Across::Linear(title) | Across::Log(title) => title,
+            XAxis::Seconds => "seconds since the start of the run",
+            XAxis::Minutes => "minutes since the start of the run",
+            XAxis::Hours => "hours since the start of the run",
+            XAxis::Percent => "percent of all replies that took no longer",
+            XAxis::Nines => "share of all replies that took no longer",
+            XAxis::Linear(title) | XAxis::Log(title) => title,
         }
     }
 
     /// Heading of the column of x values.
     fn column(&self) -> &str {
         match self {
-            Across::Seconds => "s",
-            Across::Minutes => "min",
-            Across::Hours => "h",
-            Across::Percent | Across::Nines => "%",
-            Across::Linear(title) | Across::Log(title) => title,
+            XAxis::Seconds => "s",
+            XAxis::Minutes => "min",
+            XAxis::Hours => "h",
+            XAxis::Percent | XAxis::Nines => "%",
+            XAxis::Linear(title) | XAxis::Log(title) => title,
+        }
+    }
+
+    /// What follows an x value in running text.
+    fn unit(&self) -> &str {
+        match self {
+            XAxis::Percent => "% of the replies",
+            XAxis::Nines => "",
+            _ => self.column(),
         }
     }
 
     /// An x value in a table.
     fn text(&self, x: f64) -> String {
         match self {
-            Across::Seconds | Across::Minutes | Across::Hours => text::number(Some(x), 2),
-            Across::Percent => text::number(Some(x), 0),
-            Across::Nines => text::number(Some(100.0 * share_of_nines(x)), 3),
-            Across::Linear(_) | Across::Log(_) => text::short(Some(x)),
+            XAxis::Seconds | XAxis::Minutes | XAxis::Hours => text::number(Some(x), 2),
+            XAxis::Percent => text::number(Some(x), 0),
+            XAxis::Nines => text::number(Some(100.0 * share_of_nines(x)), 3),
+            XAxis::Linear(_) | XAxis::Log(_) => text::short(Some(x)),
         }
     }
 }
@@ -166,7 +176,7 @@ pub struct Chart {
     /// What it means, a sentence or two.
     pub about: String,
     /// Meaning of the x axis.
-    pub across: Across,
+    pub x_axis: XAxis,
     /// Title of the y axis, with the unit.
     pub y_title: String,
     /// Logarithmic y axis; values that are not positive are left out.
@@ -177,15 +187,13 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Positions of vertical marks: limits of phases.
     pub marks: Vec<f64>,
-    /// Height of the drawing, in units of which it is 900 wide.
+    /// Height of the drawing; its width is 900 in the same unit.
     pub height: f32,
-    /// It has no interactive form.
-    pub still: bool,
 }
 
 /// A figure as it goes into a page.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct RenderedChart {
     /// Identifies it within the page.
     pub id: String,
     /// What it shows.
@@ -195,18 +203,18 @@ pub struct Drawn {
     /// The picture: an `svg` element.
     pub svg: String,
     /// What is in it.
-    pub legend: Vec<Key>,
+    pub legend: Vec<LegendEntry>,
     /// Names of the columns of the table.
     pub columns: Vec<String>,
     /// Rows of the table.
     pub rows: Vec<Vec<String>>,
-    /// The figure's data for the script, as JSON; empty for figures that have no interactive form.
-    pub data: String,
+    /// The data that the script works with; `None` for charts that are static only.
+    pub data: Option<serde_json::Value>,
 }
 
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct LegendEntry {
     /// Its name.
     pub name: String,
     /// A CSS colour.
@@ -224,14 +232,13 @@ impl Chart {
             id: id.into(),
             title: title.into(),
             about: String::new(),
-            across: Across::Seconds,
+            x_axis: XAxis::Seconds,
             y_title: y_title.into(),
             log: false,
             y_max: None,
             series: Vec::new(),
             marks: Vec::new(),
             height: svg::HEIGHT,
-            still: false,
         }
     }
 
@@ -243,8 +250,8 @@ impl Chart {
 
     /// Over another x axis.
     #[must_use]
-    pub fn across(self, across: Across) -> Chart {
-        Chart { across, ..self }
+    pub fn x_axis(self, x_axis: XAxis) -> Chart {
+        Chart { x_axis, ..self }
     }
 
     /// With a logarithmic y axis.
@@ -273,12 +280,6 @@ impl Chart {
         Chart { height, ..self }
     }
 
-    /// As a drawing alone, with scripts too.
-    #[must_use]
-    pub fn still(self) -> Chart {
-        Chart { still: true, ..self }
-    }
-
     /// With a further series.
     #[must_use]
     pub fn with(mut self, series: Series) -> Chart {
@@ -287,12 +288,12 @@ impl Chart {
     }
 
     /// Draws the figure. Lines of less than two values and sets without points are left out; `None` if nothing remains.
-    pub fn draw(mut self) -> Option<Drawn> {
+    pub fn draw(mut self) -> Option<RenderedChart> {
         // Styles go by the first position, so that a class looks the same in all figures.
         self.series.iter_mut().enumerate().for_each(|(index, series)| {
             series.style.get_or_insert(index);
         });
-        let (log, log_x) = (self.log, matches!(self.across, Across::Log(_)));
+        let (log, log_x) = (self.log, matches!(self.x_axis, XAxis::Log(_)));
         for series in &mut self.series {
             series.points.retain(|(x, _)| x.is_finite() && (!log_x || *x > 0.0));
             series
@@ -308,12 +309,13 @@ impl Chart {
             return None;
         }
         let (columns, rows) = self.table();
-        Some(Drawn {
-            svg: draw::svg(&self)?,
+        let (svg, axes) = draw::svg(&self)?;
+        Some(RenderedChart {
+            svg,
             legend: self.legend(),
             columns,
             rows,
-            data: if self.still { String::new() } else { data::chart(&self) },
+            data: Some(data::chart(&self, &axes)),
             id: self.id,
             title: self.title,
             about: self.about,
@@ -339,14 +341,14 @@ impl Chart {
         })
     }
 
-    fn legend(&self) -> Vec<Key> {
-        let series = self.series.iter().enumerate().map(|(number, series)| Key {
+    fn legend(&self) -> Vec<LegendEntry> {
+        let series = self.series.iter().enumerate().map(|(number, series)| LegendEntry {
             name: series.name.clone(),
             colour: colour(series.style()),
             dash: (series.shape != Shape::Points).then(|| dash(series.style())),
             series: Some(number),
         });
-        let marks = (!self.marks.is_empty()).then(|| Key {
+        let marks = (!self.marks.is_empty()).then(|| LegendEntry {
             name: MARKS.to_owned(),
             colour: "var(--mark)".to_owned(),
             dash: Some(MARK_DASH),
@@ -358,13 +360,13 @@ impl Chart {
     /// Columns and rows of the table of values: a column for each series if they have the same x values, otherwise a row for
     /// each point.
     fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let x = self.across.column().to_owned();
+        let x = self.x_axis.column().to_owned();
         if self.shares_x() {
             let columns = std::iter::once(x).chain(self.series.iter().map(|series| series.name.clone()));
             let points = &self.series[0].points;
             let row = |i: usize| {
                 let values = self.series.iter().map(|series| text::short(series.points[i].1));
-                std::iter::once(self.across.text(points[i].0)).chain(values).collect()
+                std::iter::once(self.x_axis.text(points[i].0)).chain(values).collect()
             };
             let every = points.len().div_ceil(ROWS_MAX).max(1);
             return (columns.collect(), (0..points.len()).step_by(every).map(row).collect());
@@ -376,7 +378,7 @@ impl Chart {
             .filter(|(_, _, y)| y.is_some())
             .collect();
         let row = |(series, x, y): &(&Series, f64, Option<f64>)| {
-            vec![series.name.clone(), self.across.text(*x), text::short(*y)]
+            vec![series.name.clone(), self.x_axis.text(*x), text::short(*y)]
         };
         let every = all.len().div_ceil(ROWS_MAX).max(1);
         (vec![String::new(), x, self.y_title.clone()], all.iter().step_by(every).map(row).collect())

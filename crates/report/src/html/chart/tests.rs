@@ -1,7 +1,7 @@
 use super::*;
 
 fn chart(series: Vec<Series>) -> Chart {
-    let base = Chart::new("c", "A <title>", "ms").about("about & more").across(Across::Nines).log();
+    let base = Chart::new("c", "A <title>", "ms").about("about & more").x_axis(XAxis::Nines).log();
     Chart { marks: vec![1.0], series, ..base }
 }
 
@@ -40,7 +40,7 @@ fn decades_are_labelled_from_the_bottom_up_and_from_left_to_right() {
     assert!(heights.is_sorted_by(|a, b| a > b), "{heights:?}");
 
     let ranks = Series::line("a", vec![(1.0, Some(3.0)), (30.0, Some(2.0)), (200_000.0, Some(1.0))]);
-    let svg = Chart::new("c", "t", "y").across(Across::Log("rank".into())).with(ranks).draw().unwrap().svg;
+    let svg = Chart::new("c", "t", "y").x_axis(XAxis::Log("rank".into())).with(ranks).draw().unwrap().svg;
     let places = ["1", "10", "100", "1k", "10k", "100k", "1M"].map(|label| place(&svg, label).0);
     // The outermost ones are moved into the picture.
     let steps: Vec<f64> = places[1..6].windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -92,7 +92,7 @@ fn nothing_to_show_is_no_figure() {
 #[test]
 fn points_and_lines_with_x_values_of_their_own_share_a_figure() {
     let drawn = Chart::new("c", "t", "ms")
-        .across(Across::Linear("replies/s".into()))
+        .x_axis(XAxis::Linear("replies/s".into()))
         .with(Series::points("windows", [(3.0, 5.0), (1.0, 2.0), (3.0, 6.0)]))
         .with(Series::line("knee", vec![(0.0, Some(1.0)), (4.0, Some(4.0))]))
         .draw()
@@ -103,16 +103,18 @@ fn points_and_lines_with_x_values_of_their_own_share_a_figure() {
         (drawn.rows.len(), &drawn.rows[2]),
         (5, &["windows", "3.00", "6.00"].map(String::from).to_vec())
     );
-    let data: serde_json::Value = serde_json::from_str(&drawn.data).unwrap();
-    assert_eq!((&data["series"][0]["p"], &data["series"][1]["x"][1]), (&1.into(), &4.into()));
+    let data = drawn.data.unwrap();
+    assert_eq!((&data["series"][0]["shape"], &data["series"][1]["x"][1]), (&"points".into(), &4.into()));
 }
 
 #[test]
 fn data_of_figures_cannot_leave_their_script_element() {
     let drawn = chart(vec![line("</script><b>", [1.0, 2.0, 3.0, 4.0])]).draw().unwrap();
-    assert!(!drawn.data.contains('<'), "{}", drawn.data);
-    let data: serde_json::Value = serde_json::from_str(&drawn.data).unwrap();
-    assert_eq!(data["series"][0]["n"], "</script><b>");
+    let data = drawn.data.unwrap();
+    let text = data::script_data([("c", &data)].into_iter());
+    assert!(!text.contains('<'), "{text}");
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(all["charts"]["c"]["series"][0]["name"], "</script><b>");
     for (value, text) in
         [(0.0, "0"), (1234567.0, "1234567"), (0.000123456, "0.00012346"), (12.3456789, "12.346")]
     {
@@ -121,12 +123,44 @@ fn data_of_figures_cannot_leave_their_script_element() {
 }
 
 #[test]
+fn lists_of_x_values_stand_once_in_a_page() {
+    let data =
+        |name: &str| chart(vec![line(name, [1.0; 4]), line("b", [2.0; 4])]).draw().unwrap().data.unwrap();
+    let (first, second) = (data("a"), data("c"));
+    let other =
+        Chart::new("d", "t", "y").with(Series::points("p", [(7.0, 1.0)])).draw().unwrap().data.unwrap();
+    let text = data::script_data([("one", &first), ("two", &second), ("three", &other)].into_iter());
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(all["x"], serde_json::json!([[0, 1, 2, 3], [7]]));
+    let x = |chart: &str, series: usize| all["charts"][chart]["series"][series]["x"].clone();
+    assert_eq!(
+        [x("one", 0), x("one", 1), x("two", 1), x("three", 0)],
+        [0, 0, 0, 1].map(serde_json::Value::from)
+    );
+}
+
+/// The script puts its overlay where the static drawing has its plot.
+#[test]
+fn the_script_knows_where_the_plot_is() {
+    let drawn = Chart::new("c", "t", "y").with(line("a", [0.0, 10.0, 25.0, 12.0])).draw().unwrap();
+    let data = drawn.data.unwrap();
+    assert_eq!((&data["xr"], &data["yr"]), (&serde_json::json!([0, 3]), &serde_json::json!([0, 30])));
+    let frame: Vec<f64> = data["frame"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+    let [left, top, right, bottom] = frame[..] else { panic!("{frame:?}") };
+    // The line starts at the lower left corner and reaches 25 of 30 at two thirds of the width.
+    let start = format!("d=\"M{left} {bottom}");
+    assert!(drawn.svg.contains(&start), "{start} in {}", drawn.svg);
+    assert!(place(&drawn.svg, "30").1 - top < 6.0 && place(&drawn.svg, "3").0 == right, "{}", drawn.svg);
+    assert_eq!(place(&drawn.svg, "0").1, bottom + 4.0, "{}", drawn.svg);
+}
+
+#[test]
 fn heat_maps_fill_the_frame() {
     let map = |columns: Vec<Vec<u64>>| HeatMap {
         id: "h".into(),
         title: "t".into(),
         about: "a".into(),
-        across: Across::Seconds,
+        x_axis: XAxis::Seconds,
         y_title: "ms".into(),
         starts: (0..columns.len()).map(|i| i as f64 * 10.0).collect(),
         width: 10.0,
