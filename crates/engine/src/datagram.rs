@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send};
 use tokio::io::Interest;
 
-use crate::net::Net;
+use crate::loop_state::LoopState;
 use crate::poller::register;
 
 /// Sends `datagram` and shows what comes back to `accept` until that takes something. The socket is connected, so
@@ -18,7 +18,7 @@ use crate::poller::register;
 /// # Errors
 /// What the system reports.
 pub async fn exchange<R>(
-    net: &Net,
+    state: &LoopState,
     from: Option<IpAddr>,
     server: SocketAddr,
     datagram: &[u8],
@@ -40,7 +40,7 @@ pub async fn exchange<R>(
     let fd = register(fd, interest)?;
     loop {
         let mut guard = fd.ready(interest).await?;
-        let taken = net.with_buffer(|buffer| {
+        let taken = state.with_buffer(|buffer| {
             recv(guard.get_inner(), &mut *buffer, RecvFlags::empty()).map(|(_, n)| accept(&buffer[..n]))
         });
         match taken {

@@ -44,6 +44,7 @@ pub mod listen;
 pub mod live_counters;
 pub mod loop_driver;
 pub mod loop_spec;
+pub mod loop_state;
 pub mod net;
 pub mod outcome;
 pub mod pacing;

@@ -126,7 +126,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                     drop(fd);
                     refused(Errno::MFILE);
                 }
-                Ok(fd) => net.spawn(serve(Socket::new(net.clone(), fd, true))),
+                Ok(fd) => net.spawn(serve(Socket::new(net.state().clone(), fd, true))),
                 Err(Errno::AGAIN) => {
                     guard.clear_ready();
                     break;

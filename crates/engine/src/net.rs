@@ -1,6 +1,6 @@
 //! The link of real sockets: what one event loop offers to the roles that live on it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,20 +9,17 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use polygraph_link::{Capture, ConnectError, Link, Nanos};
+use polygraph_link::{ConnectError, Link, Nanos};
 use polygraph_wire::date;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::datagram;
-use crate::deadlines::Deadlines;
+use crate::loop_state::LoopState;
 use crate::ports::Ports;
-use crate::socket::{Eagerness, Socket};
+use crate::socket::Socket;
 use crate::timers::{self, Timers};
-
-/// Bytes that one read takes at most. Replies of the standard workloads fit with few exceptions.
-const BUFFER: usize = 64 * 1024;
 
 /// An explicit port can be bound and still be useless, if a connection between the same two addresses uses it
 /// or rests in TIME_WAIT: so many others are tried then.
@@ -35,15 +32,11 @@ pub struct Net(Rc<Inner>);
 #[derive(Debug)]
 struct Inner {
     timers: Timers,
-    watch: Deadlines,
-    buffer: RefCell<Box<[u8]>>,
+    state: LoopState,
     /// The second for which the date is written, and the date.
     date: Cell<(u64, [u8; 29])>,
     /// Explicit local ports, if asked for.
     ports: Option<Ports>,
-    eagerness: Eagerness,
-    /// Connections keep so many bytes of their messages.
-    capture: Cell<Option<usize>>,
 }
 
 impl Net {
@@ -54,40 +47,17 @@ impl Net {
     pub fn new(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
         let net = Net(Rc::new(Inner {
             timers: Timers::new(quantum)?,
-            watch: Deadlines::default(),
-            buffer: RefCell::new(vec![0; BUFFER].into_boxed_slice()),
+            state: LoopState::new(),
             date: Cell::new((0, [b' '; 29])),
             ports,
-            eagerness: Eagerness::default(),
-            capture: Cell::new(None),
         }));
         tokio::task::spawn_local(net.0.timers.clone().drive());
         Ok(net)
     }
 
-    /// Lets connections that are opened from now on keep `size` bytes of their messages.
-    pub fn keep_messages(&self, size: usize) {
-        self.0.capture.set(Some(size));
-    }
-
-    /// A capture for a new connection, if messages are kept.
-    pub fn capture(&self) -> Option<Box<Capture>> {
-        self.0.capture.get().map(|size| Box::new(Capture::new(size)))
-    }
-
-    /// The deadlines of this loop's connections.
-    pub fn watch(&self) -> &Deadlines {
-        &self.0.watch
-    }
-
-    /// What was learned about first reads of accepted connections.
-    pub fn eagerness(&self) -> &Eagerness {
-        &self.0.eagerness
-    }
-
-    /// Lends the loop's receive buffer.
-    pub fn with_buffer<R>(&self, use_it: impl FnOnce(&mut [u8]) -> R) -> R {
-        use_it(&mut self.0.buffer.borrow_mut())
+    /// What the connections of this loop share.
+    pub fn state(&self) -> &LoopState {
+        &self.0.state
     }
 
     /// Binds the socket to its local address and, if ports are explicit, to a port of the range.
@@ -164,7 +134,7 @@ impl Link for Net {
         until: Option<Nanos>,
         accept: impl FnMut(&[u8]) -> Option<R>,
     ) -> io::Result<R> {
-        let exchange = datagram::exchange(self, from, server, datagram, accept);
+        let exchange = datagram::exchange(self.state(), from, server, datagram, accept);
         let Some(until) = until else { return exchange.await };
         let (mut exchange, mut limit) = (pin!(exchange), pin!(self.sleep_until(until)));
         poll_fn(|cx| match exchange.as_mut().poll(cx) {
@@ -190,7 +160,7 @@ impl Net {
         })?;
         self.bind(&fd, from, to)?;
         match rustix::net::connect(&fd, &to) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket::new(self.clone(), fd, false)),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Socket::new(self.state().clone(), fd, false)),
             Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => Err(ConnectError::NoPort),
             Err(Errno::NOBUFS | Errno::NOMEM) => Err(ConnectError::NoMemory),
             Err(e) => Err(ConnectError::Refused(e.kind())),

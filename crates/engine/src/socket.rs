@@ -4,7 +4,6 @@
 //! it must wait to write. On short exchanges that saves most of the poller's share of the work: a request
 //! goes out without waiting for the connect to complete, and an accepted connection has its request there already.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +15,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::net::Net;
+use crate::loop_state::LoopState;
 use crate::poller::register;
 
 /// A connection.
@@ -26,7 +25,7 @@ pub struct Socket {
     /// Bytes may be there already, so a first read is worth a system call before registering.
     eager: bool,
     nagle: Nagle,
-    net: Net,
+    state: LoopState,
     place: usize,
     capture: Option<Box<Capture>>,
 }
@@ -56,12 +55,12 @@ enum Registration {
 impl Socket {
     /// Takes charge of a non-blocking socket. `accepted`: the peer opened the connection, and Nagle's algorithm is
     /// off, as it is for all that come from [`crate::listen::listen`].
-    pub fn new(net: Net, fd: OwnedFd, accepted: bool) -> Socket {
-        let place = net.watch().enter();
-        let capture = net.capture();
+    pub fn new(state: LoopState, fd: OwnedFd, accepted: bool) -> Socket {
+        let place = state.deadlines().enter();
+        let capture = state.new_capture();
         // Most requests go out with one send, so connections that we open pay for the option only if they need it.
         let nagle = if accepted { Nagle::Off } else { Nagle::Harmless };
-        Socket { fd: Registration::Not(fd), eager: accepted, nagle, net, place, capture }
+        Socket { fd: Registration::Not(fd), eager: accepted, nagle, state, place, capture }
     }
 
     fn raw(&self) -> BorrowedFd<'_> {
@@ -93,24 +92,24 @@ impl Socket {
 
     /// Reads into the loop's buffer and returns the number of bytes.
     async fn read(&mut self) -> io::Result<usize> {
-        if std::mem::take(&mut self.eager) && self.net.eagerness().is_worth_it() {
-            let read = self.net.with_buffer(|buffer| receive(self.raw(), buffer));
-            self.net.eagerness().learn(read.is_ok());
+        if std::mem::take(&mut self.eager) && self.state.eager_reads().is_worth_it() {
+            let read = self.state.with_buffer(|buffer| receive(self.raw(), buffer));
+            self.state.eager_reads().record(read.is_ok());
             match read {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 read => return Ok(read?),
             }
         }
-        let (net, place) = (self.net.clone(), self.place);
+        let (state, place) = (self.state.clone(), self.place);
         let fd = self.register(false)?;
         poll_fn(|cx| {
             loop {
-                if net.watch().check(place, cx.waker()) {
+                if state.deadlines().check(place, cx.waker()) {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
                 let mut guard = ready!(fd.poll_read_ready(cx))?;
                 let (read, room) =
-                    net.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
+                    state.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
                 match read {
                     // A short read emptied the socket: the poller will tell when there is more.
                     Ok(n) if n > 0 && n < room => {
@@ -130,35 +129,6 @@ impl Socket {
 
 fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize, Errno> {
     recv(fd, buffer, RecvFlags::empty()).map(|(_, n)| n)
-}
-
-/// Whether a first read right after accepting is likely to find a request: that depends on whether clients send
-/// behind their connect, as ours do, or wait for it to complete.
-#[derive(Debug, Default)]
-pub struct Eagerness {
-    /// Recent successes minus failures, within a few.
-    score: Cell<i8>,
-    /// Connections since the last try, while tries fail.
-    skipped: Cell<u8>,
-}
-
-impl Eagerness {
-    const LIMIT: i8 = 8;
-    /// While first reads fail, one in so many is tried all the same, to notice when that changes.
-    const PROBE: u8 = 32;
-
-    fn is_worth_it(&self) -> bool {
-        if self.score.get() >= 0 {
-            return true;
-        }
-        self.skipped.set((self.skipped.get() + 1) % Self::PROBE);
-        self.skipped.get() == 0
-    }
-
-    fn learn(&self, found: bool) {
-        let step = if found { 2 } else { -1 };
-        self.score.set((self.score.get() + step).clamp(-Self::LIMIT, Self::LIMIT));
-    }
 }
 
 impl Conn for Socket {
@@ -192,13 +162,13 @@ impl Conn for Socket {
     }
 
     async fn writable(&mut self) -> io::Result<()> {
-        let (net, place) = (self.net.clone(), self.place);
+        let (state, place) = (self.state.clone(), self.place);
         let fd = self.register(true)?;
         // The caller has just found the socket full, so readiness from before that is stale.
         let mut stale = true;
         poll_fn(|cx| {
             loop {
-                if net.watch().check(place, cx.waker()) {
+                if state.deadlines().check(place, cx.waker()) {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
                 let mut guard = match fd.poll_write_ready(cx) {
@@ -225,9 +195,9 @@ impl Conn for Socket {
         }
         // No other task ran since the read, so the loop's buffer still holds these bytes.
         if let Some(capture) = &mut self.capture {
-            self.net.with_buffer(|buffer| capture.receive(&buffer[..n]));
+            self.state.with_buffer(|buffer| capture.receive(&buffer[..n]));
         }
-        Ok(self.net.with_buffer(|buffer| see(&buffer[..n])))
+        Ok(self.state.with_buffer(|buffer| see(&buffer[..n])))
     }
 
     fn idle_state(&mut self) -> IdleState {
@@ -247,7 +217,7 @@ impl Conn for Socket {
     }
 
     fn set_deadline(&mut self, at: Option<Nanos>) {
-        self.net.watch().set(self.place, at);
+        self.state.deadlines().set(self.place, at);
     }
 
     fn finish(&mut self) {
@@ -276,13 +246,14 @@ fn keep(capture: &mut Capture, parts: &[IoSlice<'_>], mut sent: usize) {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.net.watch().leave(self.place);
+        self.state.deadlines().leave(self.place);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Net;
     use crate::timers::DEFAULT_QUANTUM;
     use polygraph_link::Link;
     use std::io::{Read, Write};

@@ -117,7 +117,7 @@ fn start_parties(
 fn show(plan: DumpPlan, recorder: &Recorder, net: &Net) {
     recorder.set_dump(plan);
     if plan.needs_messages() {
-        net.keep_messages(plan.size);
+        net.state().capture_messages(plan.size);
     }
 }
 
@@ -148,6 +148,6 @@ fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &R
 async fn sweep(net: Net) {
     loop {
         net.sleep_until(net.now() + deadlines::SWEEP_INTERVAL).await;
-        net.watch().sweep(net.now());
+        net.state().deadlines().sweep(net.now());
     }
 }
