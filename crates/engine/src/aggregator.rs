@@ -1,5 +1,5 @@
-//! The aggregator of all sides of a run: what loops deliver and what the controller tells goes into their logs and to
-//! whoever watches.
+//! The aggregator of a run: writes the statistics that loops deliver and the events of the phase controller to the
+//! logs of all sides, and passes them to the observer.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -18,26 +18,27 @@ use crate::side::SideState;
 use crate::side_aggregator::SideAggregator;
 use crate::transaction_samples::TransactionSamples;
 
-/// Sees every record of all logs as it is written.
+/// A function that receives every record of all logs when it is written.
 pub type Observer<'a> = dyn FnMut(&Header, &Record) + 'a;
 
-/// The aggregator of all sides.
+/// The statistics of all sides of a run.
 #[derive(Debug)]
 pub struct Aggregator {
     host: Host,
     sides: Vec<SideState>,
     inbox: Receiver<Delivery>,
-    /// Shares of the working set that were delivered, by loop; `None` if nobody wants them.
+    /// Shares of the working set that loops have delivered, by loop; `None` if the working set is not stored.
     shares: Option<BTreeMap<usize, SavedShare>>,
-    /// What was update of other processes and not asked for yet, with the side of who told it.
+    /// Statuses of other processes that nobody has taken yet, each with the side of the process that sent it.
     statuses: Vec<(Side, PeerStatus)>,
-    /// Servers that robots must still visit, by loop.
+    /// Servers that the robots of each loop have not visited yet.
     unvisited: BTreeMap<usize, usize>,
     start: Nanos,
 }
 
 impl Aggregator {
-    /// Aggregator of these sides, whose loops deliver to `inbox`; `stores`: the working set is wanted at the end.
+    /// An aggregator of these sides, whose loops deliver to `inbox`. With `stores`, it collects the working set at
+    /// the end.
     pub fn new(host: Host, sides: Vec<SideState>, inbox: Receiver<Delivery>, stores: bool) -> Aggregator {
         let shares = stores.then(BTreeMap::new);
         Aggregator { host, sides, inbox, shares, statuses: Vec::new(), unvisited: BTreeMap::new(), start: 0 }
@@ -64,7 +65,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Writes what the controller tells to the logs of all sides.
+    /// Writes an event of the phase controller to the logs of all sides.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -87,7 +88,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// Takes what loops have handed over.
+    /// Processes what loops have delivered since the last call.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -110,7 +111,7 @@ impl Aggregator {
                 continue;
             };
             let Some(mut aggregator) = side.aggregator.take() else { continue };
-            // Dumps are for the console alone.
+            // Message dumps go to the console, not to the log.
             let at_ns = aggregator.since_start(interval_report.end);
             for text in std::mem::take(&mut interval_report.shown) {
                 observer(aggregator.header(), &Record::Comment { at_ns, level: 0, text });
@@ -133,23 +134,23 @@ impl Aggregator {
         self.statuses.extend(update.statuses.into_iter().map(|status| (teller, status)));
     }
 
-    /// What was update of other processes since the last call, with the side of who told it.
+    /// The statuses of other processes since the last call, each with the side of the process that sent it.
     fn take_statuses(&mut self) -> Vec<(Side, PeerStatus)> {
         std::mem::take(&mut self.statuses)
     }
 
-    /// Servers that robots must still visit, summed over loops.
+    /// Servers that robots have not visited yet, over all loops.
     fn unvisited(&self) -> usize {
         self.unvisited.values().sum()
     }
 
-    /// Whether all loops have delivered what they counted until `at`.
+    /// Whether all loops have delivered their statistics up to `at`.
     pub fn have_all_until(&self, at: Nanos) -> bool {
         let behind = |aggregator: &SideAggregator| aggregator.delivered() < aggregator.since_start(at);
         !self.sides.iter().filter_map(|side| side.aggregator.as_ref()).any(behind)
     }
 
-    /// Closes the aggregator at `now`.
+    /// Writes the last records at `now` and closes the logs.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -171,17 +172,18 @@ impl Aggregator {
         Ok(RunOutcome { reason, totals, shares: shares.map(|shares| shares.into_values().collect()) })
     }
 
-    /// The side of the robots, if there is one.
+    /// The side of the robots, if this process runs robots.
     fn client(&self) -> Option<&SideState> {
         self.sides.iter().find(|side| side.side == Side::Client)
     }
 
-    /// The counts by which goals are judged: the client's, where there is one.
+    /// The counts by which phase goals are judged: those of the client side if there is one, otherwise those of the
+    /// servers.
     fn counts(&self) -> Counts {
         self.client().or(self.sides.first()).map(SideState::counts).unwrap_or_default()
     }
 
-    /// What the controller is shown at `now`, when something outside the test may want to `stop` it.
+    /// What the phase controller needs to know at `now`. `stop` is a reason outside the test to end it.
     pub fn observe(&mut self, now: Nanos, stop: Option<EndReason>) -> Observations {
         Observations {
             now,
@@ -194,7 +196,7 @@ impl Aggregator {
         }
     }
 
-    /// What happened on the robots' side since this was asked last, as far as loops publish it.
+    /// What happened on the robots' side since the last call, as far as loops have published it.
     fn take_delta(&self) -> Window {
         let mut all = Window::default();
         for live in self.client().iter().flat_map(|side| &side.live_counters) {
@@ -203,12 +205,12 @@ impl Aggregator {
         all
     }
 
-    /// Connections of all sides so far.
+    /// Connections of all sides since the start.
     pub fn connections(&self) -> u64 {
         self.sides.iter().map(|side| side.counts().connections).sum()
     }
 
-    /// A number that changes when anything happens on any side.
+    /// A number that changes with every transaction and connection of any side.
     pub fn activity(&self) -> u64 {
         let counts = self.sides.iter().map(SideState::counts);
         counts.map(|counts| counts.started + counts.ok + counts.connections).sum()

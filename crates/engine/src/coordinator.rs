@@ -1,4 +1,4 @@
-//! The driver of a test on real loops: starts them, ticks, looks at their counts, and has the controller decide.
+//! Runs a test on real loops: starts them, reads their counters at every tick, and lets the phase controller decide.
 
 use std::io;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::signals::{PanicFlag, StopSignals, watch_panics};
 use crate::timers;
 use crate::worker::{self, await_ready};
 
-/// Loops that do not deliver within so long after the end are given up.
+/// How long loops may take to deliver their last statistics after the end of the run.
 const PATIENCE: Nanos = 5 * SECOND;
 
-/// The driver of a test.
+/// Runs a test on real loops.
 #[derive(Debug)]
 pub struct Coordinator {
     plan: TestPlan,
     start: StartRule,
     aggregator: Aggregator,
-    /// Loops, and relays of processes with loops: whatever ends when its loops end.
+    /// Event loops and relays of worker processes. Each thread ends when its loops end.
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
     signals: StopSignals,
     panicked: PanicFlag,
 }
 
 impl Coordinator {
-    /// Starts the loops and waits until they are there.
+    /// Starts the loops and waits until all of them are ready.
     ///
     /// # Errors
-    /// If one cannot be started.
+    /// If a loop cannot be started.
     pub fn start(job: RunSetup) -> Result<Coordinator, EngineError> {
         let signals = StopSignals::new().map_err(EngineError::Loop)?;
         let panicked = watch_panics();
@@ -78,7 +78,7 @@ impl Coordinator {
         })
     }
 
-    /// From the first traffic to the last record.
+    /// Runs the test from the first traffic to the last record.
     ///
     /// # Errors
     /// If a log cannot be written.
@@ -109,7 +109,7 @@ impl Coordinator {
         self.finish(reason, observer)
     }
 
-    /// Returns the reason to end if there is one before any traffic.
+    /// Waits for the first connection. Returns a reason to end the run if one occurs before that.
     async fn wait_for_traffic(&mut self) -> Option<EndReason> {
         if self.start == StartRule::Now {
             return None;
@@ -131,7 +131,7 @@ impl Coordinator {
         }
     }
 
-    /// Lets the controller begin and end phases until the last one is over or something ends the run before.
+    /// Lets the phase controller start and end phases until the last phase is over or something else ends the run.
     async fn go_through_phases(
         &mut self,
         controller: &mut PhaseController,
@@ -157,8 +157,9 @@ impl Coordinator {
         }
     }
 
-    /// After the last phase: serves whoever still comes, until nobody has come for `quiet` or the user has enough. What
-    /// happens now is not logged (reference: models.md, section 17.5). Returns what broke down meanwhile.
+    /// After the last phase: serves late clients until nobody has connected for `quiet` or the user stops the
+    /// process. Nothing that happens now is logged (docs/reference/models.md, "Virtual phases"). Returns the reason
+    /// if a loop breaks down meanwhile.
     async fn stay(
         &mut self,
         quiet: Nanos,
@@ -177,7 +178,7 @@ impl Coordinator {
         Ok(None)
     }
 
-    /// The loops deliver the last interval of a phase a moment after its end.
+    /// Waits for the last interval of a phase, which loops deliver a moment after its end.
     fn await_deliveries(&mut self, at: Nanos, observer: &mut Observer<'_>) -> Result<(), EngineError> {
         let given_up = at + SECOND / 2;
         while timers::now() < given_up {
@@ -190,7 +191,8 @@ impl Coordinator {
         Ok(())
     }
 
-    /// What broke down, if anything did: loops live until the run is `over`, and their tasks do not panic.
+    /// The reason if a loop or a task has broken down. Loops must live until the run is `over`, and tasks must not
+    /// panic.
     fn breakdown(&mut self, over: bool) -> Option<String> {
         while let Some(at) = self.threads.iter().position(|(_, thread)| thread.is_finished()) {
             let (_, thread) = self.threads.swap_remove(at);
@@ -204,7 +206,7 @@ impl Coordinator {
         self.panicked.is_set().then(|| "a panic, see the message on standard error".to_owned())
     }
 
-    /// Waits for the loops and closes the aggregator.
+    /// Waits for the loops to end and closes the logs.
     fn finish(&mut self, reason: EndReason, observer: &mut Observer<'_>) -> Result<RunOutcome, EngineError> {
         let deadline = timers::now() + PATIENCE;
         let mut failure = None;
@@ -222,14 +224,14 @@ impl Coordinator {
             failure = failure.or(Some(format!("{} did not end with the run", stuck.join(", "))));
         }
         let reason = match (reason, failure) {
-            // What broke first explains what broke later.
+            // The first failure explains the later ones.
             (reason @ EndReason::Fatal(_), _) | (reason, None) => reason,
             (_, Some(why)) => EndReason::Fatal(why),
         };
         self.aggregator.close(timers::now(), reason, observer)
     }
 
-    /// Waits a moment; true if the user wants to stop. Wanting it twice ends the process.
+    /// Waits for one tick; true if the user asks the process to stop. A second signal kills the process.
     async fn tick(&mut self) -> bool {
         tokio::time::timeout(Duration::from_nanos(TICK), self.signals.recv()).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! One question and its reply over UDP.
+//! One request and its reply over UDP.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,11 +12,11 @@ use tokio::io::Interest;
 use crate::loop_state::LoopState;
 use crate::poller::register;
 
-/// Sends `datagram` and shows what comes back to `accept` until that takes something. The socket is connected, so
-/// nothing comes from anybody else, and a server that is not there is noticed at once.
+/// Sends `datagram` and passes each reply to `accept` until that returns a value. The socket is connected, so replies
+/// come from `server` only, and a missing server is noticed at once.
 ///
 /// # Errors
-/// What the system reports.
+/// Any error that the system reports.
 pub async fn exchange<R>(
     state: &LoopState,
     from: Option<IpAddr>,
@@ -31,11 +31,12 @@ pub async fn exchange<R>(
         bind(&fd, &SocketAddr::new(from, 0))?;
     }
     connect(&fd, &server)?;
-    // A datagram is sent at once unless the device's queue is full, so waiting for that is not prepared for.
+    // A datagram is sent at once unless the queue of the network device is full, which is rare: the socket is
+    // registered for writing only then.
     if try_send(&fd, datagram)?.is_none() {
         fd = send_when_possible(fd, datagram).await?;
     }
-    // An error, such as that nobody listens there, does not count as readable.
+    // A pending error, such as "connection refused", does not make a socket readable.
     let interest = Interest::READABLE | Interest::ERROR;
     let fd = register(fd, interest)?;
     loop {
@@ -45,7 +46,7 @@ pub async fn exchange<R>(
         });
         match taken {
             Ok(Some(taken)) => return Ok(taken),
-            // Somebody who sends nothing but wrong replies must not keep the loop from its clock.
+            // A server that floods the socket with wrong replies must not block the loop.
             Ok(None) | Err(Errno::INTR) => yield_now().await,
             Err(Errno::AGAIN) => guard.clear_ready(),
             Err(error) => return Err(error.into()),
@@ -53,7 +54,7 @@ pub async fn exchange<R>(
     }
 }
 
-/// `None`: there is no room for it now.
+/// `None` if the send buffer is full.
 fn try_send(fd: impl AsFd, datagram: &[u8]) -> io::Result<Option<()>> {
     loop {
         match send(&fd, datagram, SendFlags::NOSIGNAL) {

@@ -1,7 +1,7 @@
-//! Deadlines of connections, looked at ten times a second.
+//! Deadlines of connections, checked ten times a second.
 //!
-//! A connection's deadline changes with every transaction and almost never strikes, so setting it must cost
-//! nothing: it is a number in a table that a sweep compares with the clock.
+//! A connection's deadline changes with every transaction and almost never expires, so setting it must cost nothing:
+//! it is a number in a table, and a sweep compares the table with the clock.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::task::Waker;
 use polygraph_link::Nanos;
 use slab::Slab;
 
-/// Time between sweeps in nanoseconds: the resolution of deadlines.
+/// Time between two sweeps in nanoseconds: the resolution of deadlines.
 pub const SWEEP_INTERVAL: Nanos = 100_000_000;
 
 /// The deadlines of one loop. Clones are handles to the same table.
@@ -25,24 +25,24 @@ struct Deadline {
 }
 
 impl Deadlines {
-    /// A place for a connection without a deadline.
+    /// Adds a connection without a deadline and returns its slot.
     pub fn enter(&self) -> usize {
         self.0.borrow_mut().insert(Deadline { deadline: Nanos::MAX, expired: false, waker: None })
     }
 
-    /// Gives a place back.
+    /// Frees a slot.
     pub fn leave(&self, place: usize) {
         self.0.borrow_mut().remove(place);
     }
 
-    /// Sets the deadline, and forgets that an earlier one has struck.
+    /// Sets the deadline of a slot and clears an expired one.
     pub fn set(&self, place: usize, deadline: Option<Nanos>) {
         let deadline_entry = &mut self.0.borrow_mut()[place];
         deadline_entry.deadline = deadline.unwrap_or(Nanos::MAX);
         deadline_entry.expired = false;
     }
 
-    /// True if the deadline has struck; otherwise `waker` is woken when it does.
+    /// True if the deadline has expired; otherwise `waker` is woken when it expires.
     pub fn check(&self, place: usize, waker: &Waker) -> bool {
         let deadline_entry = &mut self.0.borrow_mut()[place];
         if deadline_entry.expired {
@@ -56,7 +56,7 @@ impl Deadlines {
         false
     }
 
-    /// Strikes the deadlines that are over.
+    /// Expires the deadlines that have passed.
     pub fn sweep(&self, now: Nanos) {
         for (_, deadline_entry) in self.0.borrow_mut().iter_mut() {
             if deadline_entry.deadline <= now {
@@ -69,12 +69,12 @@ impl Deadlines {
         }
     }
 
-    /// Number of places in use: the open connections of the loop.
+    /// Number of slots in use: the open connections of the loop.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// True without connections.
+    /// True if no connection is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! What a run takes from the machine beside its traffic: the time of day, processor time, memory.
+//! What a run reads from the machine: the time of day, processor time, memory.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -6,12 +6,12 @@ use polygraph_link::{Nanos, SECOND};
 
 use crate::limits;
 
-/// The machine of a run.
+/// The machine on which a run takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// This one.
+    /// The machine that this program runs on.
     Real,
-    /// One that only has a clock: nothing takes processor time or memory there.
+    /// A simulated machine that has a clock, but no processor time and no memory.
     Virtual {
         /// The time of day when the clock of its links shows 0, in nanoseconds since 1970.
         epoch_ns: u64,
@@ -19,7 +19,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Time of day minus the time of links, in nanoseconds: constant unless the clock is set.
+    /// Time of day minus the time of links, in nanoseconds. It changes only when the clock is set.
     pub fn clock_offset(self) -> i128 {
         if let Host::Virtual { epoch_ns } = self {
             return epoch_ns.into();
@@ -28,11 +28,12 @@ impl Host {
             let time = clock_gettime(clock);
             i128::from(time.tv_sec) * i128::from(SECOND) + i128::from(time.tv_nsec)
         };
-        // The order of the two readings, and a preemption between them, must not look like a step.
+        // The two clocks are read one after the other; the maximum of three differences keeps a preemption in between
+        // from looking like a clock step.
         (0..3).map(|_| nanos(ClockId::Realtime) - nanos(ClockId::Monotonic)).max().unwrap_or(0)
     }
 
-    /// Processor time of this thread.
+    /// Processor time of the calling thread in nanoseconds.
     pub fn thread_cpu(self) -> Nanos {
         if self != Host::Real {
             return 0;
@@ -41,12 +42,12 @@ impl Host {
         time.tv_sec as u64 * SECOND + time.tv_nsec as u64
     }
 
-    /// Id of this process.
+    /// The id of this process; 0 on a virtual machine.
     pub fn process(self) -> u32 {
         if self == Host::Real { std::process::id() } else { 0 }
     }
 
-    /// Resident memory of this process in bytes, 0 if unknown.
+    /// Resident memory of this process in bytes; 0 if unknown.
     pub fn resident_bytes(self) -> u64 {
         if self == Host::Real { limits::resident_bytes() } else { 0 }
     }

@@ -1,27 +1,27 @@
-//! Where the event loops of a side live: in this process, or in worker processes that share the load because the
-//! file descriptors of one do not suffice.
+//! How the event loops of a side are distributed: in this process, or over worker processes if the file descriptors
+//! of one process do not suffice.
 
-/// Where the loops of a side live.
+/// The distribution of the loops of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Event loops, at least 1.
+    /// Number of event loops, at least 1.
     pub loops: usize,
-    /// Worker processes among which the loops are divided; 0: they are threads of this process.
+    /// Number of worker processes that share the loops; 0 if the loops are threads of this process.
     pub processes: usize,
 }
 
 impl Layout {
-    /// Loops in this process.
+    /// `loops` threads of this process.
     pub fn threads(loops: usize) -> Layout {
         Layout { loops: loops.max(1), processes: 0 }
     }
 
-    /// At least one loop in each of `processes` worker processes.
+    /// `processes` worker processes with at least one loop each.
     pub fn workers(loops: usize, processes: usize) -> Layout {
         Layout { loops: loops.max(processes).max(1), processes }
     }
 
-    /// The loops in order, divided among `self.processes` processes.
+    /// Divides the loops, in order, among `self.processes` processes.
     pub fn divide<T>(&self, loops: Vec<T>) -> Vec<Vec<T>> {
         let count = loops.len();
         let mut loops = loops.into_iter();
@@ -32,16 +32,16 @@ impl Layout {
     }
 }
 
-/// What a side will need of file descriptors, as far as that can be said ahead.
+/// The estimated need of a side for file descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DescriptorNeed {
-    /// Connections open at the same time.
+    /// Connections that are open at the same time.
     pub connections: usize,
-    /// Addresses to listen at, each with a socket in every loop of its process.
+    /// Addresses to listen on, each with one socket in every loop of its process.
     pub listeners: usize,
-    /// Loops that are wanted.
+    /// Number of loops that the user asks for.
     pub loops: usize,
-    /// The side cannot be divided into more parts than this, at least 1.
+    /// The most parts into which the side can be divided, at least 1.
     pub most_loops: usize,
 }
 
@@ -53,14 +53,13 @@ impl DescriptorNeed {
     }
 }
 
-/// The need is an estimate, so processes are planned for this share of the connections that they may open.
+/// The need is an estimate, so a process is planned to use this share of its connection limit.
 const PLANNED_SHARE: f64 = 0.8;
-/// No more processes than this for a side.
+/// The most worker processes of a side.
 const MOST_PROCESSES: usize = 1024;
 
-/// Lays out the sides of a run, which share this process if it can carry them all. A process may have
-/// `connections` open; `workers` is the number of worker processes of each side if
-/// that is not to be chosen here.
+/// Distributes the loops of all sides. The sides share this process if its `connections`, the connections that a
+/// process may have open, suffice for all of them. `workers` overrides the number of worker processes of each side.
 pub fn lay_out(sides: &[DescriptorNeed], workers: Option<usize>, connections: usize) -> Vec<Layout> {
     let budget = ((connections as f64 * PLANNED_SHARE) as usize).max(1);
     let loops_of = |need: &DescriptorNeed| need.loops.clamp(1, need.most_loops.max(1));

@@ -1,35 +1,28 @@
-//! One event loop per core: sockets, timers, pacing, statistics hand-over.
+//! One event loop per core: sockets, timers, pacing, and the delivery of statistics.
 //!
-//! The [`controller`] is the outline of a test: it decides when phases begin and end. The [`coordinator`] drives it: it
-//! starts the loops, shows their counts to the controller, writes the logs and shows records to whoever watches. The
-//! loops share nothing on the way of a transaction; they meet the outside only at interval edges, so it makes no
-//! difference whether they are threads or live in other processes. What needs neither sockets nor threads works in
-//! a simulation as well: the controller, keepers of loops, aggregator.
+//! The [`phase_controller`] decides when the phases of a test start and end. The [`coordinator`] drives it: it starts the
+//! loops, passes their counters to the phase controller, writes the logs and passes all records to an observer. Loops
+//! share nothing during a transaction. They exchange data with the coordinator at interval edges only, so it makes no
+//! difference whether they are threads or run in other processes. The parts that need neither sockets nor threads also
+//! work in a simulation: the phase controller, loop drivers, aggregators.
 //!
-//! * [`run`](mod@run): tests, started and followed from outside.
-//! * [`net`]: the [`Link`](polygraph_link::Link) of real sockets.
-//! * [`socket`]: one connection.
-//! * [`datagram`]: one question and its reply over UDP.
-//! * [`timers`]: a clock finer than a millisecond.
-//! * [`watch`]: deadlines of connections.
-//! * [`poller`]: registration of descriptors with the loop.
-//! * [`ports`]: explicit local ports.
-//! * [`listen`]: listening sockets.
-//! * [`preflight`]: a request there and back before a test begins.
-//! * [`layout`], [`roles`]: in which process loops live, and what each of them does.
-//! * [`side`]: the loops and aggregator of one side.
-//! * [`relay`], [`process`], [`protocol`]: worker processes, seen from the coordinator and from inside.
-//! * [`live`]: what was counted so far, known to the coordinator.
-//! * [`pacing`]: what the factors of a phase mean for robots.
-//! * [`timeline`]: which phase it is, known to all loops.
-//! * [`worker`]: the life of one loop.
-//! * [`driver`]: what a loop does beside its traffic.
-//! * [`aggregator`], [`aggregator`]: merge what the loops hand over and write the logs.
-//! * [`simulation`]: the driver of a test in virtual time.
-//! * [`host`]: time of day, processor time and memory of a real or virtual machine.
-//! * [`sampling`]: samples of single transactions.
-//! * [`signals`]: Ctrl-C, SIGTERM and panics.
-//! * [`limits`]: file descriptors and other limits of the host.
+//! From the outside to the inside:
+//!
+//! * [`run`](mod@run), [`setup`], [`outcome`]: start and follow a run; what it consists of; how it ended.
+//! * [`coordinator`], [`simulation`]: the drivers of a test on real loops and in virtual time.
+//! * [`phase_controller`], [`timeline`]: decisions about phases, and where loops read them.
+//! * [`aggregator`], [`side_aggregator`], [`transaction_samples`]: merge what loops deliver, and write the logs.
+//! * [`side`]: the loops of one side, and the state of its log.
+//! * [`layout`], [`loop_spec`]: which process runs which loop, and what each loop runs.
+//! * [`relay`], [`process`], [`protocol`]: worker processes, as the coordinator sees them and from inside.
+//! * [`worker`], [`loop_driver`]: a loop on real sockets, and what every loop does besides its traffic.
+//! * [`live_counters`]: counters that the coordinator reads while a loop runs.
+//! * [`pacing`]: converts the factors of a phase to the pace of robots.
+//! * [`net`], [`loop_state`], [`socket`], [`datagram`], [`listen`], [`ports`], [`poller`]: the
+//!   [`Link`](polygraph_link::Link) over real sockets.
+//! * [`timers`], [`deadlines`]: timers finer than a millisecond, and deadlines of connections.
+//! * [`preflight`]: a request to a server and back before a test.
+//! * [`host`], [`limits`], [`signals`]: clocks, memory, file descriptors, signals and panics.
 
 #![allow(clippy::disallowed_methods, reason = "the engine owns clocks, threads and worker processes")]
 

@@ -1,10 +1,10 @@
-//! Limits and figures of the host.
+//! Limits and properties of the host.
 
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of file descriptors to the hard one and returns it.
+/// Raises the soft limit of file descriptors to the hard limit and returns it.
 pub fn raise_descriptor_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -14,36 +14,38 @@ pub fn raise_descriptor_limit() -> u64 {
     descriptor_limit()
 }
 
-/// How many file descriptors this process may open now.
+/// The number of file descriptors that this process may open now.
 pub fn descriptor_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// A process needs so many file descriptors to start at all, on two loops and without a connection.
+/// The least number of file descriptors with which a process can start, on two loops and without connections.
 pub const LEAST_DESCRIPTORS: u64 = 40;
 
-/// Connections that a process with `descriptors` file descriptors may have open: some are kept for logs,
+/// The number of connections that a process with `descriptors` file descriptors may have open. The rest is for logs,
 /// listeners and timers.
 pub fn connection_limit(descriptors: u64) -> usize {
     let limit = descriptors.saturating_sub(descriptors / 33).saturating_sub(30);
     usize::try_from(limit).unwrap_or(usize::MAX).max(1)
 }
 
-/// Servers accept no connection under a descriptor number from this on, where a process may open `descriptors` files: what is
-/// left is for logs and timers. Listeners and the connections of robots in the same process have their numbers already.
+/// The first descriptor number that servers do not accept connections under, in a process that may open `descriptors`
+/// files. The rest is for logs and timers; listeners and the connections of robots in the same process have their
+/// numbers already.
 pub fn accept_limit(descriptors: u64) -> usize {
     let limit = descriptors.saturating_sub(descriptors / 33).saturating_sub(8);
     usize::try_from(limit).unwrap_or(usize::MAX).max(1)
 }
 
-/// Blocks from this size on are given back to the system when they are freed, in bytes.
+/// The size in bytes from which blocks are returned to the system when they are freed.
 const LARGE_BLOCK: i32 = 64 * 1024;
 
-/// Makes the allocator give large blocks back as soon as they are freed. Otherwise glibc learns from the first of them to
-/// keep them, and between blocks of mixed sizes that come and go, as in a cache, much more is kept than used.
+/// Makes the allocator return large blocks to the system as soon as they are freed. By default glibc learns from the
+/// first freed block to keep them; a cache, whose blocks of mixed sizes come and go, would then keep much more memory
+/// than it uses.
 pub fn give_back_large_blocks() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it sets a parameter of the allocator, at any time and from any thread (mallopt(3)).
+    // SAFETY: mallopt(3) sets a parameter of the allocator and may be called at any time from any thread.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
     }
@@ -57,14 +59,14 @@ pub fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }
 
-/// What the first processor calls itself.
+/// The model name of the first processor.
 fn processor_model() -> Option<String> {
     let info = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Facts about the host that a result depends on, for people: names and values.
+/// Properties of the host that a result depends on, as names and values for the report.
 pub fn environment() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
     let uname = rustix::system::uname();

@@ -1,4 +1,5 @@
-//! Listening sockets: loops share a port with one socket each, so that the kernel spreads connections over them.
+//! Listening sockets. Each loop has a socket of its own for a port, so that the kernel spreads connections over the
+//! loops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,31 +16,31 @@ use crate::net::Net;
 use crate::poller::register;
 use crate::socket::Socket;
 
-/// Connections that wait to be accepted, at most (the kernel may allow fewer).
+/// The most connections that wait to be accepted (the kernel may allow fewer).
 const BACKLOG: i32 = 4096;
-/// Connections accepted in a row before others get their turn.
+/// The most connections that are accepted before other tasks get their turn.
 const ACCEPTS_PER_WAKE: usize = 64;
 
-/// After a connection that could not be accepted, so long is waited before the next is tried.
+/// How long the listener waits after a failed accept.
 const ACCEPT_PAUSE: Nanos = SECOND / 10;
 
-/// An address that a server will listen at: it is free, and if the system chose its port, nobody else gets it.
+/// An address that a server will listen on: it is free, and if the system chose its port, no other process gets it.
 #[derive(Debug)]
 pub struct ReservedAddress {
     address: SocketAddr,
-    /// Bound but not listening, so that it gets no connections.
+    /// A socket that is bound but does not listen, so it receives no connections.
     _hold: Option<Socket2>,
 }
 
 impl ReservedAddress {
-    /// Finds out whether a server can listen at `address`; port 0 lets the system choose.
+    /// Checks that a server can listen on `address`; with port 0 the system chooses the port.
     ///
     /// # Errors
     /// If the address cannot be used.
     pub fn new(address: SocketAddr) -> io::Result<ReservedAddress> {
         if address.port() != 0 {
-            // Sockets that share a port would share it with another server of ours, too, and each of the two
-            // would silently get a part of the traffic. A socket that does not share finds out.
+            // A shared socket would also share the port with another server of this program, and each would silently
+            // receive a part of the traffic. A socket that does not share detects this.
             bind(address, false)?;
             return Ok(ReservedAddress { address, _hold: None });
         }
@@ -48,7 +49,7 @@ impl ReservedAddress {
         Ok(ReservedAddress { address: bound.unwrap_or(address), _hold: Some(hold) })
     }
 
-    /// An address of a network that is not this machine's: nothing is reserved.
+    /// An address in a network that is not this machine's, such as a simulated one: nothing is reserved.
     pub fn elsewhere(address: SocketAddr) -> ReservedAddress {
         ReservedAddress { address, _hold: None }
     }
@@ -59,14 +60,14 @@ impl ReservedAddress {
     }
 }
 
-/// A listening socket of one loop at `address`, which others may share.
+/// A listening socket of one loop at `address`, which sockets of other loops may share.
 ///
 /// # Errors
-/// If the address cannot be used; the message names it.
+/// If the address cannot be used; the message contains it.
 pub fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
     let listening = || {
         let socket = bind(address, true)?;
-        // Accepted connections inherit this on Linux.
+        // On Linux, accepted connections inherit this option.
         socket.set_tcp_nodelay(true)?;
         socket.set_nonblocking(true)?;
         defer_accept(&socket);
@@ -84,9 +85,9 @@ fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {
     Ok(socket)
 }
 
-/// `TCP_DEFER_ACCEPT` (tcp(7)): a connection is handed over when its first bytes are there, so that it is read at
-/// once and never waited for, as popular web servers do it on Linux. A client that connects and stays silent is
-/// handed over after this many seconds. Where the option fails, connections come at once, as ever.
+/// Sets `TCP_DEFER_ACCEPT` (tcp(7)): the kernel hands a connection over when its first bytes have arrived, so the
+/// server reads it at once and never waits, as popular web servers do on Linux. The kernel hands over a client that
+/// connects and sends nothing after this many seconds. If the option fails, connections come at once.
 fn defer_accept(socket: &Socket2) {
     let seconds: libc::c_int = 1;
     let size = size_of_val(&seconds) as libc::socklen_t;
@@ -102,12 +103,13 @@ fn defer_accept(socket: &Socket2) {
     }
 }
 
-/// Accepts connections for ever and hands each to `serve` as a task of its own. Those above the process's share of
-/// descriptors are closed at once: so whoever came first is served to the end, and logs and timers have what they need.
-/// `refused` is called with the reason for each connection that was closed or could not be accepted.
+/// Accepts connections for ever and runs `serve` for each in a task of its own. Connections above the process's share
+/// of descriptors are closed at once, so earlier connections are served to the end, and logs and timers have the
+/// descriptors that they need. `refused` receives the reason for each connection that was closed or could not be
+/// accepted.
 ///
 /// # Errors
-/// If the socket cannot be watched or is no longer a listening one.
+/// If the socket cannot be polled or is no longer a listening socket.
 pub async fn accept_all<F: Future<Output = ()> + 'static>(
     net: Net,
     listener: OwnedFd,
@@ -121,7 +123,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
         for _ in 0..ACCEPTS_PER_WAKE {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::accept_with(guard.get_inner(), flags) {
-                // The system gives the least number that is free, so the number tells how many there are.
+                // The system assigns the least free descriptor number, so the number says how many are in use.
                 Ok(fd) if fd.as_raw_fd() as usize >= most => {
                     drop(fd);
                     refused(Errno::MFILE);
@@ -135,7 +137,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                 Err(e @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP)) => {
                     return Err(e.into());
                 }
-                // Out of descriptors or memory, or an error of a network that may come back (accept(2)).
+                // Out of descriptors or memory, or a network error that may be temporary (accept(2)).
                 Err(e) => {
                     refused(e);
                     net.sleep_until(net.now() + ACCEPT_PAUSE).await;
@@ -143,7 +145,7 @@ pub async fn accept_all<F: Future<Output = ()> + 'static>(
                 }
             }
         }
-        // Connections accepted so far get their turn before more are taken in.
+        // Connections accepted so far get their turn before more are accepted.
         tokio::task::yield_now().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Counts of a loop that the coordinator may look at while the loop runs.
+//! Counters of a loop that the coordinator reads while the loop runs.
 
 use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,20 +7,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use polygraph_stats::{Totals, Window};
 use serde::{Deserialize, Serialize};
 
-/// What was counted since the start of the run.
+/// Counts since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Transactions begun.
+    /// Transactions started.
     pub started: u64,
-    /// Transactions ended well.
+    /// Transactions that succeeded.
     pub ok: u64,
-    /// Transactions failed.
+    /// Transactions that failed.
     pub failed: u64,
     /// Connections opened or accepted.
     pub connections: u64,
     /// Replies that filled the device's cache.
     pub fills: u64,
-    /// Their bytes.
+    /// Size of these replies in bytes.
     pub fill_bytes: u64,
 }
 
@@ -31,13 +31,13 @@ impl Counts {
         Counts { started, ok, failed, connections, fills, fill_bytes }
     }
 
-    /// All but the connections.
+    /// The counts without the connections.
     pub fn totals(&self) -> Totals {
         let Counts { started, ok, failed, fills, fill_bytes, .. } = *self;
         Totals { started, ok, failed, fills, fill_bytes }
     }
 
-    /// Transactions that have ended.
+    /// Transactions that have ended, successfully or not.
     pub fn ended(&self) -> u64 {
         self.ok + self.failed
     }
@@ -70,8 +70,8 @@ impl Sub for Counts {
     }
 }
 
-/// What one side writes and another reads: counts, value by value, so that values of one moment may be a transaction
-/// apart; and delta, which are whole.
+/// Counters that one thread writes and another reads. Counts are published value by value, so a reader may see values
+/// that are one transaction apart; deltas are published as a whole.
 #[derive(Debug, Default)]
 pub struct LiveCounters {
     counts: [AtomicU64; 6],
@@ -91,12 +91,12 @@ impl LiveCounters {
         }
     }
 
-    /// Publishes what is new.
+    /// Adds what has happened since the last call to the delta.
     pub fn add_delta(&self, delta: &Window) {
         self.delta().append(delta);
     }
 
-    /// Takes what was new since this was called last.
+    /// Takes the delta since the last call.
     pub fn take_delta(&self) -> Window {
         let mut delta = self.delta();
         let carried = delta.carry();

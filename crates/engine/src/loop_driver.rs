@@ -1,5 +1,5 @@
-//! What a loop does beside its traffic: it keeps time, publishes its counts, hands statistics over at interval edges and
-//! follows the timeline. The same on real sockets and in a simulation.
+//! What a loop does besides its traffic: it tracks the timeline, publishes its counters, and delivers its statistics
+//! at the end of each interval. It works the same on real sockets and in a simulation.
 
 use std::io;
 use std::rc::Rc;
@@ -21,75 +21,75 @@ use crate::live_counters::{Counts, LiveCounters};
 use crate::pacing::pace;
 use crate::timeline::Timeline;
 
-/// How often a loop publishes its counts and looks for decisions about phases.
+/// How often a loop publishes its counters and reads the timeline.
 const POLL_INTERVAL: Nanos = SECOND / 20;
-/// How often a loop tells that it still hears what it has told of already.
+/// How often a loop repeats a peer update that has not changed, to show that the peers are alive.
 const REPEAT: Nanos = SECOND;
-/// How often robots look for idle connections that the peer has closed.
+/// How often robots close idle connections that the peer has closed.
 const REAP: Nanos = SECOND;
 
-/// What a loop hands over at an interval edge.
+/// The statistics of one loop in one interval.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct IntervalReport {
-    /// Which side the loop belongs to.
+    /// The side of the loop.
     pub side: Side,
-    /// Number of the loop among those of its side.
+    /// The number of the loop on its side.
     pub index: usize,
-    /// Phase of the interval.
+    /// The number of the phase.
     pub phase: usize,
-    /// Begin of the interval.
+    /// Start of the interval.
     pub begin: Nanos,
     /// End of the interval.
     pub end: Nanos,
-    /// What was counted.
+    /// The statistics.
     pub block: Box<Block>,
     /// Examples of errors.
     pub samples: Vec<ErrorSample>,
-    /// Transactions for samples.
+    /// Transactions for transaction samples.
     pub taken: Vec<TransactionSample>,
-    /// Texts to be shown.
+    /// Message dumps for the console.
     pub shown: Vec<String>,
-    /// Processor time of the loop in the interval.
+    /// Processor time of the loop in the interval, in nanoseconds.
     pub cpu_ns: u64,
-    /// Id of the process that the loop lives in.
+    /// The id of the process that runs the loop.
     pub process: u32,
     /// Resident memory of that process at the end of the interval, in bytes.
     pub rss_bytes: u64,
-    /// When the loop did not run, by the clock of links.
+    /// Times in which the loop did not run, by the clock of links.
     pub stalls: Vec<Stall>,
 }
 
-/// What a loop delivers.
+/// A message from a loop to the aggregator.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Delivery {
     /// The statistics of an interval.
     Interval(IntervalReport),
-    /// Its share of the working set, once, at the end.
+    /// The loop's share of the working set, once, at the end.
     Share {
-        /// Number of the loop among those of the client side.
+        /// The number of the loop on the client side.
         index: usize,
         /// The share.
         share: Box<SavedShare>,
     },
-    /// What it has heard of other processes, whenever there is delta.
+    /// Statuses of other processes, whenever they change.
     PeerUpdate(PeerUpdate),
 }
 
-/// What a loop has heard of other processes.
+/// Statuses of other processes that a loop has received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerUpdate {
-    /// Which side the loop belongs to; it hears of the other one.
+    /// The side of the loop; the statuses are those of the other side.
     pub side: Side,
-    /// Number of the loop among those of its side.
+    /// The number of the loop on its side.
     pub index: usize,
-    /// What other processes said last.
+    /// The last status of each process.
     pub statuses: Vec<PeerStatus>,
-    /// Servers that must still be visited.
+    /// Servers that the robots of the loop have not visited yet.
     pub unvisited: usize,
 }
 
 impl PeerUpdate {
-    /// Whether `earlier` says the same but for the times.
+    /// Whether `earlier` is the same, apart from the times.
     fn is_known(&self, earlier: &PeerUpdate) -> bool {
         let facts = |status: &PeerStatus| (status.group, status.position, status.waits, status.gone);
         self.unvisited == earlier.unvisited
@@ -97,22 +97,22 @@ impl PeerUpdate {
     }
 }
 
-/// Where a loop meets the coordinator.
+/// The channels between a loop and the coordinator.
 #[derive(Debug)]
 pub struct LoopChannels {
-    /// Number of the loop among those of its side.
+    /// The number of the loop on its side.
     pub index: usize,
-    /// Counts that may be looked at at any time.
+    /// Counters that the coordinator may read at any time.
     pub live: Arc<LiveCounters>,
-    /// Full blocks go out here.
+    /// The channel for statistics and other deliveries.
     pub filled: Sender<Delivery>,
-    /// Used ones come back here to be filled again.
+    /// The channel on which used statistics blocks come back, to be filled again.
     pub used: Receiver<Box<Block>>,
-    /// Told once, when the loop can start, or why it cannot.
+    /// The channel for the one message that the loop is ready, or why it is not.
     pub ready: Sender<Ready>,
 }
 
-/// Whether loops can start: nothing to be said, or why not.
+/// Whether a loop is ready, or why it cannot start.
 pub type Ready = io::Result<()>;
 
 /// What all loops of a run share.
@@ -122,28 +122,28 @@ pub struct RunContext {
     pub host: Host,
     /// The phases.
     pub schedule: Arc<Schedule>,
-    /// Their times.
+    /// The times of the phases.
     pub timeline: Arc<Timeline>,
-    /// Length of statistics intervals.
+    /// Length of a statistics interval in nanoseconds.
     pub interval: Nanos,
-    /// Timers that are closer than this share a wake-up.
+    /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
 }
 
-/// Who lives on a loop.
+/// What runs on a loop.
 pub enum LoopRole<L: Link> {
     /// Robots that are ready to run.
     Robots {
-        /// They.
+        /// The robots of the loop.
         group: Rc<RobotGroup<L>>,
-        /// The share of the working set is wanted at the end.
+        /// Whether the loop delivers its share of the working set at the end.
         stores: bool,
     },
     /// Servers that listen.
     Servers(Rc<Origin<L>>),
 }
 
-/// Keeps the time of one loop.
+/// Drives one loop along the timeline.
 pub struct LoopDriver<L: Link> {
     link: L,
     context: RunContext,
@@ -152,14 +152,14 @@ pub struct LoopDriver<L: Link> {
     role: LoopRole<L>,
     /// Connections in the intervals before the current one.
     connections: u64,
-    /// When the loop did not run, since this was handed over last.
+    /// Times in which the loop did not run, since the last interval report.
     stalls: Vec<Stall>,
-    /// What was told of other processes last, and when.
+    /// The last peer update that was sent, and when.
     told: (PeerUpdate, Nanos),
 }
 
 impl<L: Link> LoopDriver<L> {
-    /// A driver of a loop on which `role` counts in `recorder`.
+    /// The driver of a loop on which `role` records its statistics in `recorder`.
     pub fn new(
         link: L,
         context: RunContext,
@@ -175,9 +175,9 @@ impl<L: Link> LoopDriver<L> {
         LoopDriver { link, context, channels, recorder, role, connections: 0, stalls: Vec::new(), told }
     }
 
-    /// Keeps time until the last phase has ended.
+    /// Runs until the last phase has ended.
     pub async fn keep(mut self) {
-        // If nobody waits any more, the run is over before it began, which the timeline will tell.
+        // If nobody receives this, the run is already over, and the timeline says so.
         let _ = self.channels.ready.send(Ok(()));
         let start = self.wait_for_start().await;
         if let LoopRole::Robots { group, .. } = &self.role {
@@ -200,7 +200,7 @@ impl<L: Link> LoopDriver<L> {
                     self.doze(edge.min(now + POLL_INTERVAL)).await;
                     continue;
                 }
-                // A phase that ends right at an interval edge must not be followed by an empty interval.
+                // A phase that ends at an interval edge must not be followed by an empty interval.
                 if edge > begin {
                     let used = self.context.host.thread_cpu();
                     self.interval_report(phase, begin, edge, used - cpu);
@@ -218,13 +218,13 @@ impl<L: Link> LoopDriver<L> {
                 group.set_pace(Pace::STOPPED);
                 group.set_pace_end(Nanos::MAX);
                 if *stores {
-                    // Requests that are still running ask for nothing new.
+                    // Requests that are still running do not ask for new objects.
                     let share = Box::new(group.working_set());
                     let _ = self.channels.filled.send(Delivery::Share { index: self.channels.index, share });
                 }
             }
             LoopRole::Servers(_) => {
-                // Robots of other processes may still come.
+                // Robots of other processes may still send requests.
                 while !self.context.timeline.servers_may_go() {
                     self.set_pace(self.context.timeline.phases() - 1, phase_begin);
                     self.publish();
@@ -234,8 +234,9 @@ impl<L: Link> LoopDriver<L> {
         }
     }
 
-    /// Sleeps until `at`, and takes note if the loop does not run then: its process was stopped, swapped out or starved,
-    /// or the loop had too much to do. Whoever waited for it waited for the bench.
+    /// Sleeps until `at`, and records a stall if the loop wakes up too late: its process was stopped, swapped out or
+    /// starved, or the loop had too much to do. A transaction that waited in this time waited for the bench, not for
+    /// the device.
     async fn doze(&mut self, at: Nanos) {
         self.link.sleep_until(at).await;
         let now = self.link.now();
@@ -281,7 +282,7 @@ impl<L: Link> LoopDriver<L> {
         }
     }
 
-    /// Begins the samples that are due: of the whole run, and of the phase that is going on.
+    /// Starts the transaction samples that are due, of the whole run and of the current phase.
     fn begin_samples(
         &self,
         samples: &mut [Option<SamplePlan>],
@@ -315,7 +316,7 @@ impl<L: Link> LoopDriver<L> {
         }
     }
 
-    /// Tells what was heard of other processes, if there is delta.
+    /// Sends the statuses of other processes if they have changed.
     fn tell_of_others(&mut self) {
         let (statuses, unvisited) = match &self.role {
             LoopRole::Robots { group, .. } => (group.server_statuses(), group.unvisited_servers()),
@@ -335,7 +336,7 @@ impl<L: Link> LoopDriver<L> {
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
         self.publish();
-        // The coordinator outlives the loops; if it is gone there is nobody left to tell.
+        // The coordinator outlives the loops. If it is gone, nobody needs the report.
         let _ = self.channels.filled.send(Delivery::Interval(IntervalReport {
             side: self.told.0.side,
             index: self.channels.index,
@@ -354,7 +355,7 @@ impl<L: Link> LoopDriver<L> {
     }
 }
 
-/// Closes idle connections that the peer has closed.
+/// Closes idle connections that the peer has closed, for ever.
 async fn reap<L: Link>(link: L, group: Rc<RobotGroup<L>>) {
     loop {
         link.sleep_until(link.now() + REAP).await;

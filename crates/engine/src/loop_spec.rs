@@ -1,5 +1,5 @@
-//! The specs of event loops: how the agents of a test are divided among them. A spec is plain data, so that it can
-//! be played in another process.
+//! How the robots and servers of a test are divided among event loops. The specification of a loop is plain data, so
+//! another process can run it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::setup::{ClientSetup, ServerSetup};
 
-/// What a loop does.
+/// What a loop runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LoopSpec {
-    /// Robots.
+    /// A group of robots.
     Robots {
-        /// Their settings.
+        /// The settings of the robots.
         settings: Box<polygraph_robot::Settings>,
         /// The loop's share of the explicit local ports: first and last.
         ports: Option<(u16, u16)>,
-        /// Source of world and transaction ids.
+        /// The source of world and transaction ids.
         ids: IdSource,
-        /// What they go on with, if there was an earlier test.
+        /// The loop's share of the working set of an earlier test, if the test continues one.
         legacy: Option<Box<RestoredShare>>,
         /// Whether the loop delivers its share of the working set at the end.
         stores: bool,
-        /// What is shown of transactions.
+        /// Which transactions are dumped.
         dump: DumpPlan,
     },
     /// Origin servers.
     Origin {
-        /// What all servers have in common.
+        /// The configuration that all servers share.
         config: Arc<OriginConfig>,
-        /// Each server and where it listens.
+        /// Each server and the address on which it listens.
         servers: Vec<(ServerSpec, SocketAddr)>,
-        /// Number of the loop among those of its side.
+        /// The number of the loop on its side.
         index: u64,
-        /// What is shown of transactions.
+        /// Which transactions are dumped.
         dump: DumpPlan,
     },
 }
 
 impl LoopSpec {
-    /// The side that the loop belongs to.
+    /// The side of the loop.
     pub fn side(&self) -> Side {
         match self {
             LoopSpec::Robots { .. } => Side::Client,
@@ -83,8 +83,8 @@ fn share((low, high): (u16, u16), index: usize, count: usize) -> (u16, u16) {
     (edge(index) as u16, (edge(index + 1).max(edge(index) + 1) - 1) as u16)
 }
 
-/// Gives the loops of each process a share of the servers; all loops of the process listen at all addresses of
-/// that share. If there are fewer servers than processes, several processes listen at the same address.
+/// Divides the servers among processes. All loops of a process listen on all addresses of its share. If there are
+/// fewer servers than processes, several processes listen on the same address.
 pub fn server_loops(setup: &ServerSetup) -> Vec<LoopSpec> {
     let loops = setup.layout.loops;
     let processes = setup.layout.processes.max(1);

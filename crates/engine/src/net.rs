@@ -1,4 +1,4 @@
-//! The link of real sockets: what one event loop offers to the roles that live on it.
+//! The link over real sockets: what one event loop offers to the robots and servers that run on it.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -21,11 +21,11 @@ use crate::ports::Ports;
 use crate::socket::Socket;
 use crate::timers::{self, Timers};
 
-/// An explicit port can be bound and still be useless, if a connection between the same two addresses uses it
-/// or rests in TIME_WAIT: so many others are tried then.
+/// How many other ports are tried if a bound explicit port is useless, because a connection between the same two
+/// addresses uses it or is in TIME_WAIT.
 const PORT_TRIES: usize = 200;
 
-/// What one event loop offers. Clones are handles to the same loop.
+/// The link of one event loop. Clones are handles to the same loop.
 #[derive(Clone, Debug)]
 pub struct Net(Rc<Inner>);
 
@@ -33,17 +33,17 @@ pub struct Net(Rc<Inner>);
 struct Inner {
     timers: Timers,
     state: LoopState,
-    /// The second for which the date is written, and the date.
+    /// The second for which the date is formatted, and the date.
     date: Cell<(u64, [u8; 29])>,
-    /// Explicit local ports, if asked for.
+    /// Explicit local ports, if configured.
     ports: Option<Ports>,
 }
 
 impl Net {
-    /// The link of the current loop; must be called inside its runtime.
+    /// The link of the current loop. The function must be called inside the loop's runtime.
     ///
     /// # Errors
-    /// If the system has no timer to give.
+    /// If the system does not provide a timer.
     pub fn new(quantum: Nanos, ports: Option<Ports>) -> io::Result<Net> {
         let net = Net(Rc::new(Inner {
             timers: Timers::new(quantum)?,
@@ -66,12 +66,12 @@ impl Net {
             if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let Some(ports) = &self.0.ports else {
             let Some(from) = from else { return Ok(()) };
-            // The port is chosen at connect, when the peer is known, so one local address serves more than
-            // 64 thousand connections.
+            // The system chooses the port at connect, when the peer is known, so one local address allows for more
+            // than 65,536 connections.
             bind_address_no_port(fd);
             return rustix::net::bind(fd, &SocketAddr::new(from, 0)).map_err(binding);
         };
-        // Without this a port could not be used while an earlier connection of it rests in TIME_WAIT.
+        // Without this option a port could not be used while an earlier connection of it is in TIME_WAIT.
         sockopt::set_socket_reuseaddr(fd, true).map_err(binding)?;
         let bound = ports.bind(from.unwrap_or(any), |address| match rustix::net::bind(fd, &address) {
             Ok(()) => Ok(true),
@@ -172,7 +172,7 @@ fn binding(error: Errno) -> ConnectError {
     ConnectError::Bind(error.kind())
 }
 
-/// `IP_BIND_ADDRESS_NO_PORT` (Linux 4.2, ip(7)); where it fails the port is chosen at bind, as ever.
+/// Sets `IP_BIND_ADDRESS_NO_PORT` (Linux 4.2, ip(7)). If that fails, the system chooses the port at bind.
 fn bind_address_no_port(fd: &OwnedFd) {
     let on: libc::c_int = 1;
     let size = size_of_val(&on) as libc::socklen_t;

@@ -5,14 +5,14 @@ use std::io;
 use polygraph_stats::{EndReason, Totals};
 use polygraph_traffic::store::SavedShare;
 
-/// How a test ended.
+/// How a run ended.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// Why.
+    /// The reason for the end.
     pub reason: EndReason,
-    /// Transactions of the client side, or of the server side where there is no client.
+    /// Transactions of the client side, or of the server side if there is no client.
     pub totals: Totals,
-    /// The working set by loop, if it was wanted and all loops were there to the end to deliver their share.
+    /// The working set by loop, if it was requested and all loops delivered their share.
     pub shares: Option<Vec<SavedShare>>,
 }
 
@@ -22,7 +22,7 @@ pub enum EngineError {
     /// The log cannot be written.
     #[error("cannot write the log {path}: {source}")]
     Log {
-        /// Its path.
+        /// The path of the log.
         path: String,
         /// The cause.
         source: io::Error,

@@ -1,11 +1,11 @@
-//! From the factors of a phase to the pace of robots.
+//! Converts the factors of a phase to the pace of robots.
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::{Factor, Factors, Goal, PositiveGoal};
 use polygraph_robot::{Pace, Ramp};
 
-/// Progress of counts is taken for at least this much: at a factor of zero nothing would be launched, nothing
-/// counted, and a ramp that rises from there would never begin.
+/// The least progress that counted goals report. At a factor of zero no request would be sent and nothing counted, so
+/// a ramp that starts at zero would never rise.
 const LEAST_PROGRESS: f64 = 0.01;
 
 /// The progress that the factors of a phase without a duration follow.
@@ -13,12 +13,11 @@ pub fn least_progress(progress: f64) -> f64 {
     progress.max(LEAST_PROGRESS)
 }
 
-/// The pace in a phase with this goal and these factors in force that began at `begin` and has reached the share
+/// The pace in a phase with this goal and these factors. The phase started at `begin` and has reached the share
 /// `progress` (0 to 1) of its goal of transactions or fill.
 ///
-/// With a goal of time, factors follow the clock and the pace holds for the whole phase. With another goal they
-/// follow what was counted, and the pace is that of the moment. Either way
-/// it is asked for again at every glance, for factors can be adjusted.
+/// With a duration, factors follow the clock, and the pace is valid for the whole phase. Otherwise factors follow the
+/// counts, and the pace is valid for the moment. Loops ask again at every poll, because factors can be adjusted.
 pub fn pace(goal: &Goal, factors: &Factors, begin: Nanos, progress: f64) -> Pace {
     let ramp = |factor: Factor| match goal.along() {
         Some(PositiveGoal::Time(seconds)) if !factor.is_flat() => {

@@ -1,19 +1,19 @@
-//! The controller of a test: decides when phases begin and end, without a clock, threads or sockets.
+//! The phase controller of a test: decides when phases start and end, without a clock, threads or sockets.
 //!
-//! Whoever drives it tells what it has [`Observations`] and when; the controller writes its decisions to the [`Timeline`] that all
-//! loops read, and returns [`ControlEvent`]s for logs and consoles. A driver of real loops and a simulation do the same
-//! with it.
+//! A driver calls it with [`Observations`] at a given time. The controller writes its decisions to the [`Timeline`],
+//! which all loops read, and returns [`ControlEvent`]s for logs and consoles. The driver of real loops and the
+//! simulation use it in the same way.
 //!
-//! * [`event`]: what the controller has to tell, and how that is logged.
+//! * [`event`]: what the controller decides or reports, and how that is logged.
 //! * [`end_blockers`]: what keeps a phase from ending although its goal is met.
-//! * [`agree`], [`barrier`]: agreement with other processes of the test.
-//! * [`adjust`]: factors that change while a phase goes on.
-//! * [`load_controller`]: those who watch a phase and change them: scripts, controllers.
-//! * [`thermostat`]: load that follows the response time.
-//! * [`script`]: scripts of phases.
-//! * [`give_up`]: when a test is given up, for nothing comes of it.
-//! * [`freeze`]: when the working set stops growing.
-//! * `progress`: how far a phase is, and what is in force then.
+//! * [`agreement`], [`barrier`]: agreement with other processes of the test.
+//! * [`adjustment`]: changes of factors during a phase.
+//! * [`load_controller`]: the interface of scripts and controllers that change the load during a phase.
+//! * [`response_time_controller`]: load that follows the response time.
+//! * [`script_controller`]: phase scripts.
+//! * [`give_up`]: detects that a test cannot succeed any more.
+//! * [`working_set`]: when the working set stops growing.
+//! * `progress`: how far a phase is, and which factors are in force.
 
 pub mod adjustment;
 pub mod agreement;
@@ -49,9 +49,9 @@ use self::working_set::{WorkingSet, WorkingSetEvent};
 use crate::live_counters::Counts;
 use crate::timeline::Timeline;
 
-/// Decisions are made this much ahead of their time, so that all loops see them before.
+/// How long before its time a decision is published, so that all loops see it in time.
 pub const NOTICE: Nanos = SECOND / 10;
-/// How often goals should be looked at.
+/// How often the driver should call the controller.
 pub const TICK: Nanos = SECOND / 50;
 
 /// What the driver has observed when it calls.
@@ -61,93 +61,93 @@ pub struct Observations {
     pub now: Nanos,
     /// The counts by which goals are judged, since the start.
     pub counts: Counts,
-    /// What happened on the robots' side since the last look; empty while nobody steers, see
+    /// What happened on the robots' side since the last step; empty while no load controller is active, see
     /// [`Timeline::deltas_wanted`].
     pub delta: Window,
-    /// A number that changes when anything happens on any side.
+    /// A number that changes with every transaction and connection of any side.
     pub activity: u64,
-    /// Something outside the test ends it.
+    /// A reason outside the test to end it.
     pub stop: Option<EndReason>,
-    /// What loops have heard of other processes since the last call, with the side of who told it.
+    /// Statuses of other processes since the last step, each with the side of the process that sent it.
     pub statuses: Vec<(Side, PeerStatus)>,
-    /// Servers that robots must still visit before the first phase may end, summed over loops.
+    /// Servers that robots must still visit before the first phase may end, over all loops.
     pub unvisited: usize,
 }
 
-/// What the controller follows.
+/// What the phase controller executes.
 #[derive(Clone, Debug)]
 pub struct TestPlan {
     /// The phases.
     pub schedule: Arc<Schedule>,
-    /// Where decisions are published.
+    /// Where the controller publishes its decisions.
     pub timeline: Arc<Timeline>,
-    /// Objects that an earlier test has filled.
+    /// Objects that an earlier test has filled into the working set.
     pub filled_before: u64,
-    /// There are robots, so there is a working set.
+    /// Whether this process runs robots, and so has a working set.
     pub has_robots: bool,
-    /// The test ends after so many seconds without any traffic.
+    /// The test ends after this many seconds without traffic; `None`: never.
     pub idle_timeout: Option<f64>,
-    /// The test has failed if nothing succeeds for so many seconds while transactions fail.
+    /// The test fails after this many seconds in which transactions fail and none succeeds; `None`: never.
     pub fail_timeout: Option<f64>,
-    /// Other processes may take part in the test; `None`: this one is alone.
+    /// The settings for agreement with other processes; `None` if this process runs the whole test.
     pub peers: Option<PeerSettings>,
 }
 
 impl TestPlan {
-    /// What is told at the start: the phases.
+    /// The first message of a log: the table of phases.
     pub fn opening(&self, start: Nanos) -> ControlEvent {
         ControlEvent::said(start, 2, polygraph_plan::table::table(&self.schedule))
     }
 }
 
-/// The phase that is going on.
+/// The phase that is running.
 #[derive(Clone, Copy, Debug)]
 struct CurrentPhase {
     phase: usize,
     begin: Nanos,
-    /// What was counted before it began.
+    /// The counts at its start.
     before: Counts,
 }
 
-/// Where the test is.
+/// The state of the test.
 #[derive(Clone, Debug)]
 enum ControllerState {
-    /// A phase is next, and begins at this time.
+    /// The next phase, and when it starts.
     Before(usize, Nanos),
     In(CurrentPhase),
     Over(EndReason),
 }
 
-/// The controller.
+/// Decides when phases start and end.
 #[derive(Debug)]
 pub struct PhaseController {
     plan: TestPlan,
     start: Nanos,
     stage: ControllerState,
     end_blockers: EndBlockers,
-    /// Activity, and when it was observed first.
+    /// The last [`Observations::activity`], and when it was first observed.
     last_traffic: (u64, Nanos),
     /// Whether anything comes of the test.
     give_up: GiveUpMonitor,
-    /// The current phase has reached what it is for, whatever its goal says.
+    /// A load controller has declared the goal of the current phase to be met.
     satisfied: bool,
-    /// What was told to hold the current phase.
+    /// The last reported reason that keeps the current phase from ending.
     held: Option<EndBlocker>,
     agreement: Agreement,
-    /// When the current phase began.
+    /// When the current phase started.
     begun: Nanos,
-    /// When was told how far the phase is.
+    /// When the progress of the phase was last reported.
     reported: Nanos,
-    /// Those who will steer later phases.
+    /// The load controllers of later phases, with the number of the phase.
     upcoming: Vec<(usize, Box<dyn LoadController>)>,
-    /// Those who steer the current phase.
+    /// The load controllers of the current phase.
     load_controllers: Vec<Box<dyn LoadController>>,
-    /// What happened in the current phase so far, if it is steered.
+    /// What happened in the current phase so far, if it has a load controller.
     so_far: Window,
 }
 
 impl PhaseController {
-    /// A controller of a test that starts at `start`.
+    /// The controller of a test that starts at `start`.
     pub fn new(plan: TestPlan, start: Nanos) -> PhaseController {
         let limit = plan.schedule.working_set.filter(|_| plan.has_robots);
         let working_set = match plan.timeline.frozen_from() {
@@ -176,7 +176,8 @@ impl PhaseController {
         controller.with_planned_load_controllers()
     }
 
-    /// Engages those whom the schedule itself names. Servers leave that to their clients.
+    /// Adds the load controllers that the schedule names. A process without robots leaves load control to its
+    /// clients.
     fn with_planned_load_controllers(mut self) -> PhaseController {
         if !self.plan.has_robots {
             return self;
@@ -196,14 +197,14 @@ impl PhaseController {
         self
     }
 
-    /// Lets somebody steer a phase that has not begun.
+    /// Adds a load controller to a phase that has not started.
     pub fn add_load_controller(&mut self, phase: usize, load_controller: Box<dyn LoadController>) {
         self.plan.timeline.request_deltas();
         self.upcoming.push((phase, load_controller));
     }
 
-    /// Decides what is to be decided now; to be called every [`TICK`], and at once after a phase has ended, see
-    /// [`PhaseController::is_between`].
+    /// Makes the decisions that are due. The driver calls it every [`TICK`], and at once after the end of a phase,
+    /// see [`PhaseController::is_between`].
     pub fn step(&mut self, observed: &Observations) -> Vec<ControlEvent> {
         let mut events = Vec::new();
         self.listen(observed);
@@ -216,12 +217,12 @@ impl PhaseController {
         events
     }
 
-    /// True if a phase is to begin with the next step.
+    /// True if the next step starts a phase.
     pub fn is_between(&self) -> bool {
         matches!(self.stage, ControllerState::Before(..))
     }
 
-    /// Why the test has ended, if it has.
+    /// The reason for the end of the test; `None` while it runs.
     pub fn ended(&self) -> Option<&EndReason> {
         match &self.stage {
             ControllerState::Over(reason) => Some(reason),
@@ -229,7 +230,7 @@ impl PhaseController {
         }
     }
 
-    /// Whether the last phase has reached its end at `now`: loops may go.
+    /// Whether the last phase has ended at `now`, so that loops may end.
     pub fn is_done(&self, now: Nanos) -> bool {
         let last = self.plan.schedule.phases.len() - 1;
         match &self.stage {
@@ -256,7 +257,7 @@ impl PhaseController {
         if phase == 0 {
             self.last_traffic = (observed.activity, self.start);
         } else {
-            // Whatever happened since the end was decided.
+            // Includes what has happened since the end was decided.
             let length = begin.saturating_sub(self.begun);
             self.hand_on(phase - 1, self.progress_at(phase - 1, length));
         }
@@ -274,7 +275,7 @@ impl PhaseController {
         let (of_this, others): (Vec<_>, _) = upcoming.into_iter().partition(|(of, _)| *of == phase);
         self.upcoming = others;
         self.load_controllers = of_this.into_iter().map(|(_, load_controller)| load_controller).collect();
-        // TransactionSamples begin with the phase, whenever that is observed.
+        // Samples begin with the phase, even if this step is late.
         self.run_load_controllers(&current, observed, events, |load_controller, handle| {
             handle.now = begin;
             load_controller.begin(handle);
@@ -291,7 +292,7 @@ impl PhaseController {
         self.follow_first_visits(observed, events);
         if let Some(reason) = self.cut(current, observed).or_else(|| self.gives_up(current, observed, events))
         {
-            // An endless phase has no goal that could be missed: being stopped is its end.
+            // An endless phase has no goal to miss, so it is complete when it is stopped.
             let complete = self.phase_of(current).goal.is_endless();
             let at = observed.now.max(self.start) + NOTICE;
             self.plan.timeline.cut(current.phase, at);
@@ -315,7 +316,7 @@ impl PhaseController {
         }
     }
 
-    /// Lets all load_controllers of the phase do something, and does what they want.
+    /// Runs `act` on all load controllers of the phase and carries out their changes.
     fn run_load_controllers(
         &mut self,
         current: &CurrentPhase,
@@ -346,7 +347,7 @@ impl PhaseController {
         self.load_controllers = load_controllers;
     }
 
-    /// Why the test must end now, before its phases do.
+    /// The reason to end the test before its last phase is over, if there is one.
     fn cut(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
         if observed.stop.is_none()
             && let Some(reason) = self.loses(current, observed)
@@ -367,7 +368,7 @@ impl PhaseController {
         }
     }
 
-    /// Why the test must end because nothing comes of it.
+    /// The reason to end the test because it cannot succeed any more, if there is one.
     fn gives_up(
         &self,
         current: &CurrentPhase,
@@ -394,8 +395,8 @@ impl PhaseController {
         Some(EndReason::Fatal(format!("phase {} cannot reach its end: {why}", phase.name)))
     }
 
-    /// Sets the end of the current phase when it is known: ahead of time for durations, or when another goal is
-    /// met; never while a lock holds the phase.
+    /// Sets the end of the current phase as soon as it is known: ahead of time for durations, or when another goal is
+    /// met. A phase does not end while anything blocks its end.
     fn decide_end(
         &mut self,
         current: &CurrentPhase,
@@ -403,7 +404,7 @@ impl PhaseController {
         events: &mut Vec<ControlEvent>,
     ) {
         let published = self.plan.timeline.end(current.phase);
-        // Who has enough of a phase need not wait for its time.
+        // A load controller may end a phase before its planned time.
         let brought_forward = self.satisfied && published.is_some_and(|end| end > observed.now + NOTICE);
         if published.is_some() && !brought_forward {
             return;
@@ -424,15 +425,15 @@ impl PhaseController {
             }
             return;
         }
-        // Never in the past, even if this comes late: loops may be beyond it already.
+        // The end is never in the past, even if this step is late: loops may have passed that time already.
         let end = if end <= observed.now { observed.now + NOTICE } else { end };
-        // First what is in force then, for loops may be there at once.
+        // The factors of the next phase come first, because loops may reach it at once.
         let length = end.saturating_sub(current.begin);
         self.hand_on(current.phase, self.progress_at(current.phase, length));
         self.plan.timeline.set_end(current.phase, end);
     }
 
-    /// When the current phase ends as far as this process is concerned; `None` while that cannot be said.
+    /// When the current phase ends as far as this process can tell; `None` while that is unknown.
     fn own_end(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<Nanos> {
         if self.follows(current) {
             return self.goes_along(current, observed).then_some(observed.now + NOTICE);
@@ -444,20 +445,20 @@ impl PhaseController {
         if self.satisfied || goal.is_met(done.ended(), done.fill_bytes) {
             return Some(planned.unwrap_or(Nanos::MAX).min(now + NOTICE));
         }
-        // A time is published ahead, unless something else may still come first or stand against it.
+        // The end is published ahead unless something else may end the phase earlier or block its end.
         let may_be_held = phase.wait_wss_freeze || self.plan.peers.is_some();
         let sure = goal.xactions.is_none() && goal.fill_size.is_none() && !may_be_held;
         planned.filter(|&planned| sure || planned <= now + 2 * NOTICE)
     }
 
-    /// Tells when all servers have been visited.
+    /// Reports when all servers have been visited.
     fn follow_first_visits(&mut self, observed: &Observations, events: &mut Vec<ControlEvent>) {
         if self.end_blockers.first_visits.look(observed.unvisited, observed.now) {
             events.push(ControlEvent::said(observed.now, 3, "all servers have been visited"));
         }
     }
 
-    /// Freezes the working set when its limit is met, and tells.
+    /// Freezes the working set when its limit is met, and reports that.
     fn follow_working_set(&mut self, observed: &Observations, events: &mut Vec<ControlEvent>) {
         let fills = self.plan.filled_before + observed.counts.fills;
         for event in self.end_blockers.working_set.look(fills, observed.now) {
@@ -465,7 +466,7 @@ impl PhaseController {
                 WorkingSetEvent::Started => "working set: fill started".to_owned(),
                 WorkingSetEvent::Frozen => {
                     if self.plan.timeline.frozen_from().is_none() {
-                        // All loops hear of it before.
+                        // The notice lets all loops read the time before it comes.
                         self.plan.timeline.freeze_from(observed.now + NOTICE);
                     }
                     format!(

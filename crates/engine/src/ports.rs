@@ -1,14 +1,14 @@
-//! Explicit local ports: every local address has the whole range, used in turn.
+//! Explicit local ports. Every local address uses the whole range, in turn.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// So many ports in a row are tried before the range counts as used up.
+/// How many ports in a row are tried before the range counts as used up.
 const TRIES: u32 = 200;
 
-/// Hands out the ports `low..=high` of each local address in turn, so that a port rests as long as possible
-/// before it is used again.
+/// Assigns the ports `low..=high` of each local address in turn, so that a port rests as long as possible before it
+/// is used again.
 #[derive(Debug)]
 pub struct Ports {
     low: u16,
@@ -17,15 +17,15 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// All ports of the range.
+    /// The ports from `low` to `high`.
     pub fn new(low: u16, high: u16) -> Ports {
         Ports { low, high, next: RefCell::default() }
     }
 
-    /// Calls `bind` with one port after the other until it succeeds. `None`: nothing free was found.
+    /// Calls `bind` with one port after the other until it returns true. `None` if no port is free.
     ///
     /// # Errors
-    /// What `bind` returns, if trying another port would not help.
+    /// The error of `bind`, if another port would not help.
     pub fn bind<E>(
         &self,
         address: IpAddr,

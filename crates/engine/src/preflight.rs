@@ -1,7 +1,7 @@
-//! The look before the leap: a connection to whoever robots connect to, and one request there and back.
+//! The check before a test: one connection to the first peer of the robots, and one request to a server and back.
 //!
-//! Plain blocking sockets, for nothing else runs yet. Where the servers of the test are on this machine, [`Responder`]
-//! stands in for them until they listen themselves.
+//! It uses blocking sockets, because nothing else runs yet. If the servers of the test are on this machine, a
+//! [`Responder`] answers for them until they listen.
 
 mod responder;
 
@@ -16,45 +16,45 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 pub use responder::Responder;
 
-/// Whatever may be over in a moment, as with a device that is just starting, is tried again for so long.
+/// How long a temporary failure is tried again, for example while a device is starting.
 const AGAIN: Duration = Duration::from_millis(900);
-/// The pause between tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(150);
-/// Longer heads are not waited for.
+/// The size in bytes from which a reply without a complete head is not HTTP.
 const MAX_REPLY: usize = 64 * 1024;
 
-/// A request to be sent.
+/// The request of a preflight check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Where to connect.
+    /// The address to connect to.
     pub to: SocketAddr,
-    /// The local address, if that is not for the system to choose.
+    /// The local address; `None`: the system chooses.
     pub from: Option<IpAddr>,
-    /// The server that is asked, as URLs name it.
+    /// The server of the request, as URLs name it.
     pub authority: String,
-    /// Whoever listens at `to` is a proxy: the URL is absolute.
+    /// Whether the peer at `to` is a proxy, so that the URL is absolute.
     pub absolute: bool,
 }
 
 /// Why no reply came.
 #[derive(Debug)]
 pub enum ProbeError {
-    /// Nobody listens there.
+    /// The connection was refused.
     Refused,
-    /// There is no way there, or not from the local address.
+    /// The address cannot be reached, or not from the local address.
     Unreachable(io::Error),
-    /// The other side says nothing to the wish for a connection.
+    /// No connection was established in time.
     NoConnection,
-    /// It took the connection and gave no answer in time.
+    /// The peer accepted the connection but sent no reply in time.
     Silent,
-    /// It closed or cut the connection without an answer.
+    /// The peer closed or reset the connection without a reply.
     Closed,
-    /// What it said is not HTTP/1; this is how it begins.
+    /// The reply is not HTTP/1; these are its first bytes.
     NotHttp(Vec<u8>),
 }
 
 impl ProbeError {
-    /// Nobody is there who could be measured.
+    /// Whether no device or server was reached at all.
     pub fn is_absence(&self) -> bool {
         matches!(self, ProbeError::Refused | ProbeError::Unreachable(_) | ProbeError::NoConnection)
     }
@@ -73,18 +73,18 @@ impl Display for ProbeError {
     }
 }
 
-/// What came of a probe.
+/// The result of a probe.
 #[derive(Debug)]
 pub struct ProbeResult {
     /// The reply, or why there is none.
     pub reply: Result<PreflightReply, ProbeError>,
-    /// Requests that were sent.
+    /// The number of requests that were sent.
     pub requests: u64,
 }
 
 impl Probe {
-    /// Sends it and waits for the reply. What may be over in a moment is tried again for almost a second; nothing is waited
-    /// for longer than `patience`.
+    /// Sends the request and waits for the reply, for `patience` at most. Temporary failures are tried again for
+    /// almost a second.
     pub fn send(&self, token: &str, patience: Duration) -> ProbeResult {
         let (begin, mut requests) = (Instant::now(), 0);
         loop {
@@ -115,7 +115,7 @@ impl Probe {
         sent.map_err(|_| ProbeError::Closed)?;
         let (mut data, mut part, mut seen) = (Vec::new(), [0; 4096], None);
         loop {
-            // Where the field was dropped the body tells, so what is not ours is read to its end.
+            // If the device drops the header field, the body has the token, so a foreign reply is read to its end.
             let wait = if seen.is_some() { left().min(PAUSE) } else { left() };
             let got = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read(&mut part));
             let ended = match got {

@@ -1,4 +1,4 @@
-//! A worker process: loops that a coordinator in another process has assigned to it.
+//! A worker process: runs loops for a coordinator in another process.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -20,25 +20,25 @@ use crate::timeline::{Decisions, Timeline};
 use crate::worker::{self, await_ready};
 use crate::{limits, signals};
 
-/// How often counts are told.
+/// How often counters are sent to the coordinator.
 const TELL: Duration = Duration::from_millis(20);
 
-/// Works for the coordinator at the other end of standard input and output; the process ends with the run. It dies
-/// with its coordinator, and leaves signals from the terminal to it.
+/// Runs the assigned loops. The coordinator is at the other end of standard input and output. The process ends with
+/// the run, is killed when its coordinator ends, and ignores signals from the terminal.
 ///
 /// # Errors
-/// If the coordinator is gone, or a loop could not start or broke off; the coordinator was told, if it still can
-/// be.
+/// If the coordinator is gone, or a loop could not start or failed. The coordinator receives the error if it is still
+/// there.
 pub fn work() -> io::Result<()> {
     signals::ignore_stop_signals();
     set_parent_process_death_signal(Some(Signal::KILL))?;
     limits::raise_descriptor_limit();
-    // Frames go past the buffers of the standard library, of which the one for output looks for lines.
+    // Frames bypass the buffers of the standard library: its standard output is line-buffered.
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let Some(assignment) = read_frame::<Assignment>(&mut from)? else { return Ok(()) };
     let Err(e) = carry_out(assignment, from, &mut to);
-    // If this cannot be told, the exit code must suffice.
+    // If the message cannot be sent, the exit code tells the coordinator.
     let _ = write_frame(&mut to, &WorkerMessage::Failed(e.to_string()));
     Err(e)
 }
@@ -100,21 +100,21 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // All loops have handed over their last and dropped their ends.
+            // All loops have delivered their last statistics and dropped their senders.
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        // One that ended in order has nothing to say here, one that panicked has.
+        // A thread that has ended normally returns no error, one that panicked does.
         if let Some(at) = threads.iter().position(JoinHandle::is_finished) {
             worker::join(threads.swap_remove(at))?;
         }
     }
     write_frame(to, &WorkerMessage::Counts(live_counters.iter().map(|live| live.counts()).collect()))?;
     write_frame(to, &WorkerMessage::Done)?;
-    // Thousands of connections take their time to close, which the system does as well.
+    // Closing thousands of connections takes time, and the system does it as well.
     std::process::exit(0);
 }
 
-/// Gives a used block back to its loop.
+/// Returns a used statistics block to its loop.
 fn give_back(
     interval_report: IntervalReport,
     back: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)],
@@ -122,12 +122,12 @@ fn give_back(
     let IntervalReport { index, mut block, .. } = interval_report;
     block.clear();
     if let Some((_, again)) = back.iter().find(|(of, _)| *of == index) {
-        // A loop that has ended has no use for it.
+        // A loop that has ended does not need the block.
         let _ = again.send(block);
     }
 }
 
-/// Takes over decisions for as long as there is a coordinator, and ends the process when there is none.
+/// Adopts the decisions of the coordinator, and ends the process when the coordinator is gone.
 fn follow_orders(mut from: impl Read, timeline: &Timeline) {
     while let Ok(Some(order)) = read_frame::<Decisions>(&mut from) {
         timeline.adopt(&order);

@@ -1,5 +1,5 @@
-//! What a coordinator and its worker processes tell each other, as frames on the worker's standard input and
-//! output: a length of four bytes, least significant first, and so many bytes of postcard.
+//! The messages between a coordinator and its worker processes, on the worker's standard input and output. A frame is
+//! a length of four bytes, least significant byte first, and a message of that length in postcard format.
 
 use std::io::{self, Read, Write};
 
@@ -13,43 +13,44 @@ use crate::live_counters::Counts;
 use crate::loop_driver::Delivery;
 use crate::loop_spec::LoopSpec;
 
-/// What a worker process is for: the first frame that it reads. All others are [`Decisions`](crate::timeline::Decisions).
+/// The first frame that a worker process reads: the loops that it runs. All later frames are
+/// [`Decisions`](crate::timeline::Decisions).
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Assignment {
     /// The phases.
     pub schedule: Schedule,
-    /// Length of statistics intervals.
+    /// Length of a statistics interval in nanoseconds.
     pub interval: Nanos,
-    /// Timers that are closer than this share a wake-up.
+    /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
-    /// The loops: their number among those of their side, and what they do.
+    /// The loops, each with its number on its side.
     pub loops: Vec<(usize, LoopSpec)>,
 }
 
-/// What a worker process tells.
+/// A message from a worker process.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub enum WorkerMessage {
-    /// All loops are there and listen.
+    /// All loops are ready, and servers listen.
     Ready,
-    /// What each of its loops has counted so far.
+    /// The counts of each loop since the start.
     Counts(Vec<Counts>),
-    /// What is new on each of its loops.
+    /// What has happened on each loop since the last message.
     Deltas(Vec<Window>),
-    /// A loop has ended an interval, or the run.
+    /// A delivery of a loop.
     Delivery(Box<Delivery>),
-    /// The run is over, everything was told; what is left is to close connections. Nothing follows.
+    /// The run is over and everything was sent. This is the last message; the process still closes its connections.
     Done,
-    /// A loop could not start or go on; nothing follows.
+    /// A loop could not start or has failed. This is the last message.
     Failed(String),
 }
 
-/// Longer frames are a sign of a stream that is out of step.
+/// The most bytes of a frame. A longer one shows that the stream is out of step.
 const LONGEST: usize = 1 << 30;
 
 /// Writes a frame.
 ///
 /// # Errors
-/// If the other end is gone.
+/// If the other end is closed, or the message is too long.
 pub fn write_frame(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut frame = postcard::to_extend(message, vec![0; 4]).map_err(io::Error::other)?;
     let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
@@ -61,7 +62,7 @@ pub fn write_frame(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 /// Reads a frame; `None` at the end of the stream.
 ///
 /// # Errors
-/// If the stream breaks off inside a frame, or the frame is none.
+/// If the stream ends inside a frame, or the frame is not a valid message.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match from.read(&mut length)? {

@@ -1,5 +1,5 @@
-//! The coordinator's end of a worker process: a thread that stands for its loops, so that nobody else has to know
-//! where they live.
+//! The coordinator's end of a worker process: a thread that represents the loops of the worker, so that no other code
+//! depends on where loops run.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -16,36 +16,37 @@ use crate::loop_driver::{Delivery, Ready};
 use crate::protocol::{Assignment, WorkerMessage, read_frame, write_frame};
 use crate::timeline::{Decisions, Timeline};
 
-/// The first status after the program's name that makes it a worker process: the program must then call
-/// [`crate::process::work`] and nothing else.
+/// The first argument that makes this program a worker process. The program must then call [`crate::process::work`]
+/// and nothing else.
 pub const WORKER: &str = "worker";
 
-/// Decisions reach the worker so much later than they are made, at most (nanoseconds): a small part of the notice
-/// that loops are given.
+/// The longest delay, in nanoseconds, before a decision reaches the worker: a small part of the notice that loops
+/// get.
 const DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// Where the relay meets the coordinator.
+/// The channels between a relay and the coordinator.
 #[derive(Debug)]
 pub struct RelayChannels {
-    /// Which side the loops belong to.
+    /// The side of the loops.
     pub side: Side,
-    /// What is decided.
+    /// The decisions to send.
     pub timeline: Arc<Timeline>,
-    /// Counts of each loop.
+    /// The counters of each loop.
     pub live_counters: Vec<Arc<LiveCounters>>,
-    /// Full blocks of all loops go out here.
+    /// The channel for deliveries of all loops.
     pub filled: Sender<Delivery>,
-    /// Told once, when all loops are there.
+    /// The channel for the one message that all loops are ready.
     pub ready: Sender<Ready>,
 }
 
-/// Starts this program once more as a worker process with an assignment. The thread ends when the
-/// process has told everything.
+/// Starts this program again as a worker process with an assignment. The thread ends when the process has sent
+/// everything.
 ///
-/// Must be called on a thread that outlives the process: the kernel ends the process with its parent thread.
+/// This function must be called on a thread that outlives the process, because the kernel kills the process when its
+/// parent thread ends.
 ///
 /// # Errors
-/// If there can be no further process or thread.
+/// If the system cannot start another process or thread.
 pub fn start(assignment: Assignment, ends: RelayChannels) -> io::Result<JoinHandle<io::Result<()>>> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg(WORKER)
@@ -61,21 +62,21 @@ pub fn start(assignment: Assignment, ends: RelayChannels) -> io::Result<JoinHand
         let relayed = relay(&assignment, to, from, ends);
         let ended = conclude(&name, relayed, child);
         if let Err(e) = &ended {
-            // Whoever waits for it waits in vain; if nobody does, nobody needs to know.
+            // Tells the coordinator if it is still waiting for the start.
             let _ = ready.send(Err(io::Error::new(e.kind(), e.to_string())));
         }
         ended
     })
 }
 
-/// What a worker said last.
+/// How a worker ended.
 enum WorkerEnd {
     None,
     Done,
     Failed(String),
 }
 
-/// Relays until the worker has told everything or closes its end.
+/// Relays until the worker has sent everything or closes its output.
 fn relay(
     assignment: &Assignment,
     mut to: ChildStdin,
@@ -106,24 +107,24 @@ fn relay(
             Some(WorkerMessage::Deltas(delta)) => {
                 ends.live_counters.iter().zip(delta).for_each(|(live, delta)| live.add_delta(&delta));
             }
-            // The coordinator outlives its relays; if it is gone there is nobody left to tell.
+            // The coordinator outlives its relays. If it is gone, nobody needs the message.
             Some(WorkerMessage::Ready) => drop(ends.ready.send(Ok(()))),
             Some(WorkerMessage::Delivery(delivery)) => drop(ends.filled.send(*delivery)),
         }
     }
 }
 
-/// How the work of the process ended.
+/// Waits for the process and returns its error.
 fn conclude(name: &str, relayed: io::Result<WorkerEnd>, mut child: Child) -> io::Result<()> {
     let broken = match relayed {
         Ok(WorkerEnd::Done) => {
-            // It closes its connections, which nobody needs to wait for.
+            // The process is still closing connections, and nobody needs to wait for that.
             std::thread::Builder::new().name("reaper".into()).spawn(move || child.wait())?;
             return Ok(());
         }
         Ok(WorkerEnd::Failed(why)) => Some(why),
         Ok(WorkerEnd::None) => None,
-        // A pipe breaks when the process dies; how it died is the better explanation.
+        // A broken pipe means that the process has died; its exit status is the better explanation.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe || e.kind() == io::ErrorKind::UnexpectedEof => None,
         Err(e) => {
             child.kill()?;

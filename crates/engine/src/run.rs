@@ -1,4 +1,4 @@
-//! A run from start to end, seen from outside.
+//! Runs a test: the entry points of this crate.
 
 use polygraph_stats::{Header, Record};
 
@@ -6,7 +6,7 @@ use crate::coordinator::Coordinator;
 use crate::outcome::{EngineError, RunOutcome};
 use crate::setup::RunSetup;
 
-/// A test whose loops wait for its first phase: servers listen already.
+/// A test whose loops wait for the first phase. Its servers listen already.
 #[derive(Debug)]
 pub struct RunningTest {
     runtime: tokio::runtime::LocalRuntime,
@@ -15,8 +15,8 @@ pub struct RunningTest {
 
 /// Starts the loops of a test.
 ///
-/// If a side has worker processes, they are this program, started again with [`WORKER`](crate::relay::WORKER) as
-/// its first argument; it must be called on a thread that outlives the run.
+/// The worker processes of a side are this program, started again with [`WORKER`](crate::relay::WORKER) as its first
+/// argument. This function must be called on a thread that outlives the run.
 ///
 /// # Errors
 /// If a loop cannot be started, for example because an address cannot be used.
@@ -30,10 +30,10 @@ pub fn start(job: RunSetup) -> Result<RunningTest, EngineError> {
 }
 
 impl RunningTest {
-    /// Follows the test to its end. `watch` sees every record of both logs as it is written.
+    /// Follows the test to its end. `watch` receives every record of all logs when it is written.
     ///
     /// # Errors
-    /// If a log cannot be written. A test that fails is no error, see [`RunOutcome::reason`].
+    /// If a log cannot be written. A failed test is not an error, see [`RunOutcome::reason`].
     pub fn follow(self, mut watch: impl FnMut(&Header, &Record)) -> Result<RunOutcome, EngineError> {
         let RunningTest { runtime, mut coordinator } = self;
         runtime.block_on(coordinator.follow(&mut watch))
@@ -43,7 +43,7 @@ impl RunningTest {
 /// Runs a test to its end: [`start`] and [`RunningTest::follow`].
 ///
 /// # Errors
-/// If the test cannot be run. A test that fails is no error, see [`RunOutcome::reason`].
+/// If the test cannot be run. A failed test is not an error, see [`RunOutcome::reason`].
 pub fn run(job: RunSetup, watch: impl FnMut(&Header, &Record)) -> Result<RunOutcome, EngineError> {
     start(job)?.follow(watch)
 }

@@ -17,51 +17,52 @@ use crate::loop_driver::RunContext;
 use crate::phase_controller::{PeerSettings, TestPlan};
 use crate::timeline::Timeline;
 
-/// The robots of a test.
+/// The robots of a run.
 #[derive(Debug)]
 pub struct ClientSetup {
-    /// Settings of all robots; the engine divides them among loops.
+    /// The settings of all robots. The engine divides the robots among loops.
     pub settings: polygraph_robot::Settings,
-    /// Explicit local ports.
+    /// The first and last explicit local port; `None`: the system chooses ports.
     pub ports: Option<(u16, u16)>,
-    /// Its loops; there are no more than robots.
+    /// The loops of the side; there are no more loops than robots.
     pub layout: Layout,
-    /// Source of ids, one for each loop.
+    /// The sources of ids, one for each loop.
     pub ids: Vec<IdSource>,
-    /// The working set of an earlier test, to go on with. Its seeds and content types are those of this test.
+    /// The working set of an earlier test, if this test continues one. It has the seeds and content types of this
+    /// test.
     pub earlier: Option<WorkingSet>,
-    /// Whether the working set is wanted at the end, see [`RunOutcome::shares`].
+    /// Whether the working set is delivered at the end, see [`RunOutcome::shares`].
     pub stores: bool,
-    /// What the log says about the run.
+    /// The header of the log.
     pub header: Header,
-    /// Where the log goes.
+    /// The path of the log; `None`: no log.
     pub log: Option<PathBuf>,
-    /// Where samples of single transactions go; `None`: into the log.
+    /// The path of the log for transaction samples; `None`: they go to the main log.
     pub sample_log: Option<PathBuf>,
-    /// What is shown of transactions.
+    /// Which transactions are dumped.
     pub dump: DumpPlan,
 }
 
-/// The origin servers of a test.
+/// The origin servers of a run.
 #[derive(Debug)]
 pub struct ServerSetup {
-    /// What all servers have in common.
+    /// The configuration that all servers share.
     pub config: Arc<OriginConfig>,
-    /// Each server and its address, at least one.
+    /// Each server and its address; at least one.
     pub servers: Vec<(ServerSpec, ReservedAddress)>,
-    /// Its loops.
+    /// The loops of the side.
     pub layout: Layout,
-    /// What the log says about the run.
+    /// The header of the log.
     pub header: Header,
-    /// Where the log goes.
+    /// The path of the log; `None`: no log.
     pub log: Option<PathBuf>,
-    /// Where samples of single transactions go; `None`: into the log.
+    /// The path of the log for transaction samples; `None`: they go to the main log.
     pub sample_log: Option<PathBuf>,
-    /// What is shown of transactions.
+    /// Which transactions are dumped.
     pub dump: DumpPlan,
 }
 
-/// When the first phase begins.
+/// When the first phase starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartRule {
     /// At once.
@@ -70,36 +71,36 @@ pub enum StartRule {
     FirstTraffic,
 }
 
-/// A test.
+/// The complete description of a run.
 #[derive(Debug)]
 pub struct RunSetup {
     /// The phases.
     pub schedule: Schedule,
-    /// When they begin.
+    /// When they start.
     pub start: StartRule,
-    /// Robots, if this run simulates them.
+    /// The robots, if this process runs robots.
     pub client: Option<ClientSetup>,
-    /// Servers, if this run simulates them.
+    /// The servers, if this process runs servers.
     pub server: Option<ServerSetup>,
-    /// Length of statistics intervals in nanoseconds.
+    /// Length of a statistics interval in nanoseconds.
     pub interval: Nanos,
-    /// Timers that are closer than this share a wake-up.
+    /// Timers that are less than this apart, in nanoseconds, share a wake-up.
     pub quantum: Nanos,
-    /// The run ends after so many seconds without any traffic.
+    /// The run ends after this many seconds without traffic; `None`: never.
     pub idle_timeout: Option<f64>,
-    /// The run has failed if nothing succeeds for so many seconds while transactions fail; `None`: it goes on.
+    /// The run fails after this many seconds in which transactions fail and none succeeds; `None`: never.
     pub fail_timeout: Option<f64>,
-    /// A process of the test that others wait for at the end of a phase is given up after so many seconds without a
-    /// sign of it; `None`: never. Of no use if both sides are in this job.
+    /// After this many seconds without a status, a process that others wait for at the end of a phase is given up;
+    /// `None`: never. Without effect if this process runs both sides.
     pub sync_timeout: Option<f64>,
 }
 
 impl RunSetup {
-    /// What the controller and the loops of the test share on `host`.
+    /// What the phase controller and the loops of the run share on `host`.
     pub fn prepare(&self, host: Host) -> (TestPlan, RunContext) {
         let schedule = Arc::new(self.schedule.clone());
         let timeline = Arc::new(Timeline::new(&schedule));
-        // What was frozen when it was stored stays so.
+        // A working set that was frozen when it was stored stays frozen.
         let earlier = self.client.as_ref().and_then(|client| client.earlier.as_ref());
         if earlier.is_some_and(WorkingSet::is_frozen) {
             timeline.freeze_from(0);
@@ -118,7 +119,7 @@ impl RunSetup {
 }
 
 impl RunSetup {
-    /// Robots and servers of one job are in step anyway.
+    /// The settings for agreement with other processes. Robots and servers of one process need none.
     fn peers(&self) -> Option<PeerSettings> {
         let own = match (&self.client, &self.server) {
             (Some(client), None) if client.settings.share_phases => client.settings.group,

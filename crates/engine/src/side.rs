@@ -1,4 +1,4 @@
-//! One side of a running test: its loops, in this process or in others, and its aggregator.
+//! One side of a running test: its loops, in this process or in others, and the state of its log.
 
 use std::io;
 use std::ops::Add;
@@ -23,38 +23,38 @@ use crate::worker;
 /// One side of the running test.
 #[derive(Debug)]
 pub struct SideState {
-    /// Which one.
+    /// Client or server.
     pub side: Side,
-    /// Counts of its loops.
+    /// The counters of its loops.
     pub live_counters: Vec<Arc<LiveCounters>>,
-    /// What its log will say about the run, until that is opened.
+    /// The header of the log, until the log is opened.
     pub header: Option<Header>,
-    /// Where its log goes.
+    /// The path of the log.
     pub path: Option<PathBuf>,
-    /// Where samples of single transactions go, if not into the log.
+    /// The path of the log for transaction samples, if they have one.
     pub sample_path: Option<PathBuf>,
-    /// Samples of single transactions, until the logs are opened.
+    /// The planned transaction samples, until the log is opened.
     pub samples: Vec<SamplePlan>,
-    /// Where used blocks go back to, by loop, until the logs are opened.
+    /// The channels that return used statistics blocks, by loop, until the log is opened.
     pub back: Vec<Sender<Box<Block>>>,
-    /// Its aggregator.
+    /// The statistics of the side, once its log is open.
     pub aggregator: Option<SideAggregator>,
 }
 
 impl SideState {
-    /// What all loops have counted.
+    /// The counts of all its loops.
     pub fn counts(&self) -> Counts {
         self.live_counters.iter().map(|live| live.counts()).fold(Counts::default(), Add::add)
     }
 
-    /// The error of a log that cannot be written.
+    /// The error for a log that cannot be written.
     pub fn log_error(&self, source: io::Error) -> EngineError {
         let path = self.path.as_ref().map_or_else(String::new, |path| path.display().to_string());
         EngineError::Log { path, source }
     }
 }
 
-/// Starts loops wherever they are to live.
+/// Starts loops in this process or in worker processes.
 #[derive(Debug)]
 pub struct LoopStarter {
     context: RunContext,
@@ -64,12 +64,12 @@ pub struct LoopStarter {
 }
 
 impl LoopStarter {
-    /// A starter of loops that hand over to `filled` and say at `ready` when they are there.
+    /// A starter of loops that deliver to `filled` and report to `ready`.
     pub fn new(context: RunContext, filled: Sender<Delivery>, ready: Sender<Ready>) -> LoopStarter {
         LoopStarter { context, filled, ready, threads: Vec::new() }
     }
 
-    /// All loops that were started, and relays of processes with loops.
+    /// The threads of all started loops and relays.
     pub fn threads(self) -> Vec<(Side, JoinHandle<io::Result<()>>)> {
         self.threads
     }
@@ -77,7 +77,7 @@ impl LoopStarter {
     /// Starts the loops of a side.
     ///
     /// # Errors
-    /// If there can be no further thread or process.
+    /// If the system cannot start another thread or process.
     pub fn side(
         &mut self,
         header: &Header,
@@ -120,7 +120,7 @@ impl LoopStarter {
         })
     }
 
-    /// Starts a worker process with some of the loops of a side.
+    /// Starts a worker process that runs `specs`.
     fn process(
         &self,
         side: Side,

@@ -1,4 +1,4 @@
-//! The aggregator of one side: merges what its loops hand over into intervals, writes the log, tells observers.
+//! The statistics of one side: merges the interval reports of its loops and writes the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,29 +15,29 @@ use crate::host::Host;
 use crate::loop_driver::IntervalReport;
 use crate::transaction_samples::TransactionSamples;
 
-/// Examples of errors of one class written per interval, at most.
+/// The most examples of one error class in an interval.
 const SAMPLES_PER_CLASS: usize = 4;
 
-/// The aggregator of one side of a run.
+/// Merges the statistics of one side and writes its log.
 #[derive(Debug)]
 pub struct SideAggregator {
     host: Host,
     header: Header,
     start: Nanos,
     log: Option<LogWriter<std::fs::File>>,
-    /// Where samples of single transactions go, if not into the log.
+    /// The log for transaction samples, if it is separate.
     sample_log: Option<LogWriter<std::fs::File>>,
     samples: TransactionSamples,
-    /// Where used blocks go back to, by loop.
+    /// The channels that return used statistics blocks, by loop.
     back: Vec<Sender<Box<Block>>>,
-    /// Intervals for which not all loops have delivered yet, by end.
+    /// Intervals that not all loops have delivered, by end.
     open: BTreeMap<Nanos, Pending>,
-    /// Difference of the time of day to the monotonic clock at the last interval.
+    /// Time of day minus monotonic time at the last interval, in nanoseconds.
     clock_offset: i128,
     unfinished: u64,
-    /// Errors that no loop counts, for the next interval.
+    /// Errors that occurred outside all loops, for the next interval.
     errors: Vec<ErrorSample>,
-    /// End of the last complete interval, since the start.
+    /// The end of the last complete interval, in nanoseconds since the start.
     delivered: u64,
 }
 
@@ -48,13 +48,13 @@ struct Pending {
     samples: Vec<ErrorSample>,
     taken: Vec<TransactionSample>,
     stalls: Vec<Stall>,
-    /// Resident memory of the processes that loops live in, by process id.
+    /// Resident memory in bytes of the processes that run the loops, by process id.
     memory: BTreeMap<u32, u64>,
 }
 
 impl SideAggregator {
-    /// Opens the aggregator at `start`, with the log at `path` if there is to be one, and samples of single transactions at
-    /// `sample_path` if they are to have a log of their own.
+    /// Starts at `start` and opens the log at `path`, and a log for transaction samples at `sample_path`, if these
+    /// are given.
     ///
     /// # Errors
     /// If the log cannot be written.
@@ -89,7 +89,7 @@ impl SideAggregator {
         })
     }
 
-    /// What the run is.
+    /// The header of the log.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -120,12 +120,12 @@ impl SideAggregator {
         log.map_or(Ok(()), |log| log.write(record))
     }
 
-    /// Counts an error that happened beside all loops.
+    /// Adds an error that occurred outside all loops.
     pub fn note_error(&mut self, error: ErrorSample) {
         self.errors.push(error);
     }
 
-    /// Takes what a loop hands over. If that completes an interval, its records are returned (and written).
+    /// Merges the report of a loop. If that completes an interval, its records are written and returned.
     ///
     /// # Errors
     /// If the log cannot be written.
@@ -170,7 +170,7 @@ impl SideAggregator {
         pending.taken.extend(taken);
         pending.stalls.extend(stalls);
         block.clear();
-        // A loop that has ended has no use for it.
+        // A loop that has ended does not need the block.
         let _ = self.back[index].send(block);
         match pending.missing {
             0 => self.finish(end),
@@ -214,7 +214,7 @@ impl SideAggregator {
         Ok(records)
     }
 
-    /// Closes the aggregator: the last records, for intervals that a loop did not deliver and for the end.
+    /// Writes and returns the last records: incomplete intervals and the end.
     ///
     /// # Errors
     /// If the log cannot be written.
@@ -244,7 +244,7 @@ impl SideAggregator {
     }
 }
 
-/// The earliest examples of each class, whatever loop they are from, in the order of time.
+/// Keeps the earliest examples of each class over all loops, in order of time.
 fn keep_few(samples: &mut Vec<ErrorSample>) {
     samples.sort_by_key(|sample| sample.at_ns);
     let mut kept = HashMap::new();

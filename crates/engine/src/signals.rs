@@ -1,5 +1,5 @@
-//! What breaks in on a process: Ctrl-C, SIGTERM and the loss of its terminal (SIGHUP), of which the first asks for an
-//! orderly end and the second kills, and panics.
+//! Events that interrupt a process: panics, and the signals of Ctrl-C, SIGTERM and the loss of the terminal (SIGHUP).
+//! The first signal asks for an orderly end, the second kills the process.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,15 +15,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal is gone; `None` if whoever started us wants us to live on (nohup(1)).
+    /// SIGHUP; `None` if the process was started with the signal ignored, as by nohup(1).
     hangup: Option<Signal>,
 }
 
 impl StopSignals {
-    /// Begins to listen; must be called inside a runtime.
+    /// Starts listening. The function must be called inside a runtime.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system refuses a signal handler.
     pub fn new() -> io::Result<StopSignals> {
         Ok(StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -42,7 +42,7 @@ impl StopSignals {
             }
         })
         .await;
-        // A lost terminal may be told several times.
+        // SIGHUP may arrive several times, so its action is unchanged.
         for number in [libc::SIGINT, libc::SIGTERM] {
             // SAFETY: setting a signal to its default action involves no handler of ours.
             unsafe {
@@ -57,22 +57,22 @@ fn is_ignored(number: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: without a new action the call only writes the present one to memory that is large enough for it.
     let known = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) } == 0;
-    // SAFETY: the call has succeeded, so it was written.
+    // SAFETY: the call has succeeded, so the value is initialised.
     known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// Blocks until the process is asked to stop, or for `limit` at most.
+/// Blocks until the process is asked to stop, for `limit` at most.
 ///
 /// # Errors
-/// If signals cannot be listened for.
+/// If the system refuses a signal handler.
 pub fn wait(limit: Option<Duration>) -> io::Result<()> {
     wait_ticking(limit, Duration::MAX, || {})
 }
 
-/// As [`wait`], and calls `tick` at the end of every `period` that goes by.
+/// Does the same as [`wait`], and calls `tick` after every `period`.
 ///
 /// # Errors
-/// If signals cannot be listened for.
+/// If the system refuses a signal handler.
 pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl FnMut()) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -80,7 +80,7 @@ pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl Fn
         let begin = Instant::now();
         loop {
             let left = limit.map_or(Duration::MAX, |limit| limit.saturating_sub(begin.elapsed()));
-            // A limit that was reached is as good an end as a signal.
+            // Reaching the limit ends the wait like a signal.
             if tokio::time::timeout(left.min(period), signals.recv()).await.is_ok() || left <= period {
                 return Ok(());
             }
@@ -89,7 +89,7 @@ pub fn wait_ticking(limit: Option<Duration>, period: Duration, mut tick: impl Fn
     })
 }
 
-/// Ctrl-C, SIGTERM and SIGHUP for a program that is at work outside of a runtime, and looks now and then.
+/// Checks for Ctrl-C, SIGTERM and SIGHUP from time to time, in code that runs outside a runtime.
 #[derive(Debug)]
 pub struct StopPoller {
     runtime: tokio::runtime::Runtime,
@@ -97,24 +97,24 @@ pub struct StopPoller {
 }
 
 impl StopPoller {
-    /// Begins to listen.
+    /// Starts listening.
     ///
     /// # Errors
-    /// If signals cannot be listened for.
+    /// If the system refuses a signal handler.
     pub fn new() -> io::Result<StopPoller> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = runtime.block_on(async { StopSignals::new() })?;
         Ok(StopPoller { runtime, signals })
     }
 
-    /// Waits so long; true, and at once, if the process was asked to stop since the last look.
+    /// Waits for `time`. Returns true, at once, if the process has been asked to stop since the last call.
     pub fn pause(&mut self, time: Duration) -> bool {
         let signals = &mut self.signals;
         self.runtime.block_on(async { tokio::time::timeout(time, signals.recv()).await.is_ok() })
     }
 }
 
-/// Leaves Ctrl-C, SIGTERM and SIGHUP to others.
+/// Ignores Ctrl-C, SIGTERM and SIGHUP, because another process handles them.
 pub fn ignore_stop_signals() {
     for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: ignoring a signal involves no handler of ours.
@@ -124,18 +124,18 @@ pub fn ignore_stop_signals() {
     }
 }
 
-/// Set by the first panic of any thread: the runtime keeps those of tasks to itself.
+/// A flag that the first panic of any thread sets. The runtime catches panics of tasks without reporting them.
 #[derive(Clone, Debug, Default)]
 pub struct PanicFlag(Arc<AtomicBool>);
 
 impl PanicFlag {
-    /// True if anything has panicked.
+    /// Whether any thread or task has panicked.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A flag that is set when anything panics from now on.
+/// Installs a panic hook and returns the flag that it sets.
 pub fn watch_panics() -> PanicFlag {
     let panicked = PanicFlag::default();
     let seen = Arc::clone(&panicked.0);

@@ -1,6 +1,7 @@
-//! The driver of a test in virtual time: the same controller, keepers and aggregator as on real loops, on one virtual loop.
+//! Runs a test in virtual time: the same phase controller, loop drivers and aggregator as on real loops, on one
+//! virtual loop.
 //!
-//! Nothing is decided by the speed of the machine: two runs of the same job write the same logs, byte for byte.
+//! The speed of the machine decides nothing: two runs of the same setup write identical logs.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,21 +24,20 @@ use crate::phase_controller::{ControlEvent, NOTICE, PhaseController, TICK};
 use crate::setup::RunSetup;
 use crate::side::SideState;
 
-/// Why a test cannot go on.
+/// The reason for the end if virtual time does not advance.
 const STANDSTILL: &str = "time stands still: tasks go on and on in the same moment, as robots do that send their \
     next request at once when replies take no time";
-/// Why a test is given up.
+/// The reason for the end if the time limit is reached.
 const ENDLESS: &str = "the simulation had not come to its end when its time was over";
-/// After the end of the last phase everybody has so much time to end.
+/// How long transactions may continue after the end of the last phase, in virtual time.
 const CODA: Nanos = SECOND;
 
-/// Runs a test to its end in virtual time, beginning at `epoch` (seconds since 1970). `furnish` may put further
-/// roles on the loop, like a device between the sides; servers listen at the addresses of the job, which need not
-/// be of this machine. Layouts of the job count only as far as they say how many loops share the robots. A test that is not
-/// over after `limit` nanoseconds is given up.
+/// Runs a test to its end in virtual time, starting at `epoch` (seconds since 1970). `furnish` may add devices to the
+/// loop. Servers listen on the addresses of the setup, which need not belong to this machine. Of a layout only the
+/// number of client loops counts. A test that is not over after `limit` nanoseconds of virtual time is given up.
 ///
 /// # Errors
-/// If a log cannot be written. A test that fails is no error, see [`RunOutcome::reason`].
+/// If a log cannot be written. A failed test is not an error, see [`RunOutcome::reason`].
 pub fn simulate(
     mut job: RunSetup,
     epoch: u64,
@@ -47,7 +47,7 @@ pub fn simulate(
 ) -> Result<RunOutcome, EngineError> {
     let link = VirtualLink::new(epoch);
     let outcome = run(&link, &mut job, epoch, limit, furnish, &mut observer);
-    // Tasks and their loop know each other; this lets both go.
+    // Tasks and their loop refer to each other; this call frees both.
     link.end();
     outcome
 }
@@ -63,11 +63,11 @@ fn run(
     let host = Host::Virtual { epoch_ns: epoch * SECOND };
     let (plan, context) = job.prepare(host);
     let (filled, inbox) = channel();
-    // Loops of this kind cannot fail to start.
+    // Virtual loops cannot fail to start.
     let (ready, _) = channel();
     let mut sides = Vec::new();
     if let Some(server) = &mut job.server {
-        // An address has one listener here.
+        // An address has one listener in a simulation.
         server.layout = Layout::threads(1);
         let paths = [server.log.clone(), server.sample_log.clone()];
         sides.push((server.header.clone(), paths, server_loops(server)));
@@ -137,7 +137,7 @@ fn run(
     aggregator.close(end, reason, observer)
 }
 
-/// Puts a loop's roles and its driver on the virtual loop.
+/// Puts the robots or servers of a loop and its driver on the virtual loop.
 fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: LoopChannels) {
     let recorder = Recorder::new();
     let role = match spec {

@@ -1,8 +1,8 @@
 //! One TCP connection on a loop.
 //!
-//! A socket is registered with the poller only when there is something to wait for, and for writing only if
-//! it must wait to write. On short exchanges that saves most of the poller's share of the work: a request
-//! goes out without waiting for the connect to complete, and an accepted connection has its request there already.
+//! A socket is registered with the poller only when it has to wait, and for writing only if it has to wait to write.
+//! On short exchanges that saves most of the cost of polling: a request is sent without waiting for the connect to
+//! complete, and the request on an accepted connection is usually there already.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -18,11 +18,11 @@ use tokio::io::unix::AsyncFd;
 use crate::loop_state::LoopState;
 use crate::poller::register;
 
-/// A connection.
+/// A TCP connection.
 #[derive(Debug)]
 pub struct Socket {
     fd: Registration,
-    /// Bytes may be there already, so a first read is worth a system call before registering.
+    /// Bytes may have arrived already, so a read is tried before the socket is registered.
     eager: bool,
     nagle: Nagle,
     state: LoopState,
@@ -30,35 +30,35 @@ pub struct Socket {
     capture: Option<Box<Capture>>,
 }
 
-/// Nagle's algorithm (RFC 9293, section 3.7.4) holds small segments back until the peer has acknowledged what was sent before,
-/// which takes 40 ms where the peer waits for the rest.
+/// Nagle's algorithm (RFC 9293, section 3.7.4) delays small segments until the peer has acknowledged all earlier
+/// ones, which takes 40 ms if the peer waits for more data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nagle {
-    /// It is off.
+    /// The algorithm is off.
     Off,
-    /// It is on and would not notice a send: the peer has answered everything.
+    /// The algorithm is on, but does not delay the next send: the peer has answered everything.
     Harmless,
-    /// It would hold the next send back.
+    /// The algorithm would delay the next send.
     Harmful,
 }
 
-/// How far the socket is known to the poller.
+/// How the socket is registered with the poller.
 #[derive(Debug)]
 enum Registration {
     Not(OwnedFd),
     Reading(AsyncFd<OwnedFd>),
     Both(AsyncFd<OwnedFd>),
-    /// Only while one of the above turns into another.
+    /// Temporary state while the registration changes.
     Changing,
 }
 
 impl Socket {
-    /// Takes charge of a non-blocking socket. `accepted`: the peer opened the connection, and Nagle's algorithm is
-    /// off, as it is for all that come from [`crate::listen::listen`].
+    /// Takes over a non-blocking socket. `accepted` means that the peer opened the connection and that Nagle's
+    /// algorithm is off, as on all sockets of [`crate::listen::listen`].
     pub fn new(state: LoopState, fd: OwnedFd, accepted: bool) -> Socket {
         let place = state.deadlines().enter();
         let capture = state.new_capture();
-        // Most requests go out with one send, so connections that we open pay for the option only if they need it.
+        // Most requests need one send, so an outgoing connection sets the option only if it needs it.
         let nagle = if accepted { Nagle::Off } else { Nagle::Harmless };
         Socket { fd: Registration::Not(fd), eager: accepted, nagle, state, place, capture }
     }
@@ -71,7 +71,7 @@ impl Socket {
         }
     }
 
-    /// Makes the poller watch the socket, also for writing if `writing`.
+    /// Registers the socket for reading, and also for writing if `writing`.
     fn register(&mut self, writing: bool) -> io::Result<&mut AsyncFd<OwnedFd>> {
         self.fd = match std::mem::replace(&mut self.fd, Registration::Changing) {
             Registration::Not(fd) if writing => {
@@ -90,7 +90,7 @@ impl Socket {
         }
     }
 
-    /// Reads into the loop's buffer and returns the number of bytes.
+    /// Reads into the buffer of the loop and returns the number of bytes.
     async fn read(&mut self) -> io::Result<usize> {
         if std::mem::take(&mut self.eager) && self.state.eager_reads().is_worth_it() {
             let read = self.state.with_buffer(|buffer| receive(self.raw(), buffer));
@@ -111,7 +111,7 @@ impl Socket {
                 let (read, room) =
                     state.with_buffer(|buffer| (receive(guard.get_inner(), buffer), buffer.len()));
                 match read {
-                    // A short read emptied the socket: the poller will tell when there is more.
+                    // A short read has emptied the socket; the poller reports when more arrives.
                     Ok(n) if n > 0 && n < room => {
                         guard.clear_ready();
                         return Poll::Ready(Ok(n));
@@ -134,12 +134,12 @@ fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<usize, Errno> {
 impl Conn for Socket {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.nagle == Nagle::Harmful {
-            // Where it cannot be turned off sends are late, but they are sent.
+            // If the option cannot be set, sends are late, but work.
             let _ = sockopt::set_tcp_nodelay(self.raw(), true);
             self.nagle = Nagle::Off;
         }
         loop {
-            // A little cheaper than writev(2), which goes through the file layer.
+            // send(2) is a little cheaper than writev(2), which goes through the file layer.
             let flags = SendFlags::NOSIGNAL;
             let sent = match parts {
                 [one] => send(self.raw(), one, flags),
@@ -164,7 +164,7 @@ impl Conn for Socket {
     async fn writable(&mut self) -> io::Result<()> {
         let (state, place) = (self.state.clone(), self.place);
         let fd = self.register(true)?;
-        // The caller has just found the socket full, so readiness from before that is stale.
+        // The caller has just found the socket full, so earlier readiness is stale.
         let mut stale = true;
         poll_fn(|cx| {
             loop {
@@ -193,7 +193,7 @@ impl Conn for Socket {
         if self.nagle == Nagle::Harmful {
             self.nagle = Nagle::Harmless;
         }
-        // No other task ran since the read, so the loop's buffer still holds these bytes.
+        // No other task has run since the read, so the buffer of the loop still contains these bytes.
         if let Some(capture) = &mut self.capture {
             self.state.with_buffer(|buffer| capture.receive(&buffer[..n]));
         }
@@ -202,8 +202,8 @@ impl Conn for Socket {
 
     fn idle_state(&mut self) -> IdleState {
         let (Registration::Reading(fd) | Registration::Both(fd)) = &self.fd else { return IdleState::Quiet };
-        // Not by `poll_read_ready`, which counts against what a task may do in a row: beyond that it calls every
-        // socket undisturbed, and whoever looks through thousands of idle ones would keep most of the closed ones.
+        // `poll_read_ready` would count against the cooperative budget of the task. Beyond the budget it reports
+        // every socket as quiet, and a scan of thousands of idle connections would miss most closed ones.
         let mut first = [0; IdleState::MAX_SHOWN];
         let peeked = fd.try_io(Interest::READABLE, |fd| {
             Ok(recv(fd, &mut first[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?.1)
@@ -235,7 +235,7 @@ impl Conn for Socket {
     }
 }
 
-/// Keeps the first `sent` bytes of what was to be sent.
+/// Captures the first `sent` bytes of `parts`.
 fn keep(capture: &mut Capture, parts: &[IoSlice<'_>], mut sent: usize) {
     for part in parts {
         let of_part = sent.min(part.len());

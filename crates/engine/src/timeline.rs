@@ -1,4 +1,4 @@
-//! Which phase it is, and how much of it is in force: written by the controller, read by all loops.
+//! The times of phases and the factors in force. The phase controller writes the timeline, all loops read it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,28 +8,27 @@ use polygraph_plan::{Factors, Schedule};
 use polygraph_traffic::groups::PhaseStatus;
 use serde::{Deserialize, Serialize};
 
-/// Not decided yet.
+/// The value of a time that is not decided yet.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The times at which the run starts and its phases end. A time is set once, a little ahead of its coming,
-/// so that all loops switch at the same moment.
+/// The times at which the run starts and its phases end. Each is set once, a little ahead, so that all loops switch
+/// at the same moment.
 #[derive(Debug)]
 pub struct Timeline {
     start: AtomicU64,
     ends: Vec<AtomicU64>,
-    /// Share of its goal that each phase has reached, as bits of an `f64`.
+    /// The share of its goal that each phase has reached, as the bits of an `f64`.
     progress: Vec<AtomicU64>,
-    /// Factors in force, by phase: as planned until somebody adjusts them.
+    /// The factors in force by phase: those of the schedule, until a load controller adjusts them.
     factors: Mutex<Vec<Factors>>,
-    /// What is told to other processes of the test.
+    /// The phase status that loops send to other processes.
     phase_status: Mutex<PhaseStatus>,
     frozen_from: AtomicU64,
     servers_may_go: AtomicBool,
     deltas_wanted: AtomicBool,
 }
 
-/// All that a timeline says at a moment, for loops in other processes. The clock is common to all processes of a
-/// machine.
+/// A snapshot of the timeline for loops in other processes. All processes of a machine share the monotonic clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decisions {
     start: u64,
@@ -58,7 +57,7 @@ impl Timeline {
         }
     }
 
-    /// What is decided so far.
+    /// A snapshot of the timeline.
     pub fn decisions(&self) -> Decisions {
         let all = |cells: &[AtomicU64]| cells.iter().map(|cell| cell.load(Ordering::Acquire)).collect();
         Decisions {
@@ -73,8 +72,8 @@ impl Timeline {
         }
     }
 
-    /// Takes over what was decided elsewhere. RelayChannels come first: a loop that sees the start of a run that is cut
-    /// already must see that, too.
+    /// Adopts a snapshot of another process. Ends come first: a loop that sees the start of a run must also see that
+    /// the run was cut.
     pub fn adopt(&self, decisions: &Decisions) {
         let store = |cells: &[AtomicU64], values: &[u64]| {
             cells.iter().zip(values).for_each(|(cell, &value)| cell.store(value, Ordering::Release));
@@ -94,27 +93,27 @@ impl Timeline {
         self.ends.len()
     }
 
-    /// When the run starts, if that is decided.
+    /// When the run starts; `None` if that is not decided.
     pub fn start(&self) -> Option<Nanos> {
         known(&self.start)
     }
 
-    /// Decides the start.
+    /// Sets the start of the run.
     pub fn set_start(&self, at: Nanos) {
         self.start.store(at, Ordering::Release);
     }
 
-    /// When `phase` ends, if that is decided.
+    /// When `phase` ends; `None` if that is not decided.
     pub fn end(&self, phase: usize) -> Option<Nanos> {
         known(&self.ends[phase])
     }
 
-    /// Decides the end of `phase`.
+    /// Sets the end of `phase`.
     pub fn set_end(&self, phase: usize, at: Nanos) {
         self.ends[phase].store(at, Ordering::Release);
     }
 
-    /// Share of the goal that `phase` has reached, 0 to 1: what its factors follow if it has no duration.
+    /// The share of its goal (0 to 1) that `phase` has reached. Factors follow it if the phase has no duration.
     pub fn progress(&self, phase: usize) -> f64 {
         f64::from_bits(self.progress[phase].load(Ordering::Acquire))
     }
@@ -129,17 +128,17 @@ impl Timeline {
         self.all_factors()[phase]
     }
 
-    /// Adjusts the factors of `phase`.
+    /// Sets the factors of `phase`.
     pub fn set_factors(&self, phase: usize, factors: Factors) {
         self.all_factors()[phase] = factors;
     }
 
-    /// What is told to other processes of the test about phases.
+    /// The phase status that loops send to other processes.
     pub fn phase_status(&self) -> PhaseStatus {
         *self.phase_status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this is told.
+    /// Sets the phase status.
     pub fn set_phase_status(&self, phase_status: PhaseStatus) {
         *self.phase_status.lock().unwrap_or_else(PoisonError::into_inner) = phase_status;
     }
@@ -148,39 +147,39 @@ impl Timeline {
         self.factors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From when on the working set is frozen, if that is decided.
+    /// The time from which the working set is frozen; `None` if that is not decided.
     pub fn frozen_from(&self) -> Option<Nanos> {
         known(&self.frozen_from)
     }
 
-    /// Freezes the working set for all requests that are due from `at` on.
+    /// Freezes the working set for all requests that are due at `at` or later.
     pub fn freeze_from(&self, at: Nanos) {
         self.frozen_from.store(at, Ordering::Release);
     }
 
-    /// Whether servers may close their connections: while robots of this process are still counting, that
-    /// would look to them like failures.
+    /// Whether servers may close their connections. While robots of this process are counting, a closed connection
+    /// would look like a failure to them.
     pub fn servers_may_go(&self) -> bool {
         self.servers_may_go.load(Ordering::Acquire)
     }
 
-    /// Lets the servers close.
+    /// Lets servers close their connections.
     pub fn let_servers_go(&self) {
         self.servers_may_go.store(true, Ordering::Release);
     }
 
-    /// Whether loops of robots publish at every glance what is new.
+    /// Whether loops of robots publish deltas at every poll.
     pub fn deltas_wanted(&self) -> bool {
         self.deltas_wanted.load(Ordering::Acquire)
     }
 
-    /// Lets loops of robots publish what is new, for the rest of the run.
+    /// Makes loops of robots publish deltas for the rest of the run.
     pub fn request_deltas(&self) {
         self.deltas_wanted.store(true, Ordering::Release);
     }
 
-    /// RelayChannels the run at `at`: the phase that is going on then, and all later ones. An end that has come already
-    /// stays: loops have acted on it.
+    /// Ends the run at `at`: the phase that is running then, and all later ones. An end in the past is unchanged,
+    /// because loops have acted on it.
     pub fn cut(&self, phase: usize, at: Nanos) {
         for end in &self.ends[phase..] {
             if end.load(Ordering::Acquire) > at {

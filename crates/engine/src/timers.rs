@@ -1,8 +1,8 @@
 //! Timers finer than a millisecond: a heap of deadlines and one timerfd per loop.
 //!
-//! The runtime's own timers and `epoll`'s timeout count in milliseconds, which would quantise the starts of
-//! requests. Here the loop is woken by a timerfd that is armed for the earliest deadline, rounded up to a
-//! quantum, so that deadlines close to each other cost one wake-up.
+//! The timers of the runtime and the timeout of `epoll` count milliseconds, which would quantise the start times of
+//! requests. Here a timerfd wakes the loop. It is set to the earliest deadline, rounded up to a quantum, so that
+//! deadlines close to each other share a wake-up.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -25,10 +25,10 @@ use tokio::io::unix::AsyncFd;
 
 use crate::poller::register;
 
-/// Deadlines within so many nanoseconds share a wake-up unless a run says otherwise.
+/// The default quantum in nanoseconds: deadlines within a quantum share a wake-up.
 pub const DEFAULT_QUANTUM: Nanos = 100_000;
 
-/// The time by the monotonic clock.
+/// The time of the monotonic clock in nanoseconds.
 pub fn now() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * SECOND + time.tv_nsec as u64
@@ -42,12 +42,12 @@ pub struct Timers(Rc<Inner>);
 struct Inner {
     timer: AsyncFd<OwnedFd>,
     quantum: Nanos,
-    /// Deadlines in order; an entry whose sleeper is gone is skipped when its time comes.
+    /// Deadlines in order. An entry whose sleeper is gone is skipped when its time comes.
     agenda: RefCell<BinaryHeap<Reverse<(Nanos, u64, usize)>>>,
     sleepers: RefCell<Slab<Sleeper>>,
-    /// Numbers sleepers, so that an agenda entry never wakes a later user of the same slot.
+    /// The number of the last sleeper. Numbers keep an agenda entry from waking a later user of the same slot.
     counter: Cell<u64>,
-    /// When the timerfd fires next.
+    /// When the timerfd expires next.
     armed: Cell<Nanos>,
 }
 
@@ -58,10 +58,10 @@ struct Sleeper {
 }
 
 impl Timers {
-    /// Timers for the current loop; must be called inside its runtime.
+    /// Timers of the current loop. The function must be called inside the loop's runtime.
     ///
     /// # Errors
-    /// If the system has no timerfd to give.
+    /// If the system cannot create a timerfd.
     pub fn new(quantum: Nanos) -> io::Result<Timers> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Timers(Rc::new(Inner {
@@ -74,10 +74,10 @@ impl Timers {
         })))
     }
 
-    /// Wakes sleepers when their time has come; to be run as a task of the loop.
+    /// Wakes sleepers when their time comes. A task of the loop must run this function.
     pub async fn drive(self) {
         loop {
-            // The timer is registered edge-triggered and every expiry is an edge: it need not be read.
+            // The timer is registered edge-triggered, and every expiry is an edge, so it need not be read.
             match self.0.timer.readable().await {
                 Ok(mut guard) => guard.clear_ready(),
                 Err(_) => return,
@@ -90,7 +90,7 @@ impl Timers {
         }
     }
 
-    /// Completes at `at`, never earlier.
+    /// Completes at `at` or a little later, never earlier.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         Sleep { timers: self.clone(), at, slot: None }
     }

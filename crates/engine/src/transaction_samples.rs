@@ -1,11 +1,12 @@
-//! Samples of single transactions of one side: merges what loops have taken (reference: stats.md, section 6).
+//! Samples of single transactions on one side: merges what loops have sampled (docs/reference/statistics.md,
+//! "Transaction samples").
 
 use polygraph_link::Nanos;
 use polygraph_plan::SamplePlan;
 use polygraph_stats::xacts::SampleMerger;
 use polygraph_stats::{Record, TransactionSample};
 
-/// Message level of the begin and end of samples.
+/// The message level of the start and end of samples.
 const LEVEL: u8 = 3;
 
 #[derive(Debug)]
@@ -15,20 +16,20 @@ struct ActiveSample {
     count: u64,
 }
 
-/// The samples of one side.
+/// The transaction samples of one side.
 #[derive(Debug)]
 pub struct TransactionSamples(Vec<ActiveSample>);
 
 impl TransactionSamples {
-    /// TransactionSamples that have not begun.
+    /// Samples that have not started.
     pub fn new(plans: Vec<SamplePlan>) -> TransactionSamples {
         let running =
             |plan: SamplePlan| ActiveSample { merger: SampleMerger::new(plan.capacity), count: 0, plan };
         TransactionSamples(plans.into_iter().map(running).collect())
     }
 
-    /// What an interval that ends `at_ns` after the `start` of the run has brought, with lines about samples that begin
-    /// or are complete. Loops tell the time in their own way, records since the start.
+    /// The records of an interval that ends `at_ns` after the `start` of the run: sampled transactions, and messages
+    /// about samples that start or are complete. Times become relative to the start.
     pub fn records(&mut self, taken: Vec<TransactionSample>, start: Nanos, at_ns: u64) -> Vec<Record> {
         for TransactionSample { sample, mut xacts } in taken {
             xacts.iter_mut().for_each(|xact| xact.ended_ns = xact.ended_ns.saturating_sub(start));
@@ -65,7 +66,7 @@ impl TransactionSamples {
         records
     }
 
-    /// Lines about samples that are not complete at the end.
+    /// Messages about samples that are incomplete at the end.
     pub fn close(&self, at_ns: u64) -> Vec<Record> {
         let missing = self.0.iter().filter(|running| running.count < running.plan.capacity);
         let line = |running: &ActiveSample| Record::Comment {

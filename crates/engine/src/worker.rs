@@ -1,4 +1,4 @@
-//! The life of one loop on real sockets: a thread with its own runtime, robots or servers.
+//! One loop on real sockets: a thread with a runtime that runs robots or servers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,10 +20,10 @@ use crate::loop_spec::LoopSpec;
 use crate::net::Net;
 use crate::ports::Ports;
 
-/// How often somebody who waits for loops to start makes sure that they are still there.
+/// How often a thread that waits for the start of loops checks that they are still running.
 const READY_CHECK: Duration = Duration::from_millis(100);
 
-/// Starts a loop.
+/// Starts a loop on a thread of its own.
 ///
 /// # Errors
 /// If the thread cannot be started.
@@ -40,10 +40,10 @@ pub fn start(
     })
 }
 
-/// Waits until each of the loops behind `threads`, or of the processes that they stand for, can start.
+/// Waits until all loops and worker processes behind `threads` are ready.
 ///
 /// # Errors
-/// The first that cannot, or has ended without a status.
+/// The error of the first loop that cannot start, or that has ended without an error.
 pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>>]) -> io::Result<()> {
     let mut missing = threads.len();
     while missing > 0 {
@@ -51,7 +51,7 @@ pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>
             Ok(Ok(())) => missing -= 1,
             Ok(Err(e)) => return Err(e),
             Err(_) if threads.iter().any(JoinHandle::is_finished) => {
-                // It may have said why just before it ended.
+                // The loop may have sent its error just before it ended.
                 let why = ready.try_iter().find_map(Result::err);
                 return Err(why.unwrap_or_else(|| io::Error::other("an event loop ended before the run")));
             }
@@ -61,22 +61,22 @@ pub fn await_ready(ready: &Receiver<Ready>, threads: &[JoinHandle<io::Result<()>
     Ok(())
 }
 
-/// How a thread of a loop, or of a process with loops, has ended; waits for that.
+/// Waits for the thread of a loop or relay to end.
 ///
 /// # Errors
-/// What it failed with, or that it panicked.
+/// The error of the thread, or that it panicked.
 pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let name = thread.thread().name().unwrap_or("an event loop").to_owned();
     thread.join().unwrap_or_else(|_| Err(io::Error::other(format!("panic in {name}"))))
 }
 
-/// The loop's main task: starts the roles, then keeps time until the last phase has ended.
+/// The main task of a loop: starts robots or servers, then drives the loop until the last phase has ended.
 async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Result<()> {
     let recorder = Recorder::new();
     let (net, role) = match start_parties(spec, &context, &recorder) {
         Ok(roles) => roles,
         Err(e) => {
-            // Both the one who waits for the start and the one who joins the thread want to know.
+            // Both the waiting coordinator and the thread that joins this one need the error.
             let _ = channels.ready.send(Err(io::Error::new(e.kind(), e.to_string())));
             return Err(e);
         }
@@ -113,7 +113,7 @@ fn start_parties(
     }
 }
 
-/// Keeps what is to be shown of messages.
+/// Captures messages if transactions are dumped.
 fn show(plan: DumpPlan, recorder: &Recorder, net: &Net) {
     recorder.set_dump(plan);
     if plan.needs_messages() {
@@ -121,7 +121,7 @@ fn show(plan: DumpPlan, recorder: &Recorder, net: &Net) {
     }
 }
 
-/// Serves every connection that comes in.
+/// Serves every incoming connection.
 fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &Recorder) {
     let (clock, errors) = (net.clone(), recorder.clone());
     let serving = accept_all(
@@ -144,7 +144,7 @@ fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &R
     });
 }
 
-/// Strikes deadlines.
+/// Expires deadlines, for ever.
 async fn sweep(net: Net) {
     loop {
         net.sleep_until(net.now() + deadlines::SWEEP_INTERVAL).await;

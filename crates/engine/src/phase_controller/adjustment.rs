@@ -1,22 +1,22 @@
-//! Factors that change while a phase goes on (reference: models.md, section 18).
+//! Changes of factors during a phase (docs/reference/models.md, "Load control").
 
 use polygraph_plan::{Factor, Factors};
 
 /// A change of a factor of the current phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
-    /// The load factor, by this share of itself: 0.1 is 10 % more.
+    /// Changes the load factor by this share of itself: 0.1 is 10 % more.
     LoadBy(f64),
-    /// The load factor, to this value (0 to 1).
+    /// Sets the load factor to this value (0 to 1).
     LoadTo(f64),
-    /// The populus factor, by this share of itself.
+    /// Changes the populus factor by this share of itself.
     PopulusBy(f64),
-    /// The populus factor, to this value (0 to 1).
+    /// Sets the populus factor to this value (0 to 1).
     PopulusTo(f64),
 }
 
 impl Adjustment {
-    /// The factor that is changed: `load` or `populus`.
+    /// The name of the factor that changes: `load` or `populus`.
     pub fn factor(self) -> &'static str {
         match self {
             Adjustment::LoadBy(_) | Adjustment::LoadTo(_) => "load",
@@ -24,7 +24,7 @@ impl Adjustment {
         }
     }
 
-    /// The factors of a phase that has reached the share `progress` (0 to 1) of its goal, with the change made.
+    /// Applies the change to the factors of a phase that has reached the share `progress` (0 to 1) of its goal.
     pub fn apply(self, mut factors: Factors, progress: f64) -> Factors {
         match self {
             Adjustment::LoadBy(share) => factors.load = changed(factors.load, share, progress),
@@ -36,7 +36,7 @@ impl Adjustment {
     }
 }
 
-/// A flat factor changes its level, a ramp its slope: it goes on from where it is, the steeper the more `share` is.
+/// Changes the level of a flat factor, or the slope of a ramp, which continues from its present value.
 fn changed(factor: Factor, share: f64, progress: f64) -> Factor {
     if factor.is_flat() {
         return Factor::flat((factor.beg * (1.0 + share)).clamp(0.0, 1.0));
@@ -44,13 +44,13 @@ fn changed(factor: Factor, share: f64, progress: f64) -> Factor {
     line(factor.at(progress), (factor.end - factor.beg) * (1.0 + share), progress)
 }
 
-/// The factor has this value now; a ramp keeps its slope.
+/// Sets the present value; a ramp keeps its slope.
 fn set(factor: Factor, value: f64, progress: f64) -> Factor {
     let value = value.clamp(0.0, 1.0);
     if factor.is_flat() { Factor::flat(value) } else { line(value, factor.end - factor.beg, progress) }
 }
 
-/// The line through `value` at `progress`. Its ends may lie beyond 0 and 1, where no factor ever gets.
+/// The line through `value` at `progress`. Its ends may lie outside 0 to 1, but a factor never reaches them.
 fn line(value: f64, slope: f64, progress: f64) -> Factor {
     Factor { beg: value - slope * progress, end: value + slope * (1.0 - progress) }
 }

@@ -1,4 +1,5 @@
-//! Agreement with the other processes of a test: when a phase may end, what is told, and who is given up.
+//! Agreement with the other processes of a test: when a phase may end, what this process reports, and which process
+//! is given up.
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_stats::EndReason;
@@ -8,29 +9,31 @@ use polygraph_traffic::groups::PhaseStatus;
 use super::barrier::{Barrier, LostPeer};
 use super::{ControlEvent, ControllerState, CurrentPhase, Observations, PhaseController};
 
-/// After a longer pause this process has slept and cannot know who gave signs meanwhile.
+/// After a longer pause between steps this process was suspended, and does not know which processes sent a status
+/// meanwhile.
 const NAP: Nanos = SECOND;
-/// So often is told who is waited for.
+/// How often the processes that this one waits for are reported.
 const REMIND: Nanos = 5 * SECOND;
-/// The servers stay after the end until nobody has come for so long: robots that have heard of the end are gone then.
+/// How long servers stay after the end without a new connection, in seconds. Robots that know about the end are gone
+/// by then.
 const STAY: f64 = 3.0;
 
-/// The other processes of a test, if there may be any.
+/// Settings for the agreement with other processes of a test.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
-    /// Groups of this process.
+    /// The group ids of this process.
     pub own: Vec<UniqId>,
-    /// A group that others wait for is given up after so many seconds without a sign; `None`: never.
+    /// After this many seconds without a status, a group that others wait for is given up; `None`: never.
     pub patience: Option<f64>,
 }
 
-/// What a controller knows of other processes.
+/// What the phase controller knows about other processes.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub barrier: Barrier,
-    /// This process has done its part of the current phase at this time and waits for others.
+    /// When this process completed its part of the current phase; it waits for others since then.
     waits_since: Option<Nanos>,
-    /// When the controller was asked last, and since when without a nap.
+    /// When the controller was last called, and since when without a suspension.
     asked: Nanos,
     awake: Nanos,
     reminded: Nanos,
@@ -53,7 +56,7 @@ impl Agreement {
 }
 
 impl PhaseController {
-    /// Takes note of what loops have heard of other processes.
+    /// Records the statuses of other processes.
     pub(super) fn listen(&mut self, observed: &Observations) {
         let agreement = &mut self.agreement;
         if observed.now > agreement.asked + NAP {
@@ -63,20 +66,20 @@ impl PhaseController {
         observed.statuses.iter().for_each(|(side, status)| agreement.barrier.record(*side, *status));
     }
 
-    /// Whether the current phase ends together with those of other processes.
+    /// Whether the current phase ends at the same time in all processes.
     pub(super) fn is_shared(&self, current: &CurrentPhase) -> bool {
         self.plan.peers.is_some() && self.phase_of(current).synchronize
     }
 
-    /// Whether this process only serves and knows clients, whose phases are its own then.
+    /// Whether this process runs servers only and knows clients; it then follows their phases.
     pub(super) fn follows(&self, current: &CurrentPhase) -> bool {
         let barrier = &self.agreement.barrier;
         !self.plan.has_robots && self.is_shared(current) && barrier.least_client().is_some()
     }
 
-    /// Whether a process that only serves ends the current phase. When all clients are at its end they are told, and
-    /// when one of them has gone on so does this one: they may still wait for another server. Of the last phase's end
-    /// nobody tells.
+    /// Whether a process that runs servers only ends the current phase. When all clients have reached its end, the
+    /// servers report that; the phase ends when one of the clients has gone on, because clients may still wait for
+    /// another server. No client reports the end of the last phase.
     pub(super) fn goes_along(&mut self, current: &CurrentPhase, observed: &Observations) -> bool {
         let (next, barrier) = (current.phase as u64 + 1, &self.agreement.barrier);
         if barrier.least_client().is_none_or(|least| least < next) {
@@ -86,7 +89,8 @@ impl PhaseController {
         next as usize == self.plan.schedule.phases.len() || self.agreement.barrier.has_left(next)
     }
 
-    /// This process has done its part of the current phase. Returns whether all others have.
+    /// Records that this process has completed its part of the current phase. Returns whether all other processes
+    /// have, too.
     pub(super) fn meet(
         &mut self,
         current: &CurrentPhase,
@@ -121,12 +125,12 @@ impl PhaseController {
         false
     }
 
-    /// A new phase has begun: nobody waits.
+    /// A new phase has started, so this process waits for nobody.
     pub(super) fn move_on(&mut self) {
         self.agreement.waits_since = None;
     }
 
-    /// Publishes what loops tell other processes.
+    /// Publishes the phase status that loops send to other processes.
     pub(super) fn publish_status(&self) {
         if self.plan.peers.is_none() {
             return;
@@ -147,7 +151,7 @@ impl PhaseController {
         self.plan.timeline.set_phase_status(PhaseStatus { position, least, waits, gone });
     }
 
-    /// Why the test cannot go on together with the others, if so.
+    /// The reason to end the test if another process was lost.
     pub(super) fn loses(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
         let patience = self.plan.peers.as_ref()?.patience;
         let agreement = &mut self.agreement;
@@ -165,14 +169,14 @@ impl PhaseController {
         )))
     }
 
-    /// The servers of a test that has ended stay until nobody has come for so many seconds: robots of other processes
-    /// have yet to hear of the end.
+    /// How many seconds without a connection the servers stay after the end of the test, because robots of other
+    /// processes do not know about the end yet; `None`: they end at once.
     pub fn servers_stay(&self) -> Option<f64> {
         self.plan.peers.as_ref().filter(|_| !self.plan.has_robots)?;
         let idle = self.plan.idle_timeout;
         match self.ended()? {
             EndReason::Finished if self.agreement.barrier.is_empty() => None,
-            // Clients that do not wait for each other are heard of no more after their last request.
+            // A client that does not wait for others sends nothing after its last request.
             EndReason::Finished if !self.plan.schedule.phases.last()?.synchronize => idle,
             EndReason::Finished => Some(idle.unwrap_or(STAY).min(STAY)),
             EndReason::Fatal(_) if self.agreement.lost.is_some() => Some(idle.unwrap_or(STAY).min(STAY)),

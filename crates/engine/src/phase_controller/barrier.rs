@@ -1,32 +1,32 @@
-//! The end of a phase as a barrier for all processes of a test (reference: models.md, section 17.4).
+//! The end of a phase as a barrier for all processes of a test (docs/reference/models.md, "End of a phase").
 
 use polygraph_link::Nanos;
 use polygraph_stats::Side;
 use polygraph_traffic::UniqId;
 use polygraph_traffic::groups::{Groups, PeerStatus, StatusRule};
 
-/// What is known of the other processes.
+/// What is known about the other processes.
 #[derive(Clone, Debug)]
 pub struct Barrier {
-    /// Groups of this process.
+    /// The group ids of this process.
     own: Vec<UniqId>,
     clients: Groups,
     servers: Groups,
-    /// A group that others wait for is given up after so long without a sign; `None`: never.
+    /// After this time without a status, a group that others wait for is given up; `None`: never.
     patience: Option<Nanos>,
 }
 
-/// A group that is not waited for any more.
+/// A group that was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPeer {
-    /// Robots or servers; `None` if only others know.
+    /// The side of the group; `None` if only another process knows the group.
     pub side: Option<Side>,
-    /// Which group.
+    /// The id of the group.
     pub group: UniqId,
 }
 
 impl Barrier {
-    /// Nobody is known yet but the groups of this process.
+    /// A barrier that knows only the groups of this process.
     pub fn new(own: Vec<UniqId>, patience: Option<Nanos>) -> Barrier {
         Barrier {
             own,
@@ -36,7 +36,7 @@ impl Barrier {
         }
     }
 
-    /// Takes note of what a group of `side` has told.
+    /// Records the status of a group of `side`.
     pub fn record(&mut self, side: Side, status: PeerStatus) {
         if self.own.contains(&status.group) {
             return;
@@ -45,16 +45,16 @@ impl Barrier {
             Side::Client => &mut self.clients,
             Side::Server => &mut self.servers,
         };
-        // One too many is a stranger.
+        // A group beyond the limit is none of this test.
         let _ = groups.record(status);
     }
 
-    /// The least position of all other clients; `None` if there are none.
+    /// The least position of all other clients; `None` if no client is known.
     pub fn least_client(&self) -> Option<u64> {
         self.clients.least()
     }
 
-    /// Whether a client has gone on from `position`, or beyond.
+    /// Whether a client has left `position`, or is beyond it.
     pub fn has_left(&self, position: u64) -> bool {
         let gone =
             |status: &PeerStatus| status.position > position || status.position == position && !status.waits;
@@ -71,18 +71,18 @@ impl Barrier {
         self.len() == 0
     }
 
-    /// Whether all other groups have come as far as `position`.
+    /// Whether all other groups have reached `position`.
     pub fn have_all_reached(&self, position: u64) -> bool {
         self.lagging(position).next().is_none()
     }
 
-    /// The groups that have not come as far as `position`.
+    /// The groups that have not reached `position`.
     pub fn lagging(&self, position: u64) -> impl Iterator<Item = (Side, &PeerStatus)> {
         self.all().filter(move |(_, status)| status.position < position)
     }
 
-    /// A group that others wait for in vain: this process if it waits at `waits`, or any that is further. Time counts
-    /// from the last sign of the group, but not before `since`.
+    /// A group that a process waits for in vain: this process if it waits at `waits`, or any process that is further.
+    /// The time without a status counts from the last status of the group, but not from before `since`.
     pub fn lost(&self, waits: Option<u64>, since: Nanos, now: Nanos) -> Option<LostPeer> {
         let told = self.all().find_map(|(_, status)| status.gone).filter(|group| !self.own.contains(group));
         if let Some(group) = told {

@@ -1,26 +1,27 @@
-//! What keeps a phase from ending although its goal is met (reference: models.md, sections 17.4 and 19).
+//! What keeps a phase from ending although its goal is met (docs/reference/models.md, "End of a phase" and "First
+//! contact").
 
 use polygraph_link::{Nanos, SECOND};
 use polygraph_plan::Phase;
 
 use super::working_set::WorkingSet;
 
-/// The first visits to all servers are given up when none has succeeded for so long.
+/// The robots give up the first visits to all servers after this time without a successful one.
 const PATIENCE: Nanos = 30 * SECOND;
 
-/// A reason for which a phase goes on.
+/// A reason for which a phase does not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndBlocker {
-    /// The working set fills and is not frozen yet.
+    /// The working set is filling and not frozen yet.
     WorkingSet,
-    /// Not all servers have been visited.
+    /// Robots have not visited all servers yet.
     FirstVisits,
-    /// Other processes of the test are not so far yet.
+    /// Other processes of the test have not reached the end of the phase.
     PeerSettings,
 }
 
 impl EndBlocker {
-    /// What is waited for.
+    /// The reason as the end of a message.
     pub fn text(self) -> &'static str {
         match self {
             EndBlocker::WorkingSet => "the working set is not frozen yet",
@@ -30,7 +31,7 @@ impl EndBlocker {
     }
 }
 
-/// All that may hold a phase but other processes.
+/// All reasons in this process for which a phase may not end.
 #[derive(Debug)]
 pub struct EndBlockers {
     /// The working set.
@@ -40,7 +41,7 @@ pub struct EndBlockers {
 }
 
 impl EndBlockers {
-    /// What holds `phase`, number `number` of the schedule, at `now`, if anything does.
+    /// The reason for which `phase`, with the number `number` in the schedule, does not end at `now`.
     pub fn blocking(&self, phase: &Phase, number: usize, now: Nanos) -> Option<EndBlocker> {
         if phase.wait_wss_freeze && self.working_set.holds_phases() {
             return Some(EndBlocker::WorkingSet);
@@ -49,21 +50,21 @@ impl EndBlockers {
     }
 }
 
-/// How far the first visits to all servers are.
+/// The progress of the first visits to all servers.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstVisits {
     left: usize,
-    /// When the last one succeeded.
+    /// When the last visit succeeded.
     last: Nanos,
 }
 
 impl FirstVisits {
-    /// None has been made at `start`.
+    /// No visit has been made at `start`.
     pub fn new(start: Nanos) -> FirstVisits {
         FirstVisits { left: 0, last: start }
     }
 
-    /// So many servers are left at `now`. Returns true if these were the last ones.
+    /// Records that `left` servers remain at `now`. Returns true if the last visit has just succeeded.
     pub fn look(&mut self, left: usize, now: Nanos) -> bool {
         let before = std::mem::replace(&mut self.left, left);
         if before != left {

@@ -1,54 +1,55 @@
-//! What the controller has to tell: the records that go to the logs of all sides, and to the console from there.
+//! What the phase controller decides or reports. Events become records in the logs of all sides, and lines on the
+//! console.
 
 use polygraph_link::Nanos;
 use polygraph_stats::{ErrorKind, Record};
 
-/// Something that was decided or has to be said.
+/// A decision or a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlEvent {
-    /// A phase begins.
+    /// A phase starts.
     PhaseBegins {
-        /// Its number.
+        /// The number of the phase.
         phase: usize,
-        /// When.
+        /// When it starts.
         at: Nanos,
     },
-    /// A phase ends. It is logged when all loops have delivered what they counted until then.
+    /// A phase ends. The event is logged when all loops have delivered their statistics up to the end.
     PhaseEnds {
-        /// Its number.
+        /// The number of the phase.
         phase: usize,
-        /// When.
+        /// When it ends.
         at: Nanos,
-        /// It met its goal, or had none.
+        /// Whether the phase met its goal, or had none.
         complete: bool,
     },
-    /// The workload itself is at fault; the robots' side counts the error.
+    /// An error of the workload; the robots' side counts it.
     Erred {
-        /// When.
+        /// When it occurred.
         at: Nanos,
-        /// Class of the error.
+        /// The class of the error.
         kind: ErrorKind,
         /// What happened.
         detail: String,
     },
-    /// A line for people.
+    /// A message for the user.
     Said {
-        /// When.
+        /// When it was written.
         at: Nanos,
-        /// Message level, see [`Record::Comment`].
+        /// The message level, see [`Record::Comment`].
         level: u8,
-        /// The line.
+        /// The text.
         text: String,
     },
 }
 
 impl ControlEvent {
-    /// A line for people.
+    /// A message for the user.
     pub fn said(at: Nanos, level: u8, text: impl Into<String>) -> ControlEvent {
         ControlEvent::Said { at, level, text: text.into() }
     }
 
-    /// The event as a record of a log of a run that started at `start`.
+    /// The record of the event in the log of a run that started at `start`.
     pub fn record(&self, start: Nanos) -> Record {
         let since = |at: Nanos| at.saturating_sub(start);
         match *self {

@@ -1,38 +1,39 @@
-//! Whether anything can still come of a test: one in which nothing succeeds any more, or whose cache does not fill although
-//! it has to, would go on for ever.
+//! Detects that a test cannot succeed any more: no transaction succeeds, or a cache that must be filled does not
+//! fill. Without this check such a test would never end.
 
 use polygraph_link::{Nanos, SECOND};
 
 use crate::live_counters::Counts;
 
-/// So many failed transactions are needed before a test is given up for them.
+/// The least number of failed transactions after which a test is given up.
 const FAILED_LEAST: u64 = 10;
-/// Transactions that neither succeed nor fail are waited for so many times as long as those that fail.
+/// Transactions that neither succeed nor fail may take this many times as long as failing ones before the test is
+/// given up.
 const WAITING_FACTOR: u64 = 20;
-/// A cache that has to be filled and is not is given up after this time ...
+/// A phase that has to fill the cache is given up after this time without a fill ...
 const FILL_PATIENCE: Nanos = 60 * SECOND;
-/// ... if so many transactions have ended meanwhile.
+/// ... if this many transactions have ended in it.
 const FILL_LEAST: u64 = 1000;
 
-/// Watches whether transactions succeed, and fill the cache.
+/// Monitors whether transactions succeed and fill the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct GiveUpMonitor {
-    /// How long nothing may succeed; `None`: for ever.
+    /// The longest time without a success; `None`: unlimited.
     patience: Option<Nanos>,
-    /// What was counted when something succeeded last, and when that was.
+    /// The counts at the last success, and its time.
     good: (Counts, Nanos),
-    /// The same of the last fill.
+    /// The counts at the last fill, and its time.
     fill: (Counts, Nanos),
 }
 
 impl GiveUpMonitor {
-    /// A test that starts at `start`, in which nothing may succeed for so long.
+    /// A monitor of a test that starts at `start`.
     pub fn new(patience: Option<Nanos>, start: Nanos) -> GiveUpMonitor {
         let none = (Counts::default(), start);
         GiveUpMonitor { patience, good: none, fill: none }
     }
 
-    /// What was counted until `now`.
+    /// Records the counts at `now`.
     pub fn look(&mut self, counts: Counts, now: Nanos) {
         if counts.ok != self.good.0.ok {
             self.good = (counts, now);
@@ -42,12 +43,12 @@ impl GiveUpMonitor {
         }
     }
 
-    /// A phase that has to fill the cache begins at `now`.
+    /// Starts the wait for a fill anew, because a phase starts at `now`.
     pub fn begin_phase(&mut self, counts: Counts, now: Nanos) {
         self.fill = (counts, now);
     }
 
-    /// Why nothing can be expected of the test any more, if so.
+    /// The reason why no transaction can be expected to succeed, if there is one.
     pub fn is_hopeless(&self, counts: Counts, now: Nanos) -> Option<String> {
         let (before, last) = self.good;
         let (patience, quiet) = (self.patience?, now.saturating_sub(last));
@@ -63,7 +64,7 @@ impl GiveUpMonitor {
             .then(|| format!("nothing has succeeded for {seconds:.1} s, and {waiting} transactions wait"))
     }
 
-    /// Why a cache that has to be filled will not be, if so.
+    /// The reason why the cache cannot be expected to fill, if there is one.
     pub fn is_unfillable(&self, counts: Counts, now: Nanos) -> Option<String> {
         let (before, last) = self.fill;
         let (ended, quiet) = (counts.ended() - before.ended(), now.saturating_sub(last));

@@ -1,7 +1,7 @@
-//! Those who watch a running phase and steer it: scripts, controllers of load.
+//! The interface of scripts and controllers that change the load during a phase.
 //!
-//! A [`LoadController`] belongs to one phase. It gets to see what is new at every step of the controller, collects
-//! [`Sampler`]s of whatever length, and acts on the phase through the [`ControlHandle`].
+//! A [`LoadController`] belongs to one phase. The phase controller calls it at every step; the load controller
+//! collects [`Sampler`]s of any length and acts on the phase through a [`ControlHandle`].
 
 use std::fmt::Debug;
 
@@ -11,21 +11,21 @@ use polygraph_stats::{Class, ErrorKind, Window};
 
 use crate::phase_controller::{Adjustment, ControlEvent};
 
-/// Somebody who steers a phase.
+/// Changes the load of a phase.
 pub trait LoadController: Debug {
-    /// The phase has begun.
+    /// The phase has started.
     fn begin(&mut self, handle: &mut ControlHandle<'_>);
 
-    /// Some time has passed; `handle.delta` is what happened since the last look or the begin.
+    /// Some time has passed; `handle.delta` is what happened since the last call.
     fn look(&mut self, handle: &mut ControlHandle<'_>);
 }
 
-/// What a load_controller knows, and what it can do.
+/// What a load controller knows and can do.
 #[derive(Debug)]
 pub struct ControlHandle<'a> {
     /// The time.
     pub now: Nanos,
-    /// What happened since the last look.
+    /// What happened since the last call.
     pub delta: &'a Window,
     /// What happened in the phase so far.
     pub phase: &'a Window,
@@ -46,7 +46,7 @@ impl ControlHandle<'_> {
         self.factors.populus.at(self.progress)
     }
 
-    /// Changes a factor from now on, and tells so (message level 6) if that makes a difference.
+    /// Changes a factor from now on, and reports that (message level 6) if the factor changes.
     pub fn adjust(&mut self, adjustment: Adjustment) {
         let name = adjustment.factor();
         let pick = |factors: Factors| if name == "load" { factors.load } else { factors.populus };
@@ -67,38 +67,38 @@ impl ControlHandle<'_> {
         self.say(6, text);
     }
 
-    /// RelayChannels the phase as if its positive goal were met.
+    /// Ends the phase as if its positive goal were met.
     pub fn satisfy(&mut self) {
         self.satisfied = true;
     }
 
-    /// A line for people at a message level.
+    /// Writes a message for the user.
     pub fn say(&mut self, level: u8, text: impl Into<String>) {
         self.events.push(ControlEvent::said(self.now, level, text));
     }
 
-    /// An error of the workload, which is counted.
+    /// Counts an error of the workload.
     pub fn error(&mut self, kind: ErrorKind, detail: impl Into<String>) {
         self.events.push(ControlEvent::Erred { at: self.now, kind, detail: detail.into() });
     }
 }
 
-/// A sample that grows until its goal is reached, and then begins anew.
+/// A sample that grows until its goal is reached, and then starts anew.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    /// When a sample is complete: any of its parts is reached, positive or negative.
+    /// The goal of a sample. It is complete as soon as any part of the goal is reached, positive or negative.
     pub goal: Goal,
     begin: Nanos,
     window: Window,
 }
 
 impl Sampler {
-    /// A sample that begins at `now`.
+    /// A sample that starts at `now`.
     pub fn new(goal: Goal, now: Nanos) -> Sampler {
         Sampler { goal, begin: now, window: Window::default() }
     }
 
-    /// Adds what is new; returns the sample if it is complete.
+    /// Adds `delta`; returns the sample if it is complete.
     pub fn look(&mut self, now: Nanos, delta: &Window) -> Option<Window> {
         self.window.append(delta);
         let window = &self.window;

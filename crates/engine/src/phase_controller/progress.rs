@@ -1,4 +1,5 @@
-//! How far a phase is on the way to its goal, which factors follow, and what is in force when it ends.
+//! How far a phase is on the way to its goal, the factors that follow from that, and the factors that the next phase
+//! inherits.
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_plan::PositiveGoal;
@@ -6,11 +7,11 @@ use polygraph_plan::PositiveGoal;
 use super::{ControlEvent, CurrentPhase, Observations, PhaseController};
 use crate::pacing::least_progress;
 
-/// How often is told how far a phase is.
+/// How often the progress of a phase is reported.
 const REPORT: Nanos = 300 * SECOND;
 
 impl PhaseController {
-    /// Share of its goal that `phase` has reached after `length`.
+    /// The share of its goal (0 to 1) that `phase` has reached after `length`.
     pub(super) fn progress_at(&self, phase: usize, length: Nanos) -> f64 {
         match self.plan.schedule.phases[phase].goal.along() {
             Some(PositiveGoal::Time(seconds)) => (length as f64 / nanos(seconds) as f64).clamp(0.0, 1.0),
@@ -21,7 +22,7 @@ impl PhaseController {
         }
     }
 
-    /// The phase after `phase` begins with what is in force when this one ends, where it gives nothing else.
+    /// Passes the factors in force at the end of `phase` on to the next phase, where that sets no factors of its own.
     pub(super) fn hand_on(&self, phase: usize, progress: f64) {
         if let Some(next) = self.plan.schedule.phases.get(phase + 1) {
             let levels = self.plan.timeline.factors(phase).at(progress);
@@ -29,7 +30,7 @@ impl PhaseController {
         }
     }
 
-    /// Publishes how far the current phase is, if its factors follow that.
+    /// Publishes the progress of the current phase if its factors depend on it.
     pub(super) fn publish_progress(&self, current: &CurrentPhase, observed: &Observations) {
         let along = self.phase_of(current).goal.along();
         if !matches!(along, Some(PositiveGoal::Time(_)) | None)
@@ -39,7 +40,7 @@ impl PhaseController {
         }
     }
 
-    /// Share of its goal that the current phase has reached (0 to 1); `None` without a goal.
+    /// The share of its goal (0 to 1) that the current phase has reached; `None` without a goal.
     pub(super) fn progress_of(&self, current: &CurrentPhase, observed: &Observations) -> Option<f64> {
         let done = observed.counts - current.before;
         let share = match self.phase_of(current).goal.along()? {
@@ -52,7 +53,7 @@ impl PhaseController {
         Some(share.clamp(0.0, 1.0))
     }
 
-    /// Tells now and then how far the current phase is.
+    /// Reports the progress of the current phase from time to time.
     pub(super) fn report(
         &mut self,
         current: &CurrentPhase,

@@ -1,10 +1,11 @@
-//! The thermostat: steers the load of a phase by its response time (reference: models.md, section 18.1).
+//! The response-time controller: keeps the response time of a phase near a target by changing the load
+//! (docs/reference/models.md, "Response-time controller").
 
 use polygraph_plan::{Goal, Rptmstat};
 
 use super::{Adjustment, ControlHandle, LoadController, Sampler};
 
-/// Judges the mean response time of all that ended well in each sample, and changes the load factor.
+/// Changes the load factor according to the mean response time of all successful transactions in each sample.
 #[derive(Debug)]
 pub struct ResponseTimeController {
     rule: Rptmstat,
@@ -12,7 +13,7 @@ pub struct ResponseTimeController {
 }
 
 impl ResponseTimeController {
-    /// A thermostat that follows this rule.
+    /// A controller that follows `rule`.
     pub fn new(rule: Rptmstat) -> ResponseTimeController {
         let goal = Goal { duration: Some(rule.sample_dur), ..Goal::default() };
         ResponseTimeController { rule, sampler: Sampler::new(goal, 0) }
@@ -29,7 +30,7 @@ impl LoadController for ResponseTimeController {
         let Some(sample) = self.sampler.look(handle.now, handle.delta) else { return };
         let mean = sample.all().rptm_us.mean().map(|us| us * 1e-6);
         let change = mean.map_or(0.0, |mean| self.rule.change(mean));
-        // That all is well need not be said as loudly.
+        // "No change" is reported at a higher level, which fewer users see.
         let level = if mean.is_some() && change == 0.0 { 8 } else { 7 };
         handle.say(level, format!("fyi: rptmstat: {}", self.rule.report(mean)));
         if change != 0.0 {

@@ -1,4 +1,4 @@
-//! Phase scripts and their watchdogs (reference: models.md, section 18.2).
+//! Phase scripts and their watchdogs (docs/reference/models.md, "Phase scripts").
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,25 +12,25 @@ use polygraph_stats::{ErrorKind, Window};
 
 use crate::phase_controller::{Adjustment, ControlHandle, LoadController, Sampler};
 
-/// A phase has no more watchdogs than these: one that starts another whenever it runs would never end.
+/// The most watchdogs of a phase. Without a limit, a watchdog that starts another whenever it runs would never end.
 const MAX_WATCHDOGS: usize = 1000;
 
-/// The script of a phase, and the watchdogs that it started.
+/// The script of a phase and the watchdogs that it has started.
 #[derive(Debug)]
 pub struct ScriptController {
     script: Script,
-    /// Shared by the scripts of all phases: what they assign to global variables stays.
+    /// The scripts of all phases share the interpreter, so assignments to global variables persist.
     interpreter: Rc<RefCell<Interpreter>>,
     watchdogs: Vec<(Watchdog, Sampler)>,
 }
 
 impl ScriptController {
-    /// The script of a phase that has not begun.
+    /// The script of a phase that has not started.
     pub fn new(script: Script, interpreter: Rc<RefCell<Interpreter>>) -> ScriptController {
         ScriptController { script, interpreter, watchdogs: Vec::new() }
     }
 
-    /// Takes over what code has started, and tells what it did wrong.
+    /// Adds the watchdogs that a script has started, and reports its error.
     fn settle(&mut self, ran: ScriptRun, handle: &mut ControlHandle<'_>) {
         if let Some(error) = ran.error {
             handle.error(ErrorKind::Script, error.to_string());
@@ -55,7 +55,7 @@ impl LoadController for ScriptController {
     }
 
     fn look(&mut self, handle: &mut ControlHandle<'_>) {
-        // Those that are started now begin their samples now.
+        // A watchdog that is started in this loop starts its sample now.
         for at in 0..self.watchdogs.len() {
             let (watchdog, sampler) = &mut self.watchdogs[at];
             let Some(sample) = sampler.look(handle.now, handle.delta) else { continue };
@@ -71,23 +71,23 @@ impl LoadController for ScriptController {
     }
 }
 
-/// A window as scripts read it.
+/// A window of statistics as scripts read it.
 #[derive(Debug)]
 struct WindowStatistics(Window);
 
 impl Statistics for WindowStatistics {
     fn member(&self, path: &str) -> Option<f64> {
-        // The checker lets no other names through.
+        // The checker rejects all other names.
         self.0.member(path).ok().flatten()
     }
 }
 
-/// What a running script stands on.
+/// The environment of a running script.
 struct ScriptHost<'a, 'b> {
     handle: &'a mut ControlHandle<'b>,
-    /// The sample of the watchdog that runs.
+    /// The sample of the running watchdog.
     sample: Option<Arc<WindowStatistics>>,
-    /// Its new sampling goal.
+    /// The new sampling goal of the running watchdog.
     goal: Option<Goal>,
 }
 

@@ -1,9 +1,9 @@
-//! When the working set stops growing (reference: models.md, section 3.3).
+//! When the working set stops growing (docs/reference/models.md, "Working set limits").
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::WorkingSetLimit;
 
-/// What the coordinator knows of the working set.
+/// The state of the working set.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingSet {
     limit: Option<WorkingSetLimit>,
@@ -12,17 +12,17 @@ pub struct WorkingSet {
     frozen: bool,
 }
 
-/// Something that happened to the working set, for the log.
+/// A change of the working set, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkingSetEvent {
     /// The first object was filled.
     Started,
-    /// The limit is met: from now on the set does not grow.
+    /// The limit is met, and the working set stops growing.
     Frozen,
 }
 
 impl WorkingSet {
-    /// The empty working set of a run that begins at `start`.
+    /// The empty working set of a run that starts at `start`.
     pub fn new(limit: Option<WorkingSetLimit>, start: Nanos) -> WorkingSet {
         WorkingSet { limit, start, filling: false, frozen: false }
     }
@@ -32,8 +32,8 @@ impl WorkingSet {
         WorkingSet { limit: None, start: 0, filling: true, frozen: true }
     }
 
-    /// What has happened when `fills` objects were filled until `now`; every event is told once. Without a limit
-    /// nothing ever happens.
+    /// The changes when `fills` objects were filled until `now`. Each change is returned once. Without a limit
+    /// nothing changes.
     pub fn look(&mut self, fills: u64, now: Nanos) -> Vec<WorkingSetEvent> {
         let Some(limit) = self.limit else { return Vec::new() };
         let mut events = Vec::new();
@@ -52,7 +52,7 @@ impl WorkingSet {
         events
     }
 
-    /// When the set freezes, if only the clock decides.
+    /// When the working set freezes, if only the clock decides.
     pub fn freezes_at(&self) -> Option<Nanos> {
         match self.limit? {
             WorkingSetLimit::After(seconds) => Some(self.start.saturating_add(nanos(seconds))),
@@ -60,7 +60,7 @@ impl WorkingSet {
         }
     }
 
-    /// Phases that wait for the freeze must not end now.
+    /// Whether phases that wait for the freeze must go on.
     pub fn holds_phases(&self) -> bool {
         self.filling && !self.frozen
     }

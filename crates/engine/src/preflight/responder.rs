@@ -1,4 +1,4 @@
-//! Stands in for servers that do not listen yet.
+//! Answers preflight requests for servers that do not listen yet.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,13 +14,13 @@ use rustix::net::SocketFlags;
 
 use crate::listen::listen;
 
-/// How often it looks whether it is still wanted, if nobody connects.
+/// How often the thread checks whether it must stop while nobody connects.
 const LOOK: Duration = Duration::from_millis(20);
-/// Whoever connects and says nothing is left alone after this.
+/// How long a client may take to send its request.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Answers probes at some addresses until it is dropped. Anything else gets an empty good reply: devices look after their
-/// servers.
+/// Answers probes at some addresses until it is dropped. Any other request gets an empty reply with status 200,
+/// because devices check the health of their servers.
 #[derive(Debug)]
 pub struct Responder {
     stop: Arc<AtomicBool>,
@@ -29,10 +29,10 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Listens at all these addresses.
+    /// Listens on all these addresses.
     ///
     /// # Errors
-    /// If one cannot be used.
+    /// If an address cannot be used.
     pub fn start(addresses: &[SocketAddr]) -> io::Result<Responder> {
         let listeners = addresses.iter().map(|address| listen(*address)).collect::<io::Result<Vec<_>>>()?;
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -46,7 +46,7 @@ impl Responder {
         Ok(Responder { stop, seen, thread: Some(thread) })
     }
 
-    /// A probe with this token came.
+    /// Whether a probe with this token was received.
     pub fn has_seen(&self, token: &str) -> bool {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|seen| seen == token)
     }
@@ -55,12 +55,12 @@ impl Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A thread that panicked has nothing more to say.
+        // The panic hook has already reported a panic of the thread.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// Answers whoever connects within a moment.
+/// Accepts the clients that connect within [`LOOK`] and answers each on a thread.
 fn accept(listeners: &[OwnedFd], tokens: &Arc<Mutex<Vec<String>>>) {
     let mut waiting: Vec<PollFd<'_>> = listeners.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK.subsec_nanos()) };
@@ -71,7 +71,7 @@ fn accept(listeners: &[OwnedFd], tokens: &Arc<Mutex<Vec<String>>>) {
     for (listener, _) in listeners.iter().zip(ready).filter(|(_, ready)| *ready) {
         if let Ok(fd) = rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
             let (stream, tokens) = (TcpStream::from(fd), Arc::clone(tokens));
-            // One that says nothing must not keep the others waiting.
+            // A silent client must not delay the others.
             std::thread::spawn(move || answer(stream, &tokens));
         }
     }
@@ -93,6 +93,6 @@ fn answer(mut stream: TcpStream, tokens: &Mutex<Vec<String>>) {
         }
         None => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
     };
-    // If it does not get through, the probe says so.
+    // If the reply does not arrive, the probe reports that.
     let _ = stream.write_all(&reply);
 }
