@@ -1,4 +1,4 @@
-//! Access logs: which column says what, and what the lines add up to.
+//! Access logs of devices: the meaning of columns, and counts over lines.
 
 use std::io::{self, BufRead};
 
@@ -6,79 +6,79 @@ use serde::Deserialize;
 
 /// How to read the access log of a device: lines of columns that are separated by blanks.
 ///
-/// A pattern is the text of the result column, in which each `*` stands for any text. Patterns are tried in the
-/// order skip, hit, miss.
+/// A pattern is the text of the result column; each `*` in it matches any text. Patterns are tried in the order skip,
+/// hit, miss.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogFormat {
-    /// The file, in the work directory.
+    /// The path of the log in the work directory.
     pub file: String,
-    /// The program keeps lines to itself for so many seconds.
+    /// The longest time in seconds for which the program buffers lines.
     #[serde(default)]
     pub delay_s: f64,
-    /// Column of the result, the first is 1.
+    /// The column of the result; the first column is 1.
     pub result_column: usize,
-    /// Column of the reply's size in bytes.
+    /// The column of the reply's size in bytes.
     pub bytes_column: usize,
-    /// Results of requests that a stored reply answered, even if the origin was asked whether it is still good.
+    /// Patterns for requests that a stored reply answered, whether or not the device validated it with the origin.
     #[serde(default)]
     pub hit: Vec<String>,
-    /// Results of requests that the origin answered with a reply of its own.
+    /// Patterns for requests that the origin answered with a reply of its own.
     #[serde(default)]
     pub miss: Vec<String>,
-    /// Results of lines that stand for no request.
+    /// Patterns for lines that are not requests.
     #[serde(default)]
     pub skip: Vec<String>,
-    /// How to tell plain requests; without it nobody can.
+    /// How to recognise plain requests; `None` if the log does not distinguish them.
     pub plain: Option<PlainRequests>,
 }
 
-/// Which requests are plain: without conditions or `no-cache`, and of method GET. Only those count in a
-/// benchmark's hit ratios.
+/// How to recognise plain requests: GET requests without conditions and without `no-cache`. Only these count in the
+/// hit ratios of a benchmark.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainRequests {
-    /// The column that tells them, the first is 1.
+    /// The column to look at; the first column is 1.
     pub column: usize,
-    /// Its text, as a pattern, for a plain request.
+    /// The pattern of the column for a plain request.
     pub text: String,
 }
 
-/// What the lines of an access log add up to.
+/// Counts over the lines of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessCounts {
-    /// Requests: the sum of the next three.
+    /// All requests: the sum of the next three.
     pub requests: u64,
-    /// Requests answered with a stored reply.
+    /// Requests that the device answered with a stored reply.
     pub hits: u64,
-    /// Requests answered by the origin.
+    /// Requests that the origin answered.
     pub misses: u64,
-    /// Requests of which the log says neither: refused, failed, or of a device that stores nothing.
+    /// Requests that are neither: refused or failed ones, or those of a device that stores nothing.
     pub other: u64,
     /// Bytes sent to clients, as the device counts them.
     pub bytes: u64,
-    /// Lines that have not the columns they should have; a line that is cut short is one.
+    /// Lines without the expected columns, including a line that is cut short.
     pub unreadable: u64,
-    /// Those of the requests that are plain, if the device tells them from others.
+    /// The plain requests among these, if the log distinguishes them.
     pub plain: Option<PlainCounts>,
 }
 
-/// PlainCounts requests, see [`PlainRequests`].
+/// Counts of plain requests, see [`PlainRequests`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlainCounts {
-    /// Requests.
+    /// Plain requests.
     pub requests: u64,
-    /// Those answered with a stored reply.
+    /// Plain requests that the device answered with a stored reply.
     pub hits: u64,
 }
 
 impl AccessCounts {
-    /// Share of hits in all requests; `None` without requests.
+    /// The share of hits in all requests; `None` without requests.
     pub fn hit_ratio(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.hits as f64 / self.requests as f64)
     }
 
-    /// Without what was counted `before`; of plain requests nothing is taken away.
+    /// The counts without those of `before`. Counts of plain requests are unchanged.
     pub(crate) fn less(&self, before: &AccessCounts) -> AccessCounts {
         AccessCounts {
             requests: self.requests.saturating_sub(before.requests),
@@ -110,15 +110,15 @@ impl AccessCounts {
 }
 
 impl LogFormat {
-    /// AccessCounts the lines of a log.
+    /// Counts the lines of a log.
     ///
     /// # Errors
-    /// If `log` cannot be read. Lines that make no sense are counted, not reported.
+    /// If `log` cannot be read. Unreadable lines are counted.
     pub fn count(&self, log: impl BufRead) -> io::Result<AccessCounts> {
         self.count_after(0, log)
     }
 
-    /// The same, but for the first `overlooked` requests.
+    /// Counts the lines of a log after the first `overlooked` requests.
     ///
     /// # Errors
     /// As [`LogFormat::count`].
@@ -174,28 +174,28 @@ impl LogFormat {
             b"-" => 0,
             digits => std::str::from_utf8(digits).ok()?.parse().ok()?,
         };
-        // A line that stands for no proper request may end before that column.
+        // A line that is not a proper request may end before that column.
         let told = self.plain.as_ref().and_then(|plain| Some((plain, column(plain.column)?)));
         let plain = told.is_some_and(|(plain, column)| matches(plain.text.as_bytes(), column));
         Some(Line { result: column(self.result_column)?, bytes, plain })
     }
 }
 
-/// What a line says.
+/// The columns of a line.
 struct Line<'a> {
     result: &'a [u8],
-    /// A size of `-` is none.
+    /// The size of the reply; 0 if the column is `-`.
     bytes: u64,
     plain: bool,
 }
 
-/// Whether `text` is `pattern`, in which each `*` stands for any text.
+/// Whether `text` matches `pattern`, in which each `*` matches any text.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
     for part in parts {
-        // The first place is as good as any: what follows may be anything.
+        // The first match is as good as any, because anything may follow it.
         let Some(at) = find(part, rest) else { return false };
         rest = &rest[at + part.len()..];
     }

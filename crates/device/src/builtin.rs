@@ -9,17 +9,17 @@ use crate::error::{Error, Result};
 use crate::params::{Params, SERVICE};
 use crate::usage::Usage;
 
-/// Its name.
+/// The name of the built-in proxy.
 pub(crate) const NAME: &str = "builtin";
 
-/// The built-in proxy. Its figures survive restarts, its store does not.
+/// The built-in proxy. Its counts survive restarts, its store does not.
 #[derive(Debug)]
 pub(crate) struct Builtin {
     config: ProxyConfig,
     proxy: Option<Proxy>,
-    /// What proxies before the current one have counted and used.
+    /// The counts and the processor seconds of earlier instances.
     before: (AccessCounts, f64),
-    /// What is not counted of it.
+    /// Counts that do not belong to the test.
     overlooked: AccessCounts,
 }
 
@@ -60,7 +60,7 @@ impl Builtin {
                 address,
                 source,
             })?;
-            // It comes back where it was.
+            // After a restart the proxy listens on the same port.
             self.config.listen = proxy.local_addr();
             self.proxy = Some(proxy);
         }
@@ -83,10 +83,10 @@ impl Builtin {
         self.proxy.iter().fold(self.before.0, |sum, proxy| sum.plus(&counts(&proxy.snapshot())))
     }
 
-    /// What it has counted so far does not count, once these requests are among it.
+    /// Excludes everything counted so far, once the counts include `requests` requests.
     pub fn overlook(&mut self, requests: u64) {
         let mut patience = 100;
-        // A reply is counted after it was sent.
+        // The proxy counts a reply after it has sent it.
         while patience > 0 && self.all().requests < requests {
             patience -= 1;
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -94,7 +94,7 @@ impl Builtin {
         self.overlooked = self.all();
     }
 
-    /// Its memory is that of its store, for the rest of the process is not the device.
+    /// Resource usage. The memory is that of the store, because the process also runs the benchmark.
     pub fn usage(&self) -> Usage {
         let idle = Usage { cpu_seconds: self.before.1, ..Usage::default() };
         self.proxy.iter().fold(idle, |sum, proxy| Usage {
@@ -105,7 +105,7 @@ impl Builtin {
     }
 }
 
-/// A validation that the origin answered with `304` ended in a stored reply, one that it answered otherwise did
+/// The counts of a device. A validation that the origin answers with `304` ends in a stored reply, any other one does
 /// not.
 fn counts(seen: &Snapshot) -> AccessCounts {
     AccessCounts {

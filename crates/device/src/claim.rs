@@ -1,7 +1,8 @@
-//! What a started device owns in the file system, so that it can be tidied up after a run that was killed.
+//! Ownership files, with which leftovers of killed runs are found and removed.
 //!
-//! Beside the work directory lies a file that names the directories of the device. Whoever started it holds a lock on that file,
-//! which the system takes away when the process ends, however it ends. A file without a lock belongs to nobody any more.
+//! Next to the work directory of a device there is a file that lists the directories of the device. The process that
+//! started the device holds a lock on the file. The system releases the lock when the process ends in any way, so a
+//! file without a lock has no owner.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,23 +13,23 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// How the names of private directories begin.
+/// The prefix of the names of private directories.
 pub(crate) const PREFIX: &str = "polygraph-";
-/// How the names of claims end.
+/// The suffix of the names of ownership files.
 const SUFFIX: &str = ".owner";
-/// No claim is larger.
+/// The most bytes of an ownership file.
 const MOST: u64 = 64 * 1024;
 
-/// A claim that is held. Dropping it gives it up.
+/// An ownership file and its lock. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
-    /// Holds the lock.
+    /// The open file, which holds the lock.
     _file: File,
 }
 
 impl Claim {
-    /// Claims the directories of a device, the first of which is its work directory.
+    /// Claims the directories of a device. The first one is its work directory.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -53,8 +54,8 @@ impl Drop for Claim {
     }
 }
 
-/// Ends what is left of devices whose runs were killed, and removes their directories. Nothing is touched that a living run
-/// claims, or whose claim another user wrote. Returns the directories that are gone.
+/// Kills the processes and removes the directories of devices whose runs were killed. It does not touch directories
+/// that a live run has claimed, or whose ownership file belongs to another user. Returns the removed directories.
 pub(crate) fn tidy_up(place: &Path) -> Vec<PathBuf> {
     let mut gone = Vec::new();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
@@ -74,7 +75,7 @@ pub(crate) fn tidy_up(place: &Path) -> Vec<PathBuf> {
     gone
 }
 
-/// The directories of a claim that nobody holds, with the lock on it.
+/// The directories in an ownership file that nobody has locked, with the lock on the file.
 fn abandoned(path: &Path) -> Option<(Vec<PathBuf>, File)> {
     let mut file = File::options().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path).ok()?;
     let facts = file.metadata().ok()?;
@@ -85,7 +86,7 @@ fn abandoned(path: &Path) -> Option<(Vec<PathBuf>, File)> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
     }
-    // Whoever made it may be about to lock it and to write; then it is empty.
+    // An empty file may be new: its owner is about to lock it and to write.
     let mut text = Vec::new();
     file.read_to_end(&mut text).ok().filter(|&length| length > 0)?;
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
@@ -93,13 +94,13 @@ fn abandoned(path: &Path) -> Option<(Vec<PathBuf>, File)> {
     Some((directories.collect(), file))
 }
 
-/// Whether a directory is named like those that we make.
+/// Whether a directory has a name of the form that this program creates.
 fn is_ours(directory: &Path) -> bool {
     let named = directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     named && directory.is_absolute() && directory.symlink_metadata().is_ok_and(|there| there.is_dir())
 }
 
-/// Kills the processes that are at work in a directory that nobody but the device of a dead run ever was in.
+/// Kills the processes whose current directory is inside a directory of a dead run.
 fn end_processes(directory: &Path) {
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid =

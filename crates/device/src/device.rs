@@ -1,4 +1,4 @@
-//! Devices: the set that comes with the program, and directories of users in the same form.
+//! Device descriptions: the built-in set, and directories of users in the same form.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ use crate::builtin;
 use crate::error::{Error, Result};
 use crate::spec::{DeviceRole, Setting, Spec};
 
-/// The description's file name.
+/// The file name of a description.
 const DESCRIPTION: &str = "device.toml";
-/// Where programs are besides `PATH`, which lacks system programs for plain users.
+/// Directories of programs besides `PATH`, which lacks system programs for ordinary users.
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
 
-/// A directory of the set: its name and its files, name and text each.
+/// A directory of the built-in set: its name, and the name and text of each file.
 type Directory = (&'static str, &'static [(&'static str, &'static str)]);
 
 macro_rules! directory {
@@ -22,7 +22,7 @@ macro_rules! directory {
     };
 }
 
-/// The set, in the order of `polygraph devices`.
+/// The built-in set, in the order of `polygraph devices`.
 const SET: [Directory; 7] = [
     directory!("squid": "device.toml", "squid.conf"),
     directory!("trafficserver":
@@ -47,28 +47,28 @@ pub(crate) enum Kind {
     Builtin,
     Program {
         spec: Box<Spec>,
-        /// Templates by their path in the work directory.
+        /// The templates, each with its path in the work directory.
         templates: Vec<(String, String)>,
-        /// Where it was read from; programs with a relative path are meant from here.
+        /// The directory of the description, which relative paths of programs refer to.
         directory: Option<PathBuf>,
     },
 }
 
 impl Device {
-    /// The set: the built-in proxy and devices of Debian's packages.
+    /// The built-in set: the built-in proxy, and devices from Debian packages.
     ///
     /// # Errors
-    /// Never with a program that was built from a tree whose tests pass.
+    /// If a description in the binary is invalid, which the tests exclude.
     pub fn set() -> Result<Vec<Device>> {
         let builtin = Device { name: builtin::NAME.into(), kind: Kind::Builtin };
         std::iter::once(Ok(builtin)).chain(SET.iter().map(embedded)).collect()
     }
 
-    /// A device of the set by its name, or of a directory with a `device.toml`; write `./squid` for a directory
-    /// that is called like a device of the set.
+    /// Finds a device of the built-in set by name, or reads a directory with a `device.toml`. `./squid` is a
+    /// directory, `squid` the device of the set.
     ///
     /// # Errors
-    /// If there is none, or its description is wrong.
+    /// If there is no such device, or its description is invalid.
     pub fn find(name: &str) -> Result<Device> {
         let set = Device::set()?;
         if let Some(device) = set.iter().find(|device| device.name == name) {
@@ -82,12 +82,12 @@ impl Device {
         Err(Error::Unknown { name: name.into(), known: known.join(", ") })
     }
 
-    /// Its name: that of its directory.
+    /// The name of the device, which is that of its directory.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is to robots and servers.
+    /// The role of the device between robots and servers.
     pub fn role(&self) -> DeviceRole {
         match &self.kind {
             Kind::Builtin => DeviceRole::Forward,
@@ -95,7 +95,7 @@ impl Device {
         }
     }
 
-    /// One line about it.
+    /// A description in one line.
     pub fn summary(&self) -> &str {
         match &self.kind {
             Kind::Builtin => "the caching forward proxy of this program, in its own process",
@@ -103,7 +103,7 @@ impl Device {
         }
     }
 
-    /// Whether it makes use of [`Params::hosts`].
+    /// Whether the device uses [`Params::hosts`].
     pub fn takes_hosts(&self) -> bool {
         match &self.kind {
             Kind::Builtin => true,
@@ -111,7 +111,7 @@ impl Device {
         }
     }
 
-    /// How its access log is to be read; the built-in proxy counts for itself.
+    /// The format of its access log; `None` for the built-in proxy, which counts its own requests.
     pub fn log_format(&self) -> Option<&LogFormat> {
         match &self.kind {
             Kind::Builtin => None,
@@ -119,7 +119,7 @@ impl Device {
         }
     }
 
-    /// Settings that it has beyond those of all devices.
+    /// The settings that only this device has.
     pub fn options(&self) -> Vec<(&str, &Setting)> {
         match &self.kind {
             Kind::Builtin => Vec::new(),
@@ -129,11 +129,11 @@ impl Device {
         }
     }
 
-    /// The version of the program on this machine, for example `5.7`; `built-in` for the built-in proxy, whose
-    /// version is that of the program it is in.
+    /// The version of the installed program, for example `5.7`; `built-in` for the built-in proxy, whose version is
+    /// that of this program.
     ///
     /// # Errors
-    /// If it is not on this machine, or does not say a version.
+    /// If the program is not installed or reports no version.
     pub fn version(&self) -> Result<String> {
         let Kind::Program { spec, .. } = &self.kind else {
             return Ok("built-in".into());
@@ -144,7 +144,7 @@ impl Device {
             .stdin(Stdio::null())
             .output()
             .map_err(|source| Error::Start { program: program.clone(), source })?;
-        // Some say it here, some there.
+        // Some programs report it on standard output, others on standard error.
         let text = [output.stdout, output.stderr].concat();
         version_in(&String::from_utf8_lossy(&text)).map(str::to_owned).ok_or_else(|| Error::Failed {
             device: self.name.clone(),
@@ -211,13 +211,13 @@ fn assemble(name: &str, directory: Option<&Path>, find: impl Fn(&str) -> Option<
     Ok(Device { name: name.into(), kind })
 }
 
-/// Whether a path leads out of the directory that it is joined to.
+/// Whether a path leaves the directory that it is joined to.
 fn leaves(path: &str) -> bool {
     Path::new(path).components().any(|part| !matches!(part, std::path::Component::Normal(_)))
 }
 
-/// The first thing in a text that looks like a version: it begins a word, or follows a `/` or `-`, with a digit
-/// and has a dot.
+/// The first text that looks like a version: it starts a word, or follows a `/` or `-`, with a digit, and contains a
+/// dot.
 fn version_in(text: &str) -> Option<&str> {
     let mut words = text.split(|c: char| c.is_whitespace() || "/(),;".contains(c));
     words.find_map(|word| {

@@ -1,14 +1,14 @@
-//! What a store occupies on disk.
+//! The disk usage of a store.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Bytes of a block, as stat(2) counts them.
+/// Bytes of a block in stat(2).
 const BLOCK: u64 = 512;
 
-/// The blocks of all files under a directory, in bytes: what is set aside in a file and was never written does not
-/// count. Files that disappear meanwhile do not matter.
+/// The allocated blocks of all files under a directory, in bytes. Holes in files do not count, and files that
+/// disappear meanwhile are ignored.
 pub(crate) fn occupied(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| {

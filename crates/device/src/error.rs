@@ -1,4 +1,4 @@
-//! Why a device cannot be used.
+//! Errors of devices.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 /// Why a device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Neither a device of the set nor a directory with a `device.toml`.
+    /// The name is neither a device of the set nor a directory with a `device.toml`.
     #[error("there is no device `{name}`: name one of {known}, or a directory with a device.toml")]
     Unknown {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// Devices of the set.
+        /// The names of the set.
         known: String,
     },
-    /// A description that does not say what it must.
+    /// A description is invalid.
     #[error("{path}: {problem}")]
     Description {
         /// The file.
@@ -23,7 +23,7 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// A template that cannot be rendered, or that refuses what it was given.
+    /// A template cannot be rendered, or rejects its parameters.
     #[error("{device}, {template}: {problem}")]
     Template {
         /// The device.
@@ -33,25 +33,25 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// A setting that the device cannot have.
+    /// The device does not support a setting.
     #[error("{device}: {problem}")]
     Setting {
         /// The device.
         device: String,
-        /// What is wrong with which setting.
+        /// What is wrong with the setting.
         problem: String,
     },
-    /// The program is not on this machine.
+    /// The program is not installed.
     #[error("{device}: the program `{program}` is not on this machine; {remedy}")]
     Missing {
         /// The device.
         device: String,
         /// The program.
         program: String,
-        /// What to do.
+        /// How to install it.
         remedy: String,
     },
-    /// The account that the program must run under is missing.
+    /// The user that the program must run as does not exist.
     #[error("{device}: this machine has no user `{user}`, under whom it must run when it is started by root")]
     User {
         /// The device.
@@ -59,53 +59,53 @@ pub enum Error {
         /// The user.
         user: String,
     },
-    /// Somebody else listens where the device should.
+    /// The device cannot listen on its address.
     #[error("{device} cannot listen at {address}: {source}")]
     Address {
         /// The device.
         device: String,
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A program of the device failed, or did not become ready.
+    /// A program of the device failed or did not become ready.
     #[error("{device}: {problem}{messages}")]
     Failed {
         /// The device.
         device: String,
         /// What happened.
         problem: String,
-        /// Its last lines, each on a line of its own, or nothing.
+        /// The last lines of its output, each on a line of its own; may be empty.
         messages: String,
     },
-    /// The system refused something.
+    /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]
     File {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
-        /// With which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The system gave no process.
+    /// The system cannot start a process.
     #[error("cannot start {program}: {source}")]
     Start {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err` on operations with a file.
+    /// Converts the error of a file operation, for `map_err`.
     pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::File { action, path, source }
     }
 }
 
-/// What operations on devices return.
+/// The result of operations on devices.
 pub type Result<T> = std::result::Result<T, Error>;

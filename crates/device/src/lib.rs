@@ -1,8 +1,7 @@
-//! Devices under test: programs with a configuration for benchmarks that are started, watched, emptied and
-//! stopped together with a run.
+//! Devices under test: programs with a benchmark configuration, which a run starts, monitors, empties and stops.
 //!
-//! A device is a directory: a description `device.toml`, templates of configuration files, a README. The set that
-//! comes with the program lies in `devices/`, whose README documents the form, and is part of the binary.
+//! A device is a directory with a description `device.toml`, templates of configuration files, and a README. The
+//! built-in set is in `devices/`, whose README documents the format, and is part of the binary.
 //!
 //! ```no_run
 //! use polygraph_device::{Device, Params};
@@ -15,9 +14,11 @@
 //! # Ok::<(), polygraph_device::Error>(())
 //! ```
 //!
-//! `device` finds, `spec` is the description, `render` makes files and command lines from it and `params`,
-//! `process` runs programs as children under `unix_user`, `ports` sees when they are ready, `usage` what they
-//! use, `usage_series` that over time, `access_log` what they did; `running_device` is the handle of it all, `builtin` the same for the built-in proxy.
+//! `device` finds devices, `spec` is their description, `params` are the parameters of one start, and `render` makes
+//! configuration files and command lines from these. `process` runs programs as children under a `unix_user`, `ports`
+//! detects when they are ready, `usage` and `usage_series` measure their resources, `access_log` counts their
+//! requests. `running_device` is the handle to a started device, `builtin` the same for the built-in proxy. `claim`
+//! removes leftovers of killed runs.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! What a device is told.
+//! The parameters of a started device.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,42 +6,42 @@ use std::path::PathBuf;
 
 use polygraph_cache::ServiceModel;
 
-/// What errors call the service model.
+/// The name of the service model in error messages.
 pub(crate) const SERVICE: &str = "service model";
 
-/// What a device is told. What is left at `None` has its default; what is given must be of use to the device, or
-/// it does not start.
+/// The parameters of a started device. A parameter that is `None` has its default. A device does not start with a
+/// parameter that has no effect on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// Where it listens; port 0: a free one. Default 127.0.0.1:0.
+    /// The address to listen on; port 0 selects a free port. The default is 127.0.0.1:0.
     pub listen: SocketAddr,
-    /// Memory for stored replies, in bytes. Default [`Params::MEMORY`].
+    /// Memory for stored replies in bytes; the default is [`Params::MEMORY`].
     pub memory: Option<u64>,
-    /// Disk space for stored replies, in bytes; 0: none. Default 0.
+    /// Disk space for stored replies in bytes; the default, 0, means no disk store.
     pub disk: Option<u64>,
-    /// Where the store on disk is made, in a directory of its own that disappears with the device. Default: the
+    /// Where the disk store is created, in a private directory that is removed with the device. The default is the
     /// device's work directory.
     pub disk_directory: Option<PathBuf>,
-    /// Replies with larger bodies, in bytes, are not stored. Default [`Params::MAX_OBJECT`].
+    /// The largest body in bytes that is stored; the default is [`Params::MAX_OBJECT`].
     pub max_object: Option<u64>,
-    /// Worker processes or threads. Default 1.
+    /// Worker processes or threads; the default is 1.
     pub workers: Option<usize>,
-    /// The origin servers behind a surrogate or balancer.
+    /// The origin servers behind a reverse proxy or load balancer.
     pub origins: Vec<SocketAddr>,
-    /// DNS servers to ask instead of the system's.
+    /// DNS servers that replace those of the system.
     pub nameservers: Vec<SocketAddr>,
-    /// Addresses of names that DNS need not be asked for.
+    /// Addresses of names that the device need not look up.
     pub hosts: Vec<(String, IpAddr)>,
-    /// The slower device that the built-in proxy poses as.
+    /// The slower device that the built-in proxy simulates.
     pub service: ServiceModel,
-    /// Settings of this one device, see its `device.toml`.
+    /// Settings that only this device has, see its `device.toml`.
     pub options: BTreeMap<String, String>,
 }
 
 impl Params {
     /// 256 MB.
     pub const MEMORY: u64 = 256 << 20;
-    /// 32 MB: the largest objects of the standard workloads, and then some.
+    /// 32 MB, more than the largest objects of the standard workloads.
     pub const MAX_OBJECT: u64 = 32 << 20;
 }
 
@@ -64,7 +64,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The settings that were given, as (name, variable of templates).
+    /// The parameters that are set, as (name, variable in templates).
     pub(crate) fn given(&self) -> Vec<(&str, &str)> {
         let common = [
             (self.memory.is_some(), "mem", "mem"),
@@ -81,7 +81,7 @@ impl Params {
         common.into_iter().filter(|(given, ..)| *given).map(|(_, name, var)| (name, var)).chain(own).collect()
     }
 
-    /// The file of [`Params::hosts`], in the form of hosts(5).
+    /// The text of a hosts(5) file for [`Params::hosts`].
     pub(crate) fn hosts_text(&self) -> String {
         self.hosts.iter().map(|(name, ip)| format!("{ip} {name}\n")).collect()
     }

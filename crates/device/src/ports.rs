@@ -1,24 +1,25 @@
-//! Where a process listens: seen from outside, so that no connection of ours stands in the device's log.
+//! Ports of devices. Listening is detected from outside, so that the device's log contains no connection of this
+//! program.
 
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Ports given out for `port 0`: below those that Linux gives to outgoing connections by default (from 32768),
-/// so that no connection takes a port away between choosing and using it.
+/// The range of ports for `port 0`. It is below the ports that Linux assigns to outgoing connections by default (from
+/// 32768), so no connection takes a port between its choice and its use.
 const FREE_PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// `address`, or with port 0 the same address with a port that nobody listens on. Makes sure that it can be used.
+/// Checks that a device can listen on `address` and returns it. Port 0 is replaced with a free port.
 ///
 /// # Errors
-/// If the address cannot be listened at, or no port is free.
+/// If the address cannot be used, or no port is free.
 pub fn resolve_port(address: SocketAddr) -> io::Result<SocketAddr> {
     if address.port() != 0 {
         return TcpListener::bind(address).map(|_| address);
     }
-    // A port is not given out again soon: its device may be down for a moment. And processes that start at the
-    // same time begin at different ports.
+    // A port is not assigned again soon, because its device may be down for a moment. Processes that start at the
+    // same time start at different ports.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(FREE_PORTS.end - FREE_PORTS.start);
     let first = std::process::id().wrapping_mul(61);
@@ -36,7 +37,7 @@ pub fn resolve_port(address: SocketAddr) -> io::Result<SocketAddr> {
     Err(last)
 }
 
-/// Whether anybody listens at `address` in the network namespace of process `pid`.
+/// Whether a process listens on `address` in the network namespace of process `pid`.
 pub(crate) fn is_listening(pid: u32, address: SocketAddr) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
@@ -46,14 +47,15 @@ pub(crate) fn is_listening(pid: u32, address: SocketAddr) -> bool {
     })
 }
 
-/// The address of a line of `/proc/net/tcp` or `tcp6` if it is that of a listening socket.
+/// The address in a line of `/proc/net/tcp` or `tcp6`, if it is that of a listening socket.
 fn listener(line: &str) -> Option<SocketAddr> {
     const LISTEN: &str = "0A";
     let mut columns = line.split_whitespace();
     let (local, state) = (columns.nth(1)?, columns.nth(1)?);
     let (ip, port) = local.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    // Words of 32 bits of an address in network order, printed as numbers of this machine.
+    // Each group of 8 digits is a word of 32 bits of the address in network order, printed as a number of this
+    // machine.
     let word = |at: usize| Some(u32::from_str_radix(ip.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     let ip = match ip.len() {
         8 => IpAddr::from(Ipv4Addr::from(word(0)?)),

@@ -1,4 +1,4 @@
-//! A program of a device as a child of ours.
+//! Programs of a device, run as child processes.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -17,41 +17,40 @@ use crate::error::{Error, Result};
 use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
-/// How often an awaited event is looked for.
+/// The interval between two checks of an awaited condition.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
-/// How long a program may take to end before it is killed. Traffic Server takes three seconds at its best.
+/// How long a program may take to end before it is killed. Traffic Server takes at least three seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The directory and the user of a device's programs.
+/// The directory, user and limits of a device's programs.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessEnvironment {
-    /// Their current directory; output goes to files in it.
+    /// The current directory of the programs; files in it receive their output.
     pub work: PathBuf,
-    /// The user to become.
+    /// The user to run as.
     pub user: Option<UnixUser>,
     /// Descriptors that each process may open.
     pub descriptors: u64,
 }
 
-/// A child with a process group of its own, so that signals of the terminal do not reach it and all of its
-/// children can be ended with it. When the thread that started it dies, with or without its process, the child
-/// is asked to end.
+/// A child process with its own process group, so that signals from the terminal do not reach it and all of its
+/// children can be ended with it. The kernel asks the child to end when the thread that started it ends.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// Id of the leader and of its group. Nobody else can have it until the leader is waited for.
+    /// The id of the leader and of its group, which is not reused until the leader is waited for.
     group: Pid,
     program: PathBuf,
-    /// Set when the leader was waited for.
+    /// The exit status, once the leader was waited for.
     status: Option<ExitStatus>,
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// The exit status if it had ended before it was asked to.
+    /// The exit status, if the process ended without being asked to.
     pub early: Option<ExitStatus>,
-    /// It did not end when it was asked to, and was killed.
+    /// Whether the process had to be killed because it did not end when asked to.
     pub killed: bool,
 }
 
@@ -64,21 +63,21 @@ impl Process {
         Ok(Process { group: Pid::from_child(&child), child, program: program.into(), status: None })
     }
 
-    /// The process id of the leader.
+    /// The process id of the group leader.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Whether the group leader has ended.
     pub fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.status.is_some() || matches!(waitid(WaitId::Pid(self.group), look), Ok(Some(_)))
     }
 
-    /// Waits until `ready` says so.
+    /// Waits until `ready` returns true.
     ///
     /// # Errors
-    /// What happened instead.
+    /// A description of the problem, if the process ends or `patience` is over before.
     pub fn wait_until(
         &mut self,
         patience: Duration,
@@ -101,12 +100,12 @@ impl Process {
         }
     }
 
-    /// What the whole group uses.
+    /// The resource usage of the process group.
     pub fn usage(&self) -> Usage {
         Usage::of_group(self.group.as_raw_nonzero().get())
     }
 
-    /// Asks it to end, waits, kills what is left of its group.
+    /// Asks the process to end, waits, and kills the rest of its group.
     pub fn stop(&mut self) -> ProcessEnd {
         let early = self.has_ended();
         let mut killed = false;
@@ -118,7 +117,7 @@ impl Process {
         ProcessEnd { early: status.filter(|_| early), killed }
     }
 
-    /// Waits for the leader. Returns true if it ended in time.
+    /// Waits for the leader to end. Returns false if that takes longer than `patience`.
     pub fn wait(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while !self.has_ended() {
@@ -130,7 +129,7 @@ impl Process {
         true
     }
 
-    /// Kills what there is of the group, for children that outlive their leader hold its port; then the exit
+    /// Kills the rest of the group, because children that outlive their leader keep its port open. Returns the exit
     /// status of the leader.
     pub fn reap(&mut self) -> Option<ExitStatus> {
         self.signal(Signal::KILL);
@@ -142,7 +141,7 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         if self.status.is_none() {
-            // Nobody left to signal is what we want.
+            // It is no error if the group has already ended.
             let _ = kill_process_group(self.group, signal);
         }
     }
@@ -154,10 +153,11 @@ impl Drop for Process {
     }
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends.
 ///
 /// # Errors
-/// If it cannot be started; and what went wrong, if it fails or takes longer than `patience`.
+/// If the program cannot be started. The inner error describes the problem if it fails or takes longer than
+/// `patience`.
 pub(crate) fn run(
     program: &Path,
     args: &[String],
@@ -181,7 +181,8 @@ fn command(program: &Path, args: &[String], home: &ProcessEnvironment, name: &st
         let path = home.work.join(format!("{name}.{end}"));
         let open = || {
             let mut file = File::options().create(true).append(true).open(&path)?;
-            // HAProxy takes appending away when it sets its output to non-blocking.
+            // HAProxy removes the append flag when it makes its output non-blocking, so the file position must be at
+            // the end.
             file.seek(SeekFrom::End(0)).map(|_| Stdio::from(file))
         };
         open().map_err(Error::file("write", &path))
@@ -204,7 +205,7 @@ fn prepare_child(user: Option<UnixUser>, descriptors: u64, parent: Pid) -> io::R
         user.become_it()?;
     }
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    // The parent may have died before the order was given.
+    // The parent may have died before the death signal was set.
     if getppid() != Some(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }

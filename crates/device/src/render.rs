@@ -1,4 +1,4 @@
-//! From a description and parameters to configuration files and command lines.
+//! Makes configuration files and command lines from a description and parameters.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
@@ -11,42 +11,42 @@ use crate::error::{Error, Result};
 use crate::params::Params;
 use crate::spec::{DeviceRole, Spec};
 
-/// What the surroundings of one started device add to its parameters.
+/// Values of one started device that are not parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct RenderContext {
-    /// Where it listens.
+    /// The address to listen on.
     pub address: SocketAddr,
-    /// Its work directory.
+    /// The work directory.
     pub work: PathBuf,
-    /// The directory of its store.
+    /// The directory of the store.
     pub store: PathBuf,
-    /// A word of letters and digits that nothing else on this machine is called by.
+    /// A name of letters and digits that is unique on this machine.
     pub service: String,
     /// Descriptors that each of its processes may open.
     pub descriptors: u64,
 }
 
-/// Everything that is made from templates.
+/// The rendered templates of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rendered {
     /// Configuration files by path in the work directory.
     pub files: Vec<(String, String)>,
     /// Arguments of the program.
     pub args: Vec<String>,
-    /// Arguments of the preparing run, if there is something to prepare.
+    /// Arguments that prepare an empty store, if that is necessary.
     pub prepare: Option<Vec<String>>,
     /// Arguments of the logger.
     pub logger: Vec<String>,
-    /// Arguments of the flushing command.
+    /// Arguments of the flush command.
     pub flush: Vec<String>,
-    /// Files to remove when it has ended.
+    /// Files to remove after the end.
     pub leftovers: Vec<String>,
 }
 
 /// Renders all templates of a device.
 ///
 /// # Errors
-/// If a template is wrong or refuses its parameters, or if a parameter was given that has no effect.
+/// If a template is invalid or rejects its parameters, or if a given parameter has no effect.
 pub(crate) fn render(
     device: &str,
     spec: &Spec,
@@ -99,7 +99,7 @@ struct Renderer<'a> {
     device: &'a str,
     environment: Environment<'static>,
     context: Value,
-    /// The variables that templates speak of.
+    /// The variables that the templates use.
     used: HashSet<String>,
 }
 
@@ -128,7 +128,7 @@ impl Renderer<'_> {
     }
 }
 
-/// The variables of templates; devices/README.md lists them.
+/// The variables of templates, see `devices/README.md`.
 fn parameters(device: &str, spec: &Spec, params: &Params, context: &RenderContext) -> Result<Value> {
     let address = |address: &SocketAddr| {
         context! { address => address.to_string(), ip => address.ip().to_string(), port => address.port() }
@@ -156,7 +156,7 @@ fn parameters(device: &str, spec: &Spec, params: &Params, context: &RenderContex
     Ok(context! { ..common, ..Value::from_pairs(own) })
 }
 
-/// The device's own settings, each with its value.
+/// The settings that only this device has, with their values.
 fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String, String>> {
     if let Some(name) = params.options.keys().find(|name| !spec.options.contains_key(*name)) {
         let known: Vec<&str> = spec.options.keys().map(String::as_str).collect();
@@ -180,14 +180,14 @@ fn environment() -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(syntax());
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    // For what a device cannot do: the template knows best.
+    // Templates call this function for what the device cannot do.
     environment.add_function("fail", |text: String| -> std::result::Result<String, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, text))
     });
     environment
 }
 
-/// Lines with nothing but a statement leave nothing behind.
+/// The template syntax: a line that consists of a statement produces no output.
 fn syntax() -> SyntaxConfig {
     let mut builder = SyntaxConfig::builder();
     builder.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);

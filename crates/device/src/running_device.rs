@@ -1,4 +1,4 @@
-//! A started device.
+//! A started device: the handle that runs use.
 
 use std::fs;
 use std::io::{self, BufReader};
@@ -27,11 +27,11 @@ use crate::usage::Usage;
 
 /// How long a device may take until it listens.
 const READY: Duration = Duration::from_secs(60);
-/// How long preparing or flushing a store may take.
+/// How long it may take to prepare or flush a store.
 const CHORE: Duration = Duration::from_secs(120);
-/// Descriptors per process: more than any run needs. Some programs allocate memory for all they may open.
+/// Descriptors per process, more than any run needs. Some programs allocate memory for all that they may open.
 const DESCRIPTORS: u64 = 65_536;
-/// Last lines of a program's messages in an error.
+/// How many lines of a program's output an error contains.
 const LAST_LINES: usize = 12;
 
 /// A started device. Dropping it stops it and removes its work directory.
@@ -61,9 +61,9 @@ struct Program {
     logger: Option<Process>,
     /// Processor seconds of processes that were stopped.
     before: f64,
-    /// So many requests at the begin of its log are not counted.
+    /// How many requests at the start of its log do not count.
     overlooked: u64,
-    /// Removes directories when dropped: last, after the processes.
+    /// Removes the directories when dropped, which must be after the processes.
     _directories: (TempDir, Option<TempDir>, Claim),
 }
 
@@ -103,17 +103,17 @@ impl RunningDevice {
         Ok(RunningDevice { name: device.name().into(), version, kind: Kind::Program(Box::new(program)) })
     }
 
-    /// The device's name.
+    /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The program's version.
+    /// The version of the program.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.address(),
@@ -121,7 +121,7 @@ impl RunningDevice {
         }
     }
 
-    /// The process id of the program, while it runs and is one.
+    /// The process id of the program while it runs; `None` for the built-in proxy.
     pub fn pid(&self) -> Option<u32> {
         match &self.kind {
             Kind::Builtin(_) => None,
@@ -129,7 +129,7 @@ impl RunningDevice {
         }
     }
 
-    /// The command line of the program; that of the built-in proxy is empty.
+    /// The command line of the program; empty for the built-in proxy.
     pub fn command(&self) -> Vec<String> {
         match &self.kind {
             Kind::Builtin(_) => Vec::new(),
@@ -140,7 +140,7 @@ impl RunningDevice {
         }
     }
 
-    /// Its configuration files: path in the work directory and text each.
+    /// Its configuration files, each with its path in the work directory and its text.
     pub fn configs(&self) -> &[(String, String)] {
         match &self.kind {
             Kind::Builtin(_) => &[],
@@ -148,7 +148,7 @@ impl RunningDevice {
         }
     }
 
-    /// Its private directory, which disappears with it.
+    /// Its private directory, which is removed with the device.
     pub fn work_directory(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Builtin(_) => None,
@@ -156,7 +156,7 @@ impl RunningDevice {
         }
     }
 
-    /// Whether it runs: it was not halted and has not ended by itself.
+    /// Whether it runs: it was not halted and has not ended for another reason.
     pub fn is_up(&self) -> bool {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.is_up(),
@@ -164,7 +164,7 @@ impl RunningDevice {
         }
     }
 
-    /// What it uses: processor time since its first start, a logger included; memory and processes now.
+    /// Its resource usage: processor time since its first start, including a logger; memory and processes at present.
     pub fn usage(&self) -> Usage {
         match &self.kind {
             Kind::Builtin(builtin) => builtin.usage(),
@@ -172,7 +172,7 @@ impl RunningDevice {
         }
     }
 
-    /// What its store occupies on disk now, in bytes; the built-in proxy stores nothing there.
+    /// Bytes of its store on disk at present; 0 for the built-in proxy.
     pub fn stored_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Builtin(_) => 0,
@@ -180,7 +180,7 @@ impl RunningDevice {
         }
     }
 
-    /// What its access log says so far. It is complete when the device is halted.
+    /// The counts of its access log so far. They are complete when the device is halted.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -191,7 +191,7 @@ impl RunningDevice {
         }
     }
 
-    /// The first `requests` requests, which it has answered by now, are none of the test and count nowhere.
+    /// Excludes its first `requests` requests, which it has already answered, from all counts.
     pub fn overlook(&mut self, requests: u64) {
         match &mut self.kind {
             Kind::Builtin(builtin) => builtin.overlook(requests),
@@ -199,8 +199,8 @@ impl RunningDevice {
         }
     }
 
-    /// Takes it down, in order: it accepts nothing any more, its log is complete. What it has stored on disk
-    /// stays. A device that is down already stays so.
+    /// Halts the device in order: it accepts no more connections, and its log is complete. Its disk store is kept.
+    /// Halting a halted device does nothing.
     pub fn halt(&mut self) -> ProcessEnd {
         match &mut self.kind {
             Kind::Builtin(builtin) => {
@@ -211,8 +211,8 @@ impl RunningDevice {
         }
     }
 
-    /// Takes it down as a power failure does: it is killed at once, with all of its processes, and may lose of its log
-    /// what it had not written yet. What it has stored on disk stays as it is.
+    /// Kills the device like a power failure: all of its processes end at once and may lose log lines that they have
+    /// not written. Its disk store remains as it is.
     pub fn kill(&mut self) {
         match &mut self.kind {
             Kind::Builtin(builtin) => builtin.halt(),
@@ -220,11 +220,11 @@ impl RunningDevice {
         }
     }
 
-    /// Brings it up again at the same address after [`RunningDevice::halt`] or [`RunningDevice::kill`], and waits until it listens.
-    /// A program of its own is a child of the calling thread, and ends with it.
+    /// Starts the device again at the same address after [`RunningDevice::halt`] or [`RunningDevice::kill`], and
+    /// waits until it listens. The process is a child of the calling thread and ends with it.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If the device does not start.
     pub fn resume(&mut self) -> Result<()> {
         match &mut self.kind {
             Kind::Builtin(builtin) => builtin.resume(),
@@ -232,19 +232,19 @@ impl RunningDevice {
         }
     }
 
-    /// Down and up again.
+    /// Halts and resumes the device.
     ///
     /// # Errors
-    /// If it does not come up.
+    /// If the device does not start.
     pub fn restart(&mut self) -> Result<ProcessEnd> {
         let end = self.halt();
         self.resume().map(|()| end)
     }
 
-    /// Empties its store: nothing that was asked for before is a hit afterwards.
+    /// Empties its store: after that, no earlier request causes a hit.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the flush command fails or the device does not restart.
     pub fn flush(&mut self) -> Result<()> {
         match &mut self.kind {
             Kind::Builtin(builtin) => {
@@ -255,8 +255,8 @@ impl RunningDevice {
         }
     }
 
-    /// Copies configuration files, messages and the access log to `directory`, which is made. Halt it first, or
-    /// the log is that of an unknown moment.
+    /// Copies configuration files, messages and the access log to `directory`, which it creates. Halt the device
+    /// first, so that the log is complete.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -284,7 +284,7 @@ impl Program {
             _ => None,
         };
         let work = private_directory(&std::env::temp_dir(), device.name(), user)?;
-        // What runs that were killed have left.
+        // Leftovers of killed runs.
         claim::tidy_up(&std::env::temp_dir());
         let store = match &params.disk_directory {
             Some(place) => Some(private_directory(place, device.name(), user)?),
@@ -338,7 +338,7 @@ impl Program {
         Ok(())
     }
 
-    /// Makes a directory inside the work directory, with those above it, for the user.
+    /// Creates a directory inside the work directory, and its parents, for the user of the device.
     fn make_directory(&self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             path.parent().map_or(Ok(()), |parent| self.make_directory(parent))?;
@@ -397,7 +397,7 @@ impl Program {
             self.before += main.usage().cpu_seconds;
             end = main.stop();
         }
-        // The logger has the last word.
+        // The logger ends last, so that it logs everything.
         if let Some(mut logger) = self.logger.take() {
             self.before += logger.usage().cpu_seconds;
             logger.stop();
@@ -436,7 +436,7 @@ impl Program {
         let path = self.context.work.join(&self.spec.log.file);
         match fs::File::open(&path) {
             Ok(file) => self.spec.log.count_after(self.overlooked, BufReader::with_capacity(1 << 20, file)),
-            // Some make it with the first line.
+            // Some programs create the log with its first line.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AccessCounts::default()),
             Err(error) => Err(error),
         }
@@ -450,7 +450,7 @@ impl Program {
         let logs = self.spec.messages.iter().chain([&self.spec.log.file]).cloned();
         for name in configs.chain(outputs).chain(logs) {
             let (from, to) = (self.context.work.join(&name), directory.join(&name));
-            // What was never written, or says nothing, is not worth a file.
+            // Files that are missing or empty are not copied.
             if fs::metadata(&from).is_ok_and(|file| file.len() > 0) {
                 to.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::file("make", &to))?;
                 fs::copy(&from, &to).map_err(Error::file("write", to))?;
@@ -459,7 +459,7 @@ impl Program {
         Ok(())
     }
 
-    /// An error with the last lines of what programs wrote.
+    /// An error with the last lines of the programs' output.
     fn failed(&self, problem: String, name: &str) -> Error {
         let files = [format!("{name}.out"), format!("{name}.err")];
         let texts = self.spec.messages.iter().chain(&files).map(|file| self.context.work.join(file));
@@ -475,7 +475,7 @@ impl Program {
         Error::Failed { device: self.device.name().into(), problem, messages }
     }
 
-    /// Removes what the program leaves behind outside of its directories, whatever way it ended.
+    /// Removes files that the program leaves outside of its directories.
     fn remove_leftovers(&self) {
         for pattern in &self.rendered.leftovers {
             let path = Path::new(pattern);
@@ -496,13 +496,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Whoever drops it does not want its log any more.
+        // A dropped device no longer needs its log.
         self.spec.log.delay_s = 0.0;
         self.halt();
     }
 }
 
-/// A directory in `place` that is the user's own.
+/// A private directory of `user` in `place`.
 fn private_directory(place: &Path, device: &str, user: Option<UnixUser>) -> Result<TempDir> {
     let prefix = format!("{}{device}-", claim::PREFIX);
     let made = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
@@ -528,7 +528,7 @@ fn empty(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A word that no other device of this machine is called by.
+/// A name that no other device of this machine uses.
 fn service_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("polygraph{}n{}", std::process::id(), NEXT.fetch_add(1, Relaxed))

@@ -1,4 +1,4 @@
-//! The description of a device: `device.toml`.
+//! Device descriptions: the format of `device.toml`.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use serde::Deserialize;
 
 use crate::access_log::LogFormat;
 
-/// What a device is to robots and servers.
+/// The role of a device between robots and servers.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceRole {
-    /// A forward proxy: robots are told its address and send it absolute URLs (RFC 9112, section 3.2.2).
+    /// A forward proxy: robots connect to it and send absolute URLs (RFC 9112, section 3.2.2).
     Forward,
-    /// A caching reverse proxy: it stands for the origins, robots send it requests in origin form.
+    /// A caching reverse proxy: it represents the origins, and robots send requests in origin form.
     Surrogate,
-    /// As a surrogate, but it stores nothing and spreads requests over the origins.
+    /// A load balancer: like a surrogate, but it stores nothing and spreads requests over the origins.
     Balancer,
 }
 
 impl DeviceRole {
-    /// The word of `device.toml`.
+    /// The name of the role in `device.toml`.
     pub fn word(self) -> &'static str {
         match self {
             DeviceRole::Forward => "forward",
@@ -29,49 +29,49 @@ impl DeviceRole {
     }
 }
 
-/// A device that is a program. All arguments, file names and directories are templates; arguments that render
-/// to nothing are left out.
+/// A device that is a program. All arguments, file names and directories are templates; empty arguments are omitted.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// One line about the device.
+    /// A description in one line.
     pub summary: String,
-    /// What it is to robots and servers.
+    /// The role of the device.
     pub role: DeviceRole,
-    /// The program: a name to look for in the usual directories, or a path.
+    /// The program: a name, which is looked up in the usual directories, or a path.
     pub program: String,
-    /// Debian's package that has the program.
+    /// The Debian package that contains the program.
     pub package: Option<String>,
-    /// The account to become if started by root; without it the device runs as root.
+    /// The user to run as when started by root; `None`: the device runs as root.
     pub user: Option<String>,
-    /// Arguments that make the program say its version.
+    /// Arguments that make the program print its version.
     pub version: Vec<String>,
-    /// Templates of configuration files, by their path in the device's directory and in the work directory.
+    /// Templates of configuration files, by their path both in the device's directory and in the work directory.
     #[serde(default)]
     pub templates: Vec<String>,
-    /// Directories to make in the work directory.
+    /// Directories to create in the work directory.
     #[serde(default)]
     pub directories: Vec<String>,
     /// Arguments that start the program in the foreground.
     pub args: Vec<String>,
-    /// From the moment when it listens it needs so many seconds more until it knows all that it was told.
+    /// How many seconds after it listens the device needs until it uses its whole configuration.
     #[serde(default)]
     pub settle_s: f64,
-    /// A run of the program that prepares an empty store.
+    /// Arguments that make the program prepare an empty store.
     pub prepare: Option<Prepare>,
-    /// A second program that writes the access log.
+    /// A second program, which writes the access log.
     pub logger: Option<Logger>,
-    /// A command that empties the store of the running device; without it the device is started anew for that.
+    /// A command that empties the store of the running device. Without it, the device is restarted with an empty
+    /// store.
     pub flush: Option<Flush>,
-    /// Files that the program leaves behind outside of its work directory; a `*` at the end stands for anything.
+    /// Files that the program leaves outside of its work directory; a `*` at the end matches any text.
     #[serde(default)]
     pub leftovers: Vec<String>,
-    /// Files of the work directory, beside its output, in which the program complains.
+    /// Files of the work directory, besides its output, to which the program writes errors.
     #[serde(default)]
     pub messages: Vec<String>,
-    /// The access log.
+    /// The format of the access log.
     pub log: LogFormat,
-    /// Settings beyond those that all devices have.
+    /// Settings that only this device has.
     #[serde(default)]
     pub options: BTreeMap<String, Setting>,
 }
@@ -80,7 +80,7 @@ pub struct Spec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prepare {
-    /// An expression over the parameters; nothing is to be done unless it is true.
+    /// An expression over the parameters; the run is necessary if it is true.
     pub when: String,
     /// Arguments.
     pub args: Vec<String>,
@@ -94,7 +94,7 @@ pub struct Logger {
     pub program: String,
     /// Arguments that start it in the foreground.
     pub args: Vec<String>,
-    /// It misses nothing from the moment on when it has mapped a file whose path contains this.
+    /// The logger is ready when it has mapped a file whose path contains this text.
     pub maps: String,
 }
 
@@ -112,11 +112,11 @@ pub struct Flush {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// Its value unless it is given.
+    /// The default value.
     pub default: String,
-    /// The values it may have; none: any.
+    /// The allowed values; if empty, any value.
     #[serde(default)]
     pub values: Vec<String>,
-    /// What it is for.
+    /// A description in one line.
     pub help: String,
 }

@@ -1,4 +1,4 @@
-//! The user that a device runs under.
+//! The Unix user that a device runs as.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,25 +11,25 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 pub(crate) struct UnixUser {
     /// User id.
     pub uid: u32,
-    /// Id of the user's own group.
+    /// The id of the user's primary group.
     pub gid: u32,
-    /// It may listen at ports below 1024.
+    /// Whether the process may listen on ports below 1024.
     pub low_ports: bool,
 }
 
 impl UnixUser {
-    /// The user of `/etc/passwd` with this name.
+    /// Finds the user in `/etc/passwd`.
     pub fn find(user: &str, listen: SocketAddr) -> Option<UnixUser> {
         let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
         let (uid, gid) = passwd.lines().find_map(|line| ids(line, user))?;
         Some(UnixUser { uid, gid, low_ports: needs_privilege(listen.port()) })
     }
 
-    /// Makes the calling thread this user, for good. Meant for the moment between fork and exec: it calls nothing
-    /// but the kernel and allocates nothing.
+    /// Changes the calling thread to this user, permanently. The function is meant for the time between fork and
+    /// exec: it only makes system calls and allocates no memory.
     ///
-    /// Programs are not left to do this themselves: whoever changes its user loses the order to end with its
-    /// parent (`PR_SET_PDEATHSIG`).
+    /// Programs do not change the user themselves, because that would clear the signal that the kernel sends when
+    /// their parent ends (`PR_SET_PDEATHSIG`).
     pub fn become_it(self) -> io::Result<()> {
         thread::set_thread_groups(&[])?;
         thread::set_thread_gid(Gid::from_raw(self.gid))?;
@@ -43,14 +43,14 @@ impl UnixUser {
                 None,
                 CapabilitySets { effective: only, permitted: only, inheritable: only },
             )?;
-            // An ambient capability is the kind that a plain program keeps over its exec.
+            // An ordinary program keeps an ambient capability when it is executed.
             thread::configure_capability_in_ambient_set(only, true)?;
         }
         Ok(())
     }
 }
 
-/// User and group id of a line of passwd(5), if it is that of `user`.
+/// The user and group id in a line of passwd(5), if it is that of `user`.
 fn ids(line: &str, user: &str) -> Option<(u32, u32)> {
     let mut fields = line.split(':');
     (fields.next()? == user).then_some(())?;

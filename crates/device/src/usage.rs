@@ -1,22 +1,22 @@
-//! What processes use: figures of `/proc`.
+//! Resource usage of processes, from `/proc`.
 
 use std::fs;
 
 use rustix::param::{clock_ticks_per_second, page_size};
 
-/// What the processes of a device use.
+/// The resource usage of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Processor time so far, user and system, in seconds; ended processes that were waited for included.
+    /// Processor time so far, user and system, in seconds; includes ended processes that were waited for.
     pub cpu_seconds: f64,
-    /// Resident memory now, in bytes, summed over processes: what they share counts for each.
+    /// Resident memory in bytes, summed over processes: shared memory counts for each process.
     pub resident_bytes: u64,
-    /// Processes now.
+    /// Number of processes.
     pub processes: usize,
 }
 
 impl Usage {
-    /// What the processes of a process group use now; nothing if there are none.
+    /// The usage of a process group; zero if it has no processes.
     pub(crate) fn of_group(group: i32) -> Usage {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -35,11 +35,11 @@ impl Usage {
     }
 }
 
-/// The part of `/proc/PID/stat` that matters, see proc_pid_stat(5).
+/// The fields of `/proc/PID/stat` that are used, see proc_pid_stat(5).
 #[derive(Debug, PartialEq)]
 struct Stat {
     group: i32,
-    /// Own processor time and that of waited-for children, in clock ticks.
+    /// Processor time of the process and of children that it waited for, in clock ticks.
     ticks: u64,
     /// Resident set in pages.
     pages: u64,
@@ -47,7 +47,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name of the program, field 2, may contain anything, blanks and parentheses too.
+        // Field 2, the name of the program, may contain blanks and parentheses.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3);

@@ -1,15 +1,15 @@
-//! What a device uses over time, in bounded memory.
+//! Resource usage over time, in bounded memory.
 
 use std::fmt::Write as _;
 
 use crate::Usage;
 
-/// Samples at most: beyond this every second one goes, and the next ones come half as often.
+/// The most samples. When they are reached, every second one is dropped, and the interval doubles.
 const SAMPLES_MAX: usize = 1200;
-/// Seconds between samples at first.
+/// The first interval between samples, in seconds.
 const STEP_S: f64 = 1.0;
 
-/// Samples of what a device uses, at most 1,200 of them however long the run is.
+/// Samples of a device's resource usage, at most 1,200 for a run of any length.
 #[derive(Clone, Debug)]
 pub struct UsageSeries {
     step_s: f64,
@@ -23,9 +23,9 @@ impl Default for UsageSeries {
 }
 
 impl UsageSeries {
-    /// Whether a sample is to be taken at this moment, in seconds since the start of the run.
+    /// Whether a sample is due at this time, in seconds since the start of the run.
     pub fn is_due(&self, at_s: f64) -> bool {
-        // Intervals do not end to the microsecond.
+        // Statistics intervals may end a little early.
         self.samples.last().is_none_or(|(last, _)| at_s - last >= 0.95 * self.step_s)
     }
 
@@ -42,12 +42,12 @@ impl UsageSeries {
         self.samples.push((at_s, usage));
     }
 
-    /// The most memory of any sample, in bytes.
+    /// The largest memory of a sample, in bytes.
     pub fn resident_max(&self) -> u64 {
         self.samples.iter().map(|(_, usage)| usage.resident_bytes).max().unwrap_or(0)
     }
 
-    /// The samples as a table with a heading; processor time counts from `cpu_before` on. `None` without samples.
+    /// The samples as a table with a heading. Processor time counts from `cpu_before`. `None` without samples.
     pub fn csv(&self, cpu_before: f64) -> Option<String> {
         let mut out = String::from("seconds,cpu_seconds,resident_bytes,processes\n");
         for (at_s, usage) in &self.samples {

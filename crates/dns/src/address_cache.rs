@@ -1,4 +1,4 @@
-//! What resolvers remember and share: answers, and queries under way.
+//! The cache of a resolver: addresses of names, and queries in progress.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use crate::error::LookupError;
 use crate::name::DomainName;
 use crate::query::QueryType;
 
-/// The addresses of a name. Clones share the order of turns.
+/// The addresses of a name. Clones share the order in which addresses are used.
 #[derive(Clone, Debug)]
 pub struct Addresses(Rc<Turns>);
 
@@ -24,7 +24,7 @@ struct Turns {
 }
 
 impl Addresses {
-    /// `None` without addresses.
+    /// `None` if the list is empty.
     pub(crate) fn new(addresses: Vec<IpAddr>) -> Option<Addresses> {
         let turns = Turns { addresses: addresses.into(), next: Cell::new(0) };
         (!turns.addresses.is_empty()).then(|| Addresses(Rc::new(turns)))
@@ -35,7 +35,7 @@ impl Addresses {
         &self.0.addresses
     }
 
-    /// The addresses in turn, each user of the cache included.
+    /// The next address in turn, over all users of the cache.
     pub fn address(&self) -> IpAddr {
         let turn = self.0.next.get() % self.0.addresses.len();
         self.0.next.set(turn + 1);
@@ -43,12 +43,12 @@ impl Addresses {
     }
 }
 
-/// What a lookup ended with.
+/// The result of a lookup.
 pub(crate) type LookupResult = Result<Addresses, LookupError>;
 pub(crate) type Key = (QueryType, DomainName);
 
-/// A bounded cache of answers: the least recently used one goes first, time to live is ignored, and what is not there
-/// is not remembered. It also knows the queries under way, so that lookups of one name share one. Clones are
+/// A bounded cache of addresses. It evicts the least recently used name, ignores the time to live, and does not store
+/// failures. It also knows the queries in progress, so that concurrent lookups of a name share one query. Clones are
 /// handles to the same cache.
 #[derive(Clone, Debug)]
 pub struct AddressCache(Rc<RefCell<Tables>>);
@@ -61,9 +61,9 @@ struct Tables {
 }
 
 impl AddressCache {
-    /// A cache of at most `capacity` answers; with 0 only queries under way are shared.
+    /// A cache of at most `capacity` names; with 0 it only shares queries in progress.
     pub fn new(capacity: usize) -> AddressCache {
-        // Bounded here, for the library would reserve memory for its bound at once.
+        // The capacity is enforced here, because the library would allocate memory for its own bound at once.
         let answers = LruCache::unbounded_with_hasher(FxBuildHasher);
         AddressCache(Rc::new(RefCell::new(Tables {
             capacity,
@@ -72,22 +72,22 @@ impl AddressCache {
         })))
     }
 
-    /// Number of answers.
+    /// Number of cached names.
     pub fn len(&self) -> usize {
         self.0.borrow().answers.len()
     }
 
-    /// True without answers.
+    /// True if no name is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets all answers.
+    /// Removes all names.
     pub fn clear(&self) {
         self.0.borrow_mut().answers.clear();
     }
 
-    /// What is known about a name; the caller that is told [`CacheState::Ask`] has to ask.
+    /// Looks up a name. A caller that gets [`CacheState::Ask`] has to send the query.
     pub(crate) fn enter(&self, key: &Key) -> CacheState {
         let mut tables = self.0.borrow_mut();
         if let Some(answer) = tables.answers.get(key) {
@@ -102,23 +102,24 @@ impl AddressCache {
     }
 }
 
-/// See [`AddressCache::enter`].
+/// The result of [`AddressCache::enter`].
 pub(crate) enum CacheState {
     ZoneAnswer(Addresses),
     Asked(Rc<PendingQuery>),
     Ask(QueryDuty),
 }
 
-/// A query under way.
+/// A query in progress.
 #[derive(Debug, Default)]
 pub(crate) struct PendingQuery {
-    /// `Some(None)`: the one who asked has given up.
+    /// `Some(None)`: the lookup that sent the query was dropped.
     end: RefCell<Option<Option<LookupResult>>>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl PendingQuery {
-    /// Waits for the end; `None` if the one who asked has given up, so that somebody else has to ask.
+    /// Waits for the result; `None` if the lookup that sent the query was dropped, so that another one has to send
+    /// it.
     pub async fn end(&self) -> Option<LookupResult> {
         poll_fn(|cx| match &*self.end.borrow() {
             Some(end) => Poll::Ready(end.clone()),
@@ -134,7 +135,7 @@ impl PendingQuery {
     }
 }
 
-/// The duty to ask. Dropping it hands the duty on to one of those who wait.
+/// The duty to send a query. Dropping it passes the duty to a waiting lookup.
 #[derive(Debug)]
 pub(crate) struct QueryDuty {
     cache: AddressCache,
@@ -143,7 +144,7 @@ pub(crate) struct QueryDuty {
 }
 
 impl QueryDuty {
-    /// Tells everybody, and remembers an answer.
+    /// Wakes all waiting lookups, and caches the addresses.
     pub fn finish(self, outcome: LookupResult) {
         if let Ok(answer) = &outcome {
             let mut tables = self.cache.0.borrow_mut();
@@ -171,8 +172,8 @@ impl Drop for QueryDuty {
 pub struct AddressCaches(FxHashMap<String, AddressCache>);
 
 impl AddressCaches {
-    /// The cache of a robot: its own one, or that of its sharing group. A group whose members want different
-    /// capacities has the largest of them.
+    /// The cache of a robot: its own one, or that of its sharing group. The cache of a group has the largest capacity
+    /// that its members want.
     pub fn cache(&mut self, capacity: usize, sharing_group: Option<&str>) -> AddressCache {
         let Some(group) = sharing_group else { return AddressCache::new(capacity) };
         let cache = self.0.entry(group.to_owned()).or_insert_with(|| AddressCache::new(capacity)).clone();

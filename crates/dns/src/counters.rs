@@ -1,4 +1,4 @@
-//! What the server counts. Its thread writes, anybody reads.
+//! Counters of the name server. Its thread writes them, any thread reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,7 +12,7 @@ macro_rules! counters {
             $($(#[$doc])+ pub $name: Counter,)+
         }
 
-        /// Figures of a server since its start, at one moment.
+        /// The counts of a name server since its start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct NameServerCounts {
             $($(#[$doc])+ pub $name: u64,)+
@@ -27,25 +27,25 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Queries that came in datagrams.
+    /// Queries over UDP.
     udp_queries,
-    /// Queries that came over TCP.
+    /// Queries over TCP.
     tcp_queries,
-    /// Queries answered with addresses, or with the record of a zone.
+    /// Queries answered with addresses or with the SOA record of a zone.
     answered,
-    /// Queries for names that exist, but not with an address of the wanted type.
+    /// Queries for names that exist without an address of the requested type.
     no_data,
     /// Queries for names that do not exist (NXDOMAIN).
     no_name,
     /// Queries for names of other zones, other classes, or whole zones (REFUSED).
     refused,
-    /// Queries that were not understood (FORMERR).
+    /// Malformed queries (FORMERR).
     bad_format,
-    /// Requests that are no queries, or in an unknown version of the protocol (NOTIMP, BADVERS).
+    /// Requests that are not queries, or that use an unknown version of the protocol (NOTIMP, BADVERS).
     not_implemented,
-    /// Replies in which not all addresses had room.
+    /// Replies without room for all addresses.
     truncated,
-    /// Messages that got no reply, being none themselves or replies.
+    /// Messages without a reply: those that are malformed, or replies themselves.
     ignored,
     /// Replies that could not be sent.
     send_errors,
@@ -76,7 +76,7 @@ impl NameServerCounts {
     }
 }
 
-/// A figure with a single writer, so that counting needs no locked instruction.
+/// A counter with a single writer, so that counting needs no locked instruction.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -1,17 +1,18 @@
-//! What can go wrong with a lookup, under the numbers of the benchmark's error catalogue.
+//! Errors of lookups, with the numbers of the benchmark's error catalogue.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// Why a name has no address: classes c125 to c135 of the catalogue (`models.md` section 26), one each.
+/// Why a name has no address: the classes c125 to c135 of the catalogue (docs/reference/generated/errors.md), one
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DnsError {
     /// c125: until the timeout there were only replies with the ids of other queries.
     #[error("DNS reply has the id of another query")]
     Id,
-    /// c126: more than one server was asked, or one could not be reached, and none gave an answer.
+    /// c126: several servers were asked, or a server could not be reached, and none returned an address.
     #[error("all DNS servers failed")]
     AllFailed,
     /// c127: no reply in time.
@@ -20,22 +21,22 @@ pub enum DnsError {
     /// c128: until the timeout there were only replies to other questions.
     #[error("DNS reply answers another question")]
     Mismatch,
-    /// c129: the reply is not a DNS message, or its records lead nowhere.
+    /// c129: the reply is not a DNS message, or its aliases lead nowhere.
     #[error("DNS reply is malformed")]
     Format,
-    /// c130: the server found our query malformed (FORMERR, rcode 1).
+    /// c130: the server considers the query malformed (FORMERR, rcode 1).
     #[error("DNS server cannot read the query")]
     QueryFormat,
     /// c131: the server failed (SERVFAIL, rcode 2).
     #[error("DNS server failure")]
     ServerFailure,
-    /// c132: there is no such name (NXDOMAIN, rcode 3), or it has no address of the type asked for.
+    /// c132: the name does not exist (NXDOMAIN, rcode 3), or has no address of the requested type.
     #[error("no such name, or no address of the wanted type")]
     NoName,
-    /// c133: the server does not do such queries (NOTIMP, rcode 4).
+    /// c133: the server does not support the query (NOTIMP, rcode 4).
     #[error("DNS server does not support the query")]
     NotSupported,
-    /// c134: the server does not want to answer (REFUSED, rcode 5).
+    /// c134: the server refuses to answer (REFUSED, rcode 5).
     #[error("DNS server refused")]
     Refused,
     /// c135: any other response code.
@@ -64,12 +65,12 @@ impl DnsError {
         }
     }
 
-    /// Position in tables of counts.
+    /// The position of the class in tables of counts, from 0.
     pub fn index(self) -> usize {
         usize::from(self.number() - 125)
     }
 
-    /// The class of a response code (RFC 1035 section 4.1.1), `None` for success.
+    /// The class of a response code (RFC 1035, section 4.1.1); `None` for success.
     pub fn of_rcode(rcode: u8) -> Option<DnsError> {
         Some(match rcode {
             0 => return None,
@@ -83,35 +84,35 @@ impl DnsError {
     }
 }
 
-/// Why one server gave no address.
+/// Why one server returned no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptFailure {
-    /// What it said, or that it said nothing.
+    /// The server returned an error, or no reply.
     Dns(DnsError),
-    /// It could not be asked: no such port, no route, no descriptor left.
+    /// The query could not be sent: no such port, no route, no free descriptor.
     Socket(io::ErrorKind),
 }
 
-/// One server that was asked in vain.
+/// A query to one server that returned no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The server.
+    /// The address of the server.
     pub server: SocketAddr,
-    /// What went wrong.
+    /// The failure.
     pub failure: AttemptFailure,
 }
 
-/// Why a lookup found nothing. Clones share the list of attempts, as do lookups that shared their query.
+/// Why a lookup failed. Clones, and lookups that shared a query, share the list of attempts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupError {
-    /// The class to count: that of the only server, of a server that knows better, or "all failed".
+    /// The class to count: that of the only server, "no such name" if the last server said so, or "all failed".
     pub error: DnsError,
-    /// The servers in the order in which they were asked.
+    /// The attempts in the order of the queries.
     pub attempts: Rc<[Attempt]>,
 }
 
 impl LookupError {
-    /// The outcome after these attempts. A name that does not exist is an answer; other servers know no better.
+    /// The error after these attempts. "No such name" is final: other servers would say the same.
     pub fn new(attempts: Vec<Attempt>) -> LookupError {
         let error = match attempts[..] {
             [.., Attempt { failure: AttemptFailure::Dns(DnsError::NoName), .. }] => DnsError::NoName,

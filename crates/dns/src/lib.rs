@@ -1,9 +1,9 @@
-//! Names: the client's resolver and a name server for the names of a workload.
+//! DNS: the resolver of robots, and a name server for the names of a workload.
 //!
 //! A message passes through the modules in this order: [`query`] builds a question, [`reply`] answers it from the
-//! tables of [`zone`], and [`query`] reads the answer. These do no I/O and take any bytes. Around them,
-//! [`resolver`] asks servers over the [`Link`](polygraph_link::Link) of an event loop, with the [`address_cache`] that
-//! robots share, and [`name_server`] is a name server with a thread of its own, over UDP and TCP:
+//! tables of [`zone`], and [`query`] reads the answer. These modules do no I/O and accept any bytes. [`resolver`]
+//! queries servers over the [`Link`](polygraph_link::Link) of an event loop, with an [`address_cache`] that robots
+//! share, and [`name_server`] runs a name server on a thread of its own, over UDP and TCP:
 //!
 //! ```
 //! use polygraph_dns::{NameServer, NameServerConfig, Zone};
@@ -19,7 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it does not do: recursion, DNSSEC, zone transfers, DNS over TLS or HTTPS. The resolver asks over UDP alone.
+//! Not supported: recursion, DNSSEC, zone transfers, DNS over TLS or HTTPS. The resolver uses UDP only.
 
 pub mod address_cache;
 pub mod error;
@@ -43,5 +43,5 @@ pub use resolver::{AnswerSource, Resolved, Resolver, ResolverConfig};
 pub use resolver_stats::ResolverStats;
 pub use zone::{MapError, Zone};
 
-/// Where name servers listen unless said otherwise (RFC 1035 section 4.2).
+/// The default port of name servers (RFC 1035, section 4.2).
 pub const PORT: u16 = 53;

@@ -1,4 +1,4 @@
-//! Domain names in the one form in which equal names are equal.
+//! Domain names in canonical form.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,23 +8,23 @@ use std::sync::Arc;
 use domain::base::name::FlattenInto;
 use domain::base::{Name, ParsedName};
 
-/// A domain name: labels as on the wire (RFC 1035 section 3.1), without compression, in lower case (RFC 4343).
-/// Clones are cheap.
+/// A domain name in canonical form: labels as on the wire (RFC 1035, section 3.1), without compression, in lower case
+/// (RFC 4343). Clones are cheap.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct DomainName(Arc<[u8]>);
 
-/// Text that is no domain name.
+/// The error for a text that is not a domain name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is not a domain name: {reason}")]
 pub struct BadName {
     /// The text.
     pub name: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
 impl DomainName {
-    /// Reads `www.example.com`, with or without a dot at its end; `.` is the root. Case does not matter.
+    /// Parses `www.example.com`, with or without a dot at its end, in any case; `.` is the root.
     ///
     /// # Errors
     /// If a label is empty or longer than 63 bytes, the name longer than 255, or not ASCII.
@@ -42,17 +42,17 @@ impl DomainName {
         DomainName(name.as_slice().into())
     }
 
-    /// Takes a name out of a message.
+    /// Converts a name in a message.
     pub(crate) fn from_message(name: ParsedName<&[u8]>) -> DomainName {
         DomainName::canonical(name.flatten_into())
     }
 
-    /// As the wire library wants it.
+    /// The name in the form of the wire library.
     pub(crate) fn wire(&self) -> &Name<[u8]> {
         Name::from_slice(&self.0).expect("made from a name")
     }
 
-    /// The name, its parent and so on up to the root, each in the form of this type.
+    /// The canonical forms of the name, its parent and so on up to the root.
     pub(crate) fn suffixes(&self) -> impl Iterator<Item = &[u8]> {
         let all: &[u8] = &self.0;
         std::iter::successors(Some(all), |name: &&[u8]| {
@@ -64,7 +64,7 @@ impl DomainName {
         })
     }
 
-    /// A suffix as a name of its own.
+    /// Converts a suffix to a name.
     pub(crate) fn of_suffix(suffix: &[u8]) -> DomainName {
         DomainName(suffix.into())
     }

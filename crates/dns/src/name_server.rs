@@ -1,4 +1,4 @@
-//! A name server with a thread of its own: one event loop for UDP and TCP.
+//! A name server on a thread of its own: one event loop for UDP and TCP.
 
 use std::cell::Cell;
 use std::io;
@@ -19,31 +19,31 @@ use crate::counters::{Counters, NameServerCounts};
 use crate::reply::{STREAM_LIMIT, Transport, reply};
 use crate::zone::Zone;
 
-/// Bytes of queries that the kernel holds for us, per address: some thousand of them.
+/// The receive buffer of each address in bytes, enough for some thousand queries.
 const RECEIVE_BUFFER: usize = 1 << 20;
-/// TCP connections open at a time; more are closed at once (RFC 7766 section 6.2.2).
+/// The most open TCP connections; further ones are closed at once (RFC 7766, section 6.2.2).
 const MAX_CONNECTIONS: usize = 256;
-/// Connections the kernel may hold for us until they are accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// How long a connection may say nothing, or take for a message (RFC 7766 section 6.2.3: a few seconds).
+/// How long a connection may be idle or take for a message (RFC 7766, section 6.2.3: a few seconds).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often another port is tried if the system's choice for UDP is in use for TCP.
+/// How often another port is tried if the port that the system chose for UDP is in use for TCP.
 const PORT_TRIES: usize = 20;
 
 /// Settings of a [`NameServer`].
 #[derive(Debug)]
 pub struct NameServerConfig {
-    /// Addresses to listen on, at least one; with port 0 the system chooses one for UDP and TCP. Replies come
-    /// from the address that was asked only if that is named here: clients check it.
+    /// The addresses to listen on, at least one. With port 0 the system chooses a port for both UDP and TCP. Clients
+    /// check the source of a reply, which is the address that they queried only if that is listed here.
     pub listen: Vec<SocketAddr>,
-    /// Time to live of answers and of the absence of names, in seconds.
+    /// The time to live of answers and of negative answers, in seconds.
     pub ttl: u32,
-    /// The names.
+    /// The names and their addresses.
     pub zone: Zone,
 }
 
 impl NameServerConfig {
-    /// On the loopback address at a port of the system's choice, answers good for an hour.
+    /// Settings for the loopback address, a port that the system chooses, and a time to live of an hour.
     pub fn local(zone: Zone) -> NameServerConfig {
         NameServerConfig { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], ttl: 3600, zone }
     }
@@ -59,11 +59,11 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Binds, starts the thread and returns; queries are answered from then on.
+    /// Binds the sockets and starts the thread. The server answers queries when this function returns.
     ///
     /// # Errors
-    /// If there is no address (`InvalidInput`), one cannot be bound (ports below 1024 need a privilege), or the
-    /// system gives no thread or event queue.
+    /// If there is no address (`InvalidInput`), an address cannot be bound (ports below 1024 need a privilege), or
+    /// the system cannot start a thread or event queue.
     pub fn start(config: NameServerConfig) -> io::Result<NameServer> {
         if config.listen.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name server needs an address"));
@@ -88,7 +88,7 @@ impl NameServer {
             };
             match set_up(sockets) {
                 Ok((runtime, sockets)) => {
-                    // Nobody listens only if the starting thread is gone, and then nobody needs to know.
+                    // A failed send means that the starting thread is gone, and then nobody needs the message.
                     let _ = ready.send(Ok(()));
                     runtime.block_on(run(Rc::new(service), sockets, stopped));
                 }
@@ -102,21 +102,22 @@ impl NameServer {
         Ok(server)
     }
 
-    /// The addresses it listens on, in the order of the settings, with actual ports; the same for UDP and TCP.
+    /// The addresses on which it listens, in the order of the settings and with actual ports, which are the same for
+    /// UDP and TCP.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What it has done so far.
+    /// The counts since its start.
     pub fn snapshot(&self) -> NameServerCounts {
         self.counters.snapshot()
     }
 
-    /// Stops and returns when its thread has ended; figures stay readable.
+    /// Stops the server and waits for its thread. Counts remain readable.
     pub fn stop(&mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so on its own.
+            // The panic hook has already reported a panic of the thread.
             let _ = thread.join();
         }
     }
@@ -151,7 +152,7 @@ impl Sockets {
         let domain = Domain::for_address(wanted);
         let udp = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
         udp.set_nonblocking(true)?;
-        // The system may give less; queries that come all at once are lost then, as on any network.
+        // The system may provide less; a burst of queries then loses some, as on any network.
         let _ = udp.set_recv_buffer_size(RECEIVE_BUFFER);
         udp.bind(&wanted.into())?;
         let bound = udp.local_addr()?.as_socket();
@@ -185,12 +186,11 @@ async fn run(
         tokio::task::spawn_local(datagrams(Rc::clone(&service), udp));
         tokio::task::spawn_local(connections(Rc::clone(&service), tcp));
     }
-    // An error means that the handle is gone, which is a stop as well. The runtime is dropped next, and with
-    // it all tasks.
+    // An error means that the handle is gone, which also stops the server. Dropping the runtime drops all tasks.
     let _ = stopped.wait_for(|&stopped| stopped).await;
 }
 
-/// What the tasks share.
+/// The state that the tasks share.
 struct QueryService {
     zone: Zone,
     ttl: u32,
@@ -219,7 +219,7 @@ async fn datagrams(service: Rc<QueryService>, socket: UdpSocket) {
     loop {
         let (length, client) = match socket.recv_from(&mut buffer).await {
             Ok(received) => received,
-            // The next datagram may be better; if it is not, the loop must not spin.
+            // The error may be temporary; the pause keeps the loop from spinning if it is not.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 continue;
@@ -240,19 +240,19 @@ async fn connections(service: Rc<QueryService>, listener: TcpListener) {
                 service.connections.set(service.connections.get() + 1);
                 let service = Rc::clone(&service);
                 tokio::task::spawn_local(async move {
-                    // Clients may leave at any time, and nobody needs to know how.
+                    // Clients may leave at any time.
                     let _ = converse(&service, stream).await;
                     service.connections.set(service.connections.get() - 1);
                 });
             }
             Ok(_) => service.counters.connections_refused.add(1),
-            // As a rule the process is out of file descriptors: some have to be closed first.
+            // Usually the process is out of file descriptors, and some must be closed first.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Answers the messages of a connection in their order, each behind its length (RFC 1035 section 4.2.2).
+/// Answers the messages of a connection in order, each preceded by its length (RFC 1035, section 4.2.2).
 async fn converse(service: &QueryService, mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut request = Vec::new();
@@ -260,7 +260,7 @@ async fn converse(service: &QueryService, mut stream: TcpStream) -> io::Result<(
         let length = timeout(IDLE_TIMEOUT, stream.read_u16()).await??;
         request.resize(usize::from(length), 0);
         timeout(IDLE_TIMEOUT, stream.read_exact(&mut request)).await??;
-        // Who sends something else than queries has nothing more to say.
+        // A client that sends anything but queries is disconnected.
         let Some(message) = service.reply(&request, Transport::Tcp) else { return Ok(()) };
         let mut framed = Vec::with_capacity(message.len() + 2);
         framed.extend_from_slice(&(message.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! The client's half of the protocol: what is asked, and what a datagram says about it.
+//! The client's half of the protocol: queries, and the replies to them.
 
 use std::net::IpAddr;
 
@@ -9,10 +9,10 @@ use domain::rdata::{A, Aaaa, Cname};
 use crate::error::DnsError;
 use crate::name::DomainName;
 
-/// Aliases that are followed within one answer. Name servers limit themselves to about as many.
+/// How many aliases of an answer are followed. Name servers have similar limits.
 const MAX_ALIASES: usize = 16;
 
-/// What kind of address is wanted.
+/// The type of address to look up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueryType {
     /// IPv4.
@@ -40,7 +40,7 @@ impl QueryType {
     }
 }
 
-/// One question to one server.
+/// A query to one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     id: u16,
@@ -49,12 +49,12 @@ pub struct Query {
 }
 
 impl Query {
-    /// Asks for the addresses of a name; `id` is what the reply will be known by.
+    /// A query for the addresses of a name; `id` identifies the reply.
     pub fn new(id: u16, name: DomainName, kind: QueryType) -> Query {
         Query { id, name, kind }
     }
 
-    /// The message to send, with recursion desired (RFC 1035 section 4.1).
+    /// The message to send, with recursion desired (RFC 1035, section 4.1).
     pub fn message(&self) -> Vec<u8> {
         let mut message = MessageBuilder::new_vec();
         message.header_mut().set_id(self.id);
@@ -64,12 +64,12 @@ impl Query {
         question.finish()
     }
 
-    /// The addresses that a datagram gives to the question, at least one. Aliases (CNAME) are followed within it. Of a
-    /// truncated reply the addresses that it has are used.
+    /// The addresses in the reply, at least one. Aliases (CNAME) are followed within the reply. From a truncated
+    /// reply the addresses that it contains are used.
     ///
     /// # Errors
-    /// What the datagram says instead. [`DnsError::Id`] and [`DnsError::Mismatch`] mean that it is no reply to
-    /// this question, so that the reply may still come (RFC 5452 section 9).
+    /// The error in the reply. [`DnsError::Id`] and [`DnsError::Mismatch`] mean that the datagram is not a reply to
+    /// this query, so that the reply may still come (RFC 5452, section 9).
     pub fn read(&self, datagram: &[u8]) -> Result<Vec<IpAddr>, DnsError> {
         if datagram.get(..2) != Some(&self.id.to_be_bytes()) {
             return Err(DnsError::Id);
@@ -133,12 +133,12 @@ impl Query {
             }
             match alias {
                 Some(alias) => owner = alias,
-                // A truncated reply may have lost what was asked for; nothing is known then.
+                // A truncated reply may have lost the addresses, so nothing is known.
                 None if message.header().tc() => return Err(DnsError::Format),
                 None => return Err(DnsError::NoName),
             }
         }
-        // The aliases go round in a circle.
+        // The aliases form a loop.
         Err(DnsError::Format)
     }
 }

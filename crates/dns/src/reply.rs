@@ -1,4 +1,4 @@
-//! The server's half of the protocol: any bytes in, a message out.
+//! The server's half of the protocol: makes a reply to any bytes.
 
 use std::net::IpAddr;
 
@@ -13,19 +13,19 @@ use crate::name::DomainName;
 use crate::query::QueryType;
 use crate::zone::{Zone, ZoneAnswer};
 
-/// Octets of a datagram to a client that does not say how much it takes (RFC 1035 section 2.3.4).
+/// Octets of a datagram to a client that does not announce its limit (RFC 1035, section 2.3.4).
 pub const PLAIN_LIMIT: usize = 512;
-/// Octets of a datagram to any other client: what passes without fragments (RFC 9715).
+/// Octets of a datagram to any other client: the most that passes without fragmentation (RFC 9715).
 pub const LARGEST_DATAGRAM: usize = 1232;
-/// Octets of a message over TCP (RFC 7766 section 8).
+/// Octets of a message over TCP (RFC 7766, section 8).
 pub const STREAM_LIMIT: usize = u16::MAX as usize;
 
-/// Octets of an OPT record without options (RFC 6891 section 6.1.2).
+/// Octets of an OPT record without options (RFC 6891, section 6.1.2).
 const OPT_OCTETS: usize = 11;
-/// The only serial number of our zones.
+/// The serial number of all zones.
 const SERIAL: u32 = 1;
 
-/// How a request came.
+/// The transport of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// In a datagram.
@@ -34,20 +34,20 @@ pub enum Transport {
     Tcp,
 }
 
-/// What a reply says.
+/// The kind of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsOutcome {
-    /// Addresses, or the record of the zone.
+    /// Addresses, or the SOA record of the zone.
     Answered,
-    /// The name exists, but not with what was asked for.
+    /// The name exists, but has no record of the requested type.
     NoData,
-    /// NXDOMAIN.
+    /// NXDOMAIN: the name does not exist.
     NoName,
-    /// REFUSED: not our zone, not our class, or a zone transfer.
+    /// REFUSED: a foreign zone or class, or a zone transfer.
     Refused,
-    /// FORMERR.
+    /// FORMERR: the request is malformed.
     BadFormat,
-    /// NOTIMP, or BADVERS for an unknown version of EDNS.
+    /// NOTIMP: the operation is not supported; BADVERS: the version of EDNS is unknown.
     NotImplemented,
 }
 
@@ -56,14 +56,14 @@ pub enum DnsOutcome {
 pub struct DnsReply {
     /// The message.
     pub message: Vec<u8>,
-    /// What it says.
+    /// The kind of the reply.
     pub outcome: DnsOutcome,
-    /// Some addresses did not fit (TC is set): the client may ask again over TCP.
+    /// Whether addresses were omitted for lack of room (TC is set), so that the client may ask again over TCP.
     pub truncated: bool,
 }
 
-/// Answers a request from the tables. `ttl` is in seconds, for addresses as well as for their absence.
-/// `None`: the bytes are no request, and answering them could go on for ever between two servers.
+/// Answers a request from the tables. `ttl` is the time to live in seconds of positive and negative answers. `None`
+/// if the bytes are not a request: a reply to a reply could go back and forth between two servers for ever.
 pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Option<DnsReply> {
     let request = Message::from_slice(request).ok().filter(|request| !request.header().qr())?;
     let mut builder =
@@ -74,7 +74,7 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
     header.set_id(asked.id());
     header.set_opcode(asked.opcode());
     header.set_rd(asked.rd());
-    // Other operations have other sections, so nothing more is read of them.
+    // Other operations have other sections, so nothing more is read.
     if asked.opcode() != Opcode::QUERY {
         return Some(short(builder, Rcode::NOTIMP, DnsOutcome::NotImplemented));
     }
@@ -89,7 +89,7 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
         }
     };
     let reserved = edns.as_ref().map_or(0, |_| OPT_OCTETS);
-    // The library's limit is the first length that does not fit.
+    // The limit of the library is the first length that does not fit.
     builder.set_push_limit(limit - reserved + 1);
     let bad_version = edns.as_ref().is_some_and(|edns| edns.version() != 0);
     let content = if bad_version { AnswerContent::BadVersion } else { content(zone, &question) };
@@ -114,13 +114,13 @@ pub fn reply(zone: &Zone, ttl: u32, request: &[u8], transport: Transport) -> Opt
 type Target = StaticCompressor<Vec<u8>>;
 type AskedName<'a> = ParsedName<&'a [u8]>;
 
-/// A reply that is a header and nothing else.
+/// A reply that consists of a header only.
 fn short(mut builder: MessageBuilder<Target>, rcode: Rcode, outcome: DnsOutcome) -> DnsReply {
     builder.header_mut().set_rcode(rcode);
     DnsReply { message: builder.finish().into_target(), outcome, truncated: false }
 }
 
-/// The one OPT record that a request may have (RFC 6891 section 6.1.1).
+/// The OPT record of a request, which may have one at most (RFC 6891, section 6.1.1).
 fn edns(request: &Message<[u8]>) -> Result<Option<OptRecord<&[u8]>>, ParseError> {
     let mut found = None;
     for record in request.additional()? {
@@ -132,12 +132,12 @@ fn edns(request: &Message<[u8]>) -> Result<Option<OptRecord<&[u8]>>, ParseError>
     Ok(found)
 }
 
-/// What stands behind the question.
+/// The answer to a question.
 enum AnswerContent {
     Addresses(Vec<IpAddr>),
-    /// The record of the zone itself.
+    /// The SOA record of the zone.
     Soa(DomainName),
-    /// Nothing, and for how long that is known: the record of this zone (RFC 2308 section 3).
+    /// No data; the SOA record of this zone says for how long that is valid (RFC 2308, section 3).
     NoData(DomainName),
     NoName(DomainName),
     Refused,
@@ -187,8 +187,8 @@ impl AnswerContent {
         }
     }
 
-    /// Writes the sections of answers and authority; true if not all addresses fit. An error means that not
-    /// even the record of the zone fits, which the limits on names rule out.
+    /// Writes the answer and authority sections; true if addresses were omitted for lack of room. An error means that
+    /// not even the SOA record fits, which the limits on names exclude.
     fn write(
         &self,
         mut answer: AnswerBuilder<Target>,
@@ -228,8 +228,8 @@ impl AnswerContent {
     }
 }
 
-/// The record of a zone (RFC 1035 section 3.3.13). There is no second server to refresh anything, and nobody to
-/// write to, so names and times are the nearest that are valid.
+/// The SOA record of a zone (RFC 1035, section 3.3.13). There is no secondary server and no mail contact, so names
+/// and times are the simplest valid values.
 fn soa(zone: &DomainName, ttl: Ttl) -> Soa<&Name<[u8]>> {
     Soa::new(zone.wire(), Name::root_slice(), Serial(SERIAL), ttl, ttl, ttl, ttl)
 }

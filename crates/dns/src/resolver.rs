@@ -1,4 +1,4 @@
-//! The client's side: from a name to its addresses.
+//! The resolver of robots: finds the addresses of names.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -13,18 +13,18 @@ use crate::name::DomainName;
 use crate::query::{Query, QueryType};
 use crate::resolver_stats::ResolverStats;
 
-/// How names are looked up: `DnsResolver` of the workload language.
+/// The settings of a resolver: `DnsResolver` of the workload language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolverConfig {
-    /// Servers, tried in this order.
+    /// The servers, in the order of attempts.
     pub servers: Vec<SocketAddr>,
-    /// How long each of them may take, in nanoseconds; `None`: for ever, or until the lookup is dropped.
+    /// The longest time for each server, in nanoseconds; `None`: unlimited.
     pub timeout: Option<Nanos>,
-    /// IPv4 or IPv6.
+    /// The type of address.
     pub query_type: QueryType,
 }
 
-/// Looks names up for the robots of one event loop. Clones share the cache and the counts.
+/// Looks up names for the robots of one event loop. Clones share the cache and the counts.
 #[derive(Clone, Debug)]
 pub struct Resolver<L> {
     link: L,
@@ -39,26 +39,26 @@ pub struct Resolver<L> {
 pub struct Resolved {
     /// The addresses.
     pub answer: Addresses,
-    /// How they became known.
+    /// How they were found.
     pub source: AnswerSource,
 }
 
-/// How an answer became known.
+/// How the addresses of a name were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
-    /// From the cache.
+    /// In the cache.
     Cache,
-    /// By the query of another lookup that was under way.
+    /// By the query of another lookup that was in progress.
     Joined,
-    /// By a query of its own: the time from the query to the reply, in microseconds.
+    /// By a query of this lookup.
     Server {
-        /// Without the time that servers asked in vain have taken.
+        /// The time from the query to the reply in microseconds, without the time for servers that failed.
         response_us: u64,
     },
 }
 
 impl<L: Link> Resolver<L> {
-    /// A resolver that counts in `stats` and numbers its queries from `first_id` on, in an order that jumps.
+    /// A resolver that counts in `stats`. Its first query has the id `first_id`; the following ids are pseudo-random.
     pub fn new(
         link: L,
         config: Rc<ResolverConfig>,
@@ -69,13 +69,13 @@ impl<L: Link> Resolver<L> {
         Resolver { link, config, cache, stats, next_id: Rc::new(Cell::new(first_id)) }
     }
 
-    /// The addresses of a name, from the cache, by the query under way, or by one that is sent from the address
-    /// `from` (if it is of the server's family). It may be dropped at any time; whoever waits for the same
-    /// query then asks for itself.
+    /// Finds the addresses of a name: in the cache, by a query in progress, or by a query that is sent from the
+    /// address `from` (if it is of the server's family). The future may be dropped at any time; a lookup that waits
+    /// for the same query then sends its own.
     ///
     /// # Errors
-    /// If no server gives an address. A name that does not exist is an answer; after any other failure and
-    /// after the timeout the next server is asked.
+    /// If no server returns an address. "No such name" is final; after any other failure and after the timeout the
+    /// next server is asked.
     pub async fn lookup(&self, from: Option<IpAddr>, name: &DomainName) -> Result<Resolved, LookupError> {
         self.stats.borrow_mut().lookups += 1;
         let found = self.find(from, name).await;
@@ -114,7 +114,7 @@ impl<L: Link> Resolver<L> {
         }
     }
 
-    /// The outcome, and the response time of an answer.
+    /// Asks the servers in order. Returns the result, and the response time of a successful query in microseconds.
     async fn ask_servers(&self, from: Option<IpAddr>, name: &DomainName) -> (LookupResult, u64) {
         let mut attempts = Vec::new();
         for &server in &self.config.servers {
@@ -150,7 +150,7 @@ impl<L: Link> Resolver<L> {
         let query = Query::new(self.id(), name.clone(), self.config.query_type);
         let from = from.filter(|from| from.is_ipv4() == server.is_ipv4());
         let until = self.config.timeout.map(|timeout| begin.saturating_add(timeout));
-        // What came instead of the reply, if anything did: it says more than that nothing came in time.
+        // The class of a wrong reply, if one arrives: it is more specific than a timeout.
         let mut stray = DnsError::Timeout;
         let message = query.message();
         let reply = self.link.exchange_datagram(from, server, &message, until, |datagram| {
@@ -171,7 +171,7 @@ impl<L: Link> Resolver<L> {
         answer.map_err(AttemptFailure::Dns)
     }
 
-    /// The step is odd, so that every number has its turn before the first comes again.
+    /// The next query id. The step is odd, so all ids are used before one repeats.
     fn id(&self) -> u16 {
         let id = self.next_id.get();
         self.next_id.set(id.wrapping_add(40_503));

@@ -1,33 +1,33 @@
-//! What resolvers count.
+//! Counts of resolvers.
 
 use crate::error::{AttemptFailure, DnsError};
 
-/// Counts of the resolvers that share them, as a rule all of one event loop.
+/// Counts of the resolvers that share them, usually all of one event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolverStats {
-    /// Lookups begun.
+    /// Lookups started.
     pub lookups: u64,
-    /// Lookups answered by the cache.
+    /// Lookups that found their name in the cache.
     pub cache_hits: u64,
     /// Lookups that waited for the query of another one.
     pub joined: u64,
-    /// Queries sent, or tried to send, to servers.
+    /// Queries sent to servers, or that could not be sent.
     pub queries: u64,
-    /// Queries that brought addresses.
+    /// Queries that returned addresses.
     pub answers: u64,
-    /// Time from such a query to its reply, summed up, in microseconds.
+    /// The sum of the response times of these queries, in microseconds.
     pub response_us: u64,
-    /// Lookups that found no address, those that had joined a query included.
+    /// Lookups that found no address, including those that shared a query.
     pub failures: u64,
-    /// Queries that brought no address, by class ([`DnsError::index`]). The class of all servers together is
-    /// not among them.
+    /// Queries that returned no address, by class ([`DnsError::index`]). [`DnsError::AllFailed`] is a class of
+    /// lookups, not of queries.
     pub errors: [u64; DnsError::COUNT],
-    /// Queries that could not be sent, or whose server is not there.
+    /// Queries that could not be sent, or whose server was not there.
     pub socket_errors: u64,
 }
 
 impl ResolverStats {
-    /// Adds the counts of others.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &ResolverStats) {
         self.lookups += other.lookups;
         self.cache_hits += other.cache_hits;
@@ -42,7 +42,7 @@ impl ResolverStats {
         self.socket_errors += other.socket_errors;
     }
 
-    /// Mean response time in microseconds of the queries that brought addresses.
+    /// Mean response time in microseconds of the queries that returned addresses; `None` without such queries.
     pub fn mean_response_us(&self) -> Option<f64> {
         (self.answers > 0).then(|| self.response_us as f64 / self.answers as f64)
     }

@@ -1,4 +1,4 @@
-//! Tables of names and their addresses.
+//! Tables of names and addresses.
 
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -9,15 +9,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::name::{BadName, DomainName};
 use crate::query::QueryType;
 
-/// The names a server answers for, and the zones in which it knows that there are no others.
+/// The names for which a server has answers, and the zones in which no other names exist.
 ///
-/// Names outside of all zones are answered too; each is a zone of its own.
+/// The server also answers for names outside of all zones; each of them is a zone of its own.
 #[derive(Debug, Default)]
 pub struct Zone {
     names: FxHashMap<DomainName, Entry>,
-    /// The entry for everything below a name.
+    /// The entries for all names below a name.
     wildcards: FxHashMap<DomainName, Entry>,
-    /// All that is above a name: these exist, without addresses (RFC 8020).
+    /// The parents of names: they exist without addresses (RFC 8020).
     inner: FxHashSet<DomainName>,
     zones: FxHashSet<DomainName>,
 }
@@ -29,46 +29,46 @@ struct Entry {
     v6: Rotation,
 }
 
-/// Addresses, each in its turn the first.
+/// Addresses whose order rotates.
 #[derive(Debug, Default)]
 struct Rotation {
     addresses: Vec<IpAddr>,
     next: Cell<usize>,
 }
 
-/// What the tables say about a name.
+/// The result of a lookup in the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ZoneAnswer {
-    /// Its addresses, at least one; each in its turn the first.
+    /// The addresses of the name, at least one; each reply starts with another one.
     Addresses(Vec<IpAddr>),
-    /// It exists in the zone, but has no address of this type.
+    /// The name exists in this zone, but has no address of this type.
     NoData(DomainName),
-    /// There is no such name in the zone.
+    /// This zone has no such name.
     NoName(DomainName),
-    /// It is in none of the zones.
+    /// The name is in none of the zones.
     Foreign,
 }
 
 /// Why the names of an address map cannot be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// Names and addresses do not go together.
+    /// Names and addresses cannot be paired.
     #[error(transparent)]
     Pairs(#[from] PairError),
-    /// A name that is none.
+    /// A name is invalid.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// A name where an address is wanted.
+    /// A name where an address is required.
     #[error("{0} is a name, and a name server needs its IP address")]
     NameAsAddress(Host),
 }
 
 impl Zone {
-    /// Adds the names of an address map (`pgl.md` section 5.5) and, if it names one, its zone. IP addresses among the
-    /// names need no DNS and are left out.
+    /// Adds the names of an address map (docs/reference/language.md, "Address maps") and its zone, if it has one. IP
+    /// addresses among the names need no DNS and are skipped.
     ///
     /// # Errors
-    /// If names and addresses cannot be paired, or one of them is not what it should be.
+    /// If names and addresses cannot be paired, or one of them is invalid.
     pub fn add_map(
         &mut self,
         zone: Option<&str>,
@@ -88,22 +88,23 @@ impl Zone {
         zone.map_or(Ok(()), |zone| self.add_zone(zone)).map_err(MapError::from)
     }
 
-    /// Declares that all names below `name` that are not added do not exist. `.` is the root: no other names at all.
+    /// Declares a zone: other names below `name` do not exist. `.` is the root zone, outside of which there are no
+    /// names.
     ///
     /// # Errors
-    /// If it is not a domain name.
+    /// If `name` is not a domain name.
     pub fn add_zone(&mut self, name: &str) -> Result<(), BadName> {
-        // A zone can be written as `.bench.tst`, as dynamic names are.
+        // A zone may be written as `.bench.tst`, like dynamic names.
         let name = if name == "." { name } else { name.trim_start_matches('.') };
         self.zones.insert(DomainName::parse(name)?);
         Ok(())
     }
 
-    /// Gives addresses to a name, in addition to those it has. `*.suffix` and `.suffix` stand for all names below
-    /// `suffix` that are not there by themselves or below something that is (RFC 4592).
+    /// Adds addresses to a name. `*.suffix` and `.suffix` are wildcards for all names below `suffix` that neither
+    /// exist nor have an existing parent below `suffix` (RFC 4592).
     ///
     /// # Errors
-    /// If it is not a domain name.
+    /// If `name` is not a domain name.
     pub fn add(&mut self, name: &str, addresses: &[IpAddr]) -> Result<(), BadName> {
         let suffix =
             name.strip_prefix("*.").or_else(|| name.strip_prefix('.').filter(|rest| !rest.is_empty()));
@@ -121,17 +122,17 @@ impl Zone {
         Ok(())
     }
 
-    /// Number of names, patterns included.
+    /// Number of names, including wildcards.
     pub fn len(&self) -> usize {
         self.names.len() + self.wildcards.len()
     }
 
-    /// True without names.
+    /// True if there are no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known about a name; `kind`: the type of addresses, `None` is none of them.
+    /// Looks up a name. `kind` is the type of addresses; with `None`, a name that exists has no data.
     pub fn lookup(&self, name: &DomainName, kind: Option<QueryType>) -> ZoneAnswer {
         let Some(zone) = self.zone_of(name) else { return ZoneAnswer::Foreign };
         let entry = match self.names.get(name) {
@@ -155,7 +156,7 @@ impl Zone {
         }
     }
 
-    /// The zone of a name: the nearest that was declared, else the farthest name above it that has an entry.
+    /// The zone of a name: the nearest declared one, otherwise the farthest parent with an entry.
     fn zone_of<'a>(&self, name: &'a DomainName) -> Option<&'a [u8]> {
         let declared = name.suffixes().find(|suffix| self.zones.contains(*suffix));
         declared.or_else(|| {
@@ -165,7 +166,7 @@ impl Zone {
         })
     }
 
-    /// The pattern for a name that does not exist: that of the nearest name above it which does.
+    /// The wildcard for a name that does not exist: that of its nearest existing parent.
     fn wildcard(&self, name: &DomainName) -> Option<&Entry> {
         let exists = |suffix: &&[u8]| self.names.contains_key(*suffix) || self.inner.contains(*suffix);
         name.suffixes().skip(1).find(exists).and_then(|encloser| self.wildcards.get(encloser))

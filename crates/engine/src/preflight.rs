@@ -204,7 +204,7 @@ mod tests {
         assert!(matches!(found.reply, Err(ProbeError::Closed)) && found.requests > 1, "tried again");
         let found = probe(says(b"SSH-2.0-OpenSSH_9\r\n")).send("1", PATIENCE);
         assert!(matches!(found.reply, Err(ProbeError::NotHttp(data)) if data.starts_with(b"SSH")));
-        let found = probe(says(b"HTTP/1.1 302 ProbeResult\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
+        let found = probe(says(b"HTTP/1.1 302 Found\r\nLocation: /login\r\n\r\n")).send("1", PATIENCE);
         assert_eq!(found.reply.unwrap().location.as_deref(), Some("/login"));
         // It takes connections, into its backlog, and never looks at them.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,9 +1,9 @@
-//! Digests of bodies.
+//! MD5 digests of bodies.
 
 use polygraph_traffic::Body;
 use polygraph_wire::checksum::ContentMd5;
 
-/// The digest for `Content-MD5`.
+/// The digest of `body`, for `Content-MD5`.
 pub fn md5(mut body: Body) -> [u8; 16] {
     let mut md5 = ContentMd5::default();
     while !body.is_empty() {

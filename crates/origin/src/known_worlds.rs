@@ -1,25 +1,25 @@
-//! The worlds that a server has heard of, for robots that have not, and as targets of redirects (reference:
-//! models.md, section 3.2).
+//! The worlds that a server knows from requests. It shares them with robots that do not know them, and redirects
+//! requests to their objects (docs/reference/models.md, "Sharing worlds").
 
 use polygraph_traffic::{Catalog, ContentKind, Oid, PopModel, Random, UniqId, World, WorldFacts};
 use polygraph_wire::worlds::WorldMark;
 use rustc_hash::FxHashMap;
 
-/// More worlds than this are not remembered: there are only so many processes in a test, and names of worlds
-/// come from outside.
+/// The most worlds that are remembered. A test has fewer processes, and names of worlds come from clients, which must
+/// not fill the memory.
 const MAX_WORLDS: usize = 4096;
 
-/// The worlds behind one visible name.
+/// The worlds behind one server name.
 #[derive(Debug, Default)]
 pub struct KnownWorlds {
     worlds: Vec<(UniqId, ContentKind, World)>,
     places: FxHashMap<(UniqId, ContentKind), usize>,
-    /// Where to look next for a world that a client may lack.
+    /// Where the search for a world that a client may lack continues.
     turn: usize,
 }
 
 impl KnownWorlds {
-    /// Adopts what a robot says of a world of its own.
+    /// Records what a robot reports about a world of its own.
     pub fn learn(&mut self, mark: &WorldMark) {
         let facts = WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
         match self.places.get(&(mark.id, mark.kind)) {
@@ -32,8 +32,8 @@ impl KnownWorlds {
         }
     }
 
-    /// What to tell a client that knows of `quoted`: newer facts about that world if there are any, else about
-    /// another world, but not about the client's `own`. Nothing if `quoted` is not known here.
+    /// The world to report to a client that quotes `quoted`: newer facts about that world if there are any, otherwise
+    /// facts about another world that is not the client's `own`. `None` if the quoted world is unknown.
     pub fn advise(&mut self, quoted: &WorldMark, own: Option<&WorldMark>) -> Option<WorldMark> {
         let place = *self.places.get(&(quoted.id, quoted.kind))?;
         let newer = self.mark(place);
@@ -53,8 +53,8 @@ impl KnownWorlds {
         WorldMark { id: *id, kind: *kind, window, size, hot: hot_end }
     }
 
-    /// An object that somebody has asked for: from the first world, beginning anywhere, that has one of a kind
-    /// that is `served`.
+    /// An object that a robot has already requested. The search starts at a random world and ends at the first one
+    /// that has such an object of a kind in `served`.
     pub fn choose(
         &self,
         model: &PopModel,

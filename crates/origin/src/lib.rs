@@ -1,13 +1,13 @@
 //! The server side: origin servers that answer robots.
 //!
-//! An [`Origin`] is all servers of one event loop, a [`Server`] one of them. Read one transaction top-down:
+//! An [`Origin`] contains all servers of one event loop, a [`Server`] is one of them. A transaction, top-down:
 //!
-//! 1. [`server`]: a connection is served, request by request.
-//! 2. [`request`]: what the request says; [`object_lookup`] has which object it asks for, [`names`] as whom the server was
-//!    addressed, [`upload`] the request's body.
-//! 3. [`reply`]: the answer, after the think time; [`reply_head`] has its head, [`digest`] that of bodies,
-//!    [`known_worlds`] what is known of objects that robots asked for.
-//! 4. [`record`]: what the transaction counts as.
+//! 1. [`server`] serves a connection, request by request.
+//! 2. [`request`] reads the request head. [`object_lookup`] finds the requested object, [`names`] the name under
+//!    which the client addresses the server; [`upload`] reads the request body.
+//! 3. [`reply`] decides on the reply after the think time. [`reply_head`] writes the head, [`digest`] computes
+//!    digests of bodies, [`known_worlds`] knows the objects that robots have requested.
+//! 4. [`record`] records the outcome.
 
 pub mod digest;
 pub mod known_worlds;

@@ -2,18 +2,18 @@
 
 use rustc_hash::FxHashMap;
 
-/// The names of one server, ready for look-ups.
+/// The names of one server, prepared for lookups.
 #[derive(Debug, Default)]
 pub struct ServerNames {
     /// Position in the list of names, by authority: `host:port`, and `host` alone if the port is 80.
     exact: FxHashMap<Box<[u8]>, usize>,
-    /// Endings of authorities, `.suffix:port`, with the position of the name.
+    /// Suffixes of authorities, `.suffix:port`, with the position of the name.
     suffixes: Vec<(Vec<u8>, usize)>,
     any: bool,
 }
 
 impl ServerNames {
-    /// The names in `list`, see [`ServerSpec::names`](crate::ServerSpec::names).
+    /// Prepares the names in `list`, see [`ServerSpec::names`](crate::ServerSpec::names).
     pub fn new(list: &[String]) -> ServerNames {
         let mut names = ServerNames { any: list.is_empty(), ..ServerNames::default() };
         for (index, name) in list.iter().enumerate() {
@@ -29,7 +29,7 @@ impl ServerNames {
         names
     }
 
-    /// Position of the name that `authority` is, or 0 if any name will do.
+    /// The position of the name that matches `authority`; 0 if the server accepts any name.
     pub fn find(&self, authority: &[u8]) -> Option<usize> {
         if self.any {
             return Some(0);
@@ -43,7 +43,7 @@ impl ServerNames {
     }
 }
 
-/// In lower case and with a port (RFC 9110, section 4.2.3).
+/// Converts an authority to lower case and adds a missing port (RFC 9110, section 4.2.3).
 fn normal(authority: &[u8]) -> Vec<u8> {
     let mut name = authority.to_ascii_lowercase();
     let digits = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();

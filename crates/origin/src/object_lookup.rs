@@ -1,4 +1,4 @@
-//! Which object a path asks for (reference: models.md, sections 4.1 and 4.2).
+//! Finds the object that a path requests (docs/reference/models.md, "Standard URLs" and "Other paths").
 
 use polygraph_traffic::rng::mix;
 use polygraph_traffic::{ContentKind, Oid, UniqId};
@@ -6,26 +6,26 @@ use polygraph_wire::url;
 
 use crate::settings::{OriginConfig, ServerProfile};
 
-/// What a path asks for.
+/// What a path requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestedObject {
-    /// An object of ours.
+    /// An object of the benchmark.
     Object(Oid),
-    /// Any object will do.
+    /// Any object.
     Any,
-    /// Any object will do for this health check.
+    /// A health check, which any object answers.
     Health(Oid),
-    /// An object of a kind that nobody knows; any will do.
+    /// An embedded object of an unknown kind, for which any object is sent.
     UnknownEmbedded,
-    /// An object of ours that this server does not have, or under another path.
+    /// An object of the benchmark that this server does not have, or under another path.
     Misdirected(Oid),
-    /// The path is not ours.
+    /// A path that is not one of the benchmark.
     #[default]
     Foreign,
 }
 
 impl RequestedObject {
-    /// The object, if it is clear which one.
+    /// The object, if the path determines it.
     pub fn oid(&self) -> Option<Oid> {
         match self {
             RequestedObject::Object(oid) | RequestedObject::Health(oid) => Some(*oid),
@@ -34,12 +34,12 @@ impl RequestedObject {
     }
 }
 
-/// Where load balancers look whether a server is alive.
+/// The path of health checks, which load balancers send.
 const HEALTH: &[u8] = b"/health";
-/// Where pages made by hand find embedded objects.
+/// The path of embedded objects in pages that users write.
 const EMBED: &[u8] = b"/pg/embed/";
 
-/// What `path` asks a server of `profile` for. `scratch` holds the expected path for comparison.
+/// Finds what `path` requests from a server with `profile`. `scratch` holds the expected path for the comparison.
 pub fn look_up_object(
     path: &[u8],
     config: &OriginConfig,
@@ -73,7 +73,7 @@ pub fn look_up_object(
     }
 }
 
-/// `<kind or MIME type>`, and behind it, if anything, text that tells objects apart.
+/// Reads `<kind or MIME type>` and the rest of the path, which distinguishes objects of the kind.
 fn embedded(rest: &[u8], config: &OriginConfig) -> RequestedObject {
     let names = |text: &str| {
         let tail = rest.strip_prefix(text.as_bytes())?;
@@ -84,7 +84,7 @@ fn embedded(rest: &[u8], config: &OriginConfig) -> RequestedObject {
         Some((ContentKind::of_index(index), tail))
     });
     let Some((kind, tail)) = found else { return RequestedObject::UnknownEmbedded };
-    // The same text is the same object, the odd counter that of an embedded one.
+    // The same text is the same object; the odd counter marks an embedded one.
     let hash = tail.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
     let world = UniqId { counter: 1, ..UniqId::default() };
     RequestedObject::Object(Oid { world, kind, name: 1 + (hash >> 33) })

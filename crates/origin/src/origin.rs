@@ -12,34 +12,34 @@ use polygraph_wire::marks::Marks;
 
 use crate::settings::{OriginConfig, ServerProfile};
 
-/// All origin servers of one event loop, and what they share there.
+/// All origin servers of one event loop, and what they share.
 #[derive(Debug)]
 pub struct Origin<L: Link> {
     pub(crate) link: L,
     pub(crate) config: Arc<OriginConfig>,
     pub(crate) recorder: Recorder,
-    /// Of the catalog.
+    /// The fingerprint of the catalog.
     pub(crate) contents: Fingerprint,
-    /// For choices that depend on nothing but chance.
+    /// Random numbers for choices that depend on nothing else.
     pub(crate) rng: RefCell<Stream>,
-    /// Head of the reply that is being sent.
+    /// The head of the reply that is being sent.
     pub(crate) head: RefCell<Vec<u8>>,
-    /// Room to compare paths in.
+    /// A buffer for comparing paths.
     pub(crate) scratch: RefCell<Vec<u8>>,
     special: Cell<f64>,
-    /// Servers of this loop.
+    /// Number of servers on this loop.
     servers: Cell<u64>,
     health_checks: Cell<u64>,
-    /// Connections that were accepted so far.
+    /// Connections accepted so far.
     accepted: Cell<u64>,
-    /// What is told of phases.
+    /// The phase status that replies report.
     phase_status: Cell<PhaseStatus>,
-    /// The clients that tell of theirs.
+    /// The phase statuses that clients have reported.
     clients: RefCell<Groups>,
 }
 
 impl<L: Link> Origin<L> {
-    /// The servers of loop number `index` among all loops of the test's servers.
+    /// The servers of the loop with number `index` among all server loops of the test.
     pub fn new(link: L, config: Arc<OriginConfig>, index: u64, recorder: Recorder) -> Rc<Origin<L>> {
         Rc::new(Origin {
             rng: RefCell::new(config.seed.stream("server", index)),
@@ -63,8 +63,8 @@ impl<L: Link> Origin<L> {
         self.servers.set(self.servers.get() + 1);
     }
 
-    /// From now on a share `factor` (0 to 1) of requests is answered in the special ways that are configured. The
-    /// servers count as living from the first time on.
+    /// Sets the share (0 to 1) of requests that get the configured special replies. The servers count as alive from
+    /// the first call on.
     pub fn set_special(&self, factor: f64) {
         self.special.set(factor);
         let (alive, now) = (self.servers.get(), self.link.now());
@@ -75,37 +75,38 @@ impl<L: Link> Origin<L> {
         });
     }
 
-    /// From now on this is told of phases.
+    /// Sets the phase status that replies report from now on.
     pub fn set_phase_status(&self, phase_status: PhaseStatus) {
         self.phase_status.set(phase_status);
     }
 
-    /// What clients have told of phases.
+    /// The phase statuses that clients have reported.
     pub fn clients(&self) -> Vec<PeerStatus> {
         self.clients.borrow().statuses().to_vec()
     }
 
-    /// Takes note of what a request tells of phases.
+    /// Records the phase status in a request.
     pub(crate) fn note_phases(&self, marks: &Marks) {
         if let (Some(xact), Some(position)) = (marks.xact, marks.sync_position) {
             let (group, waits) = (xact.group, marks.sync_waits);
             let status = PeerStatus { group, position, waits, at: self.link.now(), gone: None };
-            // One too many is a stranger.
+            // A group beyond the limit is none of this test.
             let _ = self.clients.borrow_mut().record(status);
         }
     }
 
-    /// What the reply to such a request tells of phases: the least position known, and a group that was given up.
+    /// The phase fields of the reply to a request with these marks: the least known position, and a group that was
+    /// given up.
     pub(crate) fn phase_fields(&self, marks: &Marks) -> Option<(u64, Option<UniqId>)> {
         marks.xact.zip(marks.sync_position)?;
         let phase_status = self.phase_status.get();
-        // Of a client that has just appeared only this loop knows.
+        // Only this loop knows a client that has just appeared.
         let least =
             self.clients.borrow().least().map_or(phase_status.least, |least| least.min(phase_status.least));
         Some((least, phase_status.gone))
     }
 
-    /// How many health checks came so far. They are transactions like others, but people want to know of them.
+    /// The number of health checks so far. They also count as transactions.
     pub fn health_checks(&self) -> u64 {
         self.health_checks.get()
     }
@@ -124,7 +125,7 @@ impl<L: Link> Origin<L> {
         self.health_checks.set(self.health_checks.get() + 1);
     }
 
-    /// An object for a request that does not say which one: in a world of its own.
+    /// A random object for a request that does not determine one, in a world of its own.
     pub(crate) fn any_object(&self, profile: &ServerProfile) -> Oid {
         let mut rng = self.rng.borrow_mut();
         let (time, mix, counter) = (rng.bits() as u32, rng.bits() as u32, rng.bits() as u32);

@@ -1,4 +1,5 @@
-//! What a finished transaction counts as (reference: models.md, sections 26 and 27).
+//! Records the outcome of a transaction (docs/reference/models.md, "Transaction classes";
+//! docs/reference/generated/errors.md).
 
 use polygraph_link::Nanos;
 use polygraph_stats::evidence::fact;
@@ -12,43 +13,43 @@ use crate::settings::OriginConfig;
 /// A reply that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// Status code.
+    /// The status code.
     pub status: u16,
-    /// Bytes of head and body that were sent.
+    /// Bytes of head and body.
     pub size: u64,
-    /// The body was cut on purpose.
+    /// Whether the body was cut on purpose.
     pub is_cut: bool,
-    /// Number of cookies that were set.
+    /// Number of cookies that the reply sets.
     pub cookies: u64,
-    /// When its first bytes were with the socket, if its last ones came there later.
+    /// When the first bytes were sent, if the last ones were sent later.
     pub begun: Option<Nanos>,
-    /// Its status is in the server's custom scope.
+    /// Whether the status is in the server's custom scope.
     pub custom: bool,
 }
 
-/// When a transaction went on.
+/// The times of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct TransactionTimes {
-    /// First bytes of the request, if its head did not come at once.
+    /// When the first byte of the request arrived, if its head did not arrive at once.
     pub first_byte: Option<Nanos>,
-    /// The head of the request was there: the start.
+    /// When the head of the request was complete: the start of the transaction.
     pub started: Nanos,
-    /// The end.
+    /// When the transaction ended.
     pub ended: Nanos,
 }
 
-/// How a transaction ended.
+/// The outcome of a transaction on the server side.
 #[derive(Debug)]
 pub enum ServerOutcome {
-    /// With a reply.
+    /// The server sent a reply.
     Sent(Sent),
     /// The client cut its request on purpose.
     CutByClient,
-    /// Badly.
+    /// The transaction failed.
     Failed(ErrorKind, String),
 }
 
-/// The error that a faulty request is.
+/// The error class of a faulty request.
 fn error_of(fault: RequestFault) -> ErrorKind {
     match fault {
         RequestFault::Foreign | RequestFault::Method => ErrorKind::ForeignRequest,
@@ -77,16 +78,16 @@ fn class_of(request: &Request, sent: &Sent, cachable: bool) -> Class {
     }
 }
 
-/// Where a transaction takes place.
+/// The connection of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionId {
-    /// Number of the server.
+    /// The number of the server.
     pub server: u64,
-    /// Number of the connection among those of the loop.
+    /// The number of the connection on the loop.
     pub connection: u64,
 }
 
-/// Counts a transaction that has ended. Returns true if it ended well.
+/// Records the outcome of a transaction. Returns true if it succeeded.
 pub fn record_outcome(
     recorder: &Recorder,
     config: &OriginConfig,
@@ -137,7 +138,7 @@ pub fn record_outcome(
         if sent.cookies > 0 {
             block.cookies.sent.record(sent.cookies);
         }
-        // A client that validates says so in the flags of its mark; here somebody on the way did.
+        // A robot that validates sets a flag in its mark, so this validation is one of the device.
         let by_device = request.if_modified_since.is_some()
             && request.marks.xact.is_some_and(|xact| xact.flags & 1 == 0)
             && !sent.is_cut;
@@ -164,7 +165,7 @@ pub fn record_outcome(
     true
 }
 
-/// What is odd about a transaction that ended well.
+/// Records what is unusual about a successful transaction.
 fn note(recorder: &Recorder, config: &OriginConfig, request: &Request, sent: &Sent, now: Nanos) {
     let note = |kind, detail: &dyn Fn() -> String| {
         recorder.error_with(kind, now, || evidence(config, request, detail()));
@@ -193,7 +194,7 @@ fn path(config: &OriginConfig, oid: &Oid) -> String {
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// What is known about a request with which something is wrong.
+/// What is known about a request that has an error.
 fn evidence(config: &OriginConfig, request: &Request, detail: String) -> Evidence {
     let mut evidence = Evidence::new(detail);
     if let Some(oid) = request.oid {

@@ -1,4 +1,4 @@
-//! What a server answers: decisions in the order of the reference (models.md, section 11.2), heads, bodies.
+//! The replies of a server: decisions (docs/reference/models.md, "Reply header fields"), heads, bodies.
 
 use polygraph_traffic::coding::gzip;
 use polygraph_traffic::life::Times;
@@ -16,8 +16,8 @@ use crate::reply_head::{Field, ReplyHead, random_text};
 use crate::request::{Expectation, Request, RequestFault};
 use crate::settings::{OriginConfig, ServerProfile, ServerSpec};
 
-/// `Last-Modified` of every object of generation 1.x: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store nothing
-/// without it.
+/// `Last-Modified` of every object of generation 1.x: Wed, 18 Feb 1998 17:53:58 GMT. Some caches store no reply
+/// without this field.
 pub const CLASSIC_LAST_MODIFIED: i64 = 887_824_438;
 
 /// Objects of generation 1.x are fresh for a year.
@@ -27,13 +27,13 @@ const CACHABLE: &[u8] = b"Cache-Control: public\r\n";
 const UNCACHABLE: &[u8] = b"Cache-Control: private,no-cache\r\n";
 const PRAGMA: &[u8] = b"Pragma: no-cache\r\n";
 
-/// Separates the parts of multipart replies.
+/// The boundary between the parts of a multipart reply.
 pub const BOUNDARY: &str = "THIS_STRING_SEPARATES";
 
-/// Type of parts whose content has none.
+/// The type of parts if the content has none.
 const NO_TYPE: &str = "application/octet-stream";
 
-/// What is the same in all replies of a server.
+/// What all replies of a server have in common.
 #[derive(Debug)]
 pub struct ServerIdentity {
     minor_version: u8,
@@ -43,7 +43,7 @@ pub struct ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// What `server` has drawn once and for all; `contents` is the fingerprint of the catalog.
+    /// Makes the random choices that are fixed for `server`; `contents` is the fingerprint of the catalog.
     pub fn new(config: &OriginConfig, server: &ServerSpec, contents: Fingerprint) -> ServerIdentity {
         let profile = &config.profiles[server.profile];
         let mut rng = config.seed.stream("sticky", server.number);
@@ -58,35 +58,35 @@ impl ServerIdentity {
     }
 }
 
-/// What a server takes into account besides the request.
+/// What a reply depends on besides the request.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyContext<'a> {
-    /// The time of day.
+    /// The time of day as an HTTP date.
     pub date: &'a [u8; 29],
-    /// The same in seconds since 1970; only of use for objects with a life cycle.
+    /// The time of day in seconds since 1970, for objects with a life cycle.
     pub now: i64,
-    /// The connection will be closed.
+    /// Whether the connection closes after this reply.
     pub last: bool,
-    /// The client may not send its body.
+    /// Whether the client must not send its body.
     pub refuse_body: bool,
-    /// The client is sent to this object.
+    /// The object to which the client is redirected.
     pub redirect: Option<Oid>,
-    /// What the client may not know of the worlds.
+    /// A world that the client may not know.
     pub news: Option<WorldMark>,
-    /// The least position in the schedule of phases, and a group of processes that was given up.
+    /// The least known position in the schedule of phases, and a group of processes that was given up.
     pub phases: Option<(u64, Option<UniqId>)>,
 }
 
-/// A reply behind its head.
+/// A reply without its head.
 #[derive(Debug)]
 pub struct Reply {
     /// Status code.
     pub status: u16,
-    /// What is sent of the body.
+    /// The part of the body that is sent.
     pub body: Body,
-    /// The body is cut on purpose: the connection must be closed.
+    /// Whether the body is cut on purpose; the connection must then be closed.
     pub is_cut: bool,
-    /// Number of cookies that are set.
+    /// Number of cookies that the reply sets.
     pub cookies: u64,
 }
 
@@ -96,40 +96,40 @@ impl Reply {
     }
 }
 
-/// Writes the reply to one self.request.
+/// Writes the reply to one request.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyWriter<'a> {
-    /// Settings of all servers.
+    /// The configuration that all servers share.
     pub config: &'a OriginConfig,
-    /// Settings of the server.
+    /// The profile of the server.
     pub profile: &'a ServerProfile,
-    /// What the server has drawn once and for all.
+    /// The fixed choices of the server.
     pub identity: &'a ServerIdentity,
-    /// The self.request.
+    /// The request.
     pub request: &'a Request,
-    /// What else matters.
+    /// What else the reply depends on.
     pub about: ReplyContext<'a>,
 }
 
-/// An object at the moment of a reply.
+/// An object at the time of a reply.
 struct Subject<'a> {
     oid: Oid,
-    /// Bytes of the body without any coding; known where one is made.
+    /// Bytes of the body without content coding, if a body is made.
     size: Option<u64>,
     content: Option<&'a Content>,
     cachable: bool,
     times: Option<Times>,
-    /// Its marks are those of generation 1.x.
+    /// Whether its header fields are those of generation 1.x.
     classic: bool,
 }
 
 impl Subject<'_> {
-    /// When it was really modified, shown or not.
+    /// When the object was modified, whether replies show that or not.
     fn modified(&self) -> Option<i64> {
         if self.classic { Some(CLASSIC_LAST_MODIFIED) } else { self.times.map(|times| times.lmt) }
     }
 
-    /// What replies show as the time of its modification.
+    /// The modification time in replies.
     fn shown_modification(&self) -> Option<i64> {
         match self.times {
             Some(times) => (self.cachable && times.shows_lmt).then_some(times.lmt),
@@ -139,7 +139,7 @@ impl Subject<'_> {
 }
 
 impl ReplyWriter<'_> {
-    /// Appends the head of the reply, and returns the rest.
+    /// Appends the head of the reply to `out` and returns the rest.
     pub fn write(&self, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         if let Some(fault) = self.request.fault {
             let (status, line): (_, &[u8]) = match fault {
@@ -161,7 +161,7 @@ impl ReplyWriter<'_> {
         }
     }
 
-    /// A reply that is no object and has no body.
+    /// A reply without an object and without a body.
     fn bare(&self, status: u16, line: &[u8], rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
         let mut head = ReplyHead::new(out, self.identity.minor_version, line);
         head.configured([&[], &self.profile.headers], rng);
@@ -209,7 +209,7 @@ impl ReplyWriter<'_> {
     }
 
     fn redirect(&self, to: &Oid, rng: &mut Stream, out: &mut Vec<u8>) -> Reply {
-        // The location is on the same visible server, under the name by which the client knows it.
+        // The location is on the same visible server, under the name that the client used.
         let url = self.request.url.as_deref().unwrap_or_default().as_bytes();
         let authority = polygraph_wire::uri::split(url).map_or(b"".as_slice(), |parts| parts.authority);
         let mut location = [b"http://", authority].concat();
@@ -317,7 +317,7 @@ impl ReplyWriter<'_> {
         self.finish(206, head, body, cookies, rng)
     }
 
-    /// Ends the head, and decides whether the body is cut.
+    /// Completes the head and decides whether the body is cut.
     fn finish(
         &self,
         status: u16,
@@ -343,7 +343,7 @@ impl ReplyWriter<'_> {
         Reply { status, body, is_cut, cookies }
     }
 
-    /// Configured fields, and those that say for how long the object may be used.
+    /// Writes the configured fields and those that determine freshness.
     fn freshness(&self, head: &mut ReplyHead<'_>, subject: &Subject<'_>, rng: &mut Stream) {
         let content_headers = subject.content.map_or(&[][..], |content| &content.headers);
         head.configured([content_headers, &self.profile.headers], rng);
@@ -367,11 +367,11 @@ impl ReplyWriter<'_> {
         }
     }
 
-    /// Fields of all replies.
+    /// Writes the fields of all replies.
     fn general(&self, head: &mut ReplyHead<'_>) {
         head.text(Field::Date, self.about.date);
         if self.about.last {
-            // A reply of HTTP/1.0 that does not say that it stays is the last one (RFC 9112, section 9.3).
+            // An HTTP/1.0 reply without `keep-alive` is the last one of its connection (RFC 9112, section 9.3).
             if self.identity.minor_version > 0 {
                 head.text(Field::Connection, b"close");
             }
@@ -388,7 +388,7 @@ impl ReplyWriter<'_> {
         if !rng.event(cookies.prob) {
             return 0;
         }
-        // What does not fit in a head that clients take is left out.
+        // Cookies that do not fit in a head that clients accept are omitted.
         let count = (cookies.count.sample(&mut rng).ceil() as u64).clamp(1, MAX_COOKIES);
         let mut set = 0;
         for index in 0..count {
@@ -405,13 +405,14 @@ impl ReplyWriter<'_> {
         set
     }
 
-    /// What contents the server has. Not in 304: what that does not say stays as it was in a stored reply.
+    /// Writes the fingerprint of the server's contents. A 304 has none, because a stored reply keeps fields that a
+    /// 304 omits.
     fn contents(&self, head: &mut ReplyHead<'_>, size: Option<u64>) {
         let mark = ContentsMark { fingerprint: self.identity.contents, size };
         head.add(Field::XContents, |out| mark.write(out));
     }
 
-    /// The benchmark's marks.
+    /// Writes the header fields of the benchmark.
     fn marks(&self, head: &mut ReplyHead<'_>) {
         head.line(Field::XTarget, &self.identity.target);
         if let Some(xact) = self.request.marks.xact {
@@ -430,9 +431,9 @@ impl ReplyWriter<'_> {
     }
 }
 
-/// More cookies than this would fill the head.
+/// The most cookies of a reply, which keeps the head small enough for clients.
 const MAX_COOKIES: u64 = 50;
-/// Name and value of a cookie may have 4096 bytes (RFC 6265, section 6.1).
+/// The most bytes of a cookie's value: name and value may have 4096 bytes (RFC 6265, section 6.1).
 const MAX_COOKIE_VALUE: u64 = 4000;
 
 fn coding(subject: &Subject<'_>, request: &Request) -> CodingChoice {
@@ -451,7 +452,8 @@ fn encoding(head: &mut ReplyHead<'_>, coding: CodingChoice) {
     }
 }
 
-/// The ranges of a body of `size` bytes that are asked for and exist; `None` if the whole body is asked for.
+/// The ranges of a body of `size` bytes that the client requests and that exist; `None` if it requests the whole
+/// body.
 fn ranges(subject: &Subject<'_>, request: &Request, size: u64) -> Option<Vec<ByteRange>> {
     let parts = request.parts.as_deref()?;
     if let Some(moment) = parts.only_if

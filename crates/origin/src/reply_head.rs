@@ -1,11 +1,11 @@
-//! Header fields of replies: configured ones come first, and win over generated ones of the same name.
+//! Header fields of replies. Configured fields come first and replace generated ones of the same name.
 
 use polygraph_traffic::headers::{HeaderRule, draw_headers};
 use polygraph_traffic::{Random, Stream};
 
 macro_rules! fields {
     ($($name:ident $text:literal)+) => {
-        /// Fields that replies may have.
+        /// The fields that the server generates.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Field {
             $(#[doc = concat!("`", $text, "`.")] $name,)+
@@ -14,7 +14,7 @@ macro_rules! fields {
         impl Field {
             const ALL: &[Field] = &[$(Field::$name,)+];
 
-            /// Its name.
+            /// The field name.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Field::$name => $text,)+
@@ -48,7 +48,7 @@ fields! {
     XPhaseSyncGone "X-Phase-Sync-Gone"
 }
 
-/// The head of a reply, as far as it is written.
+/// The head of a reply while it is written.
 #[derive(Debug)]
 pub struct ReplyHead<'a> {
     out: &'a mut Vec<u8>,
@@ -57,7 +57,7 @@ pub struct ReplyHead<'a> {
 }
 
 impl<'a> ReplyHead<'a> {
-    /// A head that begins with the given line.
+    /// Starts a head with the given status line.
     pub fn new(out: &'a mut Vec<u8>, minor_version: u8, status: &[u8]) -> ReplyHead<'a> {
         out.extend_from_slice(if minor_version == 0 { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
         out.extend_from_slice(status);
@@ -65,7 +65,7 @@ impl<'a> ReplyHead<'a> {
         ReplyHead { out, configured: 0 }
     }
 
-    /// Adds the fields that `rules` draw; of several with the same name the first one counts.
+    /// Draws and adds the configured fields of `rules`; of several with the same name the first one counts.
     pub fn configured(&mut self, rules: [&[HeaderRule]; 2], rng: &mut Stream) {
         if rules.iter().all(|rules| rules.is_empty()) {
             return;
@@ -87,7 +87,7 @@ impl<'a> ReplyHead<'a> {
         self.configured & bit(field) == 0
     }
 
-    /// Adds a field whose value `write` appends, unless it is configured.
+    /// Adds a field whose value `write` appends, unless the field is configured.
     pub fn add(&mut self, field: Field, write: impl FnOnce(&mut Vec<u8>)) {
         if self.is_free(field) {
             self.out.extend_from_slice(field.name().as_bytes());
@@ -97,19 +97,19 @@ impl<'a> ReplyHead<'a> {
         }
     }
 
-    /// Adds a field with a ready value, unless it is configured.
+    /// Adds a field with this value, unless the field is configured.
     pub fn text(&mut self, field: Field, value: &[u8]) {
         self.add(field, |out| out.extend_from_slice(value));
     }
 
-    /// Adds a whole line that is ready, unless its field is configured.
+    /// Adds a complete field line, unless the field is configured.
     pub fn line(&mut self, field: Field, line: &[u8]) {
         if self.is_free(field) {
             self.out.extend_from_slice(line);
         }
     }
 
-    /// Ends the head.
+    /// Completes the head.
     pub fn end(self) {
         self.out.extend_from_slice(b"\r\n");
     }
@@ -119,7 +119,7 @@ fn bit(field: Field) -> u32 {
     1 << field as u32
 }
 
-/// Appends `size` random characters that may stand in a quoted value.
+/// Appends `size` random characters that are allowed in a quoted value.
 pub fn random_text(size: u64, rng: &mut impl Random, out: &mut Vec<u8>) {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     for _ in 0..size {

@@ -1,4 +1,4 @@
-//! What a request says.
+//! Reads the head of a request.
 
 use polygraph_traffic::{Content, Method, Oid};
 use polygraph_wire::marks::Marks;
@@ -9,13 +9,13 @@ use crate::object_lookup::{RequestedObject, look_up_object};
 use crate::settings::{OriginConfig, ServerProfile};
 use crate::upload::Upload;
 
-/// Heads larger than this are refused.
+/// The most bytes of a request head.
 pub const MAX_HEAD: usize = 32 * 1024;
 
-/// A moment (January 2027) that tells the century of two-digit years.
+/// A time in January 2027 that determines the century of two-digit years.
 const CENTURY: u64 = 1_800_000_000;
 
-/// What a request expects before it sends its body.
+/// The expectation of a request (RFC 9110, section 10.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expectation {
     /// Nothing.
@@ -23,77 +23,77 @@ pub enum Expectation {
     None,
     /// `100-continue`.
     Continue,
-    /// Something that nobody can do.
+    /// Any other expectation, which the server cannot meet.
     Other,
 }
 
 /// Why a complete request gets no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
-    /// The URL is not ours.
+    /// The URL is not one of the benchmark.
     Foreign,
-    /// The object is not served here, or not under this path.
+    /// The server does not have the object, or not under this path.
     Misdirected,
-    /// No `Host` (RFC 9112, section 3.2).
+    /// `Host` is missing (RFC 9112, section 3.2).
     NoHost,
     /// Several `Host` fields.
     SeveralHosts,
-    /// A method that nobody uses here.
+    /// The method is not one of the benchmark.
     Method,
     /// A body without a length.
     NoLength,
-    /// A body where none is allowed.
+    /// A body with a method that has none.
     ForbiddenLength,
 }
 
-/// Which parts of an object are asked for.
+/// The requested part of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Value of `Range`.
+    /// The value of `Range`.
     pub range: Box<[u8]>,
-    /// Only if the object was last modified at this moment in seconds since 1970 (`If-Range`); `None` inside for
-    /// conditions that cannot be met.
+    /// The condition of `If-Range`: the object was last modified at this time, in seconds since 1970. The inner
+    /// `None` is a condition that is never met.
     pub only_if: Option<Option<u64>>,
 }
 
-/// The facts of a request that matter to an origin server.
+/// A request as an origin server needs it.
 ///
-/// A connection has one, into which request after request is read: it is too large to be moved about.
+/// A connection reads all its requests into one value, because the type is too large to be moved cheaply.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Method; of faulty requests without meaning.
+    /// The method; undefined for faulty requests.
     pub method: Method,
-    /// What is asked for.
+    /// What the path requests.
     pub requested: RequestedObject,
-    /// The object that is asked for. Where any will do somebody has to choose.
+    /// The requested object; `None` until one is chosen for a request that does not determine it.
     pub oid: Option<Oid>,
-    /// Why there is no object for it.
+    /// Why the request gets no object.
     pub fault: Option<RequestFault>,
-    /// By which of its names the server was addressed.
+    /// The position of the server name that the client used.
     pub name: usize,
-    /// It was addressed by a name that is none of its own.
+    /// Whether the client used a name that is not one of the server.
     pub unknown_host: bool,
-    /// The benchmark's marks.
+    /// The header fields of the benchmark.
     pub marks: Marks,
-    /// The reply must not come out of a cache.
+    /// Whether the reply must not come from a cache (`no-cache`).
     pub reload: bool,
     /// `If-Modified-Since`, in seconds since 1970.
     pub if_modified_since: Option<u64>,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub minor_version: u8,
-    /// The client leaves the connection open.
+    /// Whether the client keeps the connection open.
     pub keep_alive: bool,
-    /// What the client waits for.
+    /// What the client expects before it sends its body.
     pub expectation: Expectation,
-    /// Values of all `Accept-Encoding` fields as one list, kept if the object has codings to choose from.
+    /// The values of all `Accept-Encoding` fields as one list, if the object has several codings.
     pub accept_encoding: Option<Box<[u8]>>,
     /// `Range` and `If-Range`.
     pub parts: Option<Box<Parts>>,
-    /// The body, if it has one.
+    /// The body, if the request has one.
     pub upload: Option<Box<Upload>>,
-    /// The absolute URL, kept only where replies may quote it.
+    /// The absolute URL, if replies may quote it.
     pub url: Option<Box<str>>,
-    /// Start of the request line, kept only where something is wrong with the request.
+    /// The start of the request line, if the request has an error.
     pub sample: Option<String>,
     /// Bytes of the head.
     pub head_size: usize,
@@ -109,26 +109,26 @@ impl Request {
 /// Why bytes are not an acceptable request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Not an HTTP/1 request head, or contradictory framing.
+    /// They are not an HTTP/1 request head, or the framing is contradictory.
     Malformed,
     /// The head is too large.
     TooLarge,
 }
 
-/// Whom a request is read for.
+/// Reads the requests to one server.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestReader<'a> {
-    /// Settings of all servers.
+    /// The configuration that all servers share.
     pub config: &'a OriginConfig,
-    /// Settings of the server.
+    /// The profile of the server.
     pub profile: &'a ServerProfile,
-    /// ServerNames of the server.
+    /// The names of the server.
     pub names: &'a ServerNames,
 }
 
 impl RequestReader<'_> {
-    /// Reads a request head at the start of `data` into `request`; false if more bytes are needed. `scratch` is room
-    /// to work in.
+    /// Reads a request head at the start of `data` into `request`; false if more bytes are needed. `scratch` is a
+    /// buffer for paths.
     ///
     /// # Errors
     /// If the bytes are not an acceptable request.
@@ -217,7 +217,7 @@ fn absolute(authority: Option<&[u8]>, path: &[u8]) -> Box<str> {
     format!("http://{authority}{}", String::from_utf8_lossy(path)).into_boxed_str()
 }
 
-/// What header fields say.
+/// The header fields that the server reads.
 #[derive(Default)]
 struct Fields<'a> {
     host: Option<&'a [u8]>,
@@ -245,7 +245,7 @@ impl<'a> Fields<'a> {
 
     fn see(&mut self, name: &str, value: &'a [u8]) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // The length of a name rules out nearly all others.
+        // The length of a name excludes nearly all others.
         match name.len() {
             4 if is("Host") => {
                 self.host = Some(value.trim_ascii());

@@ -1,4 +1,4 @@
-//! Serving a connection: request, think time, reply, until one side has enough.
+//! Serves a connection: request, think time, reply, until one side closes it.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -20,12 +20,12 @@ use crate::request::{Expectation, Rejection, Request, RequestReader};
 use crate::settings::{ServerProfile, ServerSpec};
 use crate::upload::Upload;
 
-/// So long may the head of a request take from its first byte on. Those of robots come at once.
+/// The longest time from the first byte of a request head to its last. The head of a robot's request arrives at once.
 const HEAD_LIMIT: Nanos = 30 * SECOND;
-/// So long may a new connection be silent if servers have no limit for idle ones: devices may connect ahead.
+/// How long a new connection may be silent if idle connections have no limit, because devices may connect in advance.
 const SILENCE_LIMIT: Nanos = 300 * SECOND;
 
-/// An origin server as one event loop sees it.
+/// An origin server on one event loop.
 #[derive(Debug)]
 pub struct Server<L: Link> {
     origin: Rc<Origin<L>>,
@@ -33,26 +33,26 @@ pub struct Server<L: Link> {
     number: u64,
     names: ServerNames,
     identity: ServerIdentity,
-    /// What is known of the worlds behind each name; as long as it needs to be.
+    /// The known worlds by server name; the list grows on demand.
     known_worlds: RefCell<Vec<KnownWorlds>>,
 }
 
-/// What came on a connection between two requests.
+/// What arrives on a connection between two requests.
 enum NextRequest {
-    /// A request. If its head did not come at once: when it began.
+    /// A request, and when its first byte arrived if the head did not arrive at once.
     Request(Option<Nanos>),
     /// The connection ended without another request.
     Closed(CloseKind),
-    /// A request began and is none.
+    /// An incomplete request.
     Broken(ErrorKind, String),
     Refused(Rejection),
-    /// What came does not even begin like a request, and nothing good came before: somebody looks for open ports.
+    /// Bytes that do not look like a request, on a connection without an earlier one: a port scan.
     Noise,
-    /// A client looks whether it can reach us, see [`preflight`]; the reply to that.
+    /// A preflight request, and the reply to it, see [`preflight`].
     Preflight(Vec<u8>),
 }
 
-/// Why the body of a request is not complete.
+/// Why a request body is incomplete.
 enum BodyFault {
     Coding,
     Ended(io::Error),
@@ -70,14 +70,14 @@ impl From<io::Error> for BodyFault {
     }
 }
 
-/// A transaction transaction.
+/// A transaction in progress.
 struct Transaction {
     started: Nanos,
-    /// When its lifetime is over.
+    /// When its lifetime ends.
     deadline: Option<Nanos>,
-    /// The connection closes after it.
+    /// Whether the connection closes after it.
     last: bool,
-    /// The client may not send its body.
+    /// Whether the client must not send its body.
     refuse_body: bool,
 }
 
@@ -106,7 +106,7 @@ impl<L: Link> Server<L> {
         self.origin.link.now()
     }
 
-    /// Serves a connection that was just accepted, until it ends.
+    /// Serves an accepted connection until it ends.
     pub async fn serve(self: Rc<Self>, mut conn: L::Conn) {
         let recorder = &self.origin.recorder;
         let opened = self.now();
@@ -120,7 +120,7 @@ impl<L: Link> Server<L> {
         let now = self.now();
         recorder.with(|block| {
             if looked && uses == 0 {
-                // The test has not begun, and this is no part of it.
+                // The connection was only a preflight check, which is not part of the test.
                 block.conns.forget(opened, now);
                 block.established.forget(opened, now);
                 return;
@@ -135,7 +135,7 @@ impl<L: Link> Server<L> {
         });
     }
 
-    /// Returns how the connection ended, if nothing went wrong.
+    /// Serves all requests of a connection. Returns how it was closed, if no error occurred.
     async fn serve_requests(
         &self,
         conn: &mut L::Conn,
@@ -156,7 +156,7 @@ impl<L: Link> Server<L> {
                 NextRequest::Closed(kind) => return Some(kind),
                 NextRequest::Preflight(reply) => {
                     *looked = true;
-                    // If it does not get through, the client says so.
+                    // If the reply does not arrive, the client reports that.
                     let _ = conn.try_send(&[IoSlice::new(&reply)]);
                     return Some(CloseKind::Busy);
                 }
@@ -195,7 +195,7 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Reads the next head into `request`; `inbox` holds bytes that arrived but are not used yet.
+    /// Reads the next head into `request`; `inbox` contains bytes that have arrived but are not used yet.
     async fn next_request(
         &self,
         conn: &mut L::Conn,
@@ -222,7 +222,8 @@ impl<L: Link> Server<L> {
             if begun.is_none() && !is_blank(inbox) {
                 let now = self.now();
                 begun = Some(now);
-                // The connection is not idle any more, but somebody who never comes to the end would hold it for ever.
+                // The connection is not idle any more, but a client that never completes its request must not keep it
+                // open for ever.
                 conn.set_deadline(Some(now + HEAD_LIMIT));
             }
             let mut look = None;
@@ -252,7 +253,7 @@ impl<L: Link> Server<L> {
             let idle = is_blank(inbox);
             taken = match received {
                 Ok(Some(taken)) => taken,
-                // Idle connections may be cut in any way; a request that began must end.
+                // An idle connection may be closed in any way; a request that has started must be completed.
                 Err(e) if idle && e.kind() == io::ErrorKind::TimedOut => {
                     return NextRequest::Closed(CloseKind::IdleLocal);
                 }
@@ -278,7 +279,8 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Uses `data` for a request head. What is left over, or not enough or not good for a head, goes to `inbox`.
+    /// Reads a request head from `data`. The rest, or all of it if the head is incomplete or invalid, goes to
+    /// `inbox`.
     fn take(&self, data: &[u8], request: &mut Request, inbox: &mut Vec<u8>) -> Result<bool, Rejection> {
         let reader =
             RequestReader { config: &self.origin.config, profile: self.profile(), names: &self.names };
@@ -288,7 +290,7 @@ impl<L: Link> Server<L> {
         read
     }
 
-    /// Shows the messages of a transaction, as far as that is wanted.
+    /// Dumps the messages of a transaction, as configured.
     fn dump(&self, conn: &mut L::Conn, request: &Request, outcome: &ServerOutcome, took: Nanos) {
         let recorder = &self.origin.recorder;
         let plan = recorder.dump();
@@ -315,7 +317,7 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Takes note of a request.
+    /// Starts a transaction.
     fn begin(&self, request: &mut Request, last: bool) -> Transaction {
         let origin = &self.origin;
         let started = self.now();
@@ -375,7 +377,7 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Reads the body of a request, after the client was told to go on if it `asks`.
+    /// Reads the body of a request. If the client `asks`, it first gets permission to continue.
     async fn receive_body(
         &self,
         conn: &mut L::Conn,
@@ -432,7 +434,7 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Waits for as long as the server thinks. Returns false if the transaction's lifetime is over before.
+    /// Waits for the think time. Returns false if the lifetime of the transaction ends before.
     async fn think(&self, transaction: &Transaction) -> bool {
         let Some(think) = &self.profile().think else { return true };
         let seconds = think.sample(&mut *self.origin.rng.borrow_mut());
@@ -471,7 +473,7 @@ impl<L: Link> Server<L> {
                 phases: origin.phase_fields(&request.marks),
             },
         };
-        // Nearly always the socket takes head and body at once and the loop's one buffer is enough.
+        // Nearly always the socket takes head and body at once, and the one buffer of the loop suffices.
         let (mut body, unsent, mut sent) = {
             let mut head = origin.head.borrow_mut();
             head.clear();
@@ -503,8 +505,8 @@ impl<L: Link> Server<L> {
         begun: &mut Option<Nanos>,
     ) -> io::Result<()> {
         while !(head.is_empty() && body.is_empty()) {
-            // Less than all was taken, maybe only because bodies of many pieces go out a few pieces at a time:
-            // waiting is for connections that take nothing.
+            // A body of many pieces is sent a few pieces at a time, so a short send does not mean that the socket is
+            // full.
             let sent = self.send_some(conn, head, body)?;
             if sent == 0 {
                 conn.writable().await?;
@@ -520,7 +522,7 @@ impl<L: Link> Server<L> {
         Ok(())
     }
 
-    /// Where a request is redirected to, if it is.
+    /// The object to which a request is redirected; `None` if it is not.
     fn redirect(&self, request: &Request) -> Option<Oid> {
         let profile = self.profile();
         let redirects = profile.redirects.as_ref()?;
@@ -546,7 +548,7 @@ impl<L: Link> Server<L> {
         target
     }
 
-    /// Learns what the client says about worlds, and returns what it may not know.
+    /// Records what the client reports about worlds, and returns a world that it may not know.
     fn exchange_worlds(&self, request: &Request) -> Option<WorldMark> {
         let shares = self.origin.config.share_worlds;
         let marks = &request.marks;
@@ -577,7 +579,7 @@ impl<L: Link> Server<L> {
         self.origin.recorder.with(|block| block.writes.record(bytes as u64));
     }
 
-    /// Sends as much of head and body as the connection takes now.
+    /// Sends as much of head and body as the connection takes now, and returns the number of bytes.
     fn send_some(&self, conn: &mut L::Conn, head: &[u8], body: &Body) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES];
         slices[0] = IoSlice::new(head);
@@ -592,7 +594,7 @@ impl<L: Link> Server<L> {
         }
     }
 
-    /// Counts a transaction whose request never was complete.
+    /// Counts a transaction whose request was never complete.
     fn count_broken(&self, kind: ErrorKind, detail: String) {
         let now = self.now();
         self.origin.recorder.with(|block| {
@@ -614,10 +616,10 @@ impl<L: Link> Server<L> {
         self.send_refusal(conn, reply);
     }
 
-    /// Answers something that is not worth more.
+    /// Sends a minimal error reply.
     fn send_refusal(&self, conn: &mut L::Conn, reply: &[u8]) {
         let rest = b"Connection: close\r\nContent-Length: 0\r\n\r\n";
-        // The connection ends either way, so whether the peer hears why does not matter.
+        // The connection ends in any case, so a failed send does not matter.
         let _ = conn.try_send(&[IoSlice::new(reply), IoSlice::new(rest)]);
     }
 
@@ -627,12 +629,12 @@ impl<L: Link> Server<L> {
     }
 }
 
-/// Nothing but line ends, which may stand before a request (RFC 9112, section 2.2).
+/// Whether the data consists of line ends only, which may precede a request (RFC 9112, section 2.2).
 fn is_blank(data: &[u8]) -> bool {
     data.iter().all(|&b| b == b'\r' || b == b'\n')
 }
 
-/// The bytes may be the start of a request line: a method in capitals.
+/// Whether the data may be the start of a request line: a method in capital letters.
 fn begins_like_a_request(data: &[u8]) -> bool {
     let data = data.trim_ascii_start();
     let letters = data.iter().take_while(|b| b.is_ascii_uppercase()).count();
@@ -647,8 +649,8 @@ fn kind_of(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// What a client that asked may go on with.
+/// The interim reply to `Expect: 100-continue`.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Pieces of a body that are sent together with what comes before them.
+/// The most slices of a send: the head and pieces of the body.
 const SLICES: usize = 16;

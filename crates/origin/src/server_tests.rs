@@ -835,7 +835,7 @@ fn whatever_the_status_servers_send_their_fields() {
     let mut config = persistent(classic(10.0));
     config.profiles[0].headers = vec![HeaderRule {
         prob: 1.0,
-        what: HeaderChoice::One { name: "ServerSpec".into(), value: "polyorigin".into() },
+        what: HeaderChoice::One { name: "Server".into(), value: "polyorigin".into() },
     }];
     config.profiles[0].redirects = Some(Redirects { share: 1.0, popularity: PopModel::default() });
     let bench = Bench::new(config);

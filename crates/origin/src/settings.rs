@@ -1,11 +1,11 @@
-//! What origin servers are told.
+//! The configuration of origin servers.
 //!
-//! Thousands of servers differ in nothing but their addresses, so what they have in common is stored once:
+//! Thousands of servers differ only in their addresses, so common settings are stored once:
 //!
 //! ```text
-//!  OriginConfig ── what all servers of a process share: content types, seeds, rules for odd requests
-//!   └─ ServerProfile ── servers of one configuration: think time, limits, cookies, ...
-//!       └─ ServerSpec ── an address
+//! OriginConfig ── what all servers of a process share: content types, seeds, rules for unusual requests
+//!  └─ ServerProfile ── servers of one configuration: think time, limits, cookies, ...
+//!      └─ ServerSpec ── an address
 //! ```
 
 use std::sync::Arc;
@@ -18,58 +18,60 @@ use polygraph_traffic::{Catalog, ContentKind, Distr, PopModel, Seed, Selector, U
 /// What all servers of a process have in common.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct OriginConfig {
-    /// Content types, equal to those of the robots.
+    /// The content types, equal to those of the robots.
     pub catalog: Arc<Catalog>,
-    /// Configurations of servers.
+    /// The profiles of servers.
     pub profiles: Vec<ServerProfile>,
-    /// Seed of the servers' own choices.
+    /// The seed of the servers' random choices.
     pub seed: Seed,
-    /// Id of the process, in every reply.
+    /// The id of the process group, which every reply contains.
     pub group: UniqId,
-    /// Cachable content without a life cycle is marked as generation 1.x did it: fresh for a year, and last
-    /// modified on a fixed day. Otherwise it has no times at all.
+    /// Whether cachable content without a life cycle gets the header fields of generation 1.x: fresh for a year, and
+    /// last modified on a fixed day. Otherwise it has no such fields.
     pub classic: bool,
-    /// URLs that are not ours get a random object instead of an error.
+    /// Whether URLs outside the benchmark get a random object instead of an error.
     pub ignore_urls: bool,
-    /// The same, and it is no error if neither side's marks are in a message.
+    /// Whether URLs outside the benchmark get a random object, and messages without the header fields of the
+    /// benchmark are no error.
     pub accept_foreign_msgs: bool,
-    /// Tell robots about the worlds of other robots.
+    /// Whether replies tell robots about the worlds of other robots.
     pub share_worlds: bool,
 }
 
-/// Servers that differ in nothing but their addresses.
+/// The settings of servers that differ only in their addresses.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ServerProfile {
-    /// Label.
+    /// The name for messages.
     pub name: String,
-    /// The content types that are served, with their planned shares of all replies.
+    /// The content types of the servers, with their planned shares of all replies.
     pub contents: Selector<ContentKind>,
-    /// Delay in seconds before the first byte of a reply, drawn for each request.
+    /// The think time in seconds before the first byte of a reply, drawn for each request.
     pub think: Option<Distr>,
-    /// Version of replies, drawn once for each server: 0 for HTTP/1.0, 1 for HTTP/1.1; empty: 1.1.
+    /// The HTTP version of replies, drawn once for each server: 0 for HTTP/1.0, 1 for HTTP/1.1. If empty, it is 1.1.
     pub http_minors: Selector<u8>,
-    /// Requests per connection; draws of the distribution are truncated, to at least 1.
+    /// Requests per connection. Drawn values are truncated, and at least 1.
     pub requests_per_connection: Distr,
-    /// A connection without a transaction is closed after so many nanoseconds.
+    /// The time in nanoseconds after which an idle connection is closed.
     pub idle_timeout: Option<Nanos>,
-    /// Limit in seconds of the time from a request to the end of its reply, drawn for each request.
+    /// The lifetime in seconds of a transaction, from the request to the end of its reply, drawn for each request.
     pub lifetime: Option<Distr>,
-    /// Share of replies with a body that are cut on purpose (0 to 1).
+    /// The share (0 to 1) of replies with a body that are cut on purpose.
     pub abort_prob: f64,
-    /// Redirection of requests to other objects.
+    /// Redirects to other objects.
     pub redirects: Option<Redirects>,
-    /// Cookies.
+    /// The cookies that replies set.
     pub cookies: Option<Cookies>,
-    /// Share of requests with `Expect: 100-continue` that may go on (0 to 1); the others get 417.
+    /// The share (0 to 1) of requests with `Expect: 100-continue` that may continue; the others get status 417.
     pub continue_prob: f64,
-    /// Further header fields of replies.
+    /// Additional header fields of replies.
     pub headers: Vec<HeaderRule>,
-    /// Replies with one of these statuses are counted apart.
+    /// The statuses that are also counted separately.
     pub custom_scope: StatusScope,
 }
 
 impl ServerProfile {
-    /// Servers of the content types `contents` that answer at once, over HTTP/1.1, one request per connection.
+    /// A profile of servers with the content types `contents` that reply at once, over HTTP/1.1, one request per
+    /// connection.
     pub fn plain(name: &str, contents: Vec<ContentKind>) -> ServerProfile {
         ServerProfile {
             name: name.to_owned(),
@@ -89,38 +91,38 @@ impl ServerProfile {
     }
 }
 
-/// Redirection of requests: status 302 to an object that somebody has asked for already.
+/// Redirects of requests: status 302 and an object that a robot has already requested.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Redirects {
-    /// Share of replies (0 to 1) while the factor for special messages is 1.
+    /// The share (0 to 1) of redirected requests while the factor for special messages is 1.
     pub share: f64,
-    /// Which object.
+    /// The choice of the object.
     pub popularity: PopModel,
 }
 
-/// Cookies that replies set. Whether and which is a property of the object.
+/// Cookies that replies set. The object determines whether a reply sets cookies, and which.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cookies {
-    /// Share of servers that set any (0 to 1).
+    /// The share (0 to 1) of servers that set cookies.
     pub senders: f64,
-    /// Share of objects that set any (0 to 1).
+    /// The share (0 to 1) of objects that set cookies.
     pub prob: f64,
-    /// How many; draws are rounded up, to at least 1.
+    /// The number of cookies. Drawn values are rounded up, and at least 1.
     pub count: Distr,
-    /// Size of each value in bytes.
+    /// The size of each value in bytes.
     pub size: Distr,
 }
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerSpec {
-    /// Its configuration: position in [`OriginConfig::profiles`].
+    /// The position of its profile in [`OriginConfig::profiles`].
     pub profile: usize,
-    /// Its number among all servers of the test, for choices that it makes once and for all.
+    /// The number of the server among all servers of the test, which seeds its fixed random choices.
     pub number: u64,
-    /// Own address as `host:port`, in every reply.
+    /// The address of the server as `host:port`, which every reply contains.
     pub address: String,
-    /// The names, as `host:port`, by which clients know it; a host that begins with `*.` stands for all names
-    /// that end so. Empty: any name.
+    /// The names, as `host:port`, by which clients know the server. A host that starts with `*.` matches all names
+    /// with this suffix. An empty list matches any name.
     pub names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What tests of this crate share.
+//! Helpers for the tests of this crate.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -14,7 +14,7 @@ use crate::settings::{OriginConfig, ServerProfile};
 /// The standard path of object 500 of the first content type.
 pub const PATH: &str = "/w12345678.00abcdef:0000002a/t03/_00000000000001f4";
 
-/// A config with one profile that serves all of `contents`.
+/// A configuration with one profile that serves all of `contents`.
 pub fn config_of(contents: Vec<Content>) -> OriginConfig {
     let kinds = (0..contents.len()).map(ContentKind::of_index).collect();
     OriginConfig {
@@ -29,7 +29,7 @@ pub fn config_of(contents: Vec<Content>) -> OriginConfig {
     }
 }
 
-/// A config of generation 1.x whose objects have `size` bytes; kind 3 is cachable, kind 4 is not.
+/// A configuration of generation 1.x whose objects have `size` bytes; kind 3 is cachable, kind 4 is not.
 pub fn classic(size: f64) -> OriginConfig {
     let catalog = Catalog::classic(Seed(1), Distr::Const(size));
     OriginConfig { classic: true, ..config_of(catalog.contents) }
@@ -50,14 +50,14 @@ pub struct TestClient {
 }
 
 impl TestClient {
-    /// Sends a piece.
+    /// Sends bytes.
     pub fn send(&self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         let sent = self.with(|conn| conn.try_send(&[IoSlice::new(bytes)]));
         assert_eq!(sent.unwrap(), bytes.len());
     }
 
-    /// Closes the connection in order.
+    /// Closes the connection.
     pub fn close(&self) {
         self.with(VirtualConn::finish);
     }
@@ -67,7 +67,7 @@ impl TestClient {
         self.with(VirtualConn::reset);
     }
 
-    /// Takes only so many bytes in before the server has to wait; then one in every millisecond.
+    /// Limits the receive window to this size; it then grows by one byte in every millisecond.
     pub fn narrow(&self, mut window: usize) {
         self.with(|conn| conn.set_window(window));
         let (link, conn) = (self.link.clone(), Rc::clone(&self.conn));
@@ -86,17 +86,17 @@ impl TestClient {
         });
     }
 
-    /// What has come since the last call.
+    /// The bytes that have arrived since the last call.
     pub fn take(&self) -> Vec<u8> {
         self.with(VirtualConn::take_arrived)
     }
 
-    /// The same as text.
+    /// The bytes that have arrived since the last call, as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.take()).unwrap()
     }
 
-    /// The server has closed the connection.
+    /// Whether the server has closed the connection.
     pub fn is_closed(&self) -> bool {
         self.with(|conn| conn.is_ended())
     }

@@ -4,19 +4,19 @@ use polygraph_traffic::AbortCoords;
 use polygraph_wire::checksum::{self, ContentMd5};
 use polygraph_wire::{BodyError, BodyReader, Framing};
 
-/// Follows the body of a request: what is received is counted and its digest taken, not kept.
+/// Reads the body of a request. The body is counted and its digest computed; its bytes are not kept.
 #[derive(Clone, Debug)]
 pub struct Upload {
     reader: BodyReader,
-    /// Announced size in bytes.
+    /// The announced size in bytes.
     size: Option<u64>,
     received: u64,
-    /// The digest so far, and the one that the client told; `None` inside if what it told is not one.
+    /// The digest so far, and the one that the client sent; the inner `None` is a value that is not a digest.
     md5: Option<(ContentMd5, Option<[u8; 16]>)>,
 }
 
 impl Upload {
-    /// A body that has not begun; `digest` is the value of `Content-MD5`.
+    /// A body of which nothing has arrived; `digest` is the value of `Content-MD5`.
     pub fn new(framing: Framing, digest: Option<&[u8]>) -> Upload {
         let size = match framing {
             Framing::Length(size) => Some(size),
@@ -26,10 +26,10 @@ impl Upload {
         Upload { reader: BodyReader::new(framing), size, received: 0, md5 }
     }
 
-    /// Takes the next bytes of the connection and returns how many of them belong to the body.
+    /// Reads the next bytes of the connection and returns how many of them belong to the body.
     ///
     /// # Errors
-    /// If the chunk framing is broken.
+    /// If the chunked coding is broken.
     pub fn feed(&mut self, data: &[u8]) -> Result<usize, BodyError> {
         let Upload { reader, received, md5, .. } = self;
         let fed = reader.feed(data, |bytes| {
@@ -51,14 +51,14 @@ impl Upload {
         self.received
     }
 
-    /// The client meant to stop here: its coordinates cut a body of the announced size not before what has come.
-    /// (Some of what it sent may have been lost when it closed the connection.)
+    /// Whether the client meant to stop here: its coordinates cut a body of the announced size at or after the bytes
+    /// that have arrived. (Bytes may have been lost when the client closed the connection.)
     pub fn is_cut(&self, coords: Option<AbortCoords>) -> bool {
         let cut = coords.and_then(|coords| coords.cut(self.size?));
         cut.is_some_and(|cut| self.received <= cut)
     }
 
-    /// The complete body is not the one that its digest was taken of.
+    /// Whether the complete body does not match its digest.
     pub fn is_altered(&mut self) -> bool {
         self.md5.as_mut().is_some_and(|(md5, expected)| Some(md5.finish()) != *expected)
     }
