@@ -1,4 +1,4 @@
-# What there is to do with this tree. `make test` is what CI runs.
+# `make check` while you work (no root, no devices), `make test` before you hand in: it is what CI runs.
 
 PREFIX ?= /usr/local
 CARGO ?= cargo
@@ -6,10 +6,26 @@ BENCH ?=
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: all test test-deps devices python lint fuzz-check doc unit bench install uninstall clean
+MDBOOK = $(TARGET)/tools/bin/mdbook
+
+.PHONY: all check book test test-deps devices python lint fuzz-check doc unit bench install uninstall clean
 
 all:
 	$(CARGO) build --release --locked
+
+# Formatting, lints, unit tests and the rules of the tree.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --lib --bins --locked --quiet -- --skip a_browser
+	$(CARGO) test --package polygraph-tidy --locked --quiet
+
+# The pages of docs/ as a book with search, in target/book.
+book: $(MDBOOK)
+	$(MDBOOK) build
+
+$(MDBOOK):
+	$(CARGO) install --locked --quiet mdbook --version 0.5.4 --no-default-features --features search --root '$(TARGET)/tools'
 
 # Cheap checks first.
 test: test-deps
