@@ -2,9 +2,9 @@
 
 use polygraph_report::html;
 use polygraph_report::html::chart::{Bars, Chart, RenderedChart, Series, XAxis};
+use polygraph_report::popularity::Curve;
 
 use crate::entry::{Participant, RatePoint};
-use crate::page::Popularity;
 
 /// Rates of the curves of an appendix at most: more cannot be told apart.
 const CURVES: usize = 6;
@@ -12,6 +12,15 @@ const CURVES: usize = 6;
 const NAMES: usize = 7;
 /// Rates that differ by more than this factor are drawn on a logarithmic axis: small boxes would be a smear at its left.
 const WIDE: f64 = 40.0;
+
+/// Popularity of objects in a run.
+#[derive(Clone, Debug)]
+pub struct Popularity {
+    /// Which run.
+    pub name: String,
+    /// Requests by rank.
+    pub curve: Curve,
+}
 
 /// The axis of request rates.
 fn rates(entries: &[Participant]) -> XAxis {

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use polygraph_report::popularity::Curve;
 use polygraph_report::text;
 
+use crate::charts::Popularity;
 use crate::entry::{Attempt, AttemptStatus, Comment, Participant, Price, PrintedNumber, RatePoint};
 use crate::figures::MainFigures;
 use crate::journal::{self, BakeoffProgress, CacheFill, DeviceProgress, EndedRun, Fullness, JournalError};
 use crate::order::{self, BakeoffStep};
-use crate::page::{self, BakeoffReport, Popularity, ReportEvent};
+use crate::page::{self, BakeoffReport, ReportEvent};
 use crate::plan::{BakeoffPlan, Contestant, PlanError, ReportedRun};
 use crate::published::{self, ImportError};
 use crate::series::{JOURNAL, PLAN, child, fill};

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use polygraph_report::html::page::{Page, Part, Section, Term, Tile};
 use polygraph_report::html::table::Table;
-use polygraph_report::popularity::Curve;
 use polygraph_report::text::{self, number};
 
+use crate::charts::Popularity;
 use crate::entry::{Comment, Participant};
 use crate::{charts, tables};
 
@@ -21,15 +21,6 @@ pub struct BakeoffReport {
     pub entries: Vec<Participant>,
     /// How popular objects of the workload were, in one of the runs.
     pub popularity: Option<Popularity>,
-}
-
-/// Popularity of objects in a run.
-#[derive(Clone, Debug)]
-pub struct Popularity {
-    /// Which run.
-    pub name: String,
-    /// Requests by rank.
-    pub curve: Curve,
 }
 
 /// A series of runs, or a publication.

@@ -1,5 +1,6 @@
 //! The plan of a bake-off: what is tested, how, and at which rates. docs/bakeoff.md describes the file.
 
+mod rate_order;
 mod raw;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,23 @@ mod table;
 mod tables;
 mod write;
 
+use polygraph_report::Log;
 pub use table::{CellValue, Column, ColumnCells, Table};
-pub use tables::tables;
+
 pub use write::{ExportError, Format, write};
+
+/// All tables of the logs of one run.
+pub fn tables(logs: &[Log]) -> Vec<Table> {
+    vec![
+        tables::runs(logs),
+        tables::settings(logs),
+        tables::phases(logs),
+        counted::intervals(logs),
+        counted::figures(logs),
+        counted::histograms(logs),
+        tables::errors(logs),
+        tables::error_samples(logs),
+        tables::xacts(logs),
+        tables::messages(logs),
+    ]
+}

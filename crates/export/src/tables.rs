@@ -6,24 +6,7 @@ use polygraph_stats::evidence::fact;
 use polygraph_stats::{ErrorKind, Record};
 use serde_json::{Map, json};
 
-use crate::counted;
 use crate::table::{BOOL, CellValue, ColumnSpec, FLOAT, INT, TEXT, TIME, Table};
-
-/// All tables of the logs of one run.
-pub fn tables(logs: &[Log]) -> Vec<Table> {
-    vec![
-        runs(logs),
-        settings(logs),
-        phases(logs),
-        counted::intervals(logs),
-        counted::figures(logs),
-        counted::histograms(logs),
-        errors(logs),
-        error_samples(logs),
-        xacts(logs),
-        messages(logs),
-    ]
-}
 
 /// A log's number among those exported; rows of all tables name it.
 pub(crate) const LOG: ColumnSpec<'static> = ("log", "", "number of the log, from 0 on: see runs", INT);
@@ -43,7 +26,7 @@ pub(crate) fn numbered(logs: &[Log]) -> impl Iterator<Item = (u64, &Log)> {
     (0..).zip(logs)
 }
 
-fn runs(logs: &[Log]) -> Table {
+pub fn runs(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "runs",
         "a log: a process of one side",
@@ -88,7 +71,7 @@ fn runs(logs: &[Log]) -> Table {
     table
 }
 
-fn settings(logs: &[Log]) -> Table {
+pub fn settings(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "settings",
         "a setting in force, or a fact about the machine",
@@ -110,7 +93,7 @@ fn settings(logs: &[Log]) -> Table {
     table
 }
 
-fn phases(logs: &[Log]) -> Table {
+pub fn phases(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "phases",
         "a phase of a log, planned or not",
@@ -160,7 +143,7 @@ fn phases(logs: &[Log]) -> Table {
     table
 }
 
-fn errors(logs: &[Log]) -> Table {
+pub fn errors(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "errors",
         "a class of errors in an interval",
@@ -209,7 +192,7 @@ const FACTS: [(&str, &str, &str); 9] = [
     (fact::SEEN, "seen", "what came"),
 ];
 
-fn error_samples(logs: &[Log]) -> Table {
+pub fn error_samples(logs: &[Log]) -> Table {
     let first = [
         LOG,
         ("at_s", "s", "when, since the start of the process", FLOAT),
@@ -251,7 +234,7 @@ fn error_samples(logs: &[Log]) -> Table {
     table
 }
 
-fn xacts(logs: &[Log]) -> Table {
+pub fn xacts(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "xacts",
         "a transaction of a sample (`StatsSample` of the workload)",
@@ -298,7 +281,7 @@ fn xacts(logs: &[Log]) -> Table {
     table
 }
 
-fn messages(logs: &[Log]) -> Table {
+pub fn messages(logs: &[Log]) -> Table {
     let mut table = Table::new(
         "messages",
         "a message of the console, shown or not",

@@ -6,37 +6,8 @@ use polygraph_stats::error::Nature;
 use polygraph_stats::{ErrorKind, Side, VerificationStats};
 use serde_json::{Value, json};
 
-use crate::fold::{ErrorExample, RunFacts, SideFacts};
+use crate::facts::{ErrorExample, RunFacts, SideFacts};
 use crate::text::{bytes, number};
-
-/// Whether a class of errors is about the correctness of replies: wrong content, rules of caching, and faults of
-/// messages that leave a user with something else than the object.
-pub fn concerns(kind: ErrorKind) -> bool {
-    use ErrorKind as K;
-    match kind.nature() {
-        Nature::Content | Nature::Caching => true,
-        Nature::Message => matches!(
-            kind,
-            K::Misdirected
-                | K::BodyShort
-                | K::BodyLong
-                | K::LateBytes
-                | K::UnexpectedRange
-                | K::BadRange
-                | K::BadInstanceLength
-                | K::TooMuchRange
-                | K::ForeignLink
-                | K::ForeignTag
-                | K::TagValueExpected
-                | K::TagValueOpen
-                | K::TagEmpty
-                | K::TagNameless
-                | K::BadTagUrl
-        ),
-        Nature::Access => matches!(kind, K::ProxyAuthIgnored | K::OriginAuthIgnored),
-        Nature::Slow | Nature::Names | Nature::Network | Nature::Bench => false,
-    }
-}
 
 /// A class of errors that occurred on one side.
 #[derive(Clone, Debug)]
@@ -81,7 +52,7 @@ fn of_side(side: &SideFacts) -> Vec<CorrectnessFinding<'_>> {
         share: count as f64 / ended,
         samples: side.samples.iter().filter(|sample| sample.kind == kind).collect(),
     };
-    total.block.errors.iter().filter(|(kind, _)| concerns(*kind)).map(finding).collect()
+    total.block.errors.iter().filter(|(kind, _)| (*kind).concerns_correctness()).map(finding).collect()
 }
 
 impl Correctness<'_> {
@@ -209,16 +180,5 @@ mod tests {
         let json = found.json();
         assert_eq!(json["findings"][0]["name"], "private_leak");
         assert!(json["findings"][0]["examples"][0]["facts"].as_array().is_some_and(|facts| facts.len() > 3));
-    }
-
-    #[test]
-    fn slow_answers_and_the_benchs_own_faults_are_no_question_of_correctness() {
-        for kind in [ErrorKind::Timeout, ErrorKind::NoPort, ErrorKind::BadStatus, ErrorKind::ClockSkew] {
-            assert!(!concerns(kind), "{kind:?}");
-        }
-        for kind in [ErrorKind::WrongObject, ErrorKind::Stale, ErrorKind::BodyShort, ErrorKind::UncachableHit]
-        {
-            assert!(concerns(kind), "{kind:?}");
-        }
     }
 }

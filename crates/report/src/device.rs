@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::text::{UNDEFINED, bytes, number};
 
 /// What the device used over time, within a result directory: a table with a heading.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use polygraph_stats::{EndReason, Interval, Record, Side};
 
-use crate::fold::{ErrorExample, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
+use crate::facts::{ErrorExample, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
 use crate::scope::{PhaseGoals, Scope, ScopeBuilder};
 use crate::series::SeriesBuilder;
 use crate::source::RecordSource;

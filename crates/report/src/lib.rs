@@ -14,10 +14,13 @@ pub mod console;
 pub mod correctness;
 pub mod device;
 pub mod downtime;
+pub mod facts;
 pub mod figures;
 pub mod fold;
 mod gather;
 pub mod html;
+pub mod judge;
+pub mod log;
 pub mod lr;
 pub mod ltrace;
 pub mod lx;
@@ -36,14 +39,17 @@ pub mod threshold;
 pub mod verdict;
 mod whole;
 
-pub use fold::{Log, RunFacts, fold, fold_files};
+pub use facts::RunFacts;
+pub use fold::{fold, fold_files};
 pub use html::{Extras, html, write_html, write_report, write_report_with};
+pub use judge::CONTENTS_MARK;
+pub use log::Log;
 pub use lr::lr;
 pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;
-pub use verdict::{CONTENTS_MARK, RunOutcome, Verdict};
+pub use verdict::{RunOutcome, Verdict};
 pub use whole::write_whole;
 
 #[cfg(test)]

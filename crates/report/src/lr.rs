@@ -6,7 +6,8 @@ use polygraph_stats::{EndReason, Header, Record, Xact};
 
 use crate::console::{ConsoleForm, ConsoleLine, ConsoleSpan, stamp};
 use crate::figures::value;
-use crate::fold::{Log, fold_phases};
+use crate::fold::fold_phases;
+use crate::log::Log;
 use crate::scope::Scope;
 use crate::text::{duration, time_of_day};
 

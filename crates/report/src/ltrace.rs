@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use polygraph_stats::Interval;
 
 use crate::figures::{self, Figure, TableEntry};
-use crate::fold::Log;
+use crate::log::Log;
 use crate::lx::{LxError, LxSide, Unknown, contents, logs_of, select};
 use crate::scope::Scope;
 use crate::text::csv_cell;

@@ -14,7 +14,8 @@ use std::str::FromStr;
 use polygraph_stats::Side;
 
 use crate::figures::{self, RunFigures};
-use crate::fold::{FoldError, Log, fold, fold_phases, of_side};
+use crate::fold::{FoldError, fold, fold_phases};
+use crate::log::{Log, of_side};
 use crate::scope::Scope;
 use crate::{correctness, misses};
 

@@ -10,7 +10,7 @@
 
 use polygraph_stats::{Class, CountAndBytes, MissCause};
 
-use crate::fold::{PhaseFacts, RunFacts};
+use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::text::{ms, number};
 
@@ -279,7 +279,7 @@ mod tests {
             begin_s: Some(0.0),
             end_s: Some(10.0),
             lost_s: 0.0,
-            end: crate::fold::PhaseEnd::Complete,
+            end: crate::facts::PhaseEnd::Complete,
             scope: Some(scope(causes)),
             sound: None,
         }

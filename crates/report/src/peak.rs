@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::facts::RunFacts;
 use crate::figures::value;
-use crate::fold::RunFacts;
 use crate::text;
 use crate::verdict::{FindingSeverity, RunOutcome};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use polygraph_stats::Histogram;
 
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 
 /// Ranks differ by at least this factor from point to point: no more can be seen.
 const STEP: f64 = 1.03;

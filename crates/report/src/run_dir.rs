@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use polygraph_stats::log::LogError;
 use serde_json::Value;
 
-use crate::fold::{FileError, FoldError, Log, RunFacts, fold, fold_files};
+use crate::facts::RunFacts;
+
+use crate::log::Log;
+
+use crate::fold::{FileError, FoldError, fold, fold_files};
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]

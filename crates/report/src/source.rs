@@ -9,7 +9,7 @@ use std::path::Path;
 use polygraph_stats::log::{LogError, damaged, extent, not_closed};
 use polygraph_stats::{Header, LogReader, NextRecord, ReadLog, Record};
 
-use crate::fold::Log;
+use crate::log::Log;
 
 /// The records of one log, one after the other.
 pub(crate) enum RecordSource<'a> {

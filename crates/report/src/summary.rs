@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::facts::RunFacts;
 use crate::figures::value;
-use crate::fold::RunFacts;
 use crate::text::{duration, ms, number, times};
 use crate::{correctness, misses};
 

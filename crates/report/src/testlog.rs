@@ -6,7 +6,7 @@ use polygraph_stats::record::{EndReason, Header, Interval, PlannedPhase, Record,
 use polygraph_stats::stall::Stall;
 use polygraph_stats::{Block, Class, CloseKind, ErrorKind, Evidence, Finished, LogWriter, MissCause};
 
-use crate::fold::Log;
+use crate::log::Log;
 
 const SECOND: f64 = 1e9;
 

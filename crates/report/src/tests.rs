@@ -4,7 +4,9 @@ use std::path::Path;
 
 use polygraph_stats::{EndReason, ErrorKind};
 
-use crate::fold::{PhaseEnd, fold};
+use crate::facts::PhaseEnd;
+
+use crate::fold::fold;
 use crate::lr::LrOptions;
 use crate::lx::select::PAPER;
 use crate::lx::{LxError, LxOptions, LxSide, list_figures, lx_json};

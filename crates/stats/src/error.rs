@@ -148,6 +148,35 @@ impl ErrorKind {
         self.facts().nature
     }
 
+    /// Whether the class is about the correctness of replies: wrong content, a broken rule of caching, or a damaged message that
+    /// leaves the user with something other than the object.
+    pub fn concerns_correctness(self) -> bool {
+        use ErrorKind as K;
+        match self.nature() {
+            Nature::Content | Nature::Caching => true,
+            Nature::Message => matches!(
+                self,
+                K::Misdirected
+                    | K::BodyShort
+                    | K::BodyLong
+                    | K::LateBytes
+                    | K::UnexpectedRange
+                    | K::BadRange
+                    | K::BadInstanceLength
+                    | K::TooMuchRange
+                    | K::ForeignLink
+                    | K::ForeignTag
+                    | K::TagValueExpected
+                    | K::TagValueOpen
+                    | K::TagEmpty
+                    | K::TagNameless
+                    | K::BadTagUrl
+            ),
+            Nature::Access => matches!(self, K::ProxyAuthIgnored | K::OriginAuthIgnored),
+            Nature::Slow | Nature::Names | Nature::Network | Nature::Bench => false,
+        }
+    }
+
     /// Whether the transaction fails. Otherwise the error is only noted and the transaction succeeds.
     pub fn fails(self) -> bool {
         self.facts().fails
@@ -274,5 +303,16 @@ mod tests {
         let later = postcard::to_stdvec(&vec![(9999u16, 3u64), (9998, 4)]).unwrap();
         let read: ErrorCounts = postcard::from_bytes(&later).unwrap();
         assert_eq!(read.iter().collect::<Vec<_>>(), [(ErrorKind::Other, 7)]);
+    }
+
+    #[test]
+    fn slow_answers_and_the_benchs_own_faults_are_no_question_of_correctness() {
+        for kind in [ErrorKind::Timeout, ErrorKind::NoPort, ErrorKind::BadStatus, ErrorKind::ClockSkew] {
+            assert!(!kind.concerns_correctness(), "{kind:?}");
+        }
+        for kind in [ErrorKind::WrongObject, ErrorKind::Stale, ErrorKind::BodyShort, ErrorKind::UncachableHit]
+        {
+            assert!(kind.concerns_correctness(), "{kind:?}");
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! Counts of all shapes add up and start anew in the same way.
 
-use crate::histogram::Histogram;
-
 /// Something that is counted: it can be added up and emptied.
 pub(crate) trait Fold {
     /// Adds everything that `other` has counted.
@@ -17,16 +15,6 @@ impl Fold for u64 {
 
     fn clear(&mut self) {
         *self = 0;
-    }
-}
-
-impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
-    fn fold(&mut self, other: &Self) {
-        self.merge(other);
-    }
-
-    fn clear(&mut self) {
-        self.reset();
     }
 }
 

@@ -169,6 +169,12 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
         taken
     }
 
+    /// The summary of all values, with the extremes of those since the last call.
+    pub(crate) fn take_summary(&mut self) -> SummaryStats {
+        let extremes = self.take_extremes();
+        self.summary().with_only_extremes(extremes)
+    }
+
     /// What is left of it without `part`, all of whose values must be among its own. Smallest and largest value of
     /// the rest are known to the width of a bin.
     #[must_use]
@@ -274,6 +280,16 @@ impl<const DIGITS: u8> Histogram<DIGITS> {
     /// count, in ascending order.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.bins().map(|(last, count)| ((last + 1).saturating_sub(Self::width_at(last)), last, count))
+    }
+}
+
+impl<const DIGITS: u8> Fold for Histogram<DIGITS> {
+    fn fold(&mut self, other: &Self) {
+        self.merge(other);
+    }
+
+    fn clear(&mut self) {
+        self.reset();
     }
 }
 
@@ -456,5 +472,24 @@ mod tests {
             let got = hist.quantile(0.5).unwrap() as f64;
             prop_assert!((got - median).abs() <= median * 0.001 + 1.0, "{} {}", got, median);
         }
+    }
+
+    #[test]
+    fn a_difference_has_its_own_moments_and_extremes() {
+        let mut hist = Histogram::new();
+        [900, 1].into_iter().for_each(|value| hist.record(value));
+        let before = hist.take_summary();
+        assert_eq!((before.min(), before.max(), before.mean()), (Some(1), Some(900), Some(450.5)));
+        [10, 20].into_iter().for_each(|value| hist.record(value));
+        let later = hist.take_summary().since(&before);
+        let mut same = SummaryStats::default();
+        [10, 20].into_iter().for_each(|value| same.record(value));
+        assert_eq!(later, same);
+        assert_eq!((later.min(), later.max(), later.std_dev()), (Some(10), Some(20), Some(50f64.sqrt())));
+        let mut all = later;
+        all.count = 4;
+        let none = hist.take_summary().since(&all);
+        assert_eq!((none.min(), none.mean(), none.rel_dev()), (None, None, None));
+        assert_eq!((hist.min(), hist.max()), (Some(1), Some(900)), "the histogram forgets nothing");
     }
 }

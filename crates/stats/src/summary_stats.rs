@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fold::Fold;
-use crate::histogram::Histogram;
 
 /// Count, sum, sum of squares, smallest and largest of some values that are never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,18 +56,18 @@ impl SummaryStats {
         SummaryStats { min: self.min.min(min), max: self.max.max(max), ..*self }
     }
 
+    /// The same summary with these extremes in place of its own.
+    #[must_use]
+    pub(crate) fn with_only_extremes(self, (min, max): (u64, u64)) -> SummaryStats {
+        SummaryStats { min, max, ..self }
+    }
+
     /// What is left without `part`, whose values must be among these; what remains lies within `bounds`.
     pub(crate) fn without(&self, part: &SummaryStats, bounds: Option<(u64, u64)>) -> SummaryStats {
         let Some((first, last)) = bounds else { return SummaryStats::default() };
         let left = self.since(part);
         let (sum, squares) = (left.sum.max(0.0), left.squares.max(0.0));
         SummaryStats { sum, squares, min: first.max(self.min), max: last.min(self.max), ..left }
-    }
-
-    /// The moments of all values of a histogram, and the extremes of those since this was asked last.
-    pub fn take<const DIGITS: u8>(hist: &mut Histogram<DIGITS>) -> SummaryStats {
-        let (min, max) = hist.take_extremes();
-        SummaryStats { min, max, ..hist.summary() }
     }
 
     /// The moments without those of `earlier`; extremes stay.
@@ -172,14 +171,6 @@ impl TimeAndSize {
         self.size.record(size);
     }
 
-    /// See [`SummaryStats::take`].
-    pub fn take<const DIGITS: u8>(
-        rptm_us: &mut Histogram<DIGITS>,
-        size: &mut Histogram<DIGITS>,
-    ) -> TimeAndSize {
-        TimeAndSize { rptm_us: SummaryStats::take(rptm_us), size: SummaryStats::take(size) }
-    }
-
     /// See [`SummaryStats::since`].
     #[must_use]
     pub fn since(&self, earlier: &TimeAndSize) -> TimeAndSize {
@@ -207,22 +198,5 @@ mod tests {
             assert_eq!(postcard::from_bytes::<SummaryStats>(&bytes).unwrap(), aggr);
             assert!(n > 0 || bytes.len() == 1);
         }
-    }
-
-    #[test]
-    fn a_difference_has_its_own_moments_and_extremes() {
-        let mut hist = Histogram::new();
-        [900, 1].into_iter().for_each(|value| hist.record(value));
-        let before = SummaryStats::take(&mut hist);
-        assert_eq!((before.min(), before.max(), before.mean()), (Some(1), Some(900), Some(450.5)));
-        [10, 20].into_iter().for_each(|value| hist.record(value));
-        let later = SummaryStats::take(&mut hist).since(&before);
-        let mut same = SummaryStats::default();
-        [10, 20].into_iter().for_each(|value| same.record(value));
-        assert_eq!(later, same);
-        assert_eq!((later.min(), later.max(), later.std_dev()), (Some(10), Some(20), Some(50f64.sqrt())));
-        let none = SummaryStats::take(&mut hist).since(&SummaryStats { count: 4, ..later });
-        assert_eq!((none.min(), none.mean(), none.rel_dev()), (None, None, None));
-        assert_eq!((hist.min(), hist.max()), (Some(1), Some(900)), "the histogram forgets nothing");
     }
 }

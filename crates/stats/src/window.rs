@@ -8,6 +8,7 @@ use crate::block::{Block, Finished};
 use crate::class::Class;
 use crate::error::{ErrorKind, Nature};
 use crate::fold::{Fold, fold_fields};
+use crate::histogram::Histogram;
 use crate::level::Level;
 use crate::summary_stats::{SummaryStats, TimeAndSize};
 
@@ -115,6 +116,14 @@ fold_fields! {
     }
 }
 
+/// The response times and sizes of the two histograms, with the extremes of the values since the last call.
+fn take_time_and_size<const DIGITS: u8>(
+    rptm_us: &mut Histogram<DIGITS>,
+    size: &mut Histogram<DIGITS>,
+) -> TimeAndSize {
+    TimeAndSize { rptm_us: rptm_us.take_summary(), size: size.take_summary() }
+}
+
 impl Window {
     /// Counts a transaction that ended well, as far as blocks do not tell.
     pub(crate) fn finish(&mut self, done: &Finished) {
@@ -135,19 +144,19 @@ impl Window {
         let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
         let mut classes = [TimeAndSize::default(); Class::COUNT];
         for (sums, stats) in classes.iter_mut().zip(&mut block.classes) {
-            *sums = TimeAndSize::take(&mut stats.rptm_us, &mut stats.size);
+            *sums = take_time_and_size(&mut stats.rptm_us, &mut stats.size);
         }
         let steps =
-            block.auth_steps.iter_mut().map(|stats| TimeAndSize::take(&mut stats.rptm_us, &mut stats.size));
+            block.auth_steps.iter_mut().map(|stats| take_time_and_size(&mut stats.rptm_us, &mut stats.size));
         Window {
             loop_seconds: seconds,
             loops: 1,
             classes,
-            custom: TimeAndSize::take(&mut block.custom.rptm_us, &mut block.custom.size),
+            custom: take_time_and_size(&mut block.custom.rptm_us, &mut block.custom.size),
             auth_steps: steps.fold(TimeAndSize::default(), |sum, steps| sum.with(&steps)),
-            pages: TimeAndSize::take(&mut block.pages.rptm_us, &mut block.pages.size),
-            conn_ttl_us: SummaryStats::take(&mut block.conn_ttl_us),
-            conn_uses: SummaryStats::take(&mut block.conn_uses),
+            pages: take_time_and_size(&mut block.pages.rptm_us, &mut block.pages.size),
+            conn_ttl_us: block.conn_ttl_us.take_summary(),
+            conn_uses: block.conn_uses.take_summary(),
             failed: block.failed_count(),
             failed_access: block.errors.sum(access),
             retried: block.retried,

@@ -190,18 +190,6 @@ fn what_is_left_and_how_long_it_takes() {
     assert_eq!(duration_s(&plan, &progress, &steps[2..], Some(0)), 2.0 * run);
 }
 
-#[test]
-fn mixed_orders() {
-    for (rates, want) in [
-        (vec![], vec![]),
-        (vec![3.0], vec![3.0]),
-        (vec![1.0, 2.0, 3.0, 4.0, 5.0], vec![1.0, 5.0, 2.0, 4.0, 3.0]),
-        (vec![4.0, 1.0], vec![1.0, 4.0]),
-    ] {
-        assert_eq!(mixed(&rates), want);
-    }
-}
-
 /// What is left at once is what comes step by step, wherever a series stands.
 #[test]
 fn what_is_left_is_what_comes_next_again_and_again() {

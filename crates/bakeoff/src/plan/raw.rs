@@ -6,12 +6,12 @@ use std::path::Path;
 use polygraph_plan::values;
 use serde::Deserialize;
 
+use super::rate_order::mixed;
 use super::{
     BakeoffPlan, BakeoffRules, BakeoffWorkload, BenchChecks, Contestant, DeviceLocation, PlanError, Raise,
     ReportedRun, WorkloadFile,
 };
 use crate::entry::PriceLine;
-use crate::order::mixed;
 
 /// Options of `polygraph run` that a plan may give; the others are the plan's own business.
 const OPTIONS: [&str; 17] = [

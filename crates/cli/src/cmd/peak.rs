@@ -12,8 +12,8 @@ use clap::{CommandFactory, Parser};
 use polygraph_plan::peak::{PeakResult, Search, SearchEnd, SearchStep, TrialReason, Vote};
 use polygraph_plan::phases::WARM_SHARE;
 use polygraph_plan::{Goal, values};
+use polygraph_report::judge::LEAST_TRANSACTIONS;
 use polygraph_report::peak::{RateJudgement, RateMeasurement};
-use polygraph_report::verdict::LEAST_TRANSACTIONS;
 use polygraph_report::{Extras, html, text};
 
 use self::criteria::CriteriaOptions;

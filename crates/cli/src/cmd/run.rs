@@ -191,7 +191,7 @@ impl Args {
 
 /// Says that a goal is too short for a run to be judged, and what is taken instead.
 fn too_short(goal: &Goal, enough: &Goal, rate: f64) -> String {
-    let least = polygraph_report::verdict::LEAST_TRANSACTIONS;
+    let least = polygraph_report::judge::LEAST_TRANSACTIONS;
     let (was, is) = match (goal.duration, enough.duration) {
         (Some(was), Some(is)) if was < is => (text::duration(was), text::duration(is)),
         _ => {

@@ -5,7 +5,9 @@
 
 use polygraph_stats::Interval;
 
-use crate::fold::{Log, PhaseFacts, RunFacts, of_side, offset_s};
+use crate::facts::{PhaseFacts, RunFacts};
+
+use crate::log::{Log, of_side, offset_s};
 use crate::scope::Scope;
 
 /// No phase is cut into more blocks than about this.

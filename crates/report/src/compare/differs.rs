@@ -2,7 +2,7 @@
 
 use similar::TextDiff;
 
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::run_dir::Run;
 use crate::verdict::RunOutcome;
 

@@ -6,7 +6,7 @@ use super::cells::{self, TextTable};
 use super::{
     ChangeJudgement, ComparedPhases, Comparison, DifferenceSeverity, RunDifference, RunGroup, matrix, text,
 };
-use crate::fold::Headline;
+use crate::facts::Headline;
 use crate::html::chart::{Chart, RenderedChart, Series, XAxis, share_of_nines};
 use crate::html::page::{Banner, Page, Part, Section, Tile, Tone};
 use crate::html::table::{Mark, Table};

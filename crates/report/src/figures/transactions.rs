@@ -1,11 +1,10 @@
 //! Figures of what happens on the wire beside plain requests: classes of requests, pages, cookies, connections,
 //! look-ups, verification.
 
-use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, MissCause};
+use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, ErrorKind, MissCause};
 
 use super::table::FigureTable;
 use super::{Unit, percent};
-use crate::correctness;
 use crate::scope::Scope;
 
 /// All replies: everything but aborted ones.
@@ -228,9 +227,9 @@ pub(super) fn verification(t: &mut FigureTable) {
         "errors.correctness.count",
         Count,
         "wrong replies: wrong content or against the rules of caching",
-        |s| Some(s.block.errors.sum(correctness::concerns) as f64),
+        |s| Some(s.block.errors.sum(ErrorKind::concerns_correctness) as f64),
     );
     t.add_figure("errors.correctness.ratio", Percent, "wrong replies among all ended transactions", |s| {
-        percent(s.block.errors.sum(correctness::concerns) as f64, s.ended_count() as f64)
+        percent(s.block.errors.sum(ErrorKind::concerns_correctness) as f64, s.ended_count() as f64)
     });
 }

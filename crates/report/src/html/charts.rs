@@ -2,7 +2,7 @@
 
 use super::chart::{Chart, RenderedChart, Series, XAxis};
 use crate::device::DeviceFacts;
-use crate::fold::{RunFacts, SideFacts};
+use crate::facts::{RunFacts, SideFacts};
 use crate::series::SeriesPoint;
 
 /// Lines of one figure over time: name in the legend, figure of the series.

@@ -4,7 +4,7 @@ use polygraph_stats::{Class, Histogram};
 
 use super::chart::{Bars, HeatMap, RenderedChart, Series, XAxis, share_of_nines};
 use super::charts::{chart, marks};
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::series::{SeriesPoint, bin_edges_ms};
 
 /// No more columns of a heat map: more cannot be told apart.

@@ -5,8 +5,8 @@ use polygraph_stats::Side;
 use super::page::{Banner, Part, Tile, Tone};
 use super::{Extras, charts};
 use crate::device;
+use crate::facts::{RunFacts, SideFacts};
 use crate::figures::value;
-use crate::fold::{RunFacts, SideFacts};
 use crate::text;
 use crate::verdict::{FindingSeverity, RunOutcome};
 

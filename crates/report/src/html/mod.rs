@@ -27,7 +27,9 @@ mod wire;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::fold::{FileError, RunFacts, fold_files};
+use crate::facts::RunFacts;
+
+use crate::fold::{FileError, fold_files};
 use crate::whole::write_whole;
 use page::Page;
 

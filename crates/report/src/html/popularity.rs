@@ -3,7 +3,7 @@
 use super::Extras;
 use super::chart::{Chart, RenderedChart, Series, XAxis};
 use super::table::{Table, columns, row};
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::popularity::Curve;
 use crate::text::number;
 

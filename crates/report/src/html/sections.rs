@@ -5,7 +5,7 @@ use polygraph_stats::{ErrorKind, Header};
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
 use super::{Extras, charts, distributions, first, glossary, popularity, tables, wire};
-use crate::fold::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
+use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
 use crate::verdict::{LimitingParty, RunOutcome};
 use crate::{correctness, misses, text};
 
@@ -187,12 +187,12 @@ fn errors(facts: &RunFacts) -> Section {
         None => "None: no transaction failed, and no fault was noted.",
     };
     let examples = |side: &SideFacts| -> Vec<Example> {
-        let others = side.samples.iter().filter(|sample| !correctness::concerns(sample.kind));
+        let others = side.samples.iter().filter(|sample| !sample.kind.concerns_correctness());
         others.map(|sample| example(sample, side.side.name())).collect()
     };
     let kinds = facts.sides().flat_map(|side| {
         let errors = side.total.iter().flat_map(|total| total.block.errors.iter());
-        errors.map(|(kind, _)| kind).filter(|kind| !correctness::concerns(*kind))
+        errors.map(|(kind, _)| kind).filter(|kind| !kind.concerns_correctness())
     });
     Section::new("errors", "Errors", about)
         .with(table)

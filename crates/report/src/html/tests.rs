@@ -5,7 +5,8 @@ use polygraph_stats::{EndReason, ErrorKind};
 
 use super::*;
 use crate::figures::value;
-use crate::fold::{Log, fold};
+use crate::fold::fold;
+use crate::log::Log;
 use crate::popularity::Curve;
 use crate::testlog::Run;
 use crate::text;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::fold::{RunFacts, SideFacts};
+use crate::facts::{RunFacts, SideFacts};
 use crate::scope::Scope;
 
 /// A side over some phases, and the other side over the same.

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Bound, Condition};
 use crate::compare::{ComparedFigure, ComparedPhases, Comparison};
+use crate::facts::RunFacts;
 use crate::figures::Figure;
-use crate::fold::RunFacts;
 use crate::text::{self, UNDEFINED};
 
 /// A condition with what it was held against.

@@ -6,7 +6,7 @@ use super::blame::{BROKEN_MESSAGES, Blame, failed_by};
 use super::generator::RESOURCES_MAX;
 use super::replies::WRONG_MAX;
 use super::{Findings, LimitingParty};
-use crate::fold::{ProcessFacts, RunFacts, SideFacts};
+use crate::facts::{ProcessFacts, RunFacts, SideFacts};
 
 /// Robots look names up only where no device does it for them.
 pub(super) fn names(facts: &RunFacts, found: &mut Findings) {

@@ -4,7 +4,7 @@ use polygraph_stats::{Block, Class};
 
 use super::blame::OWN_REPLIES;
 use super::{Findings, LimitingParty};
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::scope::Scope;
 
 /// Share of the replies to be verified that may go without: as many as may fail, for a reply that nobody could

@@ -1,7 +1,7 @@
 //! Whether enough was measured.
 
 use super::{Findings, LimitingParty};
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 
 /// Fewer ended transactions in the primary phase say nothing.
 pub const MIN: u64 = 100;

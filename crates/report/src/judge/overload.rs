@@ -4,8 +4,8 @@ use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
 use super::{Findings, LimitingParty};
+use crate::facts::RunFacts;
 use crate::figures::error_count;
-use crate::fold::RunFacts;
 use crate::series::SeriesPoint;
 
 /// Share by which the measured rate may stay below the offered rate.

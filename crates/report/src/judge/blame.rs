@@ -77,8 +77,7 @@ pub(super) fn deed(scope: &Scope) -> &'static str {
     }
 }
 
-/// What a device did that cannot follow.
-pub(super) const OVERLOADED: &str = "did not sustain the load";
+pub(super) use crate::verdict::OVERLOADED;
 /// What a device did whose replies are not those of the servers.
 pub(super) const WRONG_CONTENT: &str = "delivered wrong content";
 /// What a device did that gave copies which it must not give.

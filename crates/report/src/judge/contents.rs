@@ -3,8 +3,8 @@
 use polygraph_stats::ErrorKind;
 
 use super::{FindingSeverity, Findings, LimitingParty, blame};
+use crate::facts::{ProcessFacts, RunFacts};
 use crate::figures::error_count;
-use crate::fold::{ProcessFacts, RunFacts};
 use crate::text;
 
 /// Share of the replies that may tell of other contents than the robots expect: copies of an earlier test.

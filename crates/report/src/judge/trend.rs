@@ -8,7 +8,7 @@
 
 use super::chance::{allowance, batches};
 use super::{FindingSeverity, Findings};
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 use crate::series::SeriesPoint;
 use crate::text;
 

@@ -5,7 +5,7 @@ use polygraph_stats::{EndReason, ErrorKind, Side};
 
 use super::blame::{self, Blame, failed_by, most_to_blame};
 use super::{Findings, LimitingParty};
-use crate::fold::{PhaseFacts, RunFacts};
+use crate::facts::{PhaseFacts, RunFacts};
 use crate::scope::Scope;
 use crate::{correctness, text};
 
@@ -109,7 +109,7 @@ pub(super) fn correctness(facts: &RunFacts, found: &mut Findings) {
         let ours_only = scope.block.kinds.first().is_none_or(|foreign| foreign.replies.size.count() == 0);
         let wrong = |kind: ErrorKind| match kind {
             ErrorKind::BadLocation => ours_only,
-            _ => correctness::concerns(kind) && kind.nature() != Nature::Content,
+            _ => kind.concerns_correctness() && kind.nature() != Nature::Content,
         };
         for (kind, count) in scope.block.errors.iter().filter(|(kind, _)| wrong(*kind)) {
             let text = format!("{}: {count} of {ended:.0} transactions", kind.text());

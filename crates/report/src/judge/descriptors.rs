@@ -4,8 +4,8 @@ use polygraph_stats::ErrorKind;
 
 use super::generator::RESOURCES_MAX;
 use super::{FindingSeverity, Findings, LimitingParty};
+use crate::facts::RunFacts;
 use crate::figures::error_count;
-use crate::fold::RunFacts;
 
 /// Name of the rule.
 pub(super) const REFUSED: &str = "refused";

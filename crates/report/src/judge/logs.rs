@@ -3,7 +3,7 @@
 use polygraph_stats::EndReason;
 
 use super::{Findings, LimitingParty};
-use crate::fold::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
+use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
 
 /// Share of the primary phase that may be without statistics.
 pub(super) const LOST_MAX: f64 = 0.02;

@@ -4,7 +4,7 @@
 use polygraph_stats::{EndReason, Side};
 
 use super::{Findings, LimitingParty};
-use crate::fold::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
+use crate::facts::{PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
 /// Seconds at a stretch for which a process may stand still in what is judged.
 pub(super) const LONGEST_S: f64 = 1.0;

@@ -2,7 +2,7 @@
 
 use super::blame::{Blame, failed_by};
 use super::{Findings, LimitingParty};
-use crate::fold::{Headline, RunFacts, SideFacts};
+use crate::facts::{Headline, RunFacts, SideFacts};
 
 /// Share of the primary phase that the busiest event loop may be at work.
 pub(super) const BUSY_MAX: f64 = 0.90;

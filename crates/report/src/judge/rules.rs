@@ -6,7 +6,7 @@ use super::{
     FindingSeverity, Findings, contents, descriptors, generator, logs, outside, overload, replies, sample,
     stalls, trend, verified,
 };
-use crate::fold::RunFacts;
+use crate::facts::RunFacts;
 
 /// A rule of the verdict.
 pub struct Rule {
