@@ -18,9 +18,9 @@ use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
 /// The interval between two checks of an awaited condition.
-pub(crate) const LOOK: Duration = Duration::from_millis(10);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a program may take to end before it is killed. Traffic Server takes at least three seconds.
-const PATIENCE: Duration = Duration::from_secs(15);
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The directory, user and limits of a device's programs.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Process {
                 let seconds = patience.as_secs();
                 return Err(format!("{} was not ready after {seconds} s", self.program.display()));
             }
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
     }
 
@@ -111,7 +111,7 @@ impl Process {
         let mut killed = false;
         if !early {
             self.signal(Signal::TERM);
-            killed = !self.wait(PATIENCE);
+            killed = !self.wait(STOP_TIMEOUT);
         }
         let status = self.reap();
         ProcessEnd { early: status.filter(|_| early), killed }
@@ -124,7 +124,7 @@ impl Process {
             if Instant::now() >= deadline {
                 return false;
             }
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
         true
     }
@@ -202,7 +202,7 @@ fn prepare_child(user: Option<UnixUser>, descriptors: u64, parent: Pid) -> io::R
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(descriptors), ..limit })?;
     if let Some(user) = user {
-        user.become_it()?;
+        user.assume()?;
     }
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have died before the death signal was set.

@@ -1,4 +1,4 @@
-//! What the devices of the set are told, as tables.
+//! The configuration files and command lines of the built-in set.
 
 use std::net::SocketAddr;
 

@@ -26,9 +26,9 @@ use crate::unix_user::UnixUser;
 use crate::usage::Usage;
 
 /// How long a device may take until it listens.
-const READY: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to prepare or flush a store.
-const CHORE: Duration = Duration::from_secs(120);
+const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Descriptors per process, more than any run needs. Some programs allocate memory for all that they may open.
 const DESCRIPTORS: u64 = 65_536;
 /// How many lines of a program's output an error contains.
@@ -351,7 +351,7 @@ impl Program {
     /// Prepares an empty store, if the device needs that.
     fn prepare(&self) -> Result<()> {
         let Some(args) = &self.rendered.prepare else { return Ok(()) };
-        run(&self.path, args, &self.environment, "prepare", CHORE)?
+        run(&self.path, args, &self.environment, "prepare", STORE_TIMEOUT)?
             .map_err(|problem| self.failed(problem, "prepare"))
     }
 
@@ -361,7 +361,7 @@ impl Program {
         }
         let mut main = Process::start(&self.path, &self.rendered.args, &self.environment, "program")?;
         let address = self.context.address;
-        let ready = main.wait_until(READY, |pid| is_listening(pid, address));
+        let ready = main.wait_until(START_TIMEOUT, |pid| is_listening(pid, address));
         if let Err(problem) = ready {
             main.stop();
             self.remove_leftovers();
@@ -383,7 +383,7 @@ impl Program {
         let mapped = |pid: u32| {
             fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains(&logger.maps))
         };
-        process.wait_until(READY, mapped).map_err(|problem| self.failed(problem, "logger"))?;
+        process.wait_until(START_TIMEOUT, mapped).map_err(|problem| self.failed(problem, "logger"))?;
         self.logger = Some(process);
         Ok(())
     }
@@ -417,7 +417,7 @@ impl Program {
     fn flush(&mut self) -> Result<()> {
         if let Some(flush) = self.spec.flush.as_ref().filter(|_| self.main.is_some()) {
             let path = self.device.program(&flush.program)?;
-            return run(&path, &self.rendered.flush, &self.environment, "flush", CHORE)?
+            return run(&path, &self.rendered.flush, &self.environment, "flush", STORE_TIMEOUT)?
                 .map_err(|problem| self.failed(problem, "flush"));
         }
         let was_up = self.main.is_some();

@@ -82,7 +82,7 @@ pub struct Spec {
 pub struct Prepare {
     /// An expression over the parameters; the run is necessary if it is true.
     pub when: String,
-    /// Arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub struct Logger {
 pub struct Flush {
     /// The program.
     pub program: String,
-    /// Arguments.
+    /// The arguments of the command.
     pub args: Vec<String>,
 }
 

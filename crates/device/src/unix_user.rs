@@ -30,7 +30,7 @@ impl UnixUser {
     ///
     /// Programs do not change the user themselves, because that would clear the signal that the kernel sends when
     /// their parent ends (`PR_SET_PDEATHSIG`).
-    pub fn become_it(self) -> io::Result<()> {
+    pub fn assume(self) -> io::Result<()> {
         thread::set_thread_groups(&[])?;
         thread::set_thread_gid(Gid::from_raw(self.gid))?;
         if self.low_ports {

@@ -15,10 +15,10 @@ const MAX_ALIASES: usize = 16;
 /// The type of address to look up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueryType {
-    /// IPv4.
+    /// IPv4 addresses (RFC 1035).
     #[default]
     A,
-    /// IPv6 (RFC 3596).
+    /// IPv6 addresses (RFC 3596).
     Aaaa,
 }
 

@@ -52,10 +52,10 @@ impl Aggregator {
         self.start = start;
         for side in &mut self.sides {
             let Some(header) = side.header.take() else { continue };
-            let back = std::mem::take(&mut side.back);
+            let recycled = std::mem::take(&mut side.recycled);
             let samples = TransactionSamples::new(std::mem::take(&mut side.samples));
             let paths = [&side.path, &side.sample_path].map(Option::as_deref);
-            let mut aggregator = SideAggregator::open(self.host, header, start, paths, samples, back)
+            let mut aggregator = SideAggregator::open(self.host, header, start, paths, samples, recycled)
                 .map_err(|source| side.log_error(source))?;
             let record = Record::Header(Box::new(aggregator.header().clone()));
             aggregator.write(&record).map_err(|source| side.log_error(source))?;
@@ -69,9 +69,9 @@ impl Aggregator {
     ///
     /// # Errors
     /// If a log cannot be written.
-    pub fn tell(&mut self, event: &ControlEvent, observer: &mut Observer<'_>) -> Result<(), EngineError> {
+    pub fn record(&mut self, event: &ControlEvent, observer: &mut Observer<'_>) -> Result<(), EngineError> {
         let record = event.record(self.start);
-        if let ControlEvent::Erred { at, kind, detail } = event
+        if let ControlEvent::WorkloadError { at, kind, detail } = event
             && let Some(aggregator) = self.sides.iter_mut().find_map(|side| match side.side {
                 Side::Client => side.aggregator.as_mut(),
                 Side::Server => None,

@@ -44,9 +44,9 @@ impl Coordinator {
         let signals = StopSignals::new().map_err(EngineError::Loop)?;
         let panicked = watch_panics();
         let (plan, context) = job.prepare(Host::Real);
-        let (filled, inbox) = channel();
+        let (deliveries, inbox) = channel();
         let (ready, all_ready) = channel();
-        let mut starter = LoopStarter::new(context, filled, ready);
+        let mut starter = LoopStarter::new(context, deliveries, ready);
         let mut sides = Vec::new();
         if let Some(server) = &job.server {
             sides.push(starter.side(
@@ -95,12 +95,12 @@ impl Coordinator {
             None => {
                 let start = timers::now() + NOTICE;
                 self.aggregator.open(start, observer)?;
-                self.aggregator.tell(&self.plan.opening(start), observer)?;
+                self.aggregator.record(&self.plan.opening(start), observer)?;
                 timeline.set_start(start);
                 let mut controller = PhaseController::new(self.plan.clone(), start);
                 let reason = self.go_through_phases(&mut controller, observer).await?;
-                let trouble = match controller.servers_stay() {
-                    Some(seconds) => self.stay(nanos(seconds), observer).await?,
+                let trouble = match controller.servers_linger() {
+                    Some(seconds) => self.linger(nanos(seconds), observer).await?,
                     None => None,
                 };
                 trouble.unwrap_or(reason)
@@ -149,7 +149,7 @@ impl Coordinator {
                 if let ControlEvent::PhaseEnds { at, .. } = event {
                     self.await_deliveries(at, observer)?;
                 }
-                self.aggregator.tell(&event, observer)?;
+                self.aggregator.record(&event, observer)?;
             }
             if let Some(reason) = controller.ended() {
                 return Ok(reason.clone());
@@ -160,7 +160,7 @@ impl Coordinator {
     /// After the last phase: serves late clients until nobody has connected for `quiet` or the user stops the
     /// process. Nothing that happens now is logged (docs/reference/models.md, "Virtual phases"). Returns the reason
     /// if a loop breaks down meanwhile.
-    async fn stay(
+    async fn linger(
         &mut self,
         quiet: Nanos,
         observer: &mut Observer<'_>,
@@ -213,7 +213,7 @@ impl Coordinator {
         while !self.threads.is_empty() && timers::now() < deadline {
             self.aggregator.collect(observer)?;
             if self.threads.iter().all(|(side, _)| *side == Side::Server) {
-                self.plan.timeline.let_servers_go();
+                self.plan.timeline.release_servers();
             }
             failure = failure.or(self.breakdown(true));
             std::thread::sleep(Duration::from_millis(5));

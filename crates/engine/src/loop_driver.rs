@@ -24,9 +24,9 @@ use crate::timeline::Timeline;
 /// How often a loop publishes its counters and reads the timeline.
 const POLL_INTERVAL: Nanos = SECOND / 20;
 /// How often a loop repeats a peer update that has not changed, to show that the peers are alive.
-const REPEAT: Nanos = SECOND;
+const RESEND_INTERVAL: Nanos = SECOND;
 /// How often robots close idle connections that the peer has closed.
-const REAP: Nanos = SECOND;
+const REAP_INTERVAL: Nanos = SECOND;
 
 /// The statistics of one loop in one interval.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub struct PeerUpdate {
 
 impl PeerUpdate {
     /// Whether `earlier` is the same, apart from the times.
-    fn is_known(&self, earlier: &PeerUpdate) -> bool {
+    fn is_repeated_by(&self, earlier: &PeerUpdate) -> bool {
         let facts = |status: &PeerStatus| (status.group, status.position, status.waits, status.gone);
         self.unvisited == earlier.unvisited
             && self.statuses.iter().map(facts).eq(earlier.statuses.iter().map(facts))
@@ -105,9 +105,9 @@ pub struct LoopChannels {
     /// Counters that the coordinator may read at any time.
     pub live: Arc<LiveCounters>,
     /// The channel for statistics and other deliveries.
-    pub filled: Sender<Delivery>,
+    pub deliveries: Sender<Delivery>,
     /// The channel on which used statistics blocks come back, to be filled again.
-    pub used: Receiver<Box<Block>>,
+    pub recycled: Receiver<Box<Block>>,
     /// The channel for the one message that the loop is ready, or why it is not.
     pub ready: Sender<Ready>,
 }
@@ -155,7 +155,7 @@ pub struct LoopDriver<L: Link> {
     /// Times in which the loop did not run, since the last interval report.
     stalls: Vec<Stall>,
     /// The last peer update that was sent, and when.
-    told: (PeerUpdate, Nanos),
+    sent: (PeerUpdate, Nanos),
 }
 
 impl<L: Link> LoopDriver<L> {
@@ -171,12 +171,12 @@ impl<L: Link> LoopDriver<L> {
             LoopRole::Robots { .. } => Side::Client,
             LoopRole::Servers(_) => Side::Server,
         };
-        let told = (PeerUpdate { side, index: channels.index, statuses: Vec::new(), unvisited: 0 }, 0);
-        LoopDriver { link, context, channels, recorder, role, connections: 0, stalls: Vec::new(), told }
+        let sent = (PeerUpdate { side, index: channels.index, statuses: Vec::new(), unvisited: 0 }, 0);
+        LoopDriver { link, context, channels, recorder, role, connections: 0, stalls: Vec::new(), sent }
     }
 
     /// Runs until the last phase has ended.
-    pub async fn keep(mut self) {
+    pub async fn run(mut self) {
         // If nobody receives this, the run is already over, and the timeline says so.
         let _ = self.channels.ready.send(Ok(()));
         let start = self.wait_for_start().await;
@@ -197,13 +197,13 @@ impl<L: Link> LoopDriver<L> {
                 let now = self.link.now();
                 if now < edge {
                     self.publish();
-                    self.doze(edge.min(now + POLL_INTERVAL)).await;
+                    self.sleep_recording_stalls(edge.min(now + POLL_INTERVAL)).await;
                     continue;
                 }
                 // A phase that ends at an interval edge must not be followed by an empty interval.
                 if edge > begin {
                     let used = self.context.host.thread_cpu();
-                    self.interval_report(phase, begin, edge, used - cpu);
+                    self.deliver_interval(phase, begin, edge, used - cpu);
                     cpu = used;
                 }
                 begin = edge;
@@ -220,12 +220,13 @@ impl<L: Link> LoopDriver<L> {
                 if *stores {
                     // Requests that are still running do not ask for new objects.
                     let share = Box::new(group.working_set());
-                    let _ = self.channels.filled.send(Delivery::Share { index: self.channels.index, share });
+                    let _ =
+                        self.channels.deliveries.send(Delivery::Share { index: self.channels.index, share });
                 }
             }
             LoopRole::Servers(_) => {
                 // Robots of other processes may still send requests.
-                while !self.context.timeline.servers_may_go() {
+                while !self.context.timeline.servers_released() {
                     self.set_pace(self.context.timeline.phases() - 1, phase_begin);
                     self.publish();
                     self.link.sleep_until(self.link.now() + POLL_INTERVAL / 5).await;
@@ -237,7 +238,7 @@ impl<L: Link> LoopDriver<L> {
     /// Sleeps until `at`, and records a stall if the loop wakes up too late: its process was stopped, swapped out or
     /// starved, or the loop had too much to do. A transaction that waited in this time waited for the bench, not for
     /// the device.
-    async fn doze(&mut self, at: Nanos) {
+    async fn sleep_recording_stalls(&mut self, at: Nanos) {
         self.link.sleep_until(at).await;
         let now = self.link.now();
         let late = now.saturating_sub(at);
@@ -310,35 +311,35 @@ impl<L: Link> LoopDriver<L> {
     fn publish(&mut self) {
         let opened = self.recorder.with(|block| block.conns.entered);
         self.channels.live.publish(Counts::new(self.recorder.totals(), self.connections + opened));
-        self.tell_of_others();
+        self.send_peer_update();
         if self.context.timeline.deltas_wanted() && matches!(self.role, LoopRole::Robots { .. }) {
             self.channels.live.add_delta(&self.recorder.news(self.link.now()));
         }
     }
 
     /// Sends the statuses of other processes if they have changed.
-    fn tell_of_others(&mut self) {
+    fn send_peer_update(&mut self) {
         let (statuses, unvisited) = match &self.role {
             LoopRole::Robots { group, .. } => (group.server_statuses(), group.unvisited_servers()),
             LoopRole::Servers(origin) => (origin.clients(), 0),
         };
-        let heard = PeerUpdate { statuses, unvisited, ..self.told.0 };
+        let update = PeerUpdate { statuses, unvisited, ..self.sent.0 };
         let now = self.link.now();
-        let due = !heard.statuses.is_empty() && now >= self.told.1 + REPEAT;
-        if due || !heard.is_known(&self.told.0) {
-            self.told = (heard.clone(), now);
-            let _ = self.channels.filled.send(Delivery::PeerUpdate(heard));
+        let due = !update.statuses.is_empty() && now >= self.sent.1 + RESEND_INTERVAL;
+        if due || !update.is_repeated_by(&self.sent.0) {
+            self.sent = (update.clone(), now);
+            let _ = self.channels.deliveries.send(Delivery::PeerUpdate(update));
         }
     }
 
-    fn interval_report(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
-        let fresh = self.channels.used.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
+    fn deliver_interval(&mut self, phase: usize, begin: Nanos, end: Nanos, cpu_ns: u64) {
+        let fresh = self.channels.recycled.try_recv().unwrap_or_else(|_| Box::new(Block::new()));
         let (block, samples) = self.recorder.hand_over(fresh, end);
         self.connections += block.conns.entered;
         self.publish();
         // The coordinator outlives the loops. If it is gone, nobody needs the report.
-        let _ = self.channels.filled.send(Delivery::Interval(IntervalReport {
-            side: self.told.0.side,
+        let _ = self.channels.deliveries.send(Delivery::Interval(IntervalReport {
+            side: self.sent.0.side,
             index: self.channels.index,
             phase,
             begin,
@@ -358,7 +359,7 @@ impl<L: Link> LoopDriver<L> {
 /// Closes idle connections that the peer has closed, for ever.
 async fn reap<L: Link>(link: L, group: Rc<RobotGroup<L>>) {
     loop {
-        link.sleep_until(link.now() + REAP).await;
+        link.sleep_until(link.now() + REAP_INTERVAL).await;
         group.reap();
     }
 }

@@ -96,7 +96,7 @@ pub struct TestPlan {
 impl TestPlan {
     /// The first message of a log: the table of phases.
     pub fn opening(&self, start: Nanos) -> ControlEvent {
-        ControlEvent::said(start, 2, polygraph_plan::table::table(&self.schedule))
+        ControlEvent::message(start, 2, polygraph_plan::table::table(&self.schedule))
     }
 }
 
@@ -207,7 +207,7 @@ impl PhaseController {
     /// see [`PhaseController::is_between`].
     pub fn step(&mut self, observed: &Observations) -> Vec<ControlEvent> {
         let mut events = Vec::new();
-        self.listen(observed);
+        self.record_peers(observed);
         match self.stage.clone() {
             ControllerState::Before(phase, begin) => self.begin_phase(phase, begin, observed, &mut events),
             ControllerState::In(current) => self.go_on(&current, observed, &mut events),
@@ -268,8 +268,8 @@ impl PhaseController {
         self.satisfied = false;
         self.held = None;
         self.reported = begin;
-        self.move_on();
-        events.push(ControlEvent::PhaseBegins { phase, at: begin });
+        self.start_phase_together();
+        events.push(ControlEvent::PhaseStarts { phase, at: begin });
         self.so_far = observed.delta.carry();
         let upcoming = std::mem::take(&mut self.upcoming);
         let (of_this, others): (Vec<_>, _) = upcoming.into_iter().partition(|(of, _)| *of == phase);
@@ -350,7 +350,7 @@ impl PhaseController {
     /// The reason to end the test before its last phase is over, if there is one.
     fn cut(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
         if observed.stop.is_none()
-            && let Some(reason) = self.loses(current, observed)
+            && let Some(reason) = self.lost_peer(current, observed)
         {
             return Some(reason);
         }
@@ -379,8 +379,8 @@ impl PhaseController {
             return None;
         }
         let phase = self.phase_of(current);
-        if let Some(why) = self.give_up.is_hopeless(observed.counts, observed.now) {
-            events.push(ControlEvent::said(
+        if let Some(why) = self.give_up.cannot_succeed(observed.counts, observed.now) {
+            events.push(ControlEvent::message(
                 observed.now,
                 0,
                 format!("phase {}: {why}: the test ends", phase.name),
@@ -390,8 +390,8 @@ impl PhaseController {
         let has_to_fill = phase.goal.ends_by_fill_alone()
             || phase.wait_wss_freeze
                 && matches!(self.plan.schedule.working_set, Some(WorkingSetLimit::Fill(_)))
-                && self.end_blockers.working_set.holds_phases();
-        let why = self.give_up.is_unfillable(observed.counts, observed.now).filter(|_| has_to_fill)?;
+                && self.end_blockers.working_set.blocks_phases();
+        let why = self.give_up.cannot_fill(observed.counts, observed.now).filter(|_| has_to_fill)?;
         Some(EndReason::Fatal(format!("phase {} cannot reach its end: {why}", phase.name)))
     }
 
@@ -409,10 +409,10 @@ impl PhaseController {
         if published.is_some() && !brought_forward {
             return;
         }
-        let Some(end) = self.own_end(current, observed) else { return };
+        let Some(end) = self.end_of_this_process(current, observed) else { return };
         let lock = self.end_blockers.blocking(self.phase_of(current), current.phase, observed.now);
         let lock = match lock {
-            None if self.is_shared(current) && !self.meet(current, observed, events) => {
+            None if self.is_shared(current) && !self.has_everyone_arrived(current, observed, events) => {
                 Some(EndBlocker::PeerSettings)
             }
             lock => lock,
@@ -421,7 +421,7 @@ impl PhaseController {
             if self.held.replace(lock) != Some(lock) {
                 let name = &self.phase_of(current).name;
                 let text = format!("phase {name}: goal reached, but {}", lock.text());
-                events.push(ControlEvent::said(observed.now, 1, text));
+                events.push(ControlEvent::message(observed.now, 1, text));
             }
             return;
         }
@@ -434,9 +434,9 @@ impl PhaseController {
     }
 
     /// When the current phase ends as far as this process can tell; `None` while that is unknown.
-    fn own_end(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<Nanos> {
+    fn end_of_this_process(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<Nanos> {
         if self.follows(current) {
-            return self.goes_along(current, observed).then_some(observed.now + NOTICE);
+            return self.follows_clients_to_end(current, observed).then_some(observed.now + NOTICE);
         }
         let phase = self.phase_of(current);
         let (goal, now) = (&phase.goal, observed.now);
@@ -454,7 +454,7 @@ impl PhaseController {
     /// Reports when all servers have been visited.
     fn follow_first_visits(&mut self, observed: &Observations, events: &mut Vec<ControlEvent>) {
         if self.end_blockers.first_visits.look(observed.unvisited, observed.now) {
-            events.push(ControlEvent::said(observed.now, 3, "all servers have been visited"));
+            events.push(ControlEvent::message(observed.now, 3, "all servers have been visited"));
         }
     }
 
@@ -475,7 +475,7 @@ impl PhaseController {
                     )
                 }
             };
-            events.push(ControlEvent::said(observed.now, 5, text));
+            events.push(ControlEvent::message(observed.now, 5, text));
         }
     }
 }

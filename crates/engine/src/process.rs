@@ -21,7 +21,7 @@ use crate::worker::{self, await_ready};
 use crate::{limits, signals};
 
 /// How often counters are sent to the coordinator.
-const TELL: Duration = Duration::from_millis(20);
+const COUNTERS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs the assigned loops. The coordinator is at the other end of standard input and output. The process ends with
 /// the run, is killed when its coordinator ends, and ignores signals from the terminal.
@@ -53,31 +53,37 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
         interval: assignment.interval,
         quantum: assignment.quantum,
     };
-    let (filled, inbox) = channel();
+    let (deliveries, inbox) = channel();
     let (ready, all_ready) = channel();
     let mut live_counters = Vec::new();
-    let mut back = Vec::new();
+    let mut recycled = Vec::new();
     let mut threads: Vec<JoinHandle<io::Result<()>>> = Vec::new();
     for (index, spec) in assignment.loops {
         let live = Arc::new(LiveCounters::default());
-        let (again, used) = channel();
+        let (recycle, used) = channel();
         live_counters.push(Arc::clone(&live));
-        back.push((index, again));
-        let channels = LoopChannels { index, live, filled: filled.clone(), used, ready: ready.clone() };
+        recycled.push((index, recycle));
+        let channels = LoopChannels {
+            index,
+            live,
+            deliveries: deliveries.clone(),
+            recycled: used,
+            ready: ready.clone(),
+        };
         threads.push(worker::start(spec, context.clone(), channels)?);
     }
-    drop(filled);
+    drop(deliveries);
     await_ready(&all_ready, &threads)?;
     write_frame(to, &WorkerMessage::Ready)?;
     let followed = Arc::clone(&timeline);
-    std::thread::Builder::new().name("orders".into()).spawn(move || follow_orders(from, &followed))?;
+    std::thread::Builder::new().name("decisions".into()).spawn(move || follow_decisions(from, &followed))?;
 
-    let mut told = Vec::new();
+    let mut sent = Vec::new();
     loop {
         let counts: Vec<Counts> = live_counters.iter().map(|live| live.counts()).collect();
-        if counts != told {
+        if counts != sent {
             write_frame(to, &WorkerMessage::Counts(counts.clone()))?;
-            told = counts;
+            sent = counts;
         }
         if timeline.deltas_wanted() {
             let delta: Vec<Window> = live_counters.iter().map(|live| live.take_delta()).collect();
@@ -85,7 +91,7 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
                 write_frame(to, &WorkerMessage::Deltas(delta))?;
             }
         }
-        let received = inbox.recv_timeout(TELL);
+        let received = inbox.recv_timeout(COUNTERS_INTERVAL);
         if panicked.is_set() {
             return Err(io::Error::other("a panic, see the message on standard error"));
         }
@@ -96,7 +102,7 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
                 if let WorkerMessage::Delivery(delivery) = report
                     && let Delivery::Interval(interval_report) = *delivery
                 {
-                    give_back(interval_report, &back);
+                    give_back(interval_report, &recycled);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -117,20 +123,20 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
 /// Returns a used statistics block to its loop.
 fn give_back(
     interval_report: IntervalReport,
-    back: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)],
+    recycled: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)],
 ) {
     let IntervalReport { index, mut block, .. } = interval_report;
     block.clear();
-    if let Some((_, again)) = back.iter().find(|(of, _)| *of == index) {
+    if let Some((_, recycle)) = recycled.iter().find(|(of, _)| *of == index) {
         // A loop that has ended does not need the block.
-        let _ = again.send(block);
+        let _ = recycle.send(block);
     }
 }
 
 /// Adopts the decisions of the coordinator, and ends the process when the coordinator is gone.
-fn follow_orders(mut from: impl Read, timeline: &Timeline) {
-    while let Ok(Some(order)) = read_frame::<Decisions>(&mut from) {
-        timeline.adopt(&order);
+fn follow_decisions(mut from: impl Read, timeline: &Timeline) {
+    while let Ok(Some(decisions)) = read_frame::<Decisions>(&mut from) {
+        timeline.adopt(&decisions);
     }
     std::process::exit(1);
 }

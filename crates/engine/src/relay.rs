@@ -34,7 +34,7 @@ pub struct RelayChannels {
     /// The counters of each loop.
     pub live_counters: Vec<Arc<LiveCounters>>,
     /// The channel for deliveries of all loops.
-    pub filled: Sender<Delivery>,
+    pub deliveries: Sender<Delivery>,
     /// The channel for the one message that all loops are ready.
     pub ready: Sender<Ready>,
 }
@@ -84,12 +84,12 @@ fn relay(
     ends: RelayChannels,
 ) -> io::Result<WorkerEnd> {
     write_frame(&mut to, assignment)?;
-    let mut told = Decisions::default();
+    let mut sent = Decisions::default();
     loop {
         let decisions = ends.timeline.decisions();
-        if decisions != told {
+        if decisions != sent {
             write_frame(&mut to, &decisions)?;
-            told = decisions;
+            sent = decisions;
         }
         let mut readable = [PollFd::new(&from, PollFlags::IN)];
         match poll(&mut readable, Some(&DELAY)) {
@@ -109,7 +109,7 @@ fn relay(
             }
             // The coordinator outlives its relays. If it is gone, nobody needs the message.
             Some(WorkerMessage::Ready) => drop(ends.ready.send(Ok(()))),
-            Some(WorkerMessage::Delivery(delivery)) => drop(ends.filled.send(*delivery)),
+            Some(WorkerMessage::Delivery(delivery)) => drop(ends.deliveries.send(*delivery)),
         }
     }
 }

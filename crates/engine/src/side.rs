@@ -36,7 +36,7 @@ pub struct SideState {
     /// The planned transaction samples, until the log is opened.
     pub samples: Vec<SamplePlan>,
     /// The channels that return used statistics blocks, by loop, until the log is opened.
-    pub back: Vec<Sender<Box<Block>>>,
+    pub recycled: Vec<Sender<Box<Block>>>,
     /// The statistics of the side, once its log is open.
     pub aggregator: Option<SideAggregator>,
 }
@@ -58,15 +58,15 @@ impl SideState {
 #[derive(Debug)]
 pub struct LoopStarter {
     context: RunContext,
-    filled: Sender<Delivery>,
+    deliveries: Sender<Delivery>,
     ready: Sender<Ready>,
     threads: Vec<(Side, JoinHandle<io::Result<()>>)>,
 }
 
 impl LoopStarter {
-    /// A starter of loops that deliver to `filled` and report to `ready`.
-    pub fn new(context: RunContext, filled: Sender<Delivery>, ready: Sender<Ready>) -> LoopStarter {
-        LoopStarter { context, filled, ready, threads: Vec::new() }
+    /// A starter of loops that deliver to `deliveries` and report to `ready`.
+    pub fn new(context: RunContext, deliveries: Sender<Delivery>, ready: Sender<Ready>) -> LoopStarter {
+        LoopStarter { context, deliveries, ready, threads: Vec::new() }
     }
 
     /// The threads of all started loops and relays.
@@ -91,13 +91,13 @@ impl LoopStarter {
         }
         let side = header.side;
         let live_counters: Vec<Arc<LiveCounters>> = specs.iter().map(|_| Arc::default()).collect();
-        let (back, used): (Vec<_>, Vec<_>) = specs.iter().map(|_| channel()).unzip();
+        let (recycled, used): (Vec<_>, Vec<_>) = specs.iter().map(|_| channel()).unzip();
         let specs: Vec<(usize, LoopSpec)> = specs.into_iter().enumerate().collect();
         if layout.processes == 0 {
             for (((index, spec), live), used) in specs.into_iter().zip(&live_counters).zip(used) {
                 let live = Arc::clone(live);
-                let (filled, ready) = (self.filled.clone(), self.ready.clone());
-                let channels = LoopChannels { index, live, filled, used, ready };
+                let (deliveries, ready) = (self.deliveries.clone(), self.ready.clone());
+                let channels = LoopChannels { index, live, deliveries, recycled: used, ready };
                 let thread =
                     worker::start(spec, self.context.clone(), channels).map_err(EngineError::Loop)?;
                 self.threads.push((side, thread));
@@ -115,7 +115,7 @@ impl LoopStarter {
             path: path.clone(),
             sample_path: sample_path.clone(),
             samples: self.context.schedule.samples().cloned().collect(),
-            back,
+            recycled,
             aggregator: None,
         })
     }
@@ -131,7 +131,7 @@ impl LoopStarter {
             side,
             timeline: Arc::clone(&self.context.timeline),
             live_counters: specs.iter().map(|(index, _)| Arc::clone(&live_counters[*index])).collect(),
-            filled: self.filled.clone(),
+            deliveries: self.deliveries.clone(),
             ready: self.ready.clone(),
         };
         let assignment = Assignment {

@@ -29,7 +29,7 @@ pub struct SideAggregator {
     sample_log: Option<LogWriter<std::fs::File>>,
     samples: TransactionSamples,
     /// The channels that return used statistics blocks, by loop.
-    back: Vec<Sender<Box<Block>>>,
+    recycled: Vec<Sender<Box<Block>>>,
     /// Intervals that not all loops have delivered, by end.
     open: BTreeMap<Nanos, Pending>,
     /// Time of day minus monotonic time at the last interval, in nanoseconds.
@@ -64,10 +64,10 @@ impl SideAggregator {
         start: Nanos,
         [path, sample_path]: [Option<&Path>; 2],
         samples: TransactionSamples,
-        back: Vec<Sender<Box<Block>>>,
+        recycled: Vec<Sender<Box<Block>>>,
     ) -> io::Result<SideAggregator> {
         header.start_unix_ns = (start as i128 + host.clock_offset()) as u64;
-        header.loops = back.len() as u32;
+        header.loops = recycled.len() as u32;
         let log = path.map(LogWriter::create).transpose()?;
         let mut sample_log = sample_path.map(LogWriter::create).transpose()?;
         if let Some(log) = &mut sample_log {
@@ -80,7 +80,7 @@ impl SideAggregator {
             log,
             sample_log,
             samples,
-            back,
+            recycled,
             open: BTreeMap::new(),
             clock_offset: host.clock_offset(),
             unfinished: 0,
@@ -145,7 +145,7 @@ impl SideAggregator {
             ..
         } = from;
         let pending = self.open.entry(end).or_insert_with(|| Pending {
-            missing: self.back.len(),
+            missing: self.recycled.len(),
             interval: Interval {
                 phase: phase as u32,
                 begin_ns: begin.saturating_sub(self.start),
@@ -171,7 +171,7 @@ impl SideAggregator {
         pending.stalls.extend(stalls);
         block.clear();
         // A loop that has ended does not need the block.
-        let _ = self.back[index].send(block);
+        let _ = self.recycled[index].send(block);
         match pending.missing {
             0 => self.finish(end),
             _ => Ok(Vec::new()),
@@ -225,7 +225,7 @@ impl SideAggregator {
                 let text = format!(
                     "{} of {} loops did not deliver their last interval",
                     pending.missing,
-                    self.back.len()
+                    self.recycled.len()
                 );
                 let comment = Record::Comment { at_ns: self.since_start(end), level: 0, text };
                 self.write(&comment)?;

@@ -30,7 +30,7 @@ const STANDSTILL: &str = "time stands still: tasks go on and on in the same mome
 /// The reason for the end if the time limit is reached.
 const ENDLESS: &str = "the simulation had not come to its end when its time was over";
 /// How long transactions may continue after the end of the last phase, in virtual time.
-const CODA: Nanos = SECOND;
+const GRACE: Nanos = SECOND;
 
 /// Runs a test to its end in virtual time, starting at `epoch` (seconds since 1970). `furnish` may add devices to the
 /// loop. Servers listen on the addresses of the setup, which need not belong to this machine. Of a layout only the
@@ -62,7 +62,7 @@ fn run(
 ) -> Result<RunOutcome, EngineError> {
     let host = Host::Virtual { epoch_ns: epoch * SECOND };
     let (plan, context) = job.prepare(host);
-    let (filled, inbox) = channel();
+    let (deliveries, inbox) = channel();
     // Virtual loops cannot fail to start.
     let (ready, _) = channel();
     let mut sides = Vec::new();
@@ -79,12 +79,12 @@ fn run(
     let mut states = Vec::new();
     for (header, [path, sample_path], specs) in sides {
         let live_counters: Vec<_> = specs.iter().map(|_| Arc::<LiveCounters>::default()).collect();
-        let mut back = Vec::new();
+        let mut recycled = Vec::new();
         for ((index, spec), live) in specs.into_iter().enumerate().zip(&live_counters) {
-            let (again, used) = channel();
-            back.push(again);
-            let (live, filled, ready) = (Arc::clone(live), filled.clone(), ready.clone());
-            start(link, spec, &context, LoopChannels { index, live, filled, used, ready });
+            let (recycle, used) = channel();
+            recycled.push(recycle);
+            let (live, deliveries, ready) = (Arc::clone(live), deliveries.clone(), ready.clone());
+            start(link, spec, &context, LoopChannels { index, live, deliveries, recycled: used, ready });
         }
         let side = header.side;
         states.push(SideState {
@@ -94,7 +94,7 @@ fn run(
             path,
             sample_path,
             samples: context.schedule.samples().cloned().collect(),
-            back,
+            recycled,
             aggregator: None,
         });
     }
@@ -104,7 +104,7 @@ fn run(
 
     let start = NOTICE;
     aggregator.open(start, observer)?;
-    aggregator.tell(&plan.opening(start), observer)?;
+    aggregator.record(&plan.opening(start), observer)?;
     plan.timeline.set_start(start);
     let timeline = Arc::clone(&plan.timeline);
     let mut controller = PhaseController::new(plan, start);
@@ -123,16 +123,16 @@ fn run(
                 link.run(at);
                 aggregator.collect(observer)?;
             }
-            aggregator.tell(&event, observer)?;
+            aggregator.record(&event, observer)?;
         }
         if let Some(reason) = controller.ended() {
             break reason.clone();
         }
     };
-    timeline.let_servers_go();
+    timeline.release_servers();
     let end = link.now();
     if !matches!(reason, EndReason::Fatal(_)) {
-        link.run(end + CODA);
+        link.run(end + GRACE);
     }
     aggregator.close(end, reason, observer)
 }
@@ -157,5 +157,5 @@ fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: Loo
             LoopRole::Servers(origin)
         }
     };
-    link.spawn(LoopDriver::new(link.clone(), context.clone(), channels, recorder, role).keep());
+    link.spawn(LoopDriver::new(link.clone(), context.clone(), channels, recorder, role).run());
 }

@@ -24,7 +24,7 @@ pub struct Timeline {
     /// The phase status that loops send to other processes.
     phase_status: Mutex<PhaseStatus>,
     frozen_from: AtomicU64,
-    servers_may_go: AtomicBool,
+    servers_released: AtomicBool,
     deltas_wanted: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub struct Decisions {
     factors: Vec<Factors>,
     phase_status: PhaseStatus,
     frozen_from: u64,
-    servers_may_go: bool,
+    servers_released: bool,
     deltas_wanted: bool,
 }
 
@@ -52,7 +52,7 @@ impl Timeline {
             factors: Mutex::new(schedule.phases.iter().map(|phase| phase.factors).collect()),
             phase_status: Mutex::default(),
             frozen_from: AtomicU64::new(UNKNOWN),
-            servers_may_go: AtomicBool::new(false),
+            servers_released: AtomicBool::new(false),
             deltas_wanted: AtomicBool::new(false),
         }
     }
@@ -67,7 +67,7 @@ impl Timeline {
             factors: self.all_factors().clone(),
             phase_status: self.phase_status(),
             frozen_from: self.frozen_from.load(Ordering::Acquire),
-            servers_may_go: self.servers_may_go(),
+            servers_released: self.servers_released(),
             deltas_wanted: self.deltas_wanted(),
         }
     }
@@ -84,7 +84,7 @@ impl Timeline {
         self.set_phase_status(decisions.phase_status);
         self.start.store(decisions.start, Ordering::Release);
         self.frozen_from.store(decisions.frozen_from, Ordering::Release);
-        self.servers_may_go.store(decisions.servers_may_go, Ordering::Release);
+        self.servers_released.store(decisions.servers_released, Ordering::Release);
         self.deltas_wanted.store(decisions.deltas_wanted, Ordering::Release);
     }
 
@@ -159,13 +159,13 @@ impl Timeline {
 
     /// Whether servers may close their connections. While robots of this process are counting, a closed connection
     /// would look like a failure to them.
-    pub fn servers_may_go(&self) -> bool {
-        self.servers_may_go.load(Ordering::Acquire)
+    pub fn servers_released(&self) -> bool {
+        self.servers_released.load(Ordering::Acquire)
     }
 
     /// Lets servers close their connections.
-    pub fn let_servers_go(&self) {
-        self.servers_may_go.store(true, Ordering::Release);
+    pub fn release_servers(&self) {
+        self.servers_released.store(true, Ordering::Release);
     }
 
     /// Whether loops of robots publish deltas at every poll.
@@ -222,11 +222,11 @@ mod tests {
         assert!(there.phase_status().waits);
         here.freeze_from(250);
         here.cut(1, 300);
-        here.let_servers_go();
+        here.release_servers();
         here.request_deltas();
         same();
         assert_eq!([0, 1, 2].map(|phase| there.end(phase)), [Some(200), Some(300), Some(300)]);
         assert_eq!(there.frozen_from(), Some(250));
-        assert!(there.servers_may_go() && there.deltas_wanted());
+        assert!(there.servers_released() && there.deltas_wanted());
     }
 }

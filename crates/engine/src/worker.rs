@@ -82,7 +82,7 @@ async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io
         }
     };
     net.spawn(sweep(net.clone()));
-    LoopDriver::new(net, context, channels, recorder, role).keep().await;
+    LoopDriver::new(net, context, channels, recorder, role).run().await;
     Ok(())
 }
 

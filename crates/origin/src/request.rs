@@ -18,10 +18,10 @@ const CENTURY: u64 = 1_800_000_000;
 /// The expectation of a request (RFC 9110, section 10.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expectation {
-    /// Nothing.
+    /// No expectation.
     #[default]
     None,
-    /// `100-continue`.
+    /// `100-continue`: the server must send an interim reply first.
     Continue,
     /// Any other expectation, which the server cannot meet.
     Other,

@@ -11,12 +11,12 @@ use super::{ControlEvent, ControllerState, CurrentPhase, Observations, PhaseCont
 
 /// After a longer pause between steps this process was suspended, and does not know which processes sent a status
 /// meanwhile.
-const NAP: Nanos = SECOND;
+const LONGEST_STEP: Nanos = SECOND;
 /// How often the processes that this one waits for are reported.
-const REMIND: Nanos = 5 * SECOND;
+const REMINDER_INTERVAL: Nanos = 5 * SECOND;
 /// How long servers stay after the end without a new connection, in seconds. Robots that know about the end are gone
 /// by then.
-const STAY: f64 = 3.0;
+const LINGER_SECONDS: f64 = 3.0;
 
 /// Settings for the agreement with other processes of a test.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ impl Agreement {
 
 impl PhaseController {
     /// Records the statuses of other processes.
-    pub(super) fn listen(&mut self, observed: &Observations) {
+    pub(super) fn record_peers(&mut self, observed: &Observations) {
         let agreement = &mut self.agreement;
-        if observed.now > agreement.asked + NAP {
+        if observed.now > agreement.asked + LONGEST_STEP {
             agreement.awake = observed.now;
         }
         agreement.asked = observed.now;
@@ -80,7 +80,7 @@ impl PhaseController {
     /// Whether a process that runs servers only ends the current phase. When all clients have reached its end, the
     /// servers report that; the phase ends when one of the clients has gone on, because clients may still wait for
     /// another server. No client reports the end of the last phase.
-    pub(super) fn goes_along(&mut self, current: &CurrentPhase, observed: &Observations) -> bool {
+    pub(super) fn follows_clients_to_end(&mut self, current: &CurrentPhase, observed: &Observations) -> bool {
         let (next, barrier) = (current.phase as u64 + 1, &self.agreement.barrier);
         if barrier.least_client().is_none_or(|least| least < next) {
             return false;
@@ -91,7 +91,7 @@ impl PhaseController {
 
     /// Records that this process has completed its part of the current phase. Returns whether all other processes
     /// have, too.
-    pub(super) fn meet(
+    pub(super) fn has_everyone_arrived(
         &mut self,
         current: &CurrentPhase,
         observed: &Observations,
@@ -107,11 +107,11 @@ impl PhaseController {
                 let waited = (observed.now - since) as f64 / SECOND as f64;
                 let text =
                     format!("phase {name}: all {} processes are at its end, after {waited:.2} s", others + 1);
-                events.push(ControlEvent::said(observed.now, 5, text));
+                events.push(ControlEvent::message(observed.now, 5, text));
             }
             return true;
         }
-        if is_first || observed.now >= self.agreement.reminded + REMIND {
+        if is_first || observed.now >= self.agreement.reminded + REMINDER_INTERVAL {
             self.agreement.reminded = observed.now;
             let lagging = self.agreement.barrier.lagging(position).map(|(side, status)| {
                 let ago = observed.now.saturating_sub(status.at) as f64 / SECOND as f64;
@@ -120,13 +120,13 @@ impl PhaseController {
             let list: Vec<String> = lagging.collect();
             let text =
                 format!("phase {name}: this process is at {position}, it waits for {}", list.join("; "));
-            events.push(ControlEvent::said(observed.now, 10, text));
+            events.push(ControlEvent::message(observed.now, 10, text));
         }
         false
     }
 
     /// A new phase has started, so this process waits for nobody.
-    pub(super) fn move_on(&mut self) {
+    pub(super) fn start_phase_together(&mut self) {
         self.agreement.waits_since = None;
     }
 
@@ -152,7 +152,7 @@ impl PhaseController {
     }
 
     /// The reason to end the test if another process was lost.
-    pub(super) fn loses(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
+    pub(super) fn lost_peer(&mut self, current: &CurrentPhase, observed: &Observations) -> Option<EndReason> {
         let patience = self.plan.peers.as_ref()?.patience;
         let agreement = &mut self.agreement;
         let waits = agreement.waits_since.map(|_| current.phase as u64 + 1);
@@ -171,15 +171,17 @@ impl PhaseController {
 
     /// How many seconds without a connection the servers stay after the end of the test, because robots of other
     /// processes do not know about the end yet; `None`: they end at once.
-    pub fn servers_stay(&self) -> Option<f64> {
+    pub fn servers_linger(&self) -> Option<f64> {
         self.plan.peers.as_ref().filter(|_| !self.plan.has_robots)?;
         let idle = self.plan.idle_timeout;
         match self.ended()? {
             EndReason::Finished if self.agreement.barrier.is_empty() => None,
             // A client that does not wait for others sends nothing after its last request.
             EndReason::Finished if !self.plan.schedule.phases.last()?.synchronize => idle,
-            EndReason::Finished => Some(idle.unwrap_or(STAY).min(STAY)),
-            EndReason::Fatal(_) if self.agreement.lost.is_some() => Some(idle.unwrap_or(STAY).min(STAY)),
+            EndReason::Finished => Some(idle.unwrap_or(LINGER_SECONDS).min(LINGER_SECONDS)),
+            EndReason::Fatal(_) if self.agreement.lost.is_some() => {
+                Some(idle.unwrap_or(LINGER_SECONDS).min(LINGER_SECONDS))
+            }
             _ => None,
         }
     }

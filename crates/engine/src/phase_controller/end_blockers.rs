@@ -43,7 +43,7 @@ pub struct EndBlockers {
 impl EndBlockers {
     /// The reason for which `phase`, with the number `number` in the schedule, does not end at `now`.
     pub fn blocking(&self, phase: &Phase, number: usize, now: Nanos) -> Option<EndBlocker> {
-        if phase.wait_wss_freeze && self.working_set.holds_phases() {
+        if phase.wait_wss_freeze && self.working_set.blocks_phases() {
             return Some(EndBlocker::WorkingSet);
         }
         (number == 0 && self.first_visits.are_awaited(now)).then_some(EndBlocker::FirstVisits)

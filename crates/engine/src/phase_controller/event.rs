@@ -8,7 +8,7 @@ use polygraph_stats::{ErrorKind, Record};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlEvent {
     /// A phase starts.
-    PhaseBegins {
+    PhaseStarts {
         /// The number of the phase.
         phase: usize,
         /// When it starts.
@@ -24,7 +24,7 @@ pub enum ControlEvent {
         complete: bool,
     },
     /// An error of the workload; the robots' side counts it.
-    Erred {
+    WorkloadError {
         /// When it occurred.
         at: Nanos,
         /// The class of the error.
@@ -33,7 +33,7 @@ pub enum ControlEvent {
         detail: String,
     },
     /// A message for the user.
-    Said {
+    Message {
         /// When it was written.
         at: Nanos,
         /// The message level, see [`Record::Comment`].
@@ -45,24 +45,24 @@ pub enum ControlEvent {
 
 impl ControlEvent {
     /// A message for the user.
-    pub fn said(at: Nanos, level: u8, text: impl Into<String>) -> ControlEvent {
-        ControlEvent::Said { at, level, text: text.into() }
+    pub fn message(at: Nanos, level: u8, text: impl Into<String>) -> ControlEvent {
+        ControlEvent::Message { at, level, text: text.into() }
     }
 
     /// The record of the event in the log of a run that started at `start`.
     pub fn record(&self, start: Nanos) -> Record {
         let since = |at: Nanos| at.saturating_sub(start);
         match *self {
-            ControlEvent::PhaseBegins { phase, at } => {
+            ControlEvent::PhaseStarts { phase, at } => {
                 Record::PhaseBegin { at_ns: since(at), phase: phase as u32 }
             }
             ControlEvent::PhaseEnds { phase, at, complete } => {
                 Record::PhaseEnd { at_ns: since(at), phase: phase as u32, complete }
             }
-            ControlEvent::Erred { at, ref detail, .. } => {
+            ControlEvent::WorkloadError { at, ref detail, .. } => {
                 Record::Comment { at_ns: since(at), level: 0, text: format!("error: {detail}") }
             }
-            ControlEvent::Said { at, level, ref text } => {
+            ControlEvent::Message { at, level, ref text } => {
                 Record::Comment { at_ns: since(at), level, text: text.clone() }
             }
         }

@@ -49,7 +49,7 @@ impl GiveUpMonitor {
     }
 
     /// The reason why no transaction can be expected to succeed, if there is one.
-    pub fn is_hopeless(&self, counts: Counts, now: Nanos) -> Option<String> {
+    pub fn cannot_succeed(&self, counts: Counts, now: Nanos) -> Option<String> {
         let (before, last) = self.good;
         let (patience, quiet) = (self.patience?, now.saturating_sub(last));
         let failed = counts.failed - before.failed;
@@ -65,7 +65,7 @@ impl GiveUpMonitor {
     }
 
     /// The reason why the cache cannot be expected to fill, if there is one.
-    pub fn is_unfillable(&self, counts: Counts, now: Nanos) -> Option<String> {
+    pub fn cannot_fill(&self, counts: Counts, now: Nanos) -> Option<String> {
         let (before, last) = self.fill;
         let (ended, quiet) = (counts.ended() - before.ended(), now.saturating_sub(last));
         (quiet >= FILL_PATIENCE && ended >= FILL_LEAST).then(|| {

@@ -74,12 +74,12 @@ impl ControlHandle<'_> {
 
     /// Writes a message for the user.
     pub fn say(&mut self, level: u8, text: impl Into<String>) {
-        self.events.push(ControlEvent::said(self.now, level, text));
+        self.events.push(ControlEvent::message(self.now, level, text));
     }
 
     /// Counts an error of the workload.
     pub fn error(&mut self, kind: ErrorKind, detail: impl Into<String>) {
-        self.events.push(ControlEvent::Erred { at: self.now, kind, detail: detail.into() });
+        self.events.push(ControlEvent::WorkloadError { at: self.now, kind, detail: detail.into() });
     }
 }
 

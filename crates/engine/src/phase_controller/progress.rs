@@ -75,6 +75,6 @@ impl PhaseController {
             done.ended(),
             done.fill_bytes
         );
-        events.push(ControlEvent::said(observed.now, 7, text));
+        events.push(ControlEvent::message(observed.now, 7, text));
     }
 }

@@ -58,12 +58,12 @@ impl Test {
         let observed = Observations { now: self.now, delta, ..Observations::default() };
         self.now += SECOND;
         let lines = self.controller.step(&observed).into_iter().filter_map(|event| match event {
-            ControlEvent::Said { level, text, .. } => Some(format!("{level} {text}")),
-            ControlEvent::Erred { kind, detail, .. } => {
+            ControlEvent::Message { level, text, .. } => Some(format!("{level} {text}")),
+            ControlEvent::WorkloadError { kind, detail, .. } => {
                 assert_eq!(kind, ErrorKind::Script);
                 Some(detail)
             }
-            ControlEvent::PhaseBegins { .. } | ControlEvent::PhaseEnds { .. } => None,
+            ControlEvent::PhaseStarts { .. } | ControlEvent::PhaseEnds { .. } => None,
         });
         lines.collect()
     }

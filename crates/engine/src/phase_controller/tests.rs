@@ -55,7 +55,7 @@ fn phases_follow_each_other_at_published_times() {
     let counted = phase("counted", Goal { xactions: Some(10), errors: Some(5.0), ..Goal::default() });
     let (mut controller, timeline) = controller(schedule(vec![timed, counted]), None);
     assert!(controller.is_between());
-    assert_eq!(controller.step(&observed(0.0, 0, 0, 0)), [ControlEvent::PhaseBegins { phase: 0, at: START }]);
+    assert_eq!(controller.step(&observed(0.0, 0, 0, 0)), [ControlEvent::PhaseStarts { phase: 0, at: START }]);
     assert_eq!((timeline.end(0), timeline.end(1)), (Some(at(2.0)), None), "durations are known ahead");
     assert_eq!(controller.step(&observed(1.99, 7, 4, 0)), []);
     let end = ControlEvent::PhaseEnds { phase: 0, at: at(2.0), complete: true };
@@ -63,7 +63,7 @@ fn phases_follow_each_other_at_published_times() {
     assert!(controller.is_between() && !controller.is_done(at(2.01)));
     assert_eq!(
         controller.step(&observed(2.02, 8, 4, 0)),
-        [ControlEvent::PhaseBegins { phase: 1, at: at(2.0) }],
+        [ControlEvent::PhaseStarts { phase: 1, at: at(2.0) }],
         "a phase begins where the one before it has ended, however late that is observed"
     );
     // Only what was counted in the phase counts.
@@ -115,11 +115,11 @@ fn a_phase_waits_for_the_frozen_working_set() {
     assert_eq!(timeline.end(0), None, "a lock may stand against it");
     assert_eq!(controller.step(&observed(0.5, 1, 0, 1)).len(), 1, "fill started");
     let held = "phase fill: goal reached, but the working set is not frozen yet";
-    assert_eq!(controller.step(&observed(2.0, 6, 0, 6)), [ControlEvent::said(at(2.0), 1, held)]);
+    assert_eq!(controller.step(&observed(2.0, 6, 0, 6)), [ControlEvent::message(at(2.0), 1, held)]);
     assert_eq!(controller.step(&observed(2.5, 7, 0, 7)), [], "said once");
     assert_eq!((timeline.end(0), timeline.frozen_from()), (None, None));
     let frozen = "working set frozen: 8 objects, 8000 bytes filled";
-    assert_eq!(controller.step(&observed(3.0, 8, 0, 8)), [ControlEvent::said(at(3.0), 5, frozen)]);
+    assert_eq!(controller.step(&observed(3.0, 8, 0, 8)), [ControlEvent::message(at(3.0), 5, frozen)]);
     let soon = Some(at(3.0) + NOTICE);
     assert_eq!((timeline.end(0), timeline.frozen_from()), (soon, soon));
 }
@@ -236,7 +236,7 @@ fn clients_wait_for_what_servers_tell() {
     assert_eq!(timeline.end(0), None, "others may stand against it");
     standing(0, false);
     let said = controller.step(&heard(10.0, Side::Server, &[0, 0]));
-    assert!(said.contains(&ControlEvent::said(
+    assert!(said.contains(&ControlEvent::message(
         at(10.0),
         1,
         "phase p0: goal reached, but other processes are not so far yet"
@@ -247,7 +247,7 @@ fn clients_wait_for_what_servers_tell() {
     let said = controller.step(&heard(12.5, Side::Server, &[1, 1]));
     assert_eq!(
         said,
-        [ControlEvent::said(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]
+        [ControlEvent::message(at(12.5), 5, "phase p0: all 3 processes are at its end, after 2.50 s")]
     );
     assert_eq!(timeline.end(0), Some(at(12.5) + NOTICE));
     controller.step(&heard(12.7, Side::Server, &[1, 1]));
@@ -258,7 +258,7 @@ fn clients_wait_for_what_servers_tell() {
     controller.step(&heard(22.5, Side::Server, &[2, 2]));
     controller.step(&heard(22.8, Side::Server, &[2, 2]));
     assert_eq!(controller.ended(), Some(&EndReason::Finished));
-    assert_eq!((timeline.phase_status().position, controller.servers_stay()), (2, None));
+    assert_eq!((timeline.phase_status().position, controller.servers_linger()), (2, None));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn servers_go_with_the_last_client() {
     controller.step(&heard(31.0, Side::Client, &[2, 2, 2]));
     controller.step(&heard(31.2, Side::Client, &[2, 2, 2]));
     assert_eq!(controller.ended(), Some(&EndReason::Finished));
-    assert_eq!(controller.servers_stay(), Some(3.0), "robots have yet to hear of it");
+    assert_eq!(controller.servers_linger(), Some(3.0), "robots have yet to hear of it");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn who_gives_no_sign_ends_the_test() {
     assert_eq!(server.ended(), None);
     silent(38, 41, &[1], Side::Client, &mut server);
     lost(&server, &timeline, "client");
-    assert_eq!(server.servers_stay(), Some(3.0), "others are told who is missing");
+    assert_eq!(server.servers_linger(), Some(3.0), "the others learn who is missing");
 
     // A process that has slept could not hear anybody.
     let (mut server, _) = one_of_many(false, 2);
@@ -392,7 +392,7 @@ fn governors_see_what_is_new_and_steer_their_phase() {
     step(&mut controller, 1.0, 0);
     assert_eq!(step(&mut controller, 2.0, 9), []);
     let said = "fyi: load factor 30.00% -> 60.00%";
-    assert_eq!(step(&mut controller, 3.0, 1), [ControlEvent::said(at(3.0), 6, said)]);
+    assert_eq!(step(&mut controller, 3.0, 1), [ControlEvent::message(at(3.0), 6, said)]);
     assert_eq!((timeline.factors(1).load, timeline.end(1)), (Factor::flat(0.6), None));
     step(&mut controller, 4.0, 10);
     assert_eq!(timeline.factors(1).load, Factor::ONE);
@@ -414,7 +414,7 @@ fn a_thermostat_holds_the_response_time_and_tells() {
         }
         let events = controller.step(&Observations { delta, ..observed(seconds, 0, 0, 0) });
         let said = |event: ControlEvent| match event {
-            ControlEvent::Said { level, text, .. } => Some((level, text)),
+            ControlEvent::Message { level, text, .. } => Some((level, text)),
             _ => None,
         };
         events.into_iter().filter_map(said).collect::<Vec<_>>()
@@ -453,7 +453,7 @@ fn a_test_in_which_nothing_succeeds_ends() {
     let said = controller.step(&observed(60.1, 6, 2_010, 6));
     assert_eq!(controller.ended(), Some(&EndReason::ErrorGoal { phase: "fill".into() }));
     let text = "phase fill: nothing has succeeded for 41.2 s, and 10 transactions failed: the test ends";
-    assert_eq!(said.first(), Some(&ControlEvent::said(at(60.1), 0, text)));
+    assert_eq!(said.first(), Some(&ControlEvent::message(at(60.1), 0, text)));
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl WorkingSet {
     }
 
     /// Whether phases that wait for the freeze must go on.
-    pub fn holds_phases(&self) -> bool {
+    pub fn blocks_phases(&self) -> bool {
         self.filling && !self.frozen
     }
 }
@@ -107,7 +107,7 @@ mod tests {
             for &(fills, seconds, events, held) in looks {
                 let observed = set.look(fills, start + seconds * SECOND);
                 assert_eq!(
-                    (&observed[..], set.holds_phases()),
+                    (&observed[..], set.blocks_phases()),
                     (events, held),
                     "{limit:?}: {fills} at {seconds} s"
                 );

@@ -246,7 +246,7 @@ fn a_phase_waits_for_the_working_set_and_another_for_its_fill() {
     let ends = ["free", "held", "fill"].map(|name| phase_times(client, &schedule, name).1);
     assert!((ends[0] - 0.2).abs() < 1e-3, "{ends:?}");
     assert!((frozen..frozen + 0.4).contains(&ends[1]), "{ends:?}, frozen {frozen}");
-    // The goal counts from the begin of the phase: some 100 replies of 5 kB, and what came in the notice.
+    // The goal counts from the start of the phase: some 100 replies of 5 kB, and what came in the notice.
     let intervals = client.intervals().filter(|interval| interval.phase == 2);
     let filled: f64 = intervals.map(|interval| interval.block.class(Class::Miss).size.sum()).sum();
     assert!((500_000.0..1_200_000.0).contains(&filled), "{filled} bytes");
