@@ -1,14 +1,14 @@
-//! Figures over time.
+//! Charts over time.
 
 use super::chart::{Chart, RenderedChart, Series, XAxis};
 use crate::device::DeviceFacts;
 use crate::facts::{RunFacts, SideFacts};
 use crate::series::SeriesPoint;
 
-/// Lines of one figure over time: name in the legend, figure of the series.
+/// Lines of one chart over time: name in the legend, name of the figure.
 type Columns<'a> = &'a [(&'a str, &'a str)];
 
-/// A figure over time.
+/// A chart over time.
 fn over_time(side: &SideFacts, base: Chart, columns: Columns<'_>) -> Chart {
     let points = with_gaps(&side.series);
     let (x_axis, unit_s) = XAxis::time(points.last().map_or(0.0, |(at, _)| *at));
@@ -20,7 +20,7 @@ fn over_time(side: &SideFacts, base: Chart, columns: Columns<'_>) -> Chart {
     Chart { series: columns.iter().map(line).collect(), marks: marks(side, unit_s), x_axis, ..base }
 }
 
-/// Where phases begin, in units of so many seconds.
+/// Phase boundaries in units of `unit_s` seconds.
 pub(super) fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
     side.phases
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn marks(side: &SideFacts, unit_s: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Points with an empty one where windows are missing, so that lines do not run over what was not measured.
+/// The points, with an empty one where intervals are missing, so that lines have gaps there.
 fn with_gaps(series: &[SeriesPoint]) -> Vec<(f64, Option<&SeriesPoint>)> {
     let step = series.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::MAX, f64::min);
     let mut out: Vec<(f64, Option<&SeriesPoint>)> = Vec::with_capacity(series.len());
@@ -47,7 +47,7 @@ pub(super) fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart 
     Chart::new(id, title, y_title).about(about)
 }
 
-/// Adds lines of the servers' side at the main side's times.
+/// Adds lines of the server side at the times of the main side.
 fn with_servers(facts: &RunFacts, mut chart: Chart, columns: Columns<'_>) -> Chart {
     let (Some(server), true) = (&facts.server, facts.client.is_some()) else { return chart };
     let at = |at_s: f64| server.series.iter().find(|point| (point.at_s - at_s).abs() < 0.01);
@@ -68,25 +68,25 @@ pub fn load(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-load",
         "Offered load and replies",
         "per second",
-        "Transactions begun, ended, and ended well, per second, and what of it came to the servers.",
+        "Transactions started, finished and succeeded per second, and requests that reached the servers.",
     );
     let chart = over_time(
         facts.main_side(),
         base,
-        &[("offered", "baseline.req.rate"), ("ended", "baseline.rep.rate"), ("succeeded", "ok_xact.rate")],
+        &[("offered", "baseline.req.rate"), ("finished", "baseline.rep.rate"), ("succeeded", "ok_xact.rate")],
     );
     with_servers(facts, chart, &[("at the servers", "baseline.rep.rate")]).draw()
 }
 
-/// What the run was, in one low figure for the first screen: offered, good and failed transactions.
+/// The run in one low chart for the first screen: offered, successful and failed transactions.
 pub fn overview(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-overview",
         "Load over time",
         "per second",
-        "Transactions begun, ended well and failed, per second, over the whole run.",
+        "Transactions started, succeeded and failed per second, over the whole run.",
     );
-    let columns: Columns<'_> = &[("offered", "baseline.req.rate"), ("good replies", "ok_xact.rate")];
+    let columns: Columns<'_> = &[("offered", "baseline.req.rate"), ("succeeded", "ok_xact.rate")];
     let side = facts.main_side();
     let mut chart = over_time(side, base, columns).high(190.0);
     let failed = |point: Option<&SeriesPoint>| {
@@ -105,13 +105,13 @@ pub fn bandwidth(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-bandwidth",
         "Bandwidth",
         "Mbit/s",
-        "Heads and bodies of good transactions; the difference between replies here and there is what the device saved.",
+        "Headers and bodies of successful transactions. The difference between the replies that robots received and those that servers sent is what the device saved.",
     );
     let chart = over_time(facts.main_side(), base, &[("replies", "rep.bwidth"), ("requests", "req.bwidth")]);
-    with_servers(facts, chart, &[("replies of the servers", "rep.bwidth")]).log_if_wide().draw()
+    with_servers(facts, chart, &[("replies of servers", "rep.bwidth")]).log_if_wide().draw()
 }
 
-/// Without the median: with a hit ratio near 50 % it jumps between the times of hits and of misses.
+/// Leaves out the median: with a hit ratio near 50 % it jumps between the response times of hits and of misses.
 pub fn response_time(facts: &RunFacts) -> Option<RenderedChart> {
     over_time(
         facts.main_side(),
@@ -119,7 +119,7 @@ pub fn response_time(facts: &RunFacts) -> Option<RenderedChart> {
             "fig-rptm",
             "Response time over time",
             "ms",
-            "Mean and percentiles of all good replies, from the actual start of each request.",
+            "Mean and percentiles of all successful transactions, measured from the actual start of each request.",
         ),
         &[("mean", "baseline.rptm.mean"), ("p95", "baseline.rptm.p95"), ("p99", "baseline.rptm.p99")],
     )
@@ -135,7 +135,7 @@ pub fn response_time_by_class(facts: &RunFacts) -> Option<RenderedChart> {
             "fig-rptm-class",
             "Mean response time of hits and misses",
             "ms",
-            "Hits show the speed of the device, misses that of device, network and servers together.",
+            "Hits show the speed of the device; misses show that of the device, the network and the servers together.",
         ),
         &[
             ("hits", "hit.rptm.mean"),
@@ -148,7 +148,7 @@ pub fn response_time_by_class(facts: &RunFacts) -> Option<RenderedChart> {
     .draw()
 }
 
-/// By documents, or by bytes.
+/// Hit ratio over time, of documents or of bytes.
 pub fn hit_ratio(facts: &RunFacts, bytes: bool) -> Option<RenderedChart> {
     let side = facts.client.as_ref()?;
     let (id, title, columns, served): (_, _, Columns<'_>, _) = if bytes {
@@ -170,14 +170,14 @@ pub fn hit_ratio(facts: &RunFacts, bytes: bool) -> Option<RenderedChart> {
         id,
         title,
         "%",
-        "Measured by marks in headers; ideal is what a cache that keeps everything would reach; clients minus servers \
-         is what the counts of both sides say, prefetching and validations of the device included.",
+        "Measured: from header fields that the benchmark adds. Ideal: a cache that keeps everything. Clients minus \
+         servers: from the counts of both sides, which include prefetching and validations by the device.",
     );
     let chart = with_servers(facts, over_time(side, base, columns), &[("clients minus servers", served)]);
     both_sides(side, chart, served).up_to(100.0).draw()
 }
 
-/// Makes rates of the servers, the last series, into the share of the clients' that the device saved.
+/// Replaces the rates of the servers, the last series, by the share of the clients' rates that the device saved.
 fn both_sides(side: &SideFacts, mut chart: Chart, served: &str) -> Chart {
     let points = with_gaps(&side.series);
     if let Some(last) = chart.series.get_mut(2) {
@@ -195,8 +195,8 @@ pub fn levels(facts: &RunFacts) -> Option<RenderedChart> {
         chart(
             "fig-levels",
             "Open connections and concurrent transactions",
-            "at a time",
-            "Mean numbers of open connections, of running transactions, and of those that wait for a connection.",
+            "concurrent",
+            "Mean numbers of open connections, of transactions in progress, and of transactions that wait for a connection.",
         ),
         &[
             ("open connections", "conn.open.level.mean"),
@@ -210,9 +210,9 @@ pub fn levels(facts: &RunFacts) -> Option<RenderedChart> {
 pub fn reuse(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-reuse",
-        "Transactions of each closed connection",
+        "Transactions per closed connection",
         "transactions",
-        "How often connections had been used when they were closed, on both sides of the device.",
+        "Number of transactions on a connection by the time it was closed, on both sides of the device.",
     );
     let chart = over_time(facts.main_side(), base, &[("robots", "conn.use.mean")]);
     with_servers(facts, chart, &[("servers", "conn.use.mean")]).draw()
@@ -221,31 +221,35 @@ pub fn reuse(facts: &RunFacts) -> Option<RenderedChart> {
 pub fn errors(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let any = side.series.iter().any(|point| point.get("err_xact.count").unwrap_or(0.0) > 0.0);
-    let base =
-        chart("fig-errors", "Failed transactions over time", "per interval", "Transactions that failed.");
+    let base = chart(
+        "fig-errors",
+        "Failed transactions over time",
+        "per interval",
+        "Number of transactions that failed in each interval.",
+    );
     any.then(|| over_time(side, base, &[("failed", "err_xact.count")]).draw()).flatten()
 }
 
 pub fn busy(facts: &RunFacts) -> Option<RenderedChart> {
     let base = chart(
         "fig-busy",
-        "Work of the busiest event loop",
+        "Load of the busiest event loop",
         "%",
-        "Share of the time that the busiest event loop of the bench was at work; above 90 % the run is invalid.",
+        "Share of the time in which the busiest event loop of the bench was working. Above 90 % the run is INVALID.",
     );
     let mut chart = over_time(facts.main_side(), base.up_to(100.0), &[("client", "cpu.busiest.share")]);
     chart.series[0].name = facts.main_side().side.name().to_owned();
     with_servers(facts, chart, &[("server", "cpu.busiest.share")]).draw()
 }
 
-/// In microseconds if starts are as punctual as they should be.
+/// In microseconds if all requests started on time.
 pub fn lateness(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.client.as_ref()?;
     let base = chart(
         "fig-late",
-        "Lateness of starts",
+        "Lateness of requests",
         "ms",
-        "99 % of the requests of each interval were started no later than this after they were due.",
+        "The 99th percentile of the delay between the scheduled and the actual start of a request, by interval.",
     );
     let mut chart = over_time(side, base, &[("p99", "late.p99")]);
     let late = &mut chart.series[0].points;
@@ -258,8 +262,12 @@ pub fn lateness(facts: &RunFacts) -> Option<RenderedChart> {
 
 pub fn memory(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
-    let base =
-        chart("fig-memory", "Memory of the load generator", "MB", "Resident memory of all its processes.");
+    let base = chart(
+        "fig-memory",
+        "Memory of the load generator",
+        "MB",
+        "Resident memory of all processes of the load generator.",
+    );
     let mut chart = over_time(side, base, &[("resident", "rss.size")]);
     chart.series[0]
         .points
@@ -278,7 +286,7 @@ pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<RenderedChart>;
     };
     let cpu = device.usage.windows(2).map(|pair| {
         let share = (pair[1].cpu_s - pair[0].cpu_s) / (pair[1].at_s - pair[0].at_s);
-        // A device that was started anew begins at 0.
+        // The counter of a restarted device starts at 0 again.
         (pair[1].at_s / unit_s, Some(100.0 * share).filter(|share| *share >= 0.0))
     });
     let memory = device.usage.iter();
@@ -289,7 +297,7 @@ pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<RenderedChart>;
                 "fig-device-cpu",
                 "Processor time of the device",
                 "% of a core",
-                "User and system time of all its processes; 100 % is one core.",
+                "User and system time of all processes of the device; 100 % is one core.",
             ),
             "processor",
             cpu.collect(),
@@ -299,7 +307,7 @@ pub fn device(facts: &RunFacts, device: &DeviceFacts) -> [Option<RenderedChart>;
                 "fig-device-memory",
                 "Memory of the device",
                 "MB",
-                "Resident memory of all its processes; what they share counts for each.",
+                "Resident memory of all processes of the device; shared memory counts for each of them.",
             ),
             "resident",
             memory.collect(),

@@ -1,4 +1,4 @@
-//! Figures of how values are distributed: response times, loads, kinds of content.
+//! Charts of distributions: response times, loads, kinds of content.
 
 use polygraph_stats::{Class, Histogram};
 
@@ -7,7 +7,7 @@ use super::charts::{chart, marks};
 use crate::facts::RunFacts;
 use crate::series::{SeriesPoint, bin_edges_ms};
 
-/// No more columns of a heat map: more cannot be told apart.
+/// Largest number of columns of a heat map; more would be too narrow to see.
 const COLUMNS_MAX: usize = 150;
 
 /// A line of response times in milliseconds over shares of values.
@@ -24,7 +24,7 @@ pub fn response_times(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-distribution",
         "Distribution of response times",
         "ms",
-        "For each share of the replies of the primary phase, the response time that they did not exceed.",
+        "For each share of the replies of the primary phase, the response time that this share did not exceed.",
     )
     .x_axis(XAxis::Percent)
     .with(line("all", &scope.all.rptm_us));
@@ -51,17 +51,17 @@ pub fn percentiles(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-percentiles",
         "High percentiles of response time",
         "ms",
-        "The slow end of the distribution of the primary phase, stretched: each step is a tenth of the replies \
-         left. Where the lines part, the bench was late.",
+        "The slowest replies of the primary phase: each step to the right leaves a tenth of the replies. Where the two \
+         lines differ, the bench was late.",
     )
     .x_axis(XAxis::Nines)
     .with(line("from the actual start", &scope.all.rptm_us))
-    .with(line("from the moment due", &scope.all.due_rptm_us))
+    .with(line("from the scheduled start", &scope.all.due_rptm_us))
     .log_if_wide()
     .draw()
 }
 
-/// All response times over time.
+/// Heat map of all response times over time.
 pub fn heat(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let (first, last) = (side.series.first()?, side.series.last()?);
@@ -80,9 +80,9 @@ pub fn heat(facts: &RunFacts) -> Option<RenderedChart> {
     HeatMap {
         id: "fig-heat".into(),
         title: "All response times over time".into(),
-        about: "Each column is a stretch of time, each cell a range of response times, eight to a decade. Its shade is the share \
-                of the good replies of that time that took so long. Means hide that there are crowds of hits and \
-                of misses; this does not."
+        about: "Each column is an interval, each cell a range of response times (eight ranges per decade). The shade is the share \
+                of the successful transactions of the interval in that range. Unlike a mean, the chart shows hits and misses \
+                as separate bands."
             .into(),
         x_axis,
         y_title: "ms".into(),
@@ -95,7 +95,7 @@ pub fn heat(facts: &RunFacts) -> Option<RenderedChart> {
     .draw()
 }
 
-/// Response time against load: where a device cannot follow any more, the points turn upwards.
+/// Response time against load: where a device cannot keep up, the points turn upwards.
 pub fn knee(facts: &RunFacts) -> Option<RenderedChart> {
     let side = facts.main_side();
     let headline = facts.headline.as_ref()?;
@@ -109,7 +109,7 @@ pub fn knee(facts: &RunFacts) -> Option<RenderedChart> {
         "fig-knee",
         "Response time against load",
         "ms",
-        "Each point is a stretch of time: replies per second, and their mean response time. Where a device cannot follow, \
+        "Each point is an interval: replies per second and their mean response time. Where a device cannot keep up, the \
          points turn upwards.",
     )
     .x_axis(XAxis::Linear("replies per second".into()))
@@ -134,7 +134,7 @@ pub fn contents(facts: &RunFacts) -> Option<RenderedChart> {
     Bars {
         id: "fig-contents".into(),
         title: "Hit ratio by kind of content".into(),
-        about: "Document hit ratio of plain requests of the primary phase, for each kind of content.".into(),
+        about: "Document hit ratio of plain requests in the primary phase, for each kind of content.".into(),
         of: "content".into(),
         y_title: "%".into(),
         categories,
@@ -155,7 +155,7 @@ pub fn phases(facts: &RunFacts) -> Option<RenderedChart> {
     Bars {
         id: "fig-phases".into(),
         title: "Response time by phase".into(),
-        about: "Mean and two percentiles of the response times of each phase.".into(),
+        about: "Mean, median and 95th percentile of the response times of each phase.".into(),
         of: "phase".into(),
         y_title: "ms".into(),
         categories: measured.iter().map(|(phase, _)| phase.name.clone()).collect(),

@@ -1,4 +1,4 @@
-//! What a report shows beside what logs say.
+//! Data of a report that is not in the logs.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::popularity::Curve;
 use crate::prediction::RunPrediction;
 use crate::run_dir::MANIFEST;
 
-/// What a report shows beside what logs say.
+/// Data of a report that is not in the logs.
 #[derive(Clone, Debug, Default)]
 pub struct Extras {
-    /// Name and popularity curve of a trace, to be shown beside that of the run.
+    /// Name and popularity curve of a trace to compare the run with.
     pub trace: Option<(String, Curve)>,
-    /// What a simulation said of the run.
+    /// The prediction of a simulation.
     pub prediction: Option<RunPrediction>,
-    /// What a power failure of the device cost.
+    /// Outage after a simulated power failure of the device.
     pub downtime: Option<Downtime>,
     /// The device, if the program started it.
     pub device: Option<DeviceFacts>,
 }
 
 impl Extras {
-    /// What a result directory has beside its logs. Files that are missing or of another form have nothing.
+    /// The data in a result directory. Files that are missing or invalid are ignored.
     pub fn of_run(directory: &Path) -> Extras {
         let manifest: Option<serde_json::Value> = read(&directory.join(MANIFEST));
         Extras {

@@ -1,9 +1,9 @@
-//! Words of the page.
+//! The glossary of the page.
 
 use super::page::Term;
 use crate::figures;
 
-/// Terms of the page: definitions of the figures behind the large numbers, as everywhere else, and some words.
+/// Definitions of the headline figures, the same as in `lx --list`, and of terms of the page.
 pub fn terms() -> Vec<Term> {
     let figure = |name: &str, shown: &str| {
         let definition = figures::find(name).map_or("", |figure| &figure.definition);
@@ -11,25 +11,48 @@ pub fn terms() -> Vec<Term> {
     };
     let word = |name: &str, text: &str| Term { name: name.to_owned(), text: text.to_owned() };
     vec![
-        word("device", "what is measured: a proxy, cache or other intermediary between robots and servers"),
-        word("robot", "a simulated user; a transaction is one request of it with its reply"),
+        word(
+            "device",
+            "the system under test: a proxy, cache or other intermediary between robots and servers",
+        ),
+        word("robot", "a simulated user agent"),
+        word("transaction", "one request of a robot with its reply, as measured"),
+        word(
+            "plain request (basic transaction)",
+            "a GET request without conditions, ranges, reloads or redirects; hit ratios count these",
+        ),
+        word(
+            "origin server",
+            "the simulated server that generates the replies; the device forwards misses to it",
+        ),
+        word(
+            "phase",
+            "a part of the run with its own load; names such as framp, fill, top1 and idle come from the standard workloads",
+        ),
+        word("populus", "the number of robots that are active at a time"),
         word(
             "hit, miss, uncachable",
-            "answered by the device alone; fetched from a server and cachable; fetched and not cachable",
+            "answered by the device without a server; fetched from a server and cachable; fetched and not cachable",
         ),
         figure("req_rate", "offered load"),
-        figure("ok_xact.rate", "good replies"),
+        figure("ok_xact.rate", "successful transactions"),
         figure("resp_tm_mean", "mean response time"),
-        word("p50, p95, p99", "percentiles: 50, 95, 99 % of the replies took no longer; p50 is the median"),
+        word(
+            "p50, p95, p99",
+            "percentiles: 50, 95 and 99 % of the replies took no longer; p50 is the median",
+        ),
         figure("req_dhr", "offered document hit ratio"),
         figure("rep_dhr", "measured document hit ratio"),
         figure("rep_bhr", "measured byte hit ratio"),
         figure("err_pct", "error share"),
-        word("lateness", "how much later than due a request was started, by the bench's own fault"),
-        word("primary phase", "the phase that results are taken from"),
+        word(
+            "lateness",
+            "the delay between the scheduled and the actual start of a request, caused by the bench",
+        ),
+        word("primary phase", "the phase that the headline figures come from"),
         word(
             "VALID, FAILED, INVALID",
-            "figures can be trusted; the device did not hold; the bench did not do its part",
+            "the device sustained the load and the bench kept up; the device did not sustain the load; the bench, not the device, was the limit: do not use these figures",
         ),
     ]
 }

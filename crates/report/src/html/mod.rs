@@ -1,28 +1,29 @@
-//! The HTML report: one file, offline, readable without scripts, on paper and in the dark.
+//! The HTML report: one file that needs no network, readable without scripts, in print and in dark mode.
 //!
 //! ```text
 //! RunFacts --sections, tables, charts--> page::Page --> one HTML file
 //! ```
 //!
-//! [`page`], [`table`] and [`chart`] know nothing of runs: other reports are made of them too.
+//! [`page`], [`table`] and [`chart`] do not depend on runs: other reports use them too.
 //!
-//! The first screen answers: which device, can I trust it, what did it do, how fast, how many hits; and of a run that is
-//! not valid first what went wrong. All headline figures come from the primary phase, which is named. Nothing is shown that was not measured.
+//! The first screen answers: which device was measured, whether the figures can be trusted, what load the device
+//! sustained, how fast it was, and its hit ratio. The report of a run that is not valid starts with what went wrong. All
+//! headline figures come from the primary phase, which the page names. The page shows nothing that was not measured.
 
 pub mod chart;
 mod charts;
 mod distributions;
 mod extras;
-mod first;
+mod first_screen;
 mod glossary;
-pub mod knee;
 pub mod page;
+pub mod peak_page;
 pub mod popularity;
+mod request_tables;
 mod sections;
 pub mod table;
 mod tables;
 mod view;
-mod wire;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,18 +36,18 @@ use page::Page;
 
 pub use extras::Extras;
 
-/// Why there is no report.
+/// Why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The logs cannot be folded.
+    /// The logs cannot be read and summed up.
     #[error(transparent)]
     Fold(#[from] FileError),
     /// The report cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
-        /// The file.
+        /// Path of the report.
         path: String,
-        /// The cause.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -60,50 +61,50 @@ pub fn write_report(logs: &[PathBuf], out: &Path) -> Result<RunFacts, ReportErro
     write_report_with(logs, out, &Extras::default())
 }
 
-/// The same with extras.
+/// Like [`write_report`], with data beside the logs.
 ///
 /// # Errors
-/// As of [`write_report`].
+/// The same as those of [`write_report`].
 pub fn write_report_with(logs: &[PathBuf], out: &Path, extras: &Extras) -> Result<RunFacts, ReportError> {
     let facts = fold_files(logs)?;
     write_html(&facts, out, extras)?;
     Ok(facts)
 }
 
-/// Writes the report of a run whose logs have been folded.
+/// Writes the report of a run whose facts are known.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the report cannot be written.
 pub fn write_html(facts: &RunFacts, out: &Path, extras: &Extras) -> Result<(), ReportError> {
     write_whole(out, html_with(facts, extras))
         .map_err(|source| ReportError::Write { path: out.display().to_string(), source })
 }
 
-/// The device and the workload of a run, as its report is called.
+/// Title of a run's report: the device and the workload.
 pub fn title(facts: &RunFacts, extras: &Extras) -> String {
-    first::title(facts, extras)
+    first_screen::title(facts, extras)
 }
 
-/// The report of a run.
+/// The report of a run from its logs alone, as HTML.
 pub fn html(facts: &RunFacts) -> String {
     html_with(facts, &Extras::default())
 }
 
-/// The report of a run with extras.
+/// The report of a run, with data beside the logs, as HTML.
 pub fn html_with(facts: &RunFacts, extras: &Extras) -> String {
-    let title = first::title(facts, extras);
+    let title = first_screen::title(facts, extras);
     let page = Page {
-        subtitle: first::subtitle(facts),
-        facts: first::device(facts, extras),
-        banner: Some(first::banner(facts)),
-        tiles: first::tiles(facts),
-        lead: first::lead(facts),
-        first: first::rest(facts),
+        subtitle: first_screen::subtitle(facts),
+        facts: first_screen::device(facts, extras),
+        banner: Some(first_screen::banner(facts)),
+        tiles: first_screen::tiles(facts),
+        lead: first_screen::lead(facts),
+        first: first_screen::rest(facts),
         sections: sections::all(facts, extras),
         footer: format!(
-            "{title} · {} · polygraph {}. A dash (–) stands for a value that is undefined. Times in tables are \
-             rounded; the logs hold all values.",
-            first::subtitle(facts),
+            "{title} · {} · polygraph {}. A dash (–) marks an undefined value. Times in tables are \
+             rounded; the logs have all values.",
+            first_screen::subtitle(facts),
             facts.main_side().header().version
         ),
         title,

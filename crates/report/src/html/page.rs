@@ -1,7 +1,7 @@
-//! The shell of every page: one file with its styles and scripts in it, which asks nobody for anything.
+//! The frame of every page: one file that includes its styles and its script and loads nothing.
 //!
-//! A page is data ([`Page`], [`Section`], [`Part`]); [`Page::html`] writes it. All text is escaped here. Scripts are
-//! allowed by their digest only, so nothing that a log quotes can run.
+//! A page is data ([`Page`], [`Section`], [`Part`]); [`Page::html`] writes it and escapes all text. The content security
+//! policy allows only the script with the right digest, so quotations from logs cannot run.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 /// The styles of the page.
 const STYLE: &str = include_str!("../../assets/report.css");
 
-/// What a browser compares the script with.
+/// SHA-256 digest of the script for the content security policy, in Base64.
 static DIGEST: LazyLock<String> =
     LazyLock::new(|| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(SCRIPT)));
 
@@ -26,47 +26,47 @@ static DIGEST: LazyLock<String> =
 pub struct Page {
     /// Title of the page.
     pub title: String,
-    /// A line below it: when, how long, what.
+    /// A line below the title: time, duration, number of processes.
     pub subtitle: String,
-    /// The judgement, if there is one.
+    /// The verdict, if there is one.
     pub banner: Option<Banner>,
-    /// What the page is about, below the subtitle: names and values.
+    /// Names and values below the subtitle, for example the device.
     pub facts: Vec<(String, String)>,
-    /// Large numbers.
+    /// The headline figures.
     pub tiles: Vec<Tile>,
-    /// What the large numbers are of.
+    /// What the headline figures refer to; may be empty.
     pub lead: String,
-    /// What belongs on the first screen, below the large numbers.
+    /// The rest of the first screen, below the headline figures.
     pub first: Vec<Part>,
-    /// The parts of the page.
+    /// The sections below the first screen.
     pub sections: Vec<Section>,
     /// The last line.
     pub footer: String,
 }
 
-/// A judgement in a word, at the top of a page.
+/// A verdict at the top of a page.
 #[derive(Clone, Debug)]
 pub struct Banner {
     /// The word, for example `VALID`.
     pub word: String,
     /// What the word means.
     pub meaning: String,
-    /// What the word is worth.
+    /// How good the verdict is.
     pub tone: Tone,
-    /// Why.
+    /// The findings that decided the verdict.
     pub reasons: Vec<String>,
-    /// What is to be known when the figures are read.
+    /// Warnings for those who use the figures.
     pub warnings: Vec<String>,
 }
 
-/// What a judgement is worth: gives colour and sign.
+/// How good a verdict is; decides its colour and icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// All is well.
+    /// The test passed.
     Good,
-    /// Failed.
+    /// The test failed.
     Bad,
-    /// Nothing can be said.
+    /// The figures allow no conclusion.
     Doubtful,
 }
 
@@ -88,31 +88,31 @@ impl Tone {
     }
 }
 
-/// A large number of the first screen.
+/// A headline figure of the first screen.
 #[derive(Clone, Debug, Default)]
 pub struct Tile {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// The number.
+    /// The figure as text.
     pub value: String,
     /// Its unit.
     pub unit: String,
     /// A line of detail.
     pub more: String,
-    /// It is what went wrong.
+    /// The figure is a reason why the run is not valid.
     pub bad: bool,
 }
 
-/// A part of the page with a place in its contents.
+/// A section of the page; the table of contents links to it.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Its address within the page.
+    /// Identifier for links within the page.
     pub id: String,
-    /// Its title.
+    /// Heading of the section.
     pub title: String,
-    /// What it shows, a sentence or two.
+    /// What the section shows, in a sentence or two.
     pub about: String,
-    /// What is in it.
+    /// The content in order.
     pub parts: Vec<Part>,
 }
 
@@ -122,7 +122,7 @@ impl Section {
         Section { id: id.into(), title: title.into(), about: about.into(), parts: Vec::new() }
     }
 
-    /// With further parts.
+    /// Adds parts.
     #[must_use]
     pub fn with<P: Into<Part>>(mut self, parts: impl IntoIterator<Item = P>) -> Section {
         self.parts.extend(parts.into_iter().map(P::into));
@@ -130,7 +130,7 @@ impl Section {
     }
 }
 
-/// Something in a section.
+/// A piece of content in a section.
 #[derive(Clone, Debug, Template)]
 #[template(path = "part.html")]
 pub enum Part {
@@ -140,27 +140,27 @@ pub enum Part {
     Text(String),
     /// Conclusions, a line each.
     Notes(Vec<String>),
-    /// What went wrong, a line each.
+    /// Failures, a line each.
     Faults(Vec<String>),
-    /// A command or a text to be shown as it is.
+    /// A command or another text in a fixed-width font.
     Code(String),
     /// A table.
     Table(Table),
-    /// A figure.
+    /// A chart.
     Figure(RenderedChart),
     /// Names and values, for example settings.
     Pairs(Vec<(String, String)>),
-    /// Words and what they mean.
+    /// Terms and their definitions.
     Terms(Vec<Term>),
     /// Examples of errors.
     Examples(Vec<Example>),
-    /// Parts that are shown when they are asked for, and on paper.
+    /// Parts that readers can unfold; they are always open in print.
     Fold {
-        /// Its address within the page, may be empty.
+        /// Identifier for links within the page; may be empty.
         id: String,
-        /// What is in it.
+        /// The line that is always visible.
         summary: String,
-        /// The parts.
+        /// The content that can be unfolded.
         parts: Vec<Part>,
     },
 }
@@ -187,22 +187,22 @@ impl From<RenderedChart> for Part {
 /// An entry of a glossary.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// The word.
+    /// The term.
     pub name: String,
-    /// What it means.
+    /// Its definition.
     pub text: String,
 }
 
 /// An example of an error.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// When it was seen.
+    /// When the error occurred.
     pub at: String,
-    /// What it is an example of.
+    /// Class of the error.
     pub class: String,
-    /// What was seen, a line.
+    /// What happened, in a line.
     pub detail: String,
-    /// Facts by name.
+    /// Further details: names and values.
     pub facts: Vec<(String, String)>,
 }
 
@@ -217,7 +217,7 @@ struct Shell<'a> {
 }
 
 impl Page {
-    /// The page as a file.
+    /// The page as the text of an HTML file.
     pub fn html(&self) -> String {
         let mut charts = Vec::new();
         collect_charts(&self.first, &mut charts);

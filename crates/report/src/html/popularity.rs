@@ -1,4 +1,4 @@
-//! Popularity of objects by rank, as figure 3.1 of the bake-off report of 1999 shows it, and in numbers.
+//! Popularity of objects by rank, as in figure 3.1 of the bake-off report of 1999, and as a table.
 
 use super::Extras;
 use super::chart::{Chart, RenderedChart, Series, XAxis};
@@ -7,7 +7,7 @@ use crate::facts::RunFacts;
 use crate::popularity::Curve;
 use crate::text::number;
 
-/// A chart of a curve over rank, beside what two laws give for as many requests and objects, and further curves.
+/// A chart of requests over rank, beside two distributions with as many requests and objects, and further curves.
 pub fn figure(chart: Chart, name: &str, curve: &Curve, others: &[(String, &Curve)]) -> Option<RenderedChart> {
     let line = |name: &str, curve: &Curve| {
         Series::line(name, curve.points.iter().map(|&(rank, requests)| (rank, Some(requests))).collect())
@@ -21,21 +21,21 @@ pub fn figure(chart: Chart, name: &str, curve: &Curve, others: &[(String, &Curve
     others.iter().fold(chart, |chart, (name, curve)| chart.with(line(name, curve))).draw()
 }
 
-/// The trace that is shown beside the run.
+/// The trace to compare the run with.
 fn trace(extras: &Extras) -> Option<(String, &Curve)> {
     extras.trace.as_ref().map(|(name, curve)| (format!("trace {name}"), curve))
 }
 
-/// How popular objects of a run were, beside two laws and a trace.
+/// Popularity of the objects of a run, beside two distributions and a trace.
 pub(super) fn of_run(facts: &RunFacts, extras: &Extras) -> Option<RenderedChart> {
     let chart = Chart::new("fig-popularity", "Popularity of objects by rank", "requests").about(
-        "Objects in the order of how often they were asked for in the whole run: rank 1 is the most popular one. The two laws \
-         have as many requests for as many objects.",
+        "Requests for each object over its rank in the whole run; rank 1 is the most popular object. The other two curves \
+         show how the same number of requests for the same number of objects would be distributed.",
     );
     figure(chart, "this run", &Curve::of_run(facts)?, trace(extras).as_slice())
 }
 
-/// How concentrated requests were.
+/// How many requests the most popular objects received.
 pub(super) fn table(facts: &RunFacts, extras: &Extras) -> Option<Table> {
     let cells = |curve: &Curve| {
         let top = curve.points.first().map(|(_, requests)| *requests);
@@ -57,9 +57,9 @@ pub(super) fn table(facts: &RunFacts, extras: &Extras) -> Option<Table> {
         "",
         "requests",
         "objects",
-        "requests each",
-        "for the most popular",
-        "objects with 10 or more",
+        "requests per object",
+        "requests for the most popular object",
+        "objects with 10 or more requests",
         "100 or more",
         "1,000 or more",
     ]);

@@ -1,10 +1,10 @@
-//! The parts of the report of a run; those without anything to show are left out.
+//! The sections of the report of a run; empty ones are left out.
 
 use polygraph_stats::{ErrorKind, Header};
 
 use super::page::{Example, Part, Section, Term};
 use super::view::View;
-use super::{Extras, charts, distributions, first, glossary, popularity, tables, wire};
+use super::{Extras, charts, distributions, first_screen, glossary, popularity, request_tables, tables};
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
 use crate::verdict::{LimitingParty, RunOutcome};
 use crate::{correctness, misses, text};
@@ -38,7 +38,7 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
     sections
 }
 
-/// The sections that tell what went wrong in a run that is not valid: they come first.
+/// The sections that explain why a run is not valid; they come first.
 fn urgent(facts: &RunFacts) -> Vec<&'static str> {
     let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != RunOutcome::Valid) else {
         return Vec::new();
@@ -56,15 +56,15 @@ fn urgent(facts: &RunFacts) -> Vec<&'static str> {
     .collect()
 }
 
-/// What the program knows of the device that it started.
+/// The device, if the program started it.
 fn device(facts: &RunFacts, extras: &Extras) -> Section {
     let section = Section::new(
         "device",
         "Device",
-        "What the device used, by its processes on this machine, and how it was configured.",
+        "Processor time and memory of the device over the whole run, and its configuration.",
     );
     let Some(device) = &extras.device else { return section };
-    let mut parts = vec![Part::Pairs(first::device(facts, extras))];
+    let mut parts = vec![Part::Pairs(first_screen::device(facts, extras))];
     parts.extend(charts::device(facts, device).into_iter().flatten().map(Part::Figure));
     if !device.command.is_empty() {
         parts.push(Part::Code(text::command(&device.command)));
@@ -81,7 +81,7 @@ fn load(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     Section::new(
         "load",
         "Load",
-        "Offered is what the robots began, measured is what came to an end, well or not.",
+        "Offered: transactions that the robots started. Finished: transactions that ended, successful or not. Succeeded: transactions with a good reply.",
     )
     .with(view.and_then(tables::load))
     .with([charts::load(facts), charts::bandwidth(facts)].into_iter().flatten())
@@ -91,9 +91,8 @@ fn response_time(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     Section::new(
         "response-time",
         "Response time",
-        "From the first byte sent (or the begin of the connection) to the last byte received; replies that \
-         failed are not in it. Counted from the moment a request was due, it includes any lateness of the \
-         bench itself.",
+        "From the first byte sent, or from the start of the connection, to the last byte received. Failed transactions \
+         are not included. Counted from the scheduled start of a request, it includes the lateness of the bench.",
     )
     .with(view.and_then(tables::response_times))
     .with(
@@ -114,14 +113,14 @@ fn hits(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     let section = Section::new(
         "hits",
         "Hit ratio",
-        "A hit is a reply that did not come first hand from our servers: known from marks in requests and \
-         replies, never from what the device says. Offered hits are repeats of cachable objects.",
+        "A hit is a reply that the device gave without asking our servers for the object. Header fields that the benchmark adds to requests and \
+         replies show it; what the device claims does not count. Offered hits are repeated requests for cachable objects.",
     );
     let story = misses::explain(facts);
     section
         .with(story.iter().map(|story| Part::Notes(story.sentences.clone())))
         .with(view.and_then(tables::hits))
-        .with(story.as_ref().map(wire::missed))
+        .with(story.as_ref().map(request_tables::missed))
         .with([false, true].into_iter().filter_map(|bytes| charts::hit_ratio(facts, bytes)))
 }
 
@@ -134,11 +133,11 @@ fn correct(facts: &RunFacts) -> Section {
     Section::new(
         "correctness",
         "Correctness",
-        "Whether replies were what the servers had made for these requests, and whether the rules of caching were \
-         kept, over the whole run.",
+        "Whether the replies were those that the servers had generated for the requests, and whether the device followed \
+         the rules of HTTP caching, over the whole run.",
     )
     .with([Part::Notes(vec![found.conclusion()])])
-    .with(wire::findings(&found))
+    .with(request_tables::findings(&found))
     .with(explained(meanings(found.findings.iter().map(|finding| finding.kind)), examples.collect()))
 }
 
@@ -146,21 +145,21 @@ fn traffic(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     Section::new(
         "traffic",
         "Kinds of requests and content",
-        "What was asked for, and how each kind fared. Only plain requests take part in hit ratios.",
+        "Kinds of requests and content, with rates, sizes and response times. Hit ratios count plain requests only.",
     )
-    .with(view.and_then(wire::requests))
-    .with(view.and_then(wire::contents))
+    .with(view.and_then(request_tables::requests))
+    .with(view.and_then(request_tables::contents))
     .with(distributions::contents(facts))
-    .with(view.and_then(wire::pages))
-    .with(wire::validations(facts))
-    .with(view.and_then(wire::unseen).map(Part::Text))
+    .with(view.and_then(request_tables::pages))
+    .with(request_tables::validations(facts))
+    .with(view.and_then(request_tables::unseen).map(Part::Text))
 }
 
 fn popular(facts: &RunFacts, extras: &Extras) -> Section {
     Section::new(
         "popularity",
         "Popularity of objects",
-        "Which share of the requests goes to how few objects decides how much a small cache, or the memory of a large one, can do.",
+        "How requests are spread over objects. The more requests go to few objects, the more a small cache, or the memory of a large one, can serve.",
     )
     .with(popularity::table(facts, extras))
     .with(popularity::of_run(facts, extras))
@@ -170,11 +169,11 @@ fn connections(facts: &RunFacts, view: Option<&View<'_>>) -> Section {
     Section::new(
         "connections",
         "Connections and concurrent transactions",
-        "How much was going on at a time. Transactions that pile up show a device that cannot follow.",
+        "Connections and transactions in progress at the same time. A rising number of transactions shows that the device cannot keep up.",
     )
     .with(view.and_then(tables::connections))
-    .with(view.and_then(wire::closes))
-    .with(view.and_then(wire::exchange))
+    .with(view.and_then(request_tables::closes))
+    .with(view.and_then(request_tables::exchange))
     .with([charts::levels(facts), charts::reuse(facts)].into_iter().flatten())
 }
 
@@ -182,9 +181,9 @@ fn errors(facts: &RunFacts) -> Section {
     let table = tables::errors(facts);
     let about = match &table {
         Some(_) => {
-            "Failed transactions, and faults that were noted in transactions that went on, over the whole run."
+            "Failed transactions, and errors noted in transactions that continued, over the whole run."
         }
-        None => "None: no transaction failed, and no fault was noted.",
+        None => "None: no transaction failed, and no error was noted.",
     };
     let examples = |side: &SideFacts| -> Vec<Example> {
         let others = side.samples.iter().filter(|sample| !sample.kind.concerns_correctness());
@@ -201,7 +200,7 @@ fn errors(facts: &RunFacts) -> Section {
 }
 
 fn phases(facts: &RunFacts, extras: &Extras) -> Section {
-    Section::new("phases", "Phases", "Each phase with its own figures.")
+    Section::new("phases", "Phases", "The figures of each phase.")
         .with(differing_plans(facts).map(|note| Part::Notes(vec![note])))
         .with(facts.sides().map(tables::phases))
         .with(extras.prediction.as_ref().and_then(tables::prediction))
@@ -212,13 +211,13 @@ fn downtime(extras: &Extras) -> Section {
     let section = Section::new(
         "downtime",
         "Downtime",
-        "The device was killed in the middle of the test and started again: when it was back for robots.",
+        "The device was killed during the test and restarted: how long the robots were without it.",
     );
     let Some(found) = &extras.downtime else { return section };
     section.with([tables::downtime(found)]).with([Part::Notes(vec![found.outage(), found.before()])])
 }
 
-/// Says so if processes of a side had different plans.
+/// A note if processes of a side had different phase schedules.
 fn differing_plans(facts: &RunFacts) -> Option<String> {
     let names = |process: &ProcessFacts| -> Vec<String> {
         process.header.phases.iter().map(|plan| plan.name.clone()).collect()
@@ -228,7 +227,7 @@ fn differing_plans(facts: &RunFacts) -> Option<String> {
     let sides: Vec<&str> = facts.sides().filter(differs).map(|side| side.side.name()).collect();
     (!sides.is_empty()).then(|| {
         format!(
-            "The processes of the {} side had different phases; those of one name are taken together.",
+            "The processes of the {} side had different phases; phases with the same name are combined.",
             sides.join(" and ")
         )
     })
@@ -241,12 +240,12 @@ fn scopes(facts: &RunFacts) -> Section {
             tables::load(view),
             tables::response_times(view),
             tables::hits(view),
-            wire::requests(view),
-            wire::contents(view),
-            wire::pages(view),
+            request_tables::requests(view),
+            request_tables::contents(view),
+            request_tables::pages(view),
             tables::connections(view),
-            wire::closes(view),
-            wire::exchange(view),
+            request_tables::closes(view),
+            request_tables::exchange(view),
         ];
         Part::Fold {
             id: String::new(),
@@ -261,24 +260,24 @@ fn scopes(facts: &RunFacts) -> Section {
     Section::new(
         "scopes",
         "All figures by side and phase",
-        "The tables above once more, for each side, for all phases together and for each by itself.",
+        "The tables above for each side, for all phases together and for each phase.",
     )
     .with(facts.sides().flat_map(of_side))
 }
 
 fn health(facts: &RunFacts) -> Section {
-    Section::new("health", "Health of the load generator", "A bench that is busy or late measures itself.")
+    Section::new("health", "Health of the load generator", "If the load generator is too busy or too late, the figures show its own limits instead of those of the device.")
         .with(tables::health(facts))
         .with([charts::busy(facts), charts::lateness(facts), charts::memory(facts)].into_iter().flatten())
 }
 
 fn configuration(facts: &RunFacts) -> Section {
-    Section::new("configuration", "Configuration and environment", "What was run, and where.")
+    Section::new("configuration", "Configuration and environment", "Command lines, settings and hosts.")
         .with(facts.sides().flat_map(|side| &side.processes).flat_map(process))
         .with(workloads(facts))
 }
 
-/// The texts of the workloads, each once.
+/// The text of each workload, without repetition.
 fn workloads(facts: &RunFacts) -> Vec<Part> {
     let mut headers: Vec<&Header> = Vec::new();
     for header in facts.sides().flat_map(|side| &side.processes).map(|process| &process.header) {
@@ -299,12 +298,12 @@ fn process(facts: &ProcessFacts) -> Vec<Part> {
     let header = &facts.header;
     let end = match &facts.end {
         Some(reason) => crate::lr::end_reason(reason),
-        None => "log was not closed".to_owned(),
+        None => "the log was not closed".to_owned(),
     };
     let mut parts = vec![
         Part::Heading(format!("{} {} ({end})", header.side.name(), facts.log)),
         Part::Text(format!(
-            "Process {}, version {}, {} event loop{}. To run it again:",
+            "Process {}, version {}, {} event loop{}. Command line:",
             header.pid,
             header.version,
             header.loops,
@@ -322,11 +321,11 @@ fn process(facts: &ProcessFacts) -> Vec<Part> {
     parts
 }
 
-/// What classes of errors mean, and examples of them.
+/// Explanations and examples of error classes.
 fn explained(meanings: Vec<Term>, examples: Vec<Example>) -> Vec<Part> {
     let mut parts = Vec::new();
     if !meanings.is_empty() {
-        parts.extend([Part::Heading("What it means".to_owned()), Part::Terms(meanings)]);
+        parts.extend([Part::Heading("What the errors mean".to_owned()), Part::Terms(meanings)]);
     }
     if !examples.is_empty() {
         let summary = format!("The first examples of each class ({})", examples.len());
@@ -335,7 +334,7 @@ fn explained(meanings: Vec<Term>, examples: Vec<Example>) -> Vec<Part> {
     parts
 }
 
-/// What classes of errors mean, each once.
+/// Explanations of error classes, without repetition.
 fn meanings(kinds: impl Iterator<Item = ErrorKind>) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for kind in kinds {

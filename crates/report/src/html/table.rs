@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What a cell is marked as; shown by colour and by a sign.
+/// Mark of a cell, shown by a colour and a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// The best of its row or column.
@@ -11,12 +11,12 @@ pub enum Mark {
     Better,
     /// Worse than what it is compared with.
     Worse,
-    /// Of no weight: noise, or not comparable.
+    /// Not significant or not comparable.
     Faint,
 }
 
 impl Mark {
-    /// The class of the cell.
+    /// The CSS class of the cell.
     pub(super) fn class(self) -> &'static str {
         match self {
             Mark::Best => "best",
@@ -30,13 +30,13 @@ impl Mark {
 /// A table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What it shows.
+    /// Caption above the table.
     pub caption: String,
-    /// Names of the columns; the first is that of the headings.
+    /// Headings of the columns; the first one is above the row headings.
     pub head: Vec<Cow<'static, str>>,
-    /// Its rows.
+    /// Rows of cells; the first cell is the row heading.
     pub rows: Vec<Vec<String>>,
-    /// Marked cells: row, column (0 is the heading), what as.
+    /// Marked cells: row, column (0 is the row heading), mark.
     pub marks: Vec<(usize, usize, Mark)>,
 }
 
@@ -46,21 +46,21 @@ impl Table {
         Table { caption: caption.into(), head, rows, marks: Vec::new() }
     }
 
-    /// The class of a cell; empty for ordinary ones.
+    /// The CSS class of a cell; empty for ordinary ones.
     pub(super) fn class(&self, row: &usize, column: &usize) -> &'static str {
         let found = self.marks.iter().find(|(r, c, _)| (r, c) == (row, column));
         found.map_or_else(|| self.column_class(column), |(_, _, mark)| mark.class())
     }
 
-    /// The class of a column: words stand at its left, figures at its right.
+    /// The CSS class of a column: words are aligned left, figures right.
     pub(super) fn column_class(&self, column: &usize) -> &'static str {
         let is_word = |cell: &String| cell.chars().next().is_some_and(char::is_alphabetic);
         let cells = || self.rows.iter().filter_map(|row| row.get(*column));
-        // An exception in a column of figures does not move them.
+        // A word in a column of figures does not change its alignment.
         if 2 * cells().filter(|cell| is_word(cell)).count() > cells().count() { "words" } else { "" }
     }
 
-    /// Leaves out columns by name. Only of tables without marks.
+    /// Removes columns by name. Only for tables without marks.
     pub(super) fn drop_columns(&mut self, names: &[&str]) {
         let keep: Vec<bool> = self.head.iter().map(|name| !names.contains(&name.as_ref())).collect();
         let mut flags = keep.iter();
@@ -72,12 +72,12 @@ impl Table {
     }
 }
 
-/// Names of columns.
+/// Headings of columns.
 pub fn columns(names: &[&'static str]) -> Vec<Cow<'static, str>> {
     names.iter().map(|&name| name.into()).collect()
 }
 
-/// A row: its heading, then its cells.
+/// A row from its heading and the other cells.
 pub fn row(name: &str, cells: impl IntoIterator<Item = String>) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(cells).collect()
 }

@@ -24,9 +24,9 @@ pub fn load(view: &View<'_>) -> Option<Table> {
         rows.push(row("planned", [number(planned, 2), UNDEFINED.into(), UNDEFINED.into()]));
     }
     rows.push(row("offered", [fixed("req_rate", 2), fixed("xact.started", 0), UNDEFINED.into()]));
-    rows.push(row("ended", [fixed("rep_rate", 2), fixed("xact.finished", 0), UNDEFINED.into()]));
+    rows.push(row("finished", [fixed("rep_rate", 2), fixed("xact.finished", 0), UNDEFINED.into()]));
     rows.push(row(
-        "ended well",
+        "succeeded",
         [fixed("ok_xact.rate", 2), fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)],
     ));
     Some(Table {
@@ -49,7 +49,7 @@ pub fn response_times(view: &View<'_>) -> Option<Table> {
         rows.push(row("hits", cells("hit.rptm")));
         rows.push(row("cachable misses", cells("fill.rptm")));
         rows.push(row("uncachable", cells("uncachable.rptm")));
-        rows.push(row("all, from the moment due", cells("baseline.due_rptm")));
+        rows.push(row("all, from the scheduled start", cells("baseline.due_rptm")));
     }
     rows.retain(|row| !["0", UNDEFINED].contains(&row[1].as_str()));
     if rows.is_empty() {
@@ -68,7 +68,7 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
         return None;
     }
     let scope = view.scope;
-    // Without a good reply there is no ratio.
+    // Without a successful transaction there is no ratio.
     value("rep_dhr", scope).or(value("cachable.ratio.obj", scope))?;
     let percent = |share: Option<f64>| {
         share.map_or_else(|| UNDEFINED.to_owned(), |share| format!("{} %", number(Some(share), 2)))
@@ -78,12 +78,15 @@ pub fn hits(view: &View<'_>) -> Option<Table> {
     if let Some(planned) = view.side.header().offered_dhr {
         rows.push(row("offered by the workload", [percent(Some(100.0 * planned)), UNDEFINED.into()]));
     }
-    rows.push(row("ideal: what a cache that keeps everything would reach", pair("req_dhr", "req_bhr")));
-    rows.push(row("measured, by marks in headers", pair("rep_dhr", "rep_bhr")));
+    rows.push(row("ideal: a cache that keeps everything", pair("req_dhr", "req_bhr")));
+    rows.push(row("measured, from benchmark header fields", pair("rep_dhr", "rep_bhr")));
     if let Some(two) = view.two_sided() {
         rows.push(row("measured, client minus server counts", two.hits.map(percent)));
         if two.cheap != two.hits {
-            rows.push(row("the same, with useless validations as hits", two.cheap.map(percent)));
+            rows.push(row(
+                "the same, counting validations answered with 304 as hits",
+                two.cheap.map(percent),
+            ));
         }
     }
     rows.push(row("cachable replies", pair("cachable.ratio.obj", "cachable.ratio.byte")));
@@ -106,12 +109,12 @@ pub fn connections(view: &View<'_>) -> Option<Table> {
     let connection = extra(ms(value("conn.ttl.mean", scope)), number(value("conn.use.mean", scope), 2));
     let nothing = extra(ms(value("baseline.rptm.mean", scope)), UNDEFINED.into());
     Some(Table {
-        caption: caption("Levels", view),
+        caption: caption("Concurrent connections and transactions", view),
         head: columns(&[
             "",
-            "begun",
-            "ended",
-            "mean level",
+            "started",
+            "finished",
+            "mean number",
             "peak",
             "at the end",
             "mean lifetime",
@@ -152,7 +155,7 @@ pub fn errors(facts: &RunFacts) -> Option<Table> {
     })
 }
 
-/// What was measured beside what was predicted; `None` if nothing was.
+/// Measured and predicted figures side by side; `None` without a prediction.
 pub fn prediction(prediction: &RunPrediction) -> Option<Table> {
     let RunPrediction::Made { device, .. } = prediction else { return None };
     let head = columns(&["phase", "replies per second", "predicted", "document hit ratio, %", "predicted"]);
@@ -160,7 +163,7 @@ pub fn prediction(prediction: &RunPrediction) -> Option<Table> {
     Some(Table::new(caption, head, prediction.rows()))
 }
 
-/// When the device was back.
+/// When the device was available again.
 pub fn downtime(found: &Downtime) -> Table {
     let rows = found.moments().map(|moment| {
         row(
@@ -173,7 +176,7 @@ pub fn downtime(found: &Downtime) -> Table {
         )
     });
     let head = columns(&["", "s from the start of the run", "s from the kill", "s from the restart"]);
-    Table::new("When the device was back", head, rows.collect())
+    Table::new("When the device was available again", head, rows.collect())
 }
 
 pub fn phases(side: &SideFacts) -> Table {
@@ -210,15 +213,15 @@ pub fn phases(side: &SideFacts) -> Table {
         head: columns(&[
             "phase",
             "goal",
-            "from",
+            "start",
             "measured",
             "end",
             "offered/s",
-            "good/s",
-            "mean",
+            "succeeded/s",
+            "mean response time",
             "p95",
-            "DHR %",
-            "BHR %",
+            "document hit ratio, %",
+            "byte hit ratio, %",
             "errors",
             "errors %",
         ]),
@@ -226,8 +229,8 @@ pub fn phases(side: &SideFacts) -> Table {
         ..Table::default()
     };
     if side.side == polygraph_stats::Side::Server {
-        // Servers see no hits: that column would say nothing.
-        table.drop_columns(&["DHR %", "BHR %"]);
+        // Servers see no hits, so these columns would be empty.
+        table.drop_columns(&["document hit ratio, %", "byte hit ratio, %"]);
     }
     table
 }
@@ -256,17 +259,17 @@ pub fn health(facts: &RunFacts) -> Option<Table> {
         }
     };
     let time = |name: &'static str| move |scope: &Scope| ms(value(name, scope));
-    line("busiest event loop at work", &|scope| {
+    line("load of the busiest event loop", &|scope| {
         value("cpu.busiest.share", scope)
             .map_or(UNDEFINED.into(), |share| format!("{} %", number(Some(share), 1)))
     });
     line("processor time per transaction", &|scope| {
         value("cpu.xact.time", scope).map_or(UNDEFINED.into(), |us| format!("{} µs", number(Some(us), 1)))
     });
-    line("lateness of starts, mean", &time("late.mean"));
-    line("lateness of starts, p50", &time("late.p50"));
-    line("lateness of starts, p99", &time("late.p99"));
-    line("lateness of starts, max", &time("late.max"));
+    line("lateness of requests, mean", &time("late.mean"));
+    line("lateness of requests, p50", &time("late.p50"));
+    line("lateness of requests, p99", &time("late.p99"));
+    line("lateness of requests, max", &time("late.max"));
     line("largest clock step", &time("clock.step"));
     line("memory", &|scope| bytes(value("rss.size", scope)));
     (!scopes.is_empty()).then_some(table)

@@ -137,7 +137,8 @@ fn the_first_screen_says_what_the_facts_say() {
     let scope = &facts.headline.as_ref().unwrap().scope;
     let run = text::duration(facts.client.as_ref().unwrap().total.as_ref().unwrap().seconds);
     assert!(
-        top.contains(">VALID<") && top.contains(&format!("figures of phase meas: 30 s of a run of {run} ·"))
+        top.contains(">VALID<")
+            && top.contains(&format!("figures from phase meas: 30 s of a run of {run} ·"))
     );
     for (name, decimals) in [("ok_xact.rate", 1), ("rep_dhr", 1)] {
         let shown = text::number(value(name, scope), decimals);
@@ -164,12 +165,14 @@ fn a_run_that_failed_shows_its_errors_first() {
     let failed = page(Run { error: Some((4, ErrorKind::BadStatus)), ..Run::default() });
     let (top, _) = failed.split_once("<section id=").unwrap();
     assert!(top.contains("FAILED") && top.contains("<ul class=\"faults\"><li>"), "{top}");
-    assert!(top.contains(" transactions of the run failed: "), "{top}");
-    let (bad, good) = (top.find("Failed transactions").unwrap(), top.find("Good replies").unwrap());
+    assert!(top.contains(" transactions failed: "), "{top}");
+    let (bad, good) =
+        (top.find("Failed transactions").unwrap(), top.find("Successful transactions").unwrap());
     assert!(bad < good && top.contains("class=\"tile bad\""), "{top}");
     assert_eq!(sections(&failed)[0], "errors");
     let busy = page(Run { busy: 0.99, ..Run::default() });
-    assert_eq!(sections(&busy)[0], "health", "who was the limit comes first");
+    assert_eq!(sections(&busy)[0], "health", "the section about the limit comes first");
+    assert!(busy.contains("Lateness of requests, p99"), "and a card says how late");
     let valid = page(Run::default());
     assert!(sections(&valid)[0] == "load" && !valid.contains("<ul class=\"faults\">"));
 }
@@ -185,7 +188,7 @@ fn a_run_without_a_good_reply_has_no_empty_tables() {
         assert!(!upper.contains(table), "{table}");
     }
     assert_eq!(sections(&page)[0], "errors");
-    assert!(!page.contains("Time of hits"), "nor cards");
+    assert!(!page.contains("Response time of hits"), "nor cards");
 }
 
 /// What the program knows of the device stands under the title, in a section, and in figures.
@@ -346,8 +349,8 @@ fn the_numbers_are_those_of_lx() {
         let percent = |name: &str| format!("{} %", fixed(name, 2));
         let load = |row| cells(&page, &format!("Load, {caption}"), row);
         assert_eq!(load("offered")[..2], [fixed("req_rate", 2), fixed("xact.started", 0)]);
-        assert_eq!(load("ended")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
-        assert_eq!(load("ended well")[1..], [fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)]);
+        assert_eq!(load("finished")[..2], [fixed("rep_rate", 2), fixed("xact.finished", 0)]);
+        assert_eq!(load("succeeded")[1..], [fixed("ok_xact.count", 0), fixed("rep.bwidth", 2)]);
         for (row, prefix) in
             [("all", "baseline.rptm"), ("hits", "hit.rptm"), ("uncachable", "uncachable.rptm")]
         {
@@ -361,12 +364,10 @@ fn the_numbers_are_those_of_lx() {
             assert_eq!(cells(&page, &format!("Response time in ms, {caption}"), row), want, "{row}");
         }
         let hits = |row| cells(&page, &format!("Hit ratio, {caption}"), row);
-        assert_eq!(hits("measured, by marks in headers"), [percent("rep_dhr"), percent("rep_bhr")]);
-        assert_eq!(
-            hits("ideal: what a cache that keeps everything would reach"),
-            [percent("req_dhr"), percent("req_bhr")]
-        );
-        let connections = cells(&page, &format!("Levels, {caption}"), "connections");
+        assert_eq!(hits("measured, from benchmark header fields"), [percent("rep_dhr"), percent("rep_bhr")]);
+        assert_eq!(hits("ideal: a cache that keeps everything"), [percent("req_dhr"), percent("req_bhr")]);
+        let connections =
+            cells(&page, &format!("Concurrent connections and transactions, {caption}"), "connections");
         assert_eq!(
             connections[..3],
             [fixed("conn.open.started", 0), fixed("conn.open.finished", 0), fixed("conn.open.level.mean", 1)]
@@ -422,7 +423,7 @@ fn predictions_and_cuts_are_shown() {
     let page = html_with(&facts, &Extras::of_run(dir.path()));
     let caption = "Measured, and predicted by a simulation (device: lru:1GB)";
     assert_eq!(cells(&page, caption, "meas"), ["99.50", "100.25", "55.00", text::UNDEFINED]);
-    let restart = cells(&page, "When the device was back", "device started again");
+    let restart = cells(&page, "When the device was available again", "device started again");
     assert_eq!(restart, ["15.00", "+5.00", "+0.00"]);
     assert!(page.contains("<section id=\"downtime\">") && page.contains("<li>outage as robots saw it: "));
 }

@@ -1,4 +1,4 @@
-//! What tables show: one side over some phases.
+//! The data of a table: one side over one or more phases.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::scope::Scope;
 pub struct View<'a> {
     /// The side.
     pub side: &'a SideFacts,
-    /// What was counted.
+    /// The statistics of these phases.
     pub scope: &'a Scope,
     /// The servers over the same phases, if this is the clients' side and the servers have all of them.
     servers: Option<Cow<'a, Scope>>,
@@ -17,12 +17,12 @@ pub struct View<'a> {
     pub name: String,
 }
 
-/// Hit ratios from what the clients got and what the servers gave, in percent: documents, bytes.
+/// Hit ratios in percent from the counts of clients and servers: documents, bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoSided {
-    /// Replies that no server gave.
+    /// Replies that no server sent.
     pub hits: [Option<f64>; 2],
-    /// The same; a validation that servers answered with 304 does not count against the cache.
+    /// The same, counting validations that servers answered with 304 as hits.
     pub cheap: [Option<f64>; 2],
 }
 
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Each phase of a side by itself.
+    /// A view of each phase of a side.
     pub fn each(facts: &'a RunFacts, side: &'a SideFacts) -> impl Iterator<Item = View<'a>> {
         side.phases.iter().filter_map(move |phase| {
             Some(View {
@@ -69,13 +69,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether hits and misses are told apart: robots do, servers see no hits.
+    /// Whether this side distinguishes hits from misses: robots do, servers see no hits.
     pub fn sees_hits(&self) -> bool {
         self.side.side == polygraph_stats::Side::Client
     }
 
-    /// Hit ratios from the counts of both sides. They can be negative: a device that fetches ahead asks servers for
-    /// more than its clients asked it for.
+    /// Hit ratios from the counts of both sides. They can be negative: a device that prefetches requests more from
+    /// servers than its clients request.
     pub fn two_sided(&self) -> Option<TwoSided> {
         let (client, server) = (&self.scope.block, &self.servers.as_ref()?.block);
         let share = |got: f64, given: f64| (got > 0.0).then(|| 100.0 * (got - given) / got);

@@ -1,7 +1,7 @@
 //! From the state of a search to its page.
 
 use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
-use polygraph_report::html::knee::{Ending, Run, Story, html as page};
+use polygraph_report::html::peak_page::{PeakReport, PeakRun, PeakStatus, html as page};
 use polygraph_report::text;
 
 use super::state::State;
@@ -11,7 +11,7 @@ use super::{conclusion, next_step};
 pub fn html(state: &State, finding: Option<&PeakResult>) -> String {
     let seconds: f64 = state.steps.iter().map(|step| step.seconds).sum();
     let held = finding.and_then(|finding| finding.held);
-    let runs = state.steps.iter().map(|step| Run {
+    let runs = state.steps.iter().map(|step| PeakRun {
         rate: step.rate,
         why: step.why.clone(),
         held: match step.vote {
@@ -23,7 +23,7 @@ pub fn html(state: &State, finding: Option<&PeakResult>) -> String {
         measured: step.measured.clone(),
         directory: step.directory.clone(),
     });
-    page(&Story {
+    page(&PeakReport {
         title: format!("Peak: {}", state.what()),
         subtitle: format!("{} runs in {}", state.steps.len(), text::duration(seconds.round())),
         conclusion: match finding {
@@ -33,12 +33,12 @@ pub fn html(state: &State, finding: Option<&PeakResult>) -> String {
                 format!("the search goes on; about {left} runs are to come")
             }
         },
-        ending: finding.map_or(Ending::Searching, |finding| match finding.end {
-            SearchEnd::Found => Ending::Found,
-            SearchEnd::Most => Ending::NotReached,
-            SearchEnd::BenchLimit if finding.held.is_some() => Ending::BenchLimit,
-            SearchEnd::BenchLimit | SearchEnd::Nothing => Ending::Nothing,
-            SearchEnd::OutOfRuns => Ending::OutOfRuns,
+        status: finding.map_or(PeakStatus::Searching, |finding| match finding.end {
+            SearchEnd::Found => PeakStatus::Found,
+            SearchEnd::Most => PeakStatus::NotReached,
+            SearchEnd::BenchLimit if finding.held.is_some() => PeakStatus::BenchLimit,
+            SearchEnd::BenchLimit | SearchEnd::Nothing => PeakStatus::Nothing,
+            SearchEnd::OutOfRuns => PeakStatus::OutOfRuns,
         }),
         next: finding.and_then(next_step),
         held,

@@ -1,4 +1,4 @@
-//! Bars: a few values side by side for each of some categories.
+//! Bar charts: values side by side for each of a few categories.
 
 use charts_rs::{BarChart, Box as Edges, Color, Series as Drawing};
 
@@ -8,19 +8,19 @@ use super::svg::{AXIS, GRID, HEIGHT, TEXT, WIDTH, align_last_text, embed, frame,
 use super::{LegendEntry, RenderedChart, colour};
 use crate::text;
 
-/// With more bars than this, numbers above them would be on top of each other.
+/// With more bars than this, the numbers above them would overlap.
 const NUMBERED_MAX: usize = 24;
 
-/// A figure of bars.
+/// A bar chart.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// Identifies it within the page.
+    /// Identifier within the page.
     pub id: String,
-    /// What it shows, a few words.
+    /// Title in a few words.
     pub title: String,
-    /// What it means, a sentence or two.
+    /// Explanation in a sentence or two.
     pub about: String,
-    /// What the categories are, the heading of their column.
+    /// Heading of the column of categories.
     pub of: String,
     /// Title of the y axis, with the unit.
     pub y_title: String,
@@ -31,7 +31,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Draws the figure; `None` without a positive value.
+    /// Draws the chart; `None` without a positive value.
     pub fn draw(self) -> Option<RenderedChart> {
         let max = self.groups.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
         if max <= 0.0 || !max.is_finite() {
@@ -70,7 +70,7 @@ impl Bars {
     }
 
     fn plot(&self, max: f64) -> BarChart {
-        // A bar that is too low to be seen still has its number.
+        // The number shows the value of a bar that is too low to see.
         let numbered = self.groups.len() * self.categories.len() <= NUMBERED_MAX;
         let series = self.groups.iter().map(|(name, values)| {
             let values = values.iter().map(|v| v.map(|v| v as f32)).collect();

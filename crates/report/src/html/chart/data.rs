@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::draw::Axes;
 use super::{Chart, HeatMap, Shape, XAxis};
 
-/// A number with about five significant digits: more cannot be seen, and would make pages large.
+/// A number with about five significant digits: more are not visible and would make pages larger.
 pub fn short(value: f64) -> Value {
     if value == 0.0 || !value.is_finite() {
         return json!(if value.is_finite() { Some(0) } else { None });
@@ -20,7 +20,7 @@ fn maybe(value: Option<f64>) -> Value {
     value.map_or(Value::Null, short)
 }
 
-/// The kind of an x axis as the script knows it.
+/// The name of the kind of an x axis in the data.
 fn kind(x_axis: &XAxis) -> &'static str {
     match x_axis {
         XAxis::Seconds | XAxis::Minutes | XAxis::Hours => "time",

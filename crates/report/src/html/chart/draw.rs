@@ -6,13 +6,14 @@ use super::labels::{decade, decades, exponent, nines, steps};
 use super::svg::{AXIS, GRID, MARK, TEXT, WIDTH, align_last_text, embed, frame, line, relabel, x_ticks};
 use super::{Chart, MARK_DASH, MARKS, Series, Shape, XAxis, dash};
 
-/// Around labels of the x axis that are to be rewritten.
+/// Marks around labels of the x axis, which are rewritten.
 const LABEL: (char, char) = ('\u{e000}', '\u{e001}');
-/// Around labels of the y axis: the library writes one decimal and no more, 0.01 as 0 and 1,250 as 1.2k.
+/// Marks around labels of the y axis, which are rewritten: charts-rs writes one decimal at most, 0.01 as 0 and 1,250 as
+/// 1.2k.
 pub(super) const Y_LABEL: (char, char) = ('\u{e002}', '\u{e003}');
 /// Steps of a linear y axis.
 pub(super) const STEPS: usize = 5;
-/// Dashes that leave nothing of a line.
+/// A dash pattern that makes a line invisible.
 const NO_LINE: &str = "0,99999";
 
 /// Distance of the labels of the y axis from the axis.
@@ -102,7 +103,7 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     plot.background_color = charts_rs::Color::transparent();
     plot.font_family = "system-ui".into();
     plot.compact = true;
-    // The page has a legend of its own, which shows dashes.
+    // The legend of the page shows dashes; that of charts-rs does not.
     plot.legend.show = Some(false);
     plot.series.stroke_width = 1.8;
     plot.series.smooth = false;
@@ -124,7 +125,7 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     y.font.size = 12.0;
     y.title = Some(chart.y_title.clone());
     if chart.log {
-        // One step a decade, or lines of the grid would miss the labels.
+        // One step per decade, so that grid lines are at the labels.
         let (low, high) = y_decades(chart);
         y.scale = AxisScale::Log(10.0);
         y.formatter = Some(y_label(&(low..=high).map(decade).collect::<Vec<_>>()));
@@ -140,8 +141,8 @@ pub(super) fn plot(chart: &Chart) -> LineChart {
     plot
 }
 
-/// The form of labels of the y axis that are to be rewritten as these: as wide as the widest, for the library leaves room
-/// for what it writes itself.
+/// The format of labels of the y axis that will be rewritten as `labels`. It is as wide as the widest of them, because
+/// charts-rs leaves room for the text that it writes.
 pub(super) fn y_label(labels: &[String]) -> String {
     let widest = labels.iter().max_by_key(|label| label.chars().count()).map_or("", String::as_str);
     format!("{}{widest}{}", Y_LABEL.0, Y_LABEL.1)
@@ -167,7 +168,7 @@ fn drawing(series: &Series, at: impl Fn(f64) -> f64) -> Drawing {
     drawing
 }
 
-/// Vertical lines are a series of their own that goes up and leaves a gap.
+/// Vertical marks as a series that goes up and leaves a gap after each mark.
 fn marks(chart: &Chart, top: f64) -> Drawing {
     let bottom = if chart.log { 10f64.powi(y_decades(chart).0) } else { 0.0 };
     let mut series = Drawing::new_nullable(
@@ -184,7 +185,7 @@ fn y_decades(chart: &Chart) -> (i32, i32) {
     decades(chart.values().fold(f64::MAX, f64::min), chart.values().fold(0.0, f64::max))
 }
 
-/// Upper end of the y axis: the natural one, or a round number above all values.
+/// Upper end of the y axis: the natural one, or a round value above all values.
 fn top(chart: &Chart) -> f64 {
     let max = chart.values().fold(0.0, f64::max);
     if let Some(natural) = chart.y_max.filter(|&natural| natural >= max) {

@@ -1,4 +1,4 @@
-//! Heat maps: how values are distributed, column by column.
+//! Heat maps: the distribution of values in each column.
 
 use std::fmt::Write as _;
 
@@ -6,33 +6,33 @@ use super::draw::Axes;
 use super::{Chart, LegendEntry, ROWS_MAX, RenderedChart, Series, XAxis, data, draw};
 use crate::text;
 
-/// Upper ends of the shades: share of the values of a column. The last shade has no end.
+/// Largest share of the values of a column for each shade but the last.
 const SHADES: [f64; 5] = [0.01, 0.03, 0.10, 0.20, 0.40];
-/// How much of the colour each shade has, in percent.
+/// Opacity of each shade in percent.
 const OPACITY: [u32; 6] = [12, 26, 42, 60, 80, 100];
 
-/// A figure of columns of counts over logarithmic bins of values.
+/// A heat map: columns of counts over logarithmic bins of values.
 #[derive(Clone, Debug)]
 pub struct HeatMap {
-    /// Identifies it within the page.
+    /// Identifier within the page.
     pub id: String,
-    /// What it shows, a few words.
+    /// Title in a few words.
     pub title: String,
-    /// What it means, a sentence or two.
+    /// Explanation in a sentence or two.
     pub about: String,
     /// Meaning of the x axis, a linear one.
     pub x_axis: XAxis,
     /// Title of the y axis, with the unit.
     pub y_title: String,
-    /// Where each column begins on the x axis.
+    /// Start of each column on the x axis.
     pub starts: Vec<f64>,
     /// Width of the columns.
     pub width: f64,
-    /// Limits of the bins: ascending, positive, one more than there are bins.
+    /// Edges of the bins: ascending, positive, one more than there are bins.
     pub edges: Vec<f64>,
-    /// For each column the count of each bin.
+    /// Count of each bin of each column.
     pub columns: Vec<Vec<u64>>,
-    /// Positions of vertical marks: limits of phases.
+    /// Positions of vertical marks: phase boundaries.
     pub marks: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ fn shade(share: f64) -> usize {
 }
 
 impl HeatMap {
-    /// Draws the figure; `None` with fewer than two columns that have values.
+    /// Draws the heat map; `None` with fewer than two columns that have values.
     pub fn draw(mut self) -> Option<RenderedChart> {
         self.trim()?;
         let (svg, axes) = self.svg()?;
@@ -59,7 +59,7 @@ impl HeatMap {
         })
     }
 
-    /// Drops bins below and above all values.
+    /// Removes empty bins below and above all values.
     fn trim(&mut self) -> Option<()> {
         let used = |bin: usize| self.columns.iter().any(|column| column.get(bin).is_some_and(|n| *n > 0));
         let bins = self.edges.len().checked_sub(1)?;

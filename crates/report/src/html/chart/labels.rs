@@ -1,8 +1,8 @@
-//! Labels of axes that the drawing library cannot write: nines, decades, small steps.
+//! Labels of axes that charts-rs does not write: nines, decades, small steps.
 
 use crate::text::number;
 
-/// The share (0 to 1) that so many nines stand for.
+/// The share (0 to 1) with so many nines: 2 gives 0.99.
 pub fn share_of_nines(nines: f64) -> f64 {
     1.0 - 10f64.powf(-nines)
 }
@@ -18,7 +18,7 @@ pub fn decade(exponent: i32) -> String {
     }
 }
 
-/// The label of so many nines, written by the library as a number; nothing between whole ones.
+/// The label of a number of nines that charts-rs wrote; empty unless it is whole.
 pub fn nines(label: &str) -> String {
     match label.parse() {
         Ok(0) => "0 %".to_owned(),
@@ -29,18 +29,18 @@ pub fn nines(label: &str) -> String {
     }
 }
 
-/// The label of a power of ten, written by the library as its exponent; nothing between whole ones.
+/// The label of a power of ten whose exponent charts-rs wrote; empty unless it is whole.
 pub fn exponent(label: &str) -> String {
     label.parse().map(decade).unwrap_or_default()
 }
 
-/// Powers of ten at the ends of a logarithmic axis for positive values from `low` to `high`.
+/// Exponents of the powers of ten at the ends of a logarithmic axis for positive values from `low` to `high`.
 pub fn decades(low: f64, high: f64) -> (i32, i32) {
     let low = low.log10().floor() as i32;
     (low, (high.log10().ceil() as i32).max(low + 1))
 }
 
-/// Labels of so many equal steps up to `top`, from the top down to 0: with as many digits as it takes to tell them apart.
+/// Labels of `count` equal steps from `top` down to 0, with enough digits to differ.
 pub fn steps(top: f64, count: usize) -> Vec<String> {
     let step = top / count as f64;
     // Steps have two digits at most.

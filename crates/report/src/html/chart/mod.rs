@@ -26,16 +26,17 @@ pub(super) use data::script_data;
 pub use heat::HeatMap;
 pub use labels::share_of_nines;
 
-/// Lines get colours and dashes by their position.
+/// Dash patterns by style. The page has two colours for each (`--line-0` to `--line-11`).
 const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
-/// Name and dashes of vertical marks.
+/// Name of the vertical marks in the legend.
 const MARKS: &str = "phase boundaries";
+/// Dash pattern of the vertical marks.
 const MARK_DASH: &str = "3,4";
-/// Tables are for reading: no more rows; all values are in the log.
+/// Largest number of rows of a table; the log has all values.
 const ROWS_MAX: usize = 120;
 
 fn dash(index: usize) -> &'static str {
-    // The second half of the colours has the dashes in another order.
+    // The second half of the colours uses the dashes in another order.
     DASHES[(index + 3 * (index / DASHES.len())) % DASHES.len()]
 }
 
@@ -46,24 +47,24 @@ fn colour(index: usize) -> String {
 /// How the points of a series are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Joined by a line.
+    /// A line.
     Line,
-    /// Each by itself.
+    /// Separate points.
     Points,
-    /// Marked each, and joined by a line.
+    /// A line with its points marked.
     Marked,
 }
 
-/// Points of a figure that belong together.
+/// A series of a chart.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
     /// Positions and values; `None` leaves a gap in a line.
     pub points: Vec<(f64, Option<f64>)>,
-    /// How they are shown.
+    /// How the points are shown.
     pub shape: Shape,
-    /// Which colour and dashes it has; by default its position in the figure.
+    /// Number of its colour and dash pattern; by default its position in the chart.
     pub style: Option<usize>,
 }
 
@@ -73,18 +74,18 @@ impl Series {
         Series { name: name.into(), points, shape: Shape::Line, style: None }
     }
 
-    /// Points that are not joined.
+    /// Separate points.
     pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
         let points = points.into_iter().map(|(x, y)| (x, Some(y))).collect();
         Series { name: name.into(), points, shape: Shape::Points, style: None }
     }
 
-    /// A line whose points are marked: what was measured, and what is only between.
+    /// A line whose points are marked, to tell measured values from the line between them.
     pub fn marked(name: impl Into<String>, points: Vec<(f64, Option<f64>)>) -> Series {
         Series { shape: Shape::Marked, ..Series::line(name, points) }
     }
 
-    /// The same with colour and dashes number `style`.
+    /// Sets the number of the colour and dash pattern.
     #[must_use]
     pub fn styled(self, style: usize) -> Series {
         Series { style: Some(style), ..self }
@@ -108,14 +109,14 @@ pub enum XAxis {
     Percent,
     /// Number of nines: 1 is 90 %, 2 is 99 %, and so on.
     Nines,
-    /// Numbers, with the title of the axis; it begins at 0.
+    /// Numbers from 0, with the title of the axis.
     Linear(String),
     /// Positive numbers on a logarithmic axis, with its title.
     Log(String),
 }
 
 impl XAxis {
-    /// The unit of time for a run of so many seconds, and its length in seconds.
+    /// The unit of time that suits a run of `seconds`, and its length in seconds.
     pub fn time(seconds: f64) -> (XAxis, f64) {
         match seconds {
             s if s <= 600.0 => (XAxis::Seconds, 1.0),
@@ -166,43 +167,43 @@ impl XAxis {
     }
 }
 
-/// A figure of lines or points over an x axis.
+/// A chart of lines or points over an x axis.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Identifies it within the page.
+    /// Identifier within the page.
     pub id: String,
-    /// What it shows, a few words.
+    /// Title in a few words.
     pub title: String,
-    /// What it means, a sentence or two.
+    /// Explanation in a sentence or two.
     pub about: String,
     /// Meaning of the x axis.
     pub x_axis: XAxis,
     /// Title of the y axis, with the unit.
     pub y_title: String,
-    /// Logarithmic y axis; values that are not positive are left out.
+    /// Whether the y axis is logarithmic; such an axis leaves out values that are not positive.
     pub log: bool,
-    /// Upper end of the y axis, if it has a natural one.
+    /// Natural upper end of the y axis, for example 100 %.
     pub y_max: Option<f64>,
-    /// What is shown.
+    /// The series in the order of the legend.
     pub series: Vec<Series>,
-    /// Positions of vertical marks: limits of phases.
+    /// Positions of vertical marks: phase boundaries.
     pub marks: Vec<f64>,
     /// Height of the drawing; its width is 900 in the same unit.
     pub height: f32,
 }
 
-/// A figure as it goes into a page.
+/// A chart ready for a page.
 #[derive(Clone, Debug)]
 pub struct RenderedChart {
-    /// Identifies it within the page.
+    /// Identifier within the page.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What it means.
+    /// Explanation.
     pub about: String,
     /// The picture: an `svg` element.
     pub svg: String,
-    /// What is in it.
+    /// Entries of the legend.
     pub legend: Vec<LegendEntry>,
     /// Names of the columns of the table.
     pub columns: Vec<String>,
@@ -215,18 +216,18 @@ pub struct RenderedChart {
 /// An entry of the legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegendEntry {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
-    /// A CSS colour.
+    /// CSS colour.
     pub colour: String,
     /// Dash pattern of a line; `None` for points and areas.
     pub dash: Option<&'static str>,
-    /// Number of the series that the entry turns on and off, if it is one.
+    /// Number of the series that the entry shows and hides; `None` for marks and shades.
     pub series: Option<usize>,
 }
 
 impl Chart {
-    /// An empty figure over seconds, with linear axes.
+    /// An empty chart over seconds with linear axes.
     pub fn new(id: impl Into<String>, title: impl Into<String>, y_title: impl Into<String>) -> Chart {
         Chart {
             id: id.into(),
@@ -242,25 +243,25 @@ impl Chart {
         }
     }
 
-    /// With a sentence or two about what it means.
+    /// Sets the explanation.
     #[must_use]
     pub fn about(self, about: impl Into<String>) -> Chart {
         Chart { about: about.into(), ..self }
     }
 
-    /// Over another x axis.
+    /// Sets the x axis.
     #[must_use]
     pub fn x_axis(self, x_axis: XAxis) -> Chart {
         Chart { x_axis, ..self }
     }
 
-    /// With a logarithmic y axis.
+    /// Makes the y axis logarithmic.
     #[must_use]
     pub fn log(self) -> Chart {
         Chart { log: true, ..self }
     }
 
-    /// With a logarithmic y axis if values differ by more than a factor of fifty.
+    /// Makes the y axis logarithmic if values differ by more than a factor of fifty.
     #[must_use]
     pub fn log_if_wide(self) -> Chart {
         let values = || self.values().filter(|v| *v > 0.0);
@@ -268,28 +269,28 @@ impl Chart {
         Chart { log, ..self }
     }
 
-    /// With a y axis that ends at `max` unless values exceed it.
+    /// Ends the y axis at `max` unless values exceed it.
     #[must_use]
     pub fn up_to(self, max: f64) -> Chart {
         Chart { y_max: Some(max), ..self }
     }
 
-    /// With a drawing of another height.
+    /// Sets the height of the drawing.
     #[must_use]
     pub fn high(self, height: f32) -> Chart {
         Chart { height, ..self }
     }
 
-    /// With a further series.
+    /// Adds a series.
     #[must_use]
     pub fn with(mut self, series: Series) -> Chart {
         self.series.push(series);
         self
     }
 
-    /// Draws the figure. Lines of less than two values and sets without points are left out; `None` if nothing remains.
+    /// Draws the chart. Lines with fewer than two values and series without points are left out; `None` if nothing remains.
     pub fn draw(mut self) -> Option<RenderedChart> {
-        // Styles go by the first position, so that a class looks the same in all figures.
+        // Styles are assigned before series are left out, so that a class looks the same in all charts.
         self.series.iter_mut().enumerate().for_each(|(index, series)| {
             series.style.get_or_insert(index);
         });
@@ -322,7 +323,7 @@ impl Chart {
         })
     }
 
-    /// All values there are.
+    /// All values of all series.
     fn values(&self) -> impl Iterator<Item = f64> {
         self.series.iter().flat_map(|series| &series.points).filter_map(|(_, y)| *y)
     }
@@ -357,8 +358,8 @@ impl Chart {
         series.chain(marks).collect()
     }
 
-    /// Columns and rows of the table of values: a column for each series if they have the same x values, otherwise a row for
-    /// each point.
+    /// Columns and rows of the table of values: a column for each series if all have the same x values, otherwise a row
+    /// for each point.
     fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let x = self.x_axis.column().to_owned();
         if self.shares_x() {

@@ -5,13 +5,13 @@ use charts_rs::Color;
 pub(super) const WIDTH: f32 = 900.0;
 pub(super) const HEIGHT: f32 = 300.0;
 
-/// Placeholders; red and green mark them as ours, blue is the number.
+/// Placeholder colours: red and green mark them as placeholders, blue is the number.
 pub(super) const AXIS: Color = Color { r: 2, g: 254, b: 1, a: 255 };
 pub(super) const GRID: Color = Color { r: 2, g: 254, b: 2, a: 255 };
 pub(super) const TEXT: Color = Color { r: 2, g: 254, b: 3, a: 255 };
 pub(super) const MARK: Color = Color { r: 2, g: 254, b: 4, a: 255 };
 
-/// The placeholder of a line's colour.
+/// Placeholder of the colour of a series.
 pub(super) fn line(style: usize) -> Color {
     Color { r: 1, g: 254, b: style as u8, a: 255 }
 }

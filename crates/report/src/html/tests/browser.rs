@@ -144,7 +144,7 @@ fn hovering_shows_the_values_of_all_series_in_all_charts_over_time() {
         .expect("there are values");
     let time = format!("{} s", text::number(x[nearest].as_f64(), 1));
     assert!(said[0].starts_with(&time) && said[0].contains(&shown_load(&page, nearest)), "{time}: {said:?}");
-    for series in ["ended ", "succeeded ", "at the servers ", "per second"] {
+    for series in ["finished ", "succeeded ", "at the servers ", "per second"] {
         assert!(said[0].contains(series), "{series}: {said:?}");
     }
     assert!(said[1].starts_with(&time) && said[1].contains("p95 "), "charts over time agree: {said:?}");
@@ -221,9 +221,9 @@ fn the_legend_switches_series() {
         say(log.getAttribute("aria-pressed"), labels("fig-load").join("|"));
         "##,
     );
-    assert_eq!(said[0], "offeredtrue|endedtrue|succeededtrue|at the serverstrue");
+    assert_eq!(said[0], "offeredtrue|finishedtrue|succeededtrue|at the serverstrue");
     assert_eq!(said[1], "false 3");
-    assert!(said[2].contains("offered ") && !said[2].contains("ended "), "{said:?}");
+    assert!(said[2].contains("offered ") && !said[2].contains("finished "), "{said:?}");
     assert_eq!(said[3], "0", "all may be hidden");
     assert_eq!(said[4], "0", "all shown again: the static drawing");
     assert_eq!(said[5], "true 0", "buttons are reached by Tab, and Enter and Space press them");

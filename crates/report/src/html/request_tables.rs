@@ -1,4 +1,4 @@
-//! Tables of what is on the wire beside plain requests; each is left out if there was nothing of its kind.
+//! Tables of kinds of requests and content, pages, connections and validations; empty tables are left out.
 
 use polygraph_stats::{Class, CloseKind};
 
@@ -80,7 +80,7 @@ pub fn requests(view: &View<'_>) -> Option<Table> {
         "per second",
         "Mbit/s",
         "fastest",
-        "mean time",
+        "mean response time",
         "p95",
         "slowest",
         "mean reply",
@@ -89,7 +89,7 @@ pub fn requests(view: &View<'_>) -> Option<Table> {
     (!rows.is_empty()).then(|| Table::new(caption("Requests and replies", view), head, rows))
 }
 
-/// The kinds that there were none of.
+/// A sentence that lists the kinds without any reply.
 pub fn unseen(view: &View<'_>) -> Option<String> {
     let none = kinds(view).into_iter().filter(|(_, _, classes)| view.scope.block.count_of(classes) == 0);
     let names: Vec<&str> = none.map(|(_, text, _)| text).collect();
@@ -131,7 +131,12 @@ pub fn contents(view: &View<'_>) -> Option<Table> {
         .collect();
     let mut head = columns(&["content", "replies", "of all", "mean size", "mean response time"]);
     if hits {
-        head.extend(columns(&["DHR offered", "measured", "BHR offered", "measured"]));
+        head.extend(columns(&[
+            "document hit ratio offered",
+            "measured",
+            "byte hit ratio offered",
+            "measured",
+        ]));
     }
     (!rows.is_empty()).then(|| Table {
         caption: caption("Kinds of content", view),
@@ -155,7 +160,7 @@ pub fn pages(view: &View<'_>) -> Option<Table> {
             "",
             "pages",
             "replies each",
-            "mean time",
+            "mean response time",
             "p95",
             "mean size",
             "embedded, of all replies",
@@ -175,7 +180,7 @@ pub fn pages(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// How connections ended, and how they were used.
+/// How connections were closed, and how many transactions they carried.
 pub fn closes(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let closed: u64 = scope.block.closes.iter().map(|closes| closes.count()).sum();
@@ -202,7 +207,7 @@ pub fn closes(view: &View<'_>) -> Option<Table> {
     })
 }
 
-/// Further facts of the exchange: reuse, pipelining, look-ups, cookies, 100 (continue).
+/// Reuse, pipelining, name look-ups, cookies and waits for 100 (continue).
 pub fn exchange(view: &View<'_>) -> Option<Table> {
     let scope = view.scope;
     let block = &scope.block;
@@ -214,9 +219,9 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         }
     };
     line(
-        "transactions on used connections",
+        "transactions on reused connections",
         block.reused,
-        share(block.reused as f64, block.xacts.entered as f64) + " of those begun",
+        share(block.reused as f64, block.xacts.entered as f64) + " of those started",
     );
     line(
         "pipelined connections",
@@ -226,13 +231,13 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
     line(
         "transactions that waited for a connection",
         block.waiting.entered,
-        format!("{} at a time", number(figure("wait.level.mean"), 2)),
+        format!("{} concurrently", number(figure("wait.level.mean"), 2)),
     );
     line(
         "names looked up",
         block.dns.lookups,
         format!(
-            "{} from the cache, else mean {}, p95 {}",
+            "{} from the cache; others: mean {}, p95 {}",
             percent(figure("dns.cache.hit.ratio")),
             ms(figure("dns.rptm.mean")),
             ms(figure("dns.rptm.p95"))
@@ -247,7 +252,7 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         "replies with cookies",
         block.cookies.received.count(),
         format!(
-            "{} each; {} replaced, {} expired, {} dropped for room",
+            "{} each; {} replaced, {} expired, {} dropped for lack of space",
             number(figure("cookies.recv.mean"), 2),
             number(figure("cookies.updated"), 0),
             number(figure("cookies.purged.stale"), 0),
@@ -260,14 +265,14 @@ pub fn exchange(view: &View<'_>) -> Option<Table> {
         format!("mean {}, p95 {}", ms(figure("100_continue.mean")), ms(figure("100_continue.p95"))),
     );
     (!rows.is_empty()).then(|| Table {
-        caption: caption("Exchange", view),
+        caption: caption("Connections, name look-ups and cookies", view),
         head: columns(&["", "count", ""]),
         rows,
         ..Table::default()
     })
 }
 
-/// Validations that the device made on its own account, over the whole run.
+/// Validations that the device itself started, over the whole run.
 pub fn validations(facts: &RunFacts) -> Option<Table> {
     let scope: &Scope = facts.server.as_ref()?.total.as_ref()?;
     let all = scope.block.validations.useful.size.count() + scope.block.validations.useless.size.count();
@@ -285,7 +290,7 @@ pub fn validations(facts: &RunFacts) -> Option<Table> {
         )
     };
     (all > 0).then(|| Table {
-        caption: "Validations by the device, as the servers saw them, whole run".to_owned(),
+        caption: "Validations by the device, counted at the servers, whole run".to_owned(),
         head: columns(&["answer", "count", "of all", "mean response time", "mean reply"]),
         rows: vec![line("a new copy (200)", "useful"), line("copy still good (304)", "useless")],
         ..Table::default()
@@ -304,7 +309,7 @@ pub fn missed(story: &MissExplanation) -> Table {
         row(cause.text(), cells)
     });
     Table {
-        caption: "Offered hits that were misses, by what had happened to the object".to_owned(),
+        caption: "Offered hits that were misses, by cause".to_owned(),
         head: std::iter::once("cause".into())
             .chain(story.phases.iter().map(|phase| format!("phase {phase}").into()))
             .collect(),
@@ -313,7 +318,7 @@ pub fn missed(story: &MissExplanation) -> Table {
     }
 }
 
-/// Findings about the correctness of replies; `None` if there are none.
+/// Correctness errors; `None` if there are none.
 pub fn findings(found: &Correctness<'_>) -> Option<Table> {
     let line = |finding: &crate::correctness::CorrectnessFinding<'_>| {
         let kind = finding.kind;

@@ -1,4 +1,4 @@
-//! The page of a search for a peak: the knee of the curve, and every run that drew it.
+//! The page of a search for the peak: response time and throughput over the rate, and all runs.
 
 use super::chart::{Chart, RenderedChart, Series, XAxis};
 use super::page::{Banner, Page, Part, Section, Tile, Tone};
@@ -8,116 +8,116 @@ use crate::text;
 
 /// A search for a peak.
 #[derive(Clone, Debug)]
-pub struct Story {
-    /// What was searched with: workload, device.
+pub struct PeakReport {
+    /// Title of the page: workload and device.
     pub title: String,
-    /// When, how many runs, how long.
+    /// Number of runs and their duration.
     pub subtitle: String,
-    /// How the search ended.
-    pub ending: Ending,
+    /// Whether and how the search ended.
+    pub status: PeakStatus,
     /// The result in a sentence.
     pub conclusion: String,
     /// What to do next, if there is something to do.
     pub next: Option<String>,
-    /// The highest rate that holds, requests per second.
+    /// The highest sustained rate, in requests per second.
     pub held: Option<f64>,
-    /// The lowest rate that does not.
+    /// The lowest rate that was not sustained, in requests per second.
     pub failed: Option<f64>,
-    /// When a rate holds.
+    /// When a rate counts as sustained.
     pub criteria: PeakCriteria,
-    /// Figures at low load, which limits are multiples of.
+    /// Figures at low load; limits are multiples of them.
     pub low: Option<RateMeasurement>,
     /// The runs in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PeakRun>,
     /// The command line.
     pub command: String,
 }
 
-/// How a search ended.
+/// Whether and how a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// It has not.
+pub enum PeakStatus {
+    /// The search goes on.
     Searching,
-    /// A rate holds, and one that is hardly higher does not.
+    /// One rate was sustained, and a slightly higher one was not.
     Found,
-    /// The highest rate that was to be tried holds: the peak is beyond it.
+    /// The highest rate that the search may try was sustained: the peak is higher.
     NotReached,
-    /// The bench cannot offer more than what holds.
+    /// The bench cannot offer more than the sustained rate.
     BenchLimit,
-    /// There were not enough runs to find out.
+    /// The search ran out of runs.
     OutOfRuns,
-    /// No rate holds.
+    /// No rate was sustained.
     Nothing,
 }
 
-impl Ending {
+impl PeakStatus {
     fn word(self) -> &'static str {
         match self {
-            Ending::Searching => "SEARCHING",
-            Ending::Found => "FOUND",
-            Ending::NotReached => "NOT REACHED",
-            Ending::BenchLimit => "BENCH LIMIT",
-            Ending::OutOfRuns => "NOT NARROWED DOWN",
-            Ending::Nothing => "NOT FOUND",
+            PeakStatus::Searching => "SEARCHING",
+            PeakStatus::Found => "FOUND",
+            PeakStatus::NotReached => "NOT REACHED",
+            PeakStatus::BenchLimit => "BENCH LIMIT",
+            PeakStatus::OutOfRuns => "NOT NARROWED DOWN",
+            PeakStatus::Nothing => "NOT FOUND",
         }
     }
 
     fn tone(self) -> Tone {
         match self {
-            Ending::Found => Tone::Good,
-            Ending::Nothing => Tone::Bad,
+            PeakStatus::Found => Tone::Good,
+            PeakStatus::Nothing => Tone::Bad,
             _ => Tone::Doubtful,
         }
     }
 
-    /// The peak may be higher than the highest rate that holds.
+    /// Whether the peak may be higher than the highest sustained rate.
     fn is_open(self) -> bool {
-        matches!(self, Ending::NotReached | Ending::BenchLimit | Ending::Searching)
+        matches!(self, PeakStatus::NotReached | PeakStatus::BenchLimit | PeakStatus::Searching)
     }
 }
 
 /// A run of the search.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// Its rate, requests per second.
+pub struct PeakRun {
+    /// Offered rate in requests per second.
     pub rate: f64,
-    /// Why this rate, in a word.
+    /// Why the search chose this rate, in a word.
     pub why: String,
-    /// Whether the device held; `None` if the bench did not do its part.
+    /// Whether the device sustained the rate; `None` if the bench was the limit.
     pub held: Option<bool>,
-    /// What speaks against the device or the bench.
+    /// Why the device did not sustain the rate, or why the bench was the limit.
     pub reasons: Vec<String>,
-    /// The figures.
+    /// The measured figures.
     pub measured: RateMeasurement,
-    /// Its result directory.
+    /// The result directory.
     pub directory: String,
 }
 
 /// The page of a search.
-pub fn html(story: &Story) -> String {
+pub fn html(report: &PeakReport) -> String {
     let page = Page {
-        title: story.title.clone(),
-        subtitle: story.subtitle.clone(),
+        title: report.title.clone(),
+        subtitle: report.subtitle.clone(),
         banner: Some(Banner {
-            word: story.ending.word().to_owned(),
-            meaning: story.conclusion.clone(),
-            tone: story.ending.tone(),
-            reasons: story.next.iter().cloned().collect(),
+            word: report.status.word().to_owned(),
+            meaning: report.conclusion.clone(),
+            tone: report.status.tone(),
+            reasons: report.next.iter().cloned().collect(),
             warnings: Vec::new(),
         }),
-        tiles: tiles(story),
-        lead: "Each rate was given to the device in runs of their own; the highest rate at which most of them held, \
-               with all lower ones, is the peak."
+        tiles: tiles(report),
+        lead: "The search offered each rate in separate runs. The peak is the highest rate that the device sustained in most \
+               of its runs, and in most runs of every lower rate."
             .to_owned(),
-        sections: sections(story),
-        footer: format!("{} · {}", story.title, story.subtitle),
+        sections: sections(report),
+        footer: format!("{} · {}", report.title, report.subtitle),
         ..Page::default()
     };
     page.html()
 }
 
-fn tiles(story: &Story) -> Vec<Tile> {
-    let at = |rate: Option<f64>| rate.map(|rate| mean_at(story, rate));
+fn tiles(report: &PeakReport) -> Vec<Tile> {
+    let at = |rate: Option<f64>| rate.map(|rate| mean_at(report, rate));
     let tile = |name: &str, value: String, unit: &str, more: String| Tile {
         name: name.to_owned(),
         value,
@@ -125,34 +125,34 @@ fn tiles(story: &Story) -> Vec<Tile> {
         more,
         ..Tile::default()
     };
-    let figure = |pick: fn(&RateMeasurement) -> Option<f64>| at(story.held).and_then(|run| pick(&run));
+    let figure = |pick: fn(&RateMeasurement) -> Option<f64>| at(report.held).and_then(|run| pick(&run));
     vec![
         tile(
-            if story.ending.is_open() { "Peak, at least" } else { "Peak" },
-            text::short(story.held),
+            if report.status.is_open() { "Peak, at least" } else { "Peak" },
+            text::short(report.held),
             "requests/s",
-            match (story.failed, story.ending) {
-                (Some(failed), Ending::BenchLimit) => {
-                    format!("beyond the bench at {}/s", text::short(Some(failed)))
+            match (report.failed, report.status) {
+                (Some(failed), PeakStatus::BenchLimit) => {
+                    format!("limit of the bench at {}/s", text::short(Some(failed)))
                 }
-                (Some(failed), _) => format!("fails at {}/s", text::short(Some(failed))),
-                (None, _) => "no rate failed".to_owned(),
+                (Some(failed), _) => format!("not sustained at {}/s", text::short(Some(failed))),
+                (None, _) => "all rates sustained".to_owned(),
             },
         ),
         tile(
-            "Mean response time there",
+            "Mean response time at the peak",
             text::short(figure(|run| run.mean_ms)),
             "ms",
-            format!("{} at low load", text::ms(story.low.as_ref().and_then(|low| low.mean_ms))),
+            format!("{} at low load", text::ms(report.low.as_ref().and_then(|low| low.mean_ms))),
         ),
         tile(
-            "Document hit ratio there",
+            "Document hit ratio at the peak",
             text::number(figure(|run| run.dhr), 1),
             "%",
             format!("{} % offered", text::number(figure(|run| run.offered_dhr), 1)),
         ),
         tile(
-            "Errors there",
+            "Errors at the peak",
             text::number(figure(|run| run.errors), 2),
             "%",
             "of all transactions".to_owned(),
@@ -160,51 +160,49 @@ fn tiles(story: &Story) -> Vec<Tile> {
     ]
 }
 
-fn sections(story: &Story) -> Vec<Section> {
+fn sections(report: &PeakReport) -> Vec<Section> {
     let knee = Section::new(
         "knee",
-        "The knee",
-        "What the device does as the rate rises. Lines go through the means of all runs of a rate; runs in which the \
-         bench did not do its part are not in them.",
+        "Figures by rate",
+        "Lines connect the means of all runs at a rate. Runs in which the bench was the limit are not included.",
     );
-    let charts = [response_time(story), throughput(story), hits(story), errors(story)];
-    let runs = Section::new(
-        "runs",
-        "Runs",
-        "In the order in which they were made; each has a report in its directory.",
-    );
-    let against: Vec<String> = story
+    let charts = [response_time(report), throughput(report), hits(report), errors(report)];
+    let runs = Section::new("runs", "Runs", "All runs in order; each has a report in its directory.");
+    let against: Vec<String> = report
         .runs
         .iter()
         .enumerate()
         .flat_map(|(at, run)| run.reasons.iter().map(move |reason| format!("run {}: {reason}", at + 1)))
         .collect();
-    let mut parts = vec![Part::Table(table(story))];
+    let mut parts = vec![Part::Table(table(report))];
     if !against.is_empty() {
-        parts.push(Part::Heading("What speaks against device or bench".to_owned()));
+        parts.push(Part::Heading("Why runs did not count or failed".to_owned()));
         parts.push(Part::Notes(against));
     }
-    let rules =
-        Section::new("criteria", "When a rate holds", "All of these, and a verdict other than FAILED.");
+    let rules = Section::new(
+        "criteria",
+        "When a rate counts as sustained",
+        "All of these conditions, and a verdict other than FAILED.",
+    );
     vec![
         knee.with(charts.into_iter().flatten()),
         runs.with(parts),
-        rules.with([Part::Pairs(criteria(story)), Part::Code(story.command.clone())]),
+        rules.with([Part::Pairs(criteria(report)), Part::Code(report.command.clone())]),
     ]
 }
 
-/// Rates in ascending order with the mean of what was measured at each.
-fn curve(story: &Story) -> Vec<(f64, RateMeasurement)> {
+/// Rates in ascending order with the mean figures of each.
+fn curve(report: &PeakReport) -> Vec<(f64, RateMeasurement)> {
     let mut rates: Vec<f64> =
-        story.runs.iter().filter(|run| run.held.is_some()).map(|run| run.rate).collect();
+        report.runs.iter().filter(|run| run.held.is_some()).map(|run| run.rate).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
-    rates.into_iter().map(|rate| (rate, mean_at(story, rate))).collect()
+    rates.into_iter().map(|rate| (rate, mean_at(report, rate))).collect()
 }
 
 /// The means of all runs at a rate.
-fn mean_at(story: &Story, rate: f64) -> RateMeasurement {
-    let runs: Vec<&RateMeasurement> = story
+fn mean_at(report: &PeakReport, rate: f64) -> RateMeasurement {
+    let runs: Vec<&RateMeasurement> = report
         .runs
         .iter()
         .filter(|run| run.rate == rate && run.held.is_some())
@@ -232,29 +230,29 @@ fn chart(id: &str, title: &str, y_title: &str, about: &str) -> Chart {
     Chart::new(id, title, y_title).about(about).x_axis(XAxis::Linear("offered rate, requests/s".to_owned()))
 }
 
-fn line(story: &Story, name: &str, pick: fn(&RateMeasurement) -> Option<f64>) -> Series {
-    Series::marked(name, curve(story).iter().map(|(rate, run)| (*rate, pick(run))).collect())
+fn line(report: &PeakReport, name: &str, pick: fn(&RateMeasurement) -> Option<f64>) -> Series {
+    Series::marked(name, curve(report).iter().map(|(rate, run)| (*rate, pick(run))).collect())
 }
 
-fn response_time(story: &Story) -> Option<RenderedChart> {
+fn response_time(report: &PeakReport) -> Option<RenderedChart> {
     let runs = |name: &str, held: bool| {
-        let runs = story.runs.iter().filter(move |run| run.held == Some(held));
+        let runs = report.runs.iter().filter(move |run| run.held == Some(held));
         Series::points(name, runs.filter_map(|run| Some((run.rate, run.measured.mean_ms?))))
     };
     let mut chart = chart(
         "fig-knee",
         "Response time by rate",
         "ms",
-        "Mean and p95 of all good replies. Points are the means of single runs.",
+        "Mean and 95th percentile of all successful transactions. Points are the means of single runs.",
     )
-    .with(line(story, "mean", |run| run.mean_ms))
-    .with(line(story, "p95", |run| run.p95_ms))
-    .with(runs("runs that held", true))
-    .with(runs("runs that failed", false));
-    let low = story.low.as_ref().and_then(|low| low.mean_ms);
-    let ends = curve(story);
+    .with(line(report, "mean", |run| run.mean_ms))
+    .with(line(report, "p95", |run| run.p95_ms))
+    .with(runs("runs sustained", true))
+    .with(runs("runs failed", false));
+    let low = report.low.as_ref().and_then(|low| low.mean_ms);
+    let ends = curve(report);
     if let (Some(limit), Some((first, _)), Some((last, _))) =
-        (story.criteria.mean.and_then(|limit| limit.at(low)), ends.first(), ends.last())
+        (report.criteria.mean.and_then(|limit| limit.at(low)), ends.first(), ends.last())
     {
         chart =
             chart.with(Series::line("limit of the mean", vec![(*first, Some(limit)), (*last, Some(limit))]));
@@ -262,48 +260,48 @@ fn response_time(story: &Story) -> Option<RenderedChart> {
     chart.log().draw()
 }
 
-fn throughput(story: &Story) -> Option<RenderedChart> {
-    let about = "Where transactions that ended stay below those that began, the device does not follow.";
+fn throughput(report: &PeakReport) -> Option<RenderedChart> {
+    let about = "Where fewer transactions finish than start, the device does not keep up.";
     chart("fig-throughput", "Throughput by rate", "per second", about)
-        .with(line(story, "begun", |run| run.offered))
-        .with(line(story, "ended", |run| run.measured))
+        .with(line(report, "started", |run| run.offered))
+        .with(line(report, "finished", |run| run.measured))
         .draw()
 }
 
-fn hits(story: &Story) -> Option<RenderedChart> {
-    let about = "Document hit ratio, offered by the robots and measured.";
+fn hits(report: &PeakReport) -> Option<RenderedChart> {
+    let about = "Document hit ratio that the robots offered, and that was measured.";
     chart("fig-hits", "Hit ratio by rate", "%", about)
         .up_to(100.0)
-        .with(line(story, "offered", |run| run.offered_dhr))
-        .with(line(story, "measured", |run| run.dhr))
+        .with(line(report, "offered", |run| run.offered_dhr))
+        .with(line(report, "measured", |run| run.dhr))
         .draw()
 }
 
-fn errors(story: &Story) -> Option<RenderedChart> {
-    let any = story.runs.iter().any(|run| run.measured.errors.is_some_and(|errors| errors > 0.0));
+fn errors(report: &PeakReport) -> Option<RenderedChart> {
+    let any = report.runs.iter().any(|run| run.measured.errors.is_some_and(|errors| errors > 0.0));
     let chart = chart("fig-errors", "Errors by rate", "%", "Share of the transactions that failed.");
-    any.then(|| chart.with(line(story, "failed", |run| run.errors)).draw()).flatten()
+    any.then(|| chart.with(line(report, "failed", |run| run.errors)).draw()).flatten()
 }
 
-fn table(story: &Story) -> Table {
+fn table(report: &PeakReport) -> Table {
     let head = [
         "run",
         "why",
         "rate, /s",
         "device",
-        "begun, /s",
-        "ended, /s",
+        "started, /s",
+        "finished, /s",
         "mean, ms",
         "p95, ms",
-        "hits, %",
+        "document hit ratio, %",
         "offered, %",
         "errors, %",
         "directory",
     ];
-    let rows = story.runs.iter().enumerate().map(|(at, run)| {
+    let rows = report.runs.iter().enumerate().map(|(at, run)| {
         let figures = &run.measured;
         let word = match run.held {
-            Some(true) => "held",
+            Some(true) => "sustained",
             Some(false) => "failed",
             None => text::UNDEFINED,
         };
@@ -323,14 +321,14 @@ fn table(story: &Story) -> Table {
         ]
     });
     let mut table = Table::new("Runs of the search", columns(&head), rows.collect());
-    let peak = story.runs.iter().enumerate().filter(|(_, run)| Some(run.rate) == story.held);
+    let peak = report.runs.iter().enumerate().filter(|(_, run)| Some(run.rate) == report.held);
     table.marks = peak.map(|(at, _)| (at, 2, Mark::Best)).collect();
     table
 }
 
-fn criteria(story: &Story) -> Vec<(String, String)> {
-    let PeakCriteria { errors, rate_gap, mean, p95, dhr_gap } = story.criteria;
-    let low = |pick: fn(&RateMeasurement) -> Option<f64>| story.low.as_ref().and_then(pick);
+fn criteria(report: &PeakReport) -> Vec<(String, String)> {
+    let PeakCriteria { errors, rate_gap, mean, p95, dhr_gap } = report.criteria;
+    let low = |pick: fn(&RateMeasurement) -> Option<f64>| report.low.as_ref().and_then(pick);
     let limit = |limit: Option<TimeLimit>, low_ms: Option<f64>| match limit {
         None => "no limit".to_owned(),
         Some(limit) => {
@@ -351,7 +349,7 @@ fn criteria(story: &Story) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     vec![
         pair("errors", format!("at most {} % of the transactions", percent(errors))),
-        pair("throughput", format!("at most {} % fewer ended than begun", percent(rate_gap))),
+        pair("throughput", format!("at most {} % fewer finished than started", percent(rate_gap))),
         pair("mean response time", limit(mean, low(|low| low.mean_ms))),
         pair("p95 of the response time", limit(p95, low(|low| low.p95_ms))),
         pair(
@@ -367,8 +365,8 @@ fn criteria(story: &Story) -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
-    fn story() -> Story {
-        let run = |rate: f64, held, mean: f64| Run {
+    fn report() -> PeakReport {
+        let run = |rate: f64, held, mean: f64| PeakRun {
             rate,
             why: "bisect".to_owned(),
             held,
@@ -394,11 +392,11 @@ mod tests {
             run(100.0, Some(true), 1300.0),
             run(100.0, None, 1e6),
         ];
-        Story {
+        PeakReport {
             title: "Peak of squid".to_owned(),
             subtitle: "5 runs".to_owned(),
             conclusion: "peak 100/s".to_owned(),
-            ending: Ending::Found,
+            status: PeakStatus::Found,
             next: None,
             held: Some(100.0),
             failed: Some(200.0),
@@ -416,19 +414,19 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_rate_are_averaged_and_void_ones_left_out() {
-        let curve = curve(&story());
+    fn runs_of_a_rate_are_averaged_without_void_ones() {
+        let curve = curve(&report());
         let means: Vec<_> = curve.iter().map(|(rate, run)| (*rate, run.mean_ms)).collect();
         assert_eq!(means, [(50.0, Some(1000.0)), (100.0, Some(1200.0)), (200.0, Some(9000.0))]);
     }
 
     #[test]
     fn the_page_shows_the_peak_its_knee_and_every_run() {
-        let page = html(&story());
+        let page = html(&report());
         for wanted in [
             "FOUND",
             "peak 100/s",
-            "fails at 200/s",
+            "not sustained at 200/s",
             "id=\"fig-knee\"",
             "id=\"fig-throughput\"",
             "id=\"fig-hits\"",
@@ -441,27 +439,27 @@ mod tests {
             assert!(page.contains(wanted), "{wanted} is missing");
         }
         assert!(!page.contains("id=\"fig-errors\""), "there are none");
-        let nothing = Story {
+        let nothing = PeakReport {
             runs: Vec::new(),
             held: None,
             failed: None,
             low: None,
-            ending: Ending::Searching,
-            ..story()
+            status: PeakStatus::Searching,
+            ..report()
         };
         assert!(html(&nothing).contains("SEARCHING"));
     }
 
-    /// What holds at the highest rate that was to be tried is no peak.
+    /// A device that sustains the highest rate of the search has its peak beyond it.
     #[test]
     fn a_peak_that_was_not_reached_is_not_found() {
         let next = Some("raise --most".to_owned());
-        let page = html(&Story { ending: Ending::NotReached, next, failed: None, ..story() });
-        for wanted in ["NOT REACHED", "Peak, at least", "no rate failed", "<li>raise --most</li>"] {
+        let page = html(&PeakReport { status: PeakStatus::NotReached, next, failed: None, ..report() });
+        for wanted in ["NOT REACHED", "Peak, at least", "all rates sustained", "<li>raise --most</li>"] {
             assert!(page.contains(wanted), "{wanted} is missing");
         }
-        assert!(!page.contains(">FOUND") && !page.contains("fails at"));
-        let page = html(&Story { ending: Ending::BenchLimit, ..story() });
-        assert!(page.contains("BENCH LIMIT") && page.contains("beyond the bench at 200/s"));
+        assert!(!page.contains(">FOUND") && !page.contains("not sustained at"));
+        let page = html(&PeakReport { status: PeakStatus::BenchLimit, ..report() });
+        assert!(page.contains("BENCH LIMIT") && page.contains("limit of the bench at 200/s"));
     }
 }

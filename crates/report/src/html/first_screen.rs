@@ -1,4 +1,4 @@
-//! The first screen: which device, can I trust it, what did it do, how fast, how many hits.
+//! The first screen: device, verdict, headline figures, the run in one chart.
 
 use polygraph_stats::Side;
 
@@ -8,14 +8,14 @@ use crate::device;
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::value;
 use crate::text;
-use crate::verdict::{FindingSeverity, RunOutcome};
+use crate::verdict::{FindingSeverity, LimitingParty, RunOutcome};
 
-/// Classes of failures that the first screen names.
+/// Largest number of error classes on the first screen.
 const FAULTS: usize = 3;
-/// Characters of an example of a failure.
+/// Longest example of an error, in characters.
 const EXAMPLE: usize = 160;
 
-/// The device and the workload.
+/// Title of the page: the device and the workload.
 pub fn title(facts: &RunFacts, extras: &Extras) -> String {
     let workload = match facts.main_side().header().workload.as_str() {
         "" => "an unnamed workload",
@@ -39,7 +39,7 @@ pub fn title(facts: &RunFacts, extras: &Extras) -> String {
     }
 }
 
-/// When, and of which seconds the figures are.
+/// Label, time, the part of the run that the figures cover, number of processes.
 pub fn subtitle(facts: &RunFacts) -> String {
     let mut parts = Vec::new();
     let label = &facts.main_side().header().label;
@@ -50,7 +50,7 @@ pub fn subtitle(facts: &RunFacts) -> String {
     let run = facts.main_side().total.as_ref().map(|total| text::duration(total.seconds));
     match (&facts.headline, run) {
         (Some(headline), Some(run)) => parts.push(format!(
-            "figures of phase {}: {} of a run of {run}",
+            "figures from phase {}: {} of a run of {run}",
             headline.phase,
             text::duration(headline.scope.seconds)
         )),
@@ -64,12 +64,12 @@ pub fn subtitle(facts: &RunFacts) -> String {
     parts.join(" · ")
 }
 
-/// What is known of the device: what it is, what it used, what its own log says.
+/// The device: its configuration, the resources it used, and the hits in its own log.
 pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let pair = |name: &str, value: String| (name.to_owned(), value);
     let Some(device) = &extras.device else {
         let note = |device: String| match device.starts_with("proxy ") {
-            true => format!("{device}; nothing more is known of it"),
+            true => format!("{device} (not started by polygraph, so nothing more is known about it)"),
             false => device,
         };
         return device::of_settings(facts)
@@ -82,11 +82,11 @@ pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
     let account = device.result.as_ref();
     [
         Some(pair("Device", device.setup())),
-        device.used(ended).map(|used| pair("It used", used)),
-        device.own_hits(hits).map(|own| pair("Its own log", own)),
+        device.used(ended).map(|used| pair("Used, whole run", used)),
+        device.own_hits(hits).map(|own| pair("Own log, whole run", own)),
         account
             .and_then(|account| account.ended_by_itself.as_ref())
-            .map(|status| pair("It died", format!("the device ended by itself during the run ({status})"))),
+            .map(|status| pair("Crash", format!("the device stopped during the run ({status})"))),
     ]
     .into_iter()
     .flatten()
@@ -95,7 +95,7 @@ pub fn device(facts: &RunFacts, extras: &Extras) -> Vec<(String, String)> {
 
 pub fn banner(facts: &RunFacts) -> Banner {
     let verdict = &facts.verdict;
-    // What decided comes first; what else was found, however heavy, is there to be known.
+    // Findings that decided the verdict come first; all others are warnings.
     let heaviest = verdict.findings.first().map(|finding| finding.weight);
     let decides = |weight: FindingSeverity| weight != FindingSeverity::Warning && Some(weight) == heaviest;
     let texts = |wanted: bool| {
@@ -115,12 +115,12 @@ pub fn banner(facts: &RunFacts) -> Banner {
     }
 }
 
-/// What is to be known of the large numbers; nothing if they are of the phase that the workload measures.
+/// A note if the headline figures are not those of the primary phase; otherwise empty.
 pub fn lead(facts: &RunFacts) -> String {
     match &facts.headline {
         None => "Nothing was measured.".to_owned(),
         Some(headline) if headline.primary => String::new(),
-        Some(headline) => format!("These figures are of phase {}: {}.", headline.phase, headline.reason),
+        Some(headline) => format!("These figures are from phase {}: {}.", headline.phase, headline.reason),
     }
 }
 
@@ -130,17 +130,18 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let planned = facts.main_side().offered_rate();
     let failed = figure("err_cnt").unwrap_or(0.0);
     let ended = headline.scope.ended_count() as f64;
+    let offered = format!("{}/s offered", text::number(figure("req_rate"), 1));
+    // After a phase with a higher load, or a slower one, more transactions finish than start.
+    let more_than_offered =
+        figure("ok_xact.count").zip(figure("xact.started")).is_some_and(|(ok, all)| ok > all);
+    let late_replies = if more_than_offered { "; includes requests sent before the phase" } else { "" };
     let good = Tile {
-        name: "Good replies".into(),
+        name: "Successful transactions".into(),
         value: text::number(figure("ok_xact.rate"), 1),
         unit: "/s".into(),
         more: match planned {
-            Some(planned) => format!(
-                "{}/s planned, {}/s offered",
-                text::number(Some(planned), 1),
-                text::number(figure("req_rate"), 1)
-            ),
-            None => format!("{}/s offered", text::number(figure("req_rate"), 1)),
+            Some(planned) => format!("{}/s planned, {offered}{late_replies}", text::number(Some(planned), 1)),
+            None => format!("{offered}{late_replies}"),
         },
         ..Tile::default()
     };
@@ -167,38 +168,53 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     let mut tiles = vec![good];
     if facts.client.is_some() {
         let share = |name: &str| format!("{} %", text::number(figure(name), 1));
-        tiles.extend([time("Time of hits, mean", "hit.rptm"), time("Time of misses, mean", "miss.rptm")]);
+        tiles.extend([
+            time("Response time of hits, mean", "hit.rptm"),
+            time("Response time of misses, mean", "miss.rptm"),
+        ]);
         tiles.push(Tile {
             name: "Document hit ratio".into(),
             value: text::number(figure("rep_dhr"), 1),
             unit: "%".into(),
-            more: format!("{} offered; bytes {} of {}", share("req_dhr"), share("rep_bhr"), share("req_bhr")),
+            more: format!(
+                "{} offered; byte hit ratio {} of {}",
+                share("req_dhr"),
+                share("rep_bhr"),
+                share("req_bhr")
+            ),
             ..Tile::default()
         });
     } else {
         tiles.push(time("Response time, mean", "baseline.rptm"));
     }
     if facts.verdict.outcome != RunOutcome::Valid {
-        // Without a good reply there is nothing to say of times and hits.
+        // Without a successful transaction there are no response times and hit ratios.
         tiles.retain(|tile| tile.value != text::UNDEFINED);
     }
-    // What went wrong comes first.
+    if facts.verdict.outcome == RunOutcome::Invalid && facts.verdict.limit == Some(LimitingParty::Client) {
+        let (value, unit) = text::in_unit(figure("late.p99"));
+        let more =
+            format!("mean {}, largest {}", text::ms(figure("late.mean")), text::ms(figure("late.max")));
+        let name = "Lateness of requests, p99".into();
+        tiles.insert(0, Tile { name, value, unit: unit.into(), more, bad: true });
+    }
+    // Failures come first.
     tiles.insert(if bad.bad && facts.verdict.outcome != RunOutcome::Valid { 0 } else { tiles.len() }, bad);
     tiles
 }
 
-/// Below the numbers: the failures of a run that is not valid, and the run in one figure.
+/// Below the headline figures: the errors of a run that is not valid, and the run in one chart.
 pub fn rest(facts: &RunFacts) -> Vec<Part> {
     let mut parts = Vec::new();
     let faults = if facts.verdict.outcome == RunOutcome::Valid { Vec::new() } else { faults(facts) };
     if !faults.is_empty() {
-        parts.extend([Part::Heading("Errors".to_owned()), Part::Faults(faults)]);
+        parts.extend([Part::Heading("Errors of the whole run".to_owned()), Part::Faults(faults)]);
     }
     parts.extend(charts::overview(facts).map(Part::Figure));
     parts
 }
 
-/// The most frequent failures of the whole run, as the clients saw them, with what they mean and an example.
+/// The most frequent errors of the whole run, as the clients saw them, each with an explanation and an example.
 fn faults(facts: &RunFacts) -> Vec<String> {
     let side = facts.main_side();
     let Some(total) = &side.total else { return Vec::new() };
@@ -207,7 +223,7 @@ fn faults(facts: &RunFacts) -> Vec<String> {
     let line = |(kind, count): &(polygraph_stats::ErrorKind, u64)| {
         let example = example(side, *kind).map_or(String::new(), |text| format!(" For example: {text}"));
         format!(
-            "{} of {} transactions of the run failed: {}. {}{example}",
+            "{} of {} transactions failed: {}. {}{example}",
             text::number(Some(*count as f64), 0),
             text::number(Some(total.ended_count() as f64), 0),
             kind.text(),
@@ -217,7 +233,7 @@ fn faults(facts: &RunFacts) -> Vec<String> {
     errors.iter().take(FAULTS).map(line).collect()
 }
 
-/// With a capital and a full stop.
+/// `text` with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let capital: String = letters.next().map_or(String::new(), |first| first.to_uppercase().collect());
