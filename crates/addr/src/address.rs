@@ -2,10 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 use std::sync::Arc;
-
-use crate::{AddrRange, ParseError, ParseProblem};
 
 /// Where an address points: an IP address or a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,22 +65,9 @@ impl Addr {
         Addr { interface: None, host, port: None, subnet: None }
     }
 
-    /// Reads one address. A range is an error here, even a range of one; see [`AddrRange::parse`].
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let range = AddrRange::parse(text)?;
-        range.as_single().ok_or_else(|| ParseError::new(text, 0..text.len(), ParseProblem::RangeForOne))
-    }
-
     /// The same address with another port, or none.
     pub fn with_port(self, port: Option<u16>) -> Self {
         Addr { port, ..self }
-    }
-}
-
-impl FromStr for Addr {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        Addr::parse(text)
     }
 }
 
@@ -94,7 +78,7 @@ impl From<IpAddr> for Addr {
 }
 
 /// Writes plain text. A name that happens to look like a range (`x.1-3.y`) is not protected here; convert to an
-/// [`AddrRange`] first where the text is to be read back.
+/// [`AddrRange`](crate::AddrRange) first where the text is to be read back.
 impl fmt::Display for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(interface) = &self.interface {

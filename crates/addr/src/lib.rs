@@ -9,30 +9,29 @@ mod address;
 mod arith;
 mod bench;
 mod error;
-mod gen3;
-mod gen4;
 mod ips;
 mod map;
 mod merge;
 mod names;
+mod number;
 mod parse;
 mod placement;
 mod range;
-mod spread;
+mod scheme;
 mod text;
 mod zone;
 
 pub use address::{Addr, Host};
 pub use arith::{ddiv, sdiv, xceil};
-pub use bench::{
-    AddrScheme, Allocation, BenchRole, BenchSpec, MAX_AGENTS, SchemeError, SchemeWarning, SideSpec,
-};
+pub use bench::{Allocation, BenchRole, BenchSpec, MAX_AGENTS, SchemeError, SchemeWarning, SideSpec};
 pub use error::{ParseError, ParseProblem};
 pub use ips::{IdError, IpTable, WebAxeLoads};
 pub use map::{PairError, pair};
 pub use merge::{compact, merge_all};
 pub use names::{NameError, NameTemplate};
+pub use number::NumberRange;
 pub use placement::{AgentGroup, Placement, PlacementError, PlacementScope, SidePlan};
-pub use range::{AddrRange, HostRange, Iter, NumberRange, TooMany, count, expand, join};
+pub use range::{AddrRange, HostRange, Iter, TooMany, count, expand, join};
+pub use scheme::AddrScheme;
 pub use text::{TextPart, TextRange};
 pub use zone::{ZoneError, ZoneFiles, zone_files};

@@ -2,11 +2,57 @@
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
+use std::str::FromStr;
 
+use crate::number::{looks_like_ipv4, read_range, strip_brackets};
 use crate::text::RangeSyntax;
-use crate::{AddrRange, HostRange, NumberRange, ParseError, ParseProblem, TextRange};
+use crate::{Addr, AddrRange, HostRange, NumberRange, ParseError, ParseProblem, TextRange};
 
-pub(crate) fn range(text: &str) -> Result<AddrRange, ParseError> {
+impl AddrRange {
+    /// Reads the notation of PGL and of the command line tools. One address is a range of one.
+    ///
+    /// # Errors
+    /// If `text` is not of that notation.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        range(text)
+    }
+
+    /// Reads ranges separated by blanks, commas or semicolons.
+    ///
+    /// # Errors
+    /// The first range that cannot be read.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ParseError> {
+        let separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+        text.split(separator).filter(|part| !part.is_empty()).map(AddrRange::parse).collect()
+    }
+}
+
+impl FromStr for AddrRange {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        AddrRange::parse(text)
+    }
+}
+
+impl Addr {
+    /// Reads one address.
+    ///
+    /// # Errors
+    /// If `text` is not an address. A range is an error too, even a range of one; see [`AddrRange::parse`].
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let range = AddrRange::parse(text)?;
+        range.as_single().ok_or_else(|| ParseError::new(text, 0..text.len(), ParseProblem::RangeForOne))
+    }
+}
+
+impl FromStr for Addr {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Addr::parse(text)
+    }
+}
+
+fn range(text: &str) -> Result<AddrRange, ParseError> {
     let fail = |span: Range<usize>, problem| Err(ParseError::new(text, span, problem));
     let mut at = 0..text.len();
 
@@ -91,7 +137,7 @@ fn host_range(text: &str, at: Range<usize>) -> Result<HostRange, ParseError> {
         let [a, b, c, d] = &parts[..] else {
             return Err(ParseError::new(text, at, ParseProblem::OctetCount(parts.len())));
         };
-        let octet = |at: &Range<usize>| span_of(text, bare(text, at.clone()), 10, "octet", 255);
+        let octet = |at: &Range<usize>| read_range(text, bare(text, at.clone()), 10, "octet", 255);
         return Ok(HostRange::V4([octet(a)?, octet(b)?, octet(c)?, octet(d)?]));
     }
     TextRange::parse_within(text, at, RangeSyntax::HostName).map(HostRange::Name)
@@ -107,7 +153,7 @@ fn groups(text: &str, at: Range<usize>) -> Result<[NumberRange; 8], ParseError> 
     let read = |at: Range<usize>| -> Result<Vec<NumberRange>, ParseError> {
         match at.is_empty() {
             true => Ok(Vec::new()),
-            false => split_at(text, at, ':').map(|at| span_of(text, at, 16, "group", 0xffff)).collect(),
+            false => split_at(text, at, ':').map(|at| read_range(text, at, 16, "group", 0xffff)).collect(),
         }
     };
     let spans = match inner.find("::") {
@@ -135,37 +181,8 @@ fn port_span(text: &str, at: Range<usize>) -> Result<NumberRange, ParseError> {
     if !strip_brackets(port).bytes().all(|b| b.is_ascii_digit() || b == b'-') {
         return fail(ParseProblem::BadPort(port.to_owned()));
     }
-    let span = span_of(text, bare(text, at.clone()), 10, "port", 0xffff)?;
+    let span = read_range(text, bare(text, at.clone()), 10, "port", 0xffff)?;
     if span.lo == 0 { fail(ParseProblem::PortZero) } else { Ok(span) }
-}
-
-/// Reads `n` or `n-m` in the given base, 10 or 16.
-pub(crate) fn span_of(
-    text: &str,
-    at: Range<usize>,
-    base: u32,
-    what: &'static str,
-    max: u32,
-) -> Result<NumberRange, ParseError> {
-    let part = &text[at.clone()];
-    let number = |at: Range<usize>| {
-        let digits = &text[at.clone()];
-        if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
-            return Err(ParseError::new(text, at, ParseProblem::NotASpan(part.to_owned())));
-        }
-        match u32::from_str_radix(digits, base) {
-            Ok(n) if n <= max => Ok(n),
-            _ => Err(ParseError::new(text, at, ParseProblem::TooBig { what, value: digits.to_owned(), max })),
-        }
-    };
-    let (lo, hi) = match part.find('-') {
-        None => (number(at.clone())?, number(at.clone())?),
-        Some(dash) => (number(at.start..at.start + dash)?, number(at.start + dash + 1..at.end)?),
-    };
-    match NumberRange::new(lo, hi) {
-        Some(span) => Ok(span),
-        None => Err(ParseError::new(text, at, ParseProblem::Backwards(part.to_owned()))),
-    }
 }
 
 /// The pieces of a part of the text between separators.
@@ -184,15 +201,6 @@ fn bare(text: &str, at: Range<usize>) -> Range<usize> {
         true => at,
         false => at.start + 1..at.end - 1,
     }
-}
-
-pub(crate) fn strip_brackets(text: &str) -> &str {
-    text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text)
-}
-
-/// Only numbers and dots is an IPv4 address, even a wrong one; a name has a letter, a `*` or a `\` somewhere.
-pub(crate) fn looks_like_ipv4(host: &str) -> bool {
-    host.bytes().all(|b| b.is_ascii_digit() || b".-[]".contains(&b))
 }
 
 fn is_digits(text: &str) -> bool {

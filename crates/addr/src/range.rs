@@ -2,51 +2,10 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{Addr, Host, ParseError, TextPart, TextRange, parse};
-
-/// Consecutive numbers, both ends included; `lo` is never above `hi`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NumberRange {
-    /// The first number.
-    pub lo: u32,
-    /// The last number.
-    pub hi: u32,
-}
-
-impl NumberRange {
-    /// The numbers from `lo` to `hi`, or `None` if `hi` is smaller.
-    pub fn new(lo: u32, hi: u32) -> Option<Self> {
-        (lo <= hi).then_some(NumberRange { lo, hi })
-    }
-
-    /// One number.
-    pub fn one(n: u32) -> Self {
-        NumberRange { lo: n, hi: n }
-    }
-
-    /// How many numbers these are.
-    #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
-    pub fn len(self) -> u64 {
-        u64::from(self.hi) - u64::from(self.lo) + 1
-    }
-
-    /// The number at an index that wraps, and the index for the next slower place.
-    fn digit(self, index: u64) -> (u32, u64) {
-        (self.lo + (index % self.len()) as u32, index / self.len())
-    }
-}
-
-impl fmt::Display for NumberRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.lo == self.hi {
-            true => write!(f, "{}", self.lo),
-            false => write!(f, "{}-{}", self.lo, self.hi),
-        }
-    }
-}
+use crate::number::{NumberRange, looks_like_ipv4};
+use crate::{Addr, Host, TextPart, TextRange};
 
 /// The hosts of a range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,17 +34,6 @@ pub struct AddrRange {
 }
 
 impl AddrRange {
-    /// Reads the notation of PGL and of the command line tools; one address is a range too.
-    pub fn parse(text: &str) -> Result<Self, ParseError> {
-        parse::range(text)
-    }
-
-    /// Reads ranges separated by blanks, commas or semicolons.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, ParseError> {
-        let separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
-        text.split(separator).filter(|part| !part.is_empty()).map(AddrRange::parse).collect()
-    }
-
     /// How many addresses this stands for; `u64::MAX` stands for more than that.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(&self) -> u64 {
@@ -179,13 +127,6 @@ impl<'a> IntoIterator for &'a AddrRange {
     }
 }
 
-impl FromStr for AddrRange {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        AddrRange::parse(text)
-    }
-}
-
 impl From<Addr> for AddrRange {
     fn from(addr: Addr) -> Self {
         let host = match addr.host {
@@ -218,7 +159,7 @@ impl fmt::Display for AddrRange {
                     TextPart::Lit(_) => None,
                 });
                 let first_plain = groups.sum();
-                match parse::looks_like_ipv4(&text) || like_ipv6 {
+                match looks_like_ipv4(&text) || like_ipv6 {
                     true if first_plain < text.len() => {
                         write!(f, "{}\\{}", &text[..first_plain], &text[first_plain..])?;
                     }

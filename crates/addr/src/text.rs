@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::parse::{span_of, strip_brackets};
-use crate::{NumberRange, ParseError, ParseProblem};
+use crate::number::{NumberRange, read_range, strip_brackets};
+use crate::{ParseError, ParseProblem};
 
 /// A piece of a [`TextRange`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ impl TextRange {
                         return fail(pos..at.end, ParseProblem::UnclosedGroup);
                     };
                     let inner = pos + 1..pos + len;
-                    range.parts.push(TextPart::Range(span_of(text, inner, 10, "number", u32::MAX)?));
+                    range.parts.push(TextPart::Range(read_range(text, inner, 10, "number", u32::MAX)?));
                     pos += len + 1;
                 }
                 _ if style == RangeSyntax::HostName && !is_name_char(c) => {
@@ -89,7 +89,7 @@ impl TextRange {
                 _ if style == RangeSyntax::HostName && text[at.start..pos].ends_with('.') => {
                     let label = rest.split('.').next().unwrap_or(rest);
                     if is_span_label(label) {
-                        let span = span_of(text, pos..pos + label.len(), 10, "number", u32::MAX)?;
+                        let span = read_range(text, pos..pos + label.len(), 10, "number", u32::MAX)?;
                         range.parts.push(TextPart::Range(span));
                         pos += label.len();
                     } else {

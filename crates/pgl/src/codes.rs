@@ -7,7 +7,17 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::diagnostic::Severity;
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// For the reader's information.
+    Note,
+    /// The workload can run, but probably not as meant.
+    Warning,
+    /// The workload cannot run.
+    Error,
+}
 
 macro_rules! codes {
     ($($name:ident $id:literal $severity:ident $title:literal $text:literal)*) => {

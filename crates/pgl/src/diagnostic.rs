@@ -2,20 +2,8 @@
 
 use serde::Serialize;
 
-use crate::codes::Code;
+use crate::codes::{Code, Severity};
 use crate::source::{SourceMap, Span};
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// For the reader's information.
-    Note,
-    /// The workload can run, but probably not as meant.
-    Warning,
-    /// The workload cannot run.
-    Error,
-}
 
 /// A second place that helps to understand the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]

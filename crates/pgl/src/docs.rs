@@ -39,10 +39,10 @@ pub fn reference() -> String {
     }
     page.push_str("\n## Record types\n");
     let common = &Rec::Agent.def().fields;
-    for rec in std::iter::once(&Rec::Agent).chain(Rec::ALL.iter()) {
+    for rec in std::iter::once(Rec::Agent).chain(Rec::declarable()) {
         let def = rec.def();
         let _ = write!(page, "\n### {}\n\n{}\n", def.name, def.doc.trim());
-        let inherits = *rec != Rec::Agent
+        let inherits = rec != Rec::Agent
             && def.fields.len() >= common.len()
             && def.fields[0].name == common[0].name
             && def.fields[common.len() - 1].name == common[common.len() - 1].name;

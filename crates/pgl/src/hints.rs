@@ -1,8 +1,7 @@
 //! How a value of a type is written: the advice that ends messages about wrong types and missing values.
 
-use crate::check::an;
 use crate::check::hir::{Expr, ExprKind};
-use crate::types::{Base, Rec, Ty};
+use crate::types::{Base, Rec, Ty, field_of};
 use crate::value::{Domain, Value, show};
 
 /// A literal or constructor of the type, ready to be copied.
@@ -51,7 +50,7 @@ pub fn setting_example(field: &str) -> &'static str {
 pub fn field_example(rec: Rec, path: &str) -> Option<String> {
     let mut ty = Ty::one(Base::Record(rec));
     for word in path.split('.') {
-        ty = crate::check::field_of(ty, word)?.1;
+        ty = field_of(ty, word)?.1;
     }
     match path {
         "interests" => Some("[ \"public\", \"foreign\": 10% ]".to_owned()),
@@ -219,4 +218,21 @@ fn literal(expr: &Expr) -> Option<String> {
         _ => return None,
     };
     (text.len() <= 40).then_some(text)
+}
+
+/// A word with its article.
+pub(crate) fn an(noun: &str) -> String {
+    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
+    match noun {
+        "re" => "a regular expression".to_owned(),
+        "code" => "a script".to_owned(),
+        "?" => "something unknown".to_owned(),
+        "undef()" => "undefined".to_owned(),
+        _ => format!("{} {noun}", if vowel { "an" } else { "a" }),
+    }
+}
+
+/// A list of words for a message.
+pub(crate) fn quoted_list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }

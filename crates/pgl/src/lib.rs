@@ -32,9 +32,10 @@ pub mod types;
 pub mod value;
 pub mod workload;
 
+pub use codes::Severity;
 pub use codes::{Code, explain};
 pub use compat::Compat;
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::Diagnostic;
 pub use source::{DiskLoader, FileKind, Loader, MemoryLoader, SourceMap};
 pub use workload::Workload;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::syntax::tree::{BinaryOp, UnaryOp};
 use crate::types::{Base, Rec, Ty, fresh};
 use crate::value::{
-    Array, ArrayElement, ArrayLimit, Distr, Domain, Matcher, Re, Record, Shape, Value, flatten,
+    Array, ArrayElement, ArrayLimit, Distr, Domain, ElemType, Matcher, Re, Record, Shape, Value, flatten,
 };
 
 /// Why an operator or conversion gives no value.
@@ -543,44 +543,6 @@ pub fn fits(elem: ElemType, base: Base) -> bool {
             elem == base
                 || (base == B::AnyRange && matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange)))
                 || (base == B::Addr && elem == B::DynName)
-        }
-    }
-}
-
-/// The type of all elements of an array.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ElemType {
-    /// There are none.
-    None,
-    /// All have this type.
-    All(Base),
-    /// They differ.
-    Mixed,
-}
-
-impl ElemType {
-    /// The type of the elements of an item: what a range yields counts, not the range.
-    pub fn of(value: &Value) -> Option<ElemType> {
-        Some(match value {
-            Value::Poison => return None,
-            Value::Array(array) => return array.elem(),
-            Value::AddrRange(_) | Value::Addr(_) => ElemType::All(B::Addr),
-            Value::StrRange(_) => ElemType::All(B::Str),
-            value => ElemType::All(value.ty().base),
-        })
-    }
-
-    /// The type of both.
-    pub fn join(self, other: ElemType) -> ElemType {
-        let ranges = |elem| matches!(elem, B::Record(Rec::SingleRange | Rec::MultiRange) | B::AnyRange);
-        match (self, other) {
-            (ElemType::None, elem) | (elem, ElemType::None) => elem,
-            (ElemType::All(a), ElemType::All(b)) if a == b => self,
-            (ElemType::All(B::Addr | B::DynName), ElemType::All(B::Addr | B::DynName)) => {
-                ElemType::All(B::Addr)
-            }
-            (ElemType::All(a), ElemType::All(b)) if ranges(a) && ranges(b) => ElemType::All(B::AnyRange),
-            _ => ElemType::Mixed,
         }
     }
 }

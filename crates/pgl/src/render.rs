@@ -2,7 +2,8 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::codes::Severity;
+use crate::diagnostic::Diagnostic;
 use crate::source::{SourceMap, Span};
 
 /// How to render.

@@ -6,7 +6,6 @@ use std::vec;
 
 use crate::content::{BodySource, Catalog, Injected};
 use crate::files::Reading;
-use crate::id::ID_TEXT_LEN;
 use crate::inject::Insertions;
 use crate::object::{Oid, PATH_LEN};
 use crate::rng::{Random, Seed};
@@ -91,6 +90,18 @@ impl BodyPiece {
 /// The place in the filler `n` bytes after `offset`.
 fn filler_place(offset: usize, n: u64) -> usize {
     (offset + (n % PERIOD as u64) as usize) % PERIOD
+}
+
+impl Catalog {
+    /// The object's body, not coded. `url` is what injected text may quote.
+    pub fn body(&self, oid: &Oid, url: &[u8]) -> Body {
+        self.body_of(oid, url, self.size(oid))
+    }
+
+    /// The same with another size than the object has here, for those who know sizes from somebody else.
+    pub fn body_of(&self, oid: &Oid, url: &[u8], size: u64) -> Body {
+        Body::of(self, oid, url, size)
+    }
 }
 
 /// The body of an object, or what is left of it.
@@ -178,9 +189,9 @@ impl Builder<'_> {
                 Material::Filler(..) => at,
                 Material::Content(reading) => start + reading.after_tag(at - start),
             };
-            let Some((at, piece, len)) = insertions.next(start, until, between) else { break };
+            let Some((at, text, len)) = insertions.next(start, until, between) else { break };
             self.fill(at);
-            self.add(piece, len);
+            self.add(BodyPiece::Content(text), len);
         }
     }
 
@@ -402,15 +413,6 @@ impl Body {
         }
         out
     }
-}
-
-/// Lengths of the marks of unique and of common bodies.
-const UNIQUE_MARK: u64 = 7 + ID_TEXT_LEN as u64 + 1 + 2 + 1 + 16 + 1;
-const COMMON_MARK: u64 = 26;
-
-/// Length of the beginning that bodies of content with `unique` cannot do without.
-pub(crate) fn mark_len(unique: bool) -> u64 {
-    if unique { UNIQUE_MARK } else { COMMON_MARK }
 }
 
 /// The beginning of bodies of content with `unique`: a unique one names its object, a common one its type.

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::body::{Body, mark_len};
 use crate::distr::Distr;
 use crate::files::{File, Files};
 use crate::headers::HeaderRule;
-use crate::id::UniqId;
+use crate::id::{ID_TEXT_LEN, UniqId};
 use crate::life::{LifeCycle, Times};
 use crate::object::{ContentKind, Oid};
 use crate::request::BehaviorChange;
@@ -383,16 +382,15 @@ impl Catalog {
     pub fn cookie_draws(&self, oid: &Oid) -> Draw {
         self.draw(oid.hash(), property::COOKIES)
     }
+}
 
-    /// The object's body, not coded. `url` is what injected text may quote.
-    pub fn body(&self, oid: &Oid, url: &[u8]) -> Body {
-        self.body_of(oid, url, self.size(oid))
-    }
+/// Lengths of the marks of unique and of common bodies.
+const UNIQUE_MARK: u64 = 7 + ID_TEXT_LEN as u64 + 1 + 2 + 1 + 16 + 1;
+const COMMON_MARK: u64 = 26;
 
-    /// The same with another size than the object has here, for those who know sizes from somebody else.
-    pub fn body_of(&self, oid: &Oid, url: &[u8], size: u64) -> Body {
-        Body::of(self, oid, url, size)
-    }
+/// Length of the beginning that bodies of content with `unique` cannot do without.
+pub(crate) fn mark_len(unique: bool) -> u64 {
+    if unique { UNIQUE_MARK } else { COMMON_MARK }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::logn::Logn;
-use crate::rng::Random;
-use crate::table::Table;
+use crate::rng::{Random, positive_unit, standard_normal};
+use crate::table::{Table, mean_within};
 
 /// A probability distribution of a non-negative quantity.
 ///
@@ -157,28 +157,6 @@ impl fmt::Display for Distr {
 /// The value, or 0 if it is negative or not a number.
 fn non_negative(value: f64) -> f64 {
     if value > 0.0 { value } else { 0.0 }
-}
-
-/// Mean of the uniform distribution over `min..max` with negative draws set to 0.
-pub(crate) fn mean_within(min: f64, max: f64) -> f64 {
-    let (min, max) = (min.min(max), min.max(max));
-    match (min < 0.0, max > 0.0) {
-        (false, _) => (min + max) / 2.0,
-        (true, true) => max * max / (2.0 * (max - min)),
-        (true, false) => 0.0,
-    }
-}
-
-/// A uniform real in `(0, 1]`, safe to take the logarithm of.
-fn positive_unit(rng: &mut impl Random) -> f64 {
-    1.0 - rng.unit()
-}
-
-/// A standard normal draw (Box and Muller 1958; the second value is dropped so that every draw costs two
-/// uniforms and streams stay aligned).
-pub(crate) fn standard_normal(rng: &mut impl Random) -> f64 {
-    let radius = (-2.0 * positive_unit(rng).ln()).sqrt();
-    radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
 }
 
 /// The natural logarithm of `n!`: summed for small `n`, Stirling's series beyond (error below `1e-9`).

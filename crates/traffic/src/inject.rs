@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use crate::body::BodyPiece;
 use crate::distr::Distr;
 use crate::files::{Files, Reading};
 use crate::rng::{Draw, Random};
@@ -51,7 +50,7 @@ impl<'a> Insertions<'a> {
         start: u64,
         until: u64,
         between: impl Fn(u64) -> u64,
-    ) -> Option<(u64, BodyPiece, u64)> {
+    ) -> Option<(u64, Reading, u64)> {
         while self.due < until && self.drawn <= MAX_INSERTIONS {
             let at = between(self.due.max(start));
             let text = Reading::repeated(self.texts, self.text);
@@ -59,7 +58,7 @@ impl<'a> Insertions<'a> {
             match text {
                 Some(text) if at + len <= until => {
                     self.draw(at + len);
-                    return Some((at, BodyPiece::Content(text), len));
+                    return Some((at, text, len));
                 }
                 Some(_) if self.due > start => return None,
                 _ => self.draw(at),

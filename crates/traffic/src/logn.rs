@@ -1,7 +1,6 @@
 //! The lognormal distribution.
 
-use crate::distr::standard_normal;
-use crate::rng::Random;
+use crate::rng::{Random, standard_normal};
 
 /// A lognormal distribution, given by mean and standard deviation of the *result*.
 ///

@@ -85,6 +85,18 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// A uniform real in `(0, 1]`, safe to take the logarithm of.
+pub(crate) fn positive_unit(rng: &mut impl Random) -> f64 {
+    1.0 - rng.unit()
+}
+
+/// A standard normal draw (Box and Muller 1958; the second value is dropped so that every draw costs two
+/// uniforms and streams stay aligned).
+pub(crate) fn standard_normal(rng: &mut impl Random) -> f64 {
+    let radius = (-2.0 * positive_unit(rng).ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * rng.unit()).cos()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

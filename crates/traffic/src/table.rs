@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::distr::mean_within;
-
 /// A line of a table: values from `min` to below `max`, all alike, or just `min`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
@@ -94,6 +92,16 @@ impl fmt::Display for Table {
             }
         }
         Ok(())
+    }
+}
+
+/// Mean of the uniform distribution over `min..max` with negative draws set to 0.
+pub(crate) fn mean_within(min: f64, max: f64) -> f64 {
+    let (min, max) = (min.min(max), min.max(max));
+    match (min < 0.0, max > 0.0) {
+        (false, _) => (min + max) / 2.0,
+        (true, true) => max * max / (2.0 * (max - min)),
+        (true, false) => 0.0,
     }
 }
 

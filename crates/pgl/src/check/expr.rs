@@ -1,12 +1,11 @@
 //! Types of expressions.
 
 use crate::calls::{self, CallResult};
+use crate::check::Checker;
 use crate::check::hir::{Expr, ExprKind};
-use crate::check::{Checker, an};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
-use crate::hints;
-use crate::hints::drawn;
+use crate::hints::{self, an, drawn};
 use crate::ops::{binary_type, converts, unary_type};
 use crate::source::Span;
 use crate::syntax;

@@ -18,11 +18,12 @@ use crate::calls::{self, CallContext};
 use crate::check::hir::{Expr, Init, Place, Program, Reference, Script, Stmt, Symbol, Var, VarId};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::hints::an;
 use crate::ops::converts;
 use crate::source::Span;
 use crate::syntax::is_constant;
 use crate::syntax::tree::{self, AssignValue, Block, StmtKind};
-use crate::types::{Base, Rec, Ty, declarable, type_names};
+use crate::types::{Base, Rec, Ty, declarable, field_of, type_names};
 
 /// A setting given from outside: its name, and its value as a tree.
 pub struct Setting {
@@ -552,39 +553,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A word with its article.
-pub(crate) fn an(noun: &str) -> String {
-    let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
-    match noun {
-        "re" => "a regular expression".to_owned(),
-        "code" => "a script".to_owned(),
-        "?" => "something unknown".to_owned(),
-        "undef()" => "undefined".to_owned(),
-        _ => format!("{} {noun}", if vowel { "an" } else { "a" }),
-    }
-}
-
 /// The s of more than one.
 pub(crate) fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
-}
-
-/// The field of a type with this name: its place in the table and its type.
-pub(crate) fn field_of(ty: Ty, name: &str) -> Option<(u16, Ty)> {
-    if ty.array {
-        return None;
-    }
-    match ty.base {
-        Base::Record(rec) => {
-            let index = rec.def().index(name)?;
-            Some((index as u16, rec.def().fields[index].ty))
-        }
-        Base::Addr | Base::DynName => {
-            let fields = crate::types::ADDR_FIELDS;
-            let count = if ty.base == Base::Addr { 4 } else { fields.len() };
-            let index = fields[..count].iter().position(|(known, ..)| *known == name)?;
-            Some((index as u16, Ty::one(fields[index].1)))
-        }
-        _ => None,
-    }
 }

@@ -1,14 +1,14 @@
 //! Finding what a path stands for; section 2.5 of the language reference.
 
+use crate::check::Checker;
 use crate::check::hir::{Place, Reference, Stmt, Symbol};
 use crate::check::slips::declared_below;
-use crate::check::{Checker, field_of};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::hints;
 use crate::syntax;
 use crate::syntax::tree::{Ident, Path};
-use crate::types::{ADDR_FIELDS, Base, Rec, Ty, stat_completions, stat_member};
+use crate::types::{ADDR_FIELDS, Base, Rec, Ty, field_of, stat_completions, stat_member};
 
 /// Why a path stands for nothing.
 enum Missing {

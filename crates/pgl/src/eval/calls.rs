@@ -5,12 +5,12 @@ use std::sync::Arc;
 use polygraph_addr::{Addr, AddrRange, BenchRole, Host, NameTemplate, compact};
 
 use crate::calls::Builtin;
-use crate::check::an;
 use crate::check::hir::{Expr, ExprKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::schemes::range_value;
 use crate::eval::{Evaluator, UsedRecord, data};
+use crate::hints::an;
 use crate::ops::{binary, re_value, truth};
 use crate::source::Span;
 use crate::syntax::tree::BinaryOp;

@@ -1,21 +1,23 @@
 //! The calls that only phase scripts can make.
 
+use std::io;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::Options;
 use crate::calls::Builtin;
-use crate::check::hir::{Expr, Stmt};
+use crate::check::hir::{Expr, Program, Stmt};
 use crate::codes::Code;
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::codes::Severity;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::eval::VarState;
 use crate::eval::random::LoadTimeRandom;
 use crate::eval::{Evaluation, Evaluator};
-use crate::script::{
-    FactorChange, Interpreter, NoFiles, ScriptError, ScriptRun, ScriptTarget, Scripts, StatsWindow, Watchdog,
-};
-use crate::source::Span;
-use crate::types::{Converter, Goal};
-use crate::value::{Stats, Value, show};
+use crate::script::{FactorChange, ScriptError, ScriptRun, ScriptTarget, StatsWindow, Watchdog};
+use crate::source::{Loader, SourceMap, Span};
+use crate::types::{Base, Converter, Goal, StatMember};
+use crate::value::{Statistics, Stats, Value, show};
 
 /// Message level of print().
 const PRINT_LEVEL: u8 = 5;
@@ -26,47 +28,58 @@ pub(super) struct Live<'a> {
     watchdogs: Vec<Watchdog>,
 }
 
+/// What phase scripts keep from one run to the next.
+#[derive(Debug)]
+pub(crate) struct ScriptState {
+    /// The variables.
+    pub vars: Vec<VarState>,
+    /// Random choices of scripts.
+    pub random: LoadTimeRandom,
+    /// The next result of `uniqId()`.
+    pub unique: u64,
+}
+
 /// Runs code of a script.
-pub fn run_in(
-    interpreter: &mut Interpreter,
-    scripts: &Scripts,
+pub(crate) fn run_in(
+    state: &mut ScriptState,
+    (program, sources, options): (&Program, &SourceMap, &Options),
     body: &[Stmt],
     env: &mut dyn ScriptTarget,
 ) -> ScriptRun {
     // Variables of a script live for one run of it.
-    for (state, var) in interpreter.vars.iter_mut().zip(&scripts.program.vars) {
-        state.declared &= var.global;
+    for (kept, var) in state.vars.iter_mut().zip(&program.vars) {
+        kept.declared &= var.global;
     }
-    let mut out = Diagnostics::new(scripts.options.limits.findings);
+    let mut out = Diagnostics::new(options.limits.findings);
     let mut machine = Evaluator {
-        program: &scripts.program,
-        sources: &scripts.sources,
+        program,
+        sources,
         loader: &NoFiles,
-        options: &scripts.options,
+        options,
         out: &mut out,
-        vars: std::mem::take(&mut interpreter.vars),
+        vars: std::mem::take(&mut state.vars),
         settings: FxHashMap::default(),
         applied: Vec::new(),
         // Settings gave values to the program; what scripts assign stays.
         applying: true,
         outcome: Evaluation::default(),
-        budget: scripts.options.limits.work,
+        budget: options.limits.work,
         exhausted: false,
         target: None,
         wanted: None,
         told_undefined: FxHashSet::default(),
         told_accounts: true,
-        random: std::mem::replace(&mut interpreter.random, LoadTimeRandom::new(0)),
-        unique: interpreter.unique,
+        random: std::mem::replace(&mut state.random, LoadTimeRandom::new(0)),
+        unique: state.unique,
         live: Some(Live { env, watchdogs: Vec::new() }),
     };
     machine.statements(body);
     let watchdogs = machine.live.take().map(|live| live.watchdogs).unwrap_or_default();
     let Evaluator { vars, random, unique, .. } = machine;
-    (interpreter.vars, interpreter.random, interpreter.unique) = (vars, random, unique);
+    (state.vars, state.random, state.unique) = (vars, random, unique);
     let error = out.finish().into_iter().find(|finding| finding.severity == Severity::Error);
     let error = error.map(|finding| ScriptError {
-        place: finding.span.map(|span| scripts.sources.place(span)),
+        place: finding.span.map(|span| sources.place(span)),
         message: finding.message,
     });
     ScriptRun { watchdogs, error }
@@ -163,5 +176,26 @@ impl Evaluator<'_> {
                 format!("{}(): no change, for the amount is unknown", call.def().name),
             ),
         }
+    }
+}
+
+/// While a test runs no files are read and no commands run: they would hold up the decisions of the test.
+struct NoFiles;
+
+impl Loader for NoFiles {
+    fn read(&self, _path: &str) -> io::Result<Vec<u8>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "scripts read no files; read it outside of scripts"))
+    }
+}
+
+/// The value of a member of some statistics, in the units of the language.
+pub(super) fn stat_value(statistics: &dyn Statistics, member: StatMember) -> Value {
+    let Some(value) = statistics.member(member.path) else { return Value::Unknown(member.base) };
+    match member.base {
+        // Counts may be larger than ints.
+        Base::Int => Value::Int(value.clamp(-f64::from(i32::MAX), f64::from(i32::MAX)) as i32),
+        Base::Time => Value::Time((value * 1e6).round() as i64),
+        Base::Size => Value::Size(value.round() as i64),
+        _ => Value::Float(value),
     }
 }

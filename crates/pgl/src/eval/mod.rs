@@ -10,17 +10,16 @@ mod schemes;
 
 use std::sync::Arc;
 
-pub(crate) use live::run_in;
+pub(crate) use live::{ScriptState, run_in};
 pub(crate) use random::LoadTimeRandom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Compat;
 use crate::Options;
-use crate::check::an;
 use crate::check::hir::{Expr, ExprKind, Init, Place, Program, Stmt, VarId};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::hints;
+use crate::hints::{self, an};
 use crate::ops::{convert, truth};
 use crate::source::{Loader, SourceMap, Span};
 use crate::types::{Base, Ty, fresh};
@@ -442,7 +441,7 @@ impl Evaluator<'_> {
         }
         if let Some(member) = place.stat {
             return match self.peek(place) {
-                Some(Value::Stats(stats)) => crate::script::stat_value(&*stats.0, member),
+                Some(Value::Stats(stats)) => live::stat_value(&*stats.0, member),
                 _ => {
                     let text = format!(
                         "`{}` has no statistics: assign currentSample() or currentPhase() first",
@@ -554,7 +553,7 @@ fn element_span(expr: &Expr, to: Ty) -> Option<Span> {
         if base == to.base || base == Base::Unknown {
             return element_span(item, to);
         }
-        let fits = crate::ops::fits(crate::ops::ElemType::All(base), to.base);
+        let fits = crate::ops::fits(crate::value::ElemType::All(base), to.base);
         (!fits).then_some(item.span)
     })
 }

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use polygraph_addr::{AddrRange, AddrScheme, BenchRole, BenchSpec, SchemeError, SideSpec};
 
-use crate::check::an;
 use crate::check::hir::{Expr, ExprKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::Evaluator;
-use crate::hints;
+use crate::hints::{self, an};
 use crate::source::Span;
 use crate::types::{Base, Rec, Ty, ranges};
 use crate::value::{Array, ArrayElement, Record, Slot, Value};
@@ -132,7 +131,7 @@ impl Evaluator<'_> {
             };
             let rec = if is_scheme { Rec::PolyMix4As } else { Rec::Bench };
             let ty = setting.split('.').try_fold(Ty::one(Base::Record(rec)), |ty, word| {
-                crate::check::field_of(ty, word).map(|(_, ty)| ty)
+                crate::types::field_of(ty, word).map(|(_, ty)| ty)
             });
             let kind = ty.map_or(String::new(), |ty| format!(", {}", an(&ty.to_string())));
             let example = hints::setting_example(setting);

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::calls::{Builtin, CALLS};
 use crate::check::hir::Symbol;
-use crate::diagnostic::Severity;
+use crate::codes::Severity;
 use crate::lsp::analysis::Analysis;
 use crate::lsp::position::{range_of, uri_of};
 use crate::lsp::values;
@@ -241,7 +241,7 @@ fn type_of(analysis: &Analysis, path: &str, text: &str) -> Option<Ty> {
 }
 
 fn field(ty: Ty, name: &str) -> Option<Ty> {
-    crate::check::field_of(ty, name).map(|(_, ty)| ty)
+    crate::types::field_of(ty, name).map(|(_, ty)| ty)
 }
 
 /// The targets of the blocks that are still open at the end of a text, outermost first.

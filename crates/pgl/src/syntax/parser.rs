@@ -87,7 +87,7 @@ impl<'a> Parser<'a> {
         // `Bad` tokens were reported by the lexer; what follows from them is no news.
         let silent = self.silent_at == self.at || self.peek() == Token::Bad;
         self.silent_at = self.at;
-        if !silent || finding.severity != crate::diagnostic::Severity::Error {
+        if !silent || finding.severity != crate::codes::Severity::Error {
             self.out.push(finding);
         }
     }

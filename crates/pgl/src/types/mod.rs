@@ -1,124 +1,24 @@
 //! Types: what a value can be, and the table of record types with their fields.
 
-mod field;
+#[macro_use]
+mod table;
+mod base;
+mod rec;
 mod records;
 mod stat;
 
-pub use field::{
+pub use base::{BASIC, Base, Ty, declarable, type_names};
+pub use rec::Rec;
+pub use records::field::{
     AgentAddrs, Bandwidth, ContentId, Converter, CoreLists, Distribution, DrawnType, FieldType, Flat,
     HeaderChoice, HeaderRule, Rate, ScriptId, Selector, Size, SslWrapId, Time, Tree, VisibleName, Weighting,
 };
-pub(crate) use field::{MAX_WORDS, ranges};
+pub(crate) use records::field::{MAX_WORDS, ranges};
 pub use records::*;
 pub use stat::{StatMember, stat_completions, stat_member};
 
-use crate::value::Domain;
-
 /// The port of URLs that name none.
 pub const HTTP_PORT: u16 = 80;
-
-/// A type without regard to arrays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Base {
-    /// Not known, because a finding was reported.
-    Unknown,
-    /// The type of `undef()`.
-    Undef,
-    /// `bool`
-    Bool,
-    /// `int`
-    Int,
-    /// `float`
-    Float,
-    /// `string`
-    Str,
-    /// `time`
-    Time,
-    /// `size`
-    Size,
-    /// `rate`
-    Rate,
-    /// `bwidth`
-    Bwidth,
-    /// `addr`
-    Addr,
-    /// `DynamicName`
-    DynName,
-    /// `uniq_id`
-    UniqId,
-    /// `re`
-    Re,
-    /// `PopDistr`
-    PopDistr,
-    /// `int_distr` and the like
-    Distr(Domain),
-    /// A record type.
-    Record(Rec),
-    /// SingleRange or MultiRange.
-    AnyRange,
-    /// The code of a phase script.
-    Code,
-    /// `lmt`, `now`, `nmt`
-    Qualifier,
-    /// A quoted range of addresses.
-    AddrRange,
-    /// A string with numbered places.
-    StrRange,
-}
-
-/// A type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ty {
-    /// The type, or the type of the elements.
-    pub base: Base,
-    /// True for arrays. An array of [`Base::Unknown`] has elements of any type.
-    pub array: bool,
-}
-
-impl Ty {
-    /// What is not known.
-    pub const UNKNOWN: Ty = Ty::one(Base::Unknown);
-
-    /// A single value.
-    pub const fn one(base: Base) -> Self {
-        Ty { base, array: false }
-    }
-
-    /// An array.
-    pub const fn array_of(base: Base) -> Self {
-        Ty { base, array: true }
-    }
-
-    /// True if a finding was reported about it.
-    pub fn is_unknown(self) -> bool {
-        self == Self::UNKNOWN
-    }
-}
-
-/// The declarable basic types with a sentence each.
-pub const BASIC: &[(&str, Base, &str)] = &[
-    ("bool", Base::Bool, "Truth: yes, true, on; no, false, off."),
-    ("int", Base::Int, "A 32-bit integer."),
-    ("float", Base::Float, "A number; percents are floats: 55% is 0.55."),
-    ("time", Base::Time, "A duration or a point in time, exact to microseconds: 1.5sec, '2001/01/01'."),
-    ("size", Base::Size, "A number of bytes: 13KB, 1GB. Kb, Mb, Gb count bits."),
-    ("rate", Base::Rate, "Events per time: 10/sec."),
-    ("bwidth", Base::Bwidth, "Bytes per time: 55Kb/sec."),
-    (
-        "addr",
-        Base::Addr,
-        "An address `[ifname::]host[:port][/subnet]` with the fields if_name, host, port and subnet.",
-    ),
-    ("string", Base::Str, "Text. An unescaped `[n-m]` makes it a range of strings."),
-    ("uniq_id", Base::UniqId, "A unique identifier, made by uniqId()."),
-    ("re", Base::Re, "A regular expression: `url_host =~/foo.*bar/i`; !, && and || combine them."),
-    ("PopDistr", Base::PopDistr, "A popularity distribution, made by popUnif() or popZipf()."),
-    (
-        "DynamicName",
-        Base::DynName,
-        "A name that stands for ever new host names, made by dynamicName() or dynamize().",
-    ),
-];
 
 /// Fields of addresses.
 pub const ADDR_FIELDS: &[(&str, Base, &str)] = &[
@@ -129,54 +29,22 @@ pub const ADDR_FIELDS: &[(&str, Base, &str)] = &[
     ("new_prob", Base::Float, "Of a DynamicName: the share of new objects that bring a new host name."),
 ];
 
-impl std::fmt::Display for Base {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = match self {
-            Base::Unknown => "?",
-            Base::Undef => "undef()",
-            Base::Distr(domain) => return write!(f, "{}_distr", domain.name()),
-            Base::Record(rec) => rec.name(),
-            Base::AnyRange => "Range",
-            Base::Code => "code",
-            Base::Qualifier => "qualifier",
-            Base::AddrRange => "address range",
-            Base::StrRange => "string range",
-            base => BASIC.iter().find(|(_, known, _)| known == base).map_or("?", |(name, ..)| name),
-        };
-        f.write_str(name)
+/// The field of a type with this name: its place in the table and its type.
+pub(crate) fn field_of(ty: Ty, name: &str) -> Option<(u16, Ty)> {
+    if ty.array {
+        return None;
     }
-}
-
-impl std::fmt::Display for Ty {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.base, self.array) {
-            (Base::Unknown, true) => f.write_str("array"),
-            (base, true) => write!(f, "{base}[]"),
-            (base, false) => write!(f, "{base}"),
+    match ty.base {
+        Base::Record(rec) => {
+            let index = rec.def().index(name)?;
+            Some((index as u16, rec.def().fields[index].ty))
         }
+        Base::Addr | Base::DynName => {
+            let fields = ADDR_FIELDS;
+            let count = if ty.base == Base::Addr { 4 } else { fields.len() };
+            let index = fields[..count].iter().position(|(known, ..)| *known == name)?;
+            Some((index as u16, Ty::one(fields[index].1)))
+        }
+        _ => None,
     }
-}
-
-/// The declarable type with this name (without brackets).
-pub fn declarable(name: &str) -> Option<Base> {
-    if let Some((_, base, _)) = BASIC.iter().find(|(known, ..)| *known == name) {
-        return Some(*base);
-    }
-    if let Some(of) = name.strip_suffix("_distr") {
-        return match of {
-            "int" => Some(Base::Distr(Domain::Int)),
-            "float" => Some(Base::Distr(Domain::Float)),
-            "time" => Some(Base::Distr(Domain::Time)),
-            "size" => Some(Base::Distr(Domain::Size)),
-            _ => None,
-        };
-    }
-    let rec = *Rec::ALL.iter().find(|rec| rec.name() == name)?;
-    Some(Base::Record(rec))
-}
-
-/// The names of all declarable types.
-pub fn type_names() -> impl Iterator<Item = &'static str> {
-    let distrs = ["int_distr", "float_distr", "time_distr", "size_distr"];
-    BASIC.iter().map(|(name, ..)| *name).chain(distrs).chain(Rec::ALL.iter().map(|rec| rec.name()))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ops::ElemType;
+use crate::types::{Base, Rec};
 use crate::value::Value;
 
 /// Deepest nesting of arrays and records in a value.
@@ -202,4 +202,42 @@ pub fn flat(value: &Value, order: CloneOrder) -> Vec<(Value, f64)> {
     let mut all = Vec::with_capacity(value.len().min(MAX_ITEMS) as usize);
     flatten(value, order, &mut |value, prob| all.push((value, prob)));
     all
+}
+
+/// The type of all elements of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElemType {
+    /// There are none.
+    None,
+    /// All have this type.
+    All(Base),
+    /// They differ.
+    Mixed,
+}
+
+impl ElemType {
+    /// The type of the elements of an item: what a range yields counts, not the range.
+    pub fn of(value: &Value) -> Option<ElemType> {
+        Some(match value {
+            Value::Poison => return None,
+            Value::Array(array) => return array.elem(),
+            Value::AddrRange(_) | Value::Addr(_) => ElemType::All(Base::Addr),
+            Value::StrRange(_) => ElemType::All(Base::Str),
+            value => ElemType::All(value.ty().base),
+        })
+    }
+
+    /// The type of both.
+    pub fn join(self, other: ElemType) -> ElemType {
+        let ranges = |elem| matches!(elem, Base::Record(Rec::SingleRange | Rec::MultiRange) | Base::AnyRange);
+        match (self, other) {
+            (ElemType::None, elem) | (elem, ElemType::None) => elem,
+            (ElemType::All(a), ElemType::All(b)) if a == b => self,
+            (ElemType::All(Base::Addr | Base::DynName), ElemType::All(Base::Addr | Base::DynName)) => {
+                ElemType::All(Base::Addr)
+            }
+            (ElemType::All(a), ElemType::All(b)) if ranges(a) && ranges(b) => ElemType::All(Base::AnyRange),
+            _ => ElemType::Mixed,
+        }
+    }
 }

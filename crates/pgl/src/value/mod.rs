@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use polygraph_addr::{Addr, AddrRange, TextRange};
 
-pub use array::{Array, ArrayElement, ArrayLimit, CloneOrder, MAX_DEPTH, MAX_ITEMS, flat, flatten};
+pub use array::{Array, ArrayElement, ArrayLimit, CloneOrder, ElemType, MAX_DEPTH, MAX_ITEMS, flat, flatten};
 pub use distr::{Distr, Domain, PopDistr, Qualifier, Shape, TableBin};
 pub use record::{Record, Slot};
 pub use regex::{MatchScope, Matcher, Pattern, Re};

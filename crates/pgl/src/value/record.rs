@@ -48,12 +48,6 @@ impl Record {
         self.slots.iter().fold(1, |n: u64, slot| n.saturating_add(slot.value.weight()))
     }
 
-    /// The slot of a field.
-    pub fn slot(&self, field: &str) -> Option<&Slot> {
-        let index = self.rec.def().fields.iter().position(|def| def.name == field)?;
-        self.slots.get(index)
-    }
-
     /// Where a field was assigned, or else what it is a part of, or the first of its own parts. `path` has a dot before
     /// each nested field.
     pub fn at(&self, path: &str) -> Option<Span> {

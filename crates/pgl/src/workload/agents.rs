@@ -5,11 +5,11 @@ use polygraph_addr::{Addr, compact, join};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::UsedRecord;
-use crate::hints;
+use crate::hints::quoted_list;
 use crate::types::{Agent, Robot, Selector, Server, Tree};
 use crate::value::{Shape, Value};
 use crate::workload::behavior::{self, RequestedContents};
-use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips};
+use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips, set_field};
 
 /// Known words of selectors.
 pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
@@ -131,24 +131,10 @@ impl Checks<'_> {
     }
 }
 
-/// Advice to set a field of an agent.
-pub(super) fn set_field(used: &UsedRecord, field: &str) -> String {
-    let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
-    match hints::field_example(used.record.rec, field) {
-        Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
-        None => format!("set `{name}`"),
-    }
-}
-
 fn is_status_scope(scope: &str) -> bool {
     let digits = scope.strip_prefix(['+', '-']).unwrap_or(scope).as_bytes();
     let form = |c: &u8| if c.is_ascii_digit() { 'N' } else { *c as char };
     scope == "all" || matches!(digits.iter().map(form).collect::<String>().as_str(), "NNN" | "NNx" | "Nxx")
-}
-
-/// A list of words for a message.
-pub(super) fn quoted_list(words: &[&str]) -> String {
-    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks a robot.

@@ -5,8 +5,7 @@ use crate::eval::UsedRecord;
 use crate::source::Span;
 use crate::types::{ClientBehavior, Content, ContentId, PopModel, RequestRange, Robot, Selector, Server};
 use crate::value::Record;
-use crate::workload::agents::set_field;
-use crate::workload::{Checks, RecordContext, VisibleServers, Workload};
+use crate::workload::{Checks, RecordContext, VisibleServers, Workload, set_field};
 
 pub(super) const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
 pub(super) const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];

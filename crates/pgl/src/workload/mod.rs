@@ -260,7 +260,7 @@ pub(crate) fn build(
         }
     }
     for group in &outcome.substitutes {
-        workload.substitutes.push(Vec::lower(group, &mut lower));
+        workload.substitutes.push(Vec::from_value(group, &mut lower));
     }
     if lower.exceeded() {
         let text = format!("the workload has more than {} addresses and other items", options.limits.items);
@@ -373,5 +373,14 @@ fn check_ips(addresses: &AgentAddrs, used: &UsedRecord, checks: &mut Checks<'_>,
         let finding =
             checks.at_element(Code::BadAddresses, used, "addresses", text, &|value| is_addr(value, addr));
         checks.push(finding);
+    }
+}
+
+/// Advice to set a field of an agent.
+pub(super) fn set_field(used: &UsedRecord, field: &str) -> String {
+    let name = used.name.as_ref().map_or(field.to_owned(), |name| format!("{name}.{field}"));
+    match crate::hints::field_example(used.record.rec, field) {
+        Some(example) => format!("set `{name}`, e.g. `{name} = {example};`"),
+        None => format!("set `{name}`"),
     }
 }

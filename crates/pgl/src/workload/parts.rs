@@ -3,10 +3,10 @@
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
 use crate::eval::UsedRecord;
+use crate::hints::quoted_list;
 use crate::source::Span;
 use crate::types::{Goal, MembershipMap, Robot, SslWrap};
 use crate::value::{Record, Value};
-use crate::workload::agents::quoted_list;
 use crate::workload::{Checks, RecordContext};
 
 pub(super) const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];

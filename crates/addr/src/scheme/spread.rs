@@ -1,7 +1,7 @@
 //! `SpreadAs`: all configured machines get an equal slice of the address space.
 
 use crate::bench::{RequiredSettings, check_limit};
-use crate::gen4::check_capacity;
+use crate::scheme::generation4::check_capacity;
 use crate::{Allocation, BenchRole, BenchSpec, SchemeError, SchemeWarning, compact, count, sdiv, xceil};
 
 pub(crate) fn allocate(

@@ -20,7 +20,7 @@ pub trait FieldType: Sized {
     /// True if an undefined value means something.
     const OPTIONAL: bool = false;
     /// Takes a value of that type; anything else (after an error) becomes something harmless.
-    fn lower(value: &Value, cx: &mut Converter) -> Self;
+    fn from_value(value: &Value, cx: &mut Converter) -> Self;
 }
 
 /// A duration or a point in time, in microseconds.
@@ -287,7 +287,7 @@ macro_rules! scalar {
     ($ty:ty, $base:expr, $pattern:pat => $value:expr, else $other:expr) => {
         impl FieldType for $ty {
             const TY: Ty = Ty::one($base);
-            fn lower(value: &Value, _: &mut Converter) -> Self {
+            fn from_value(value: &Value, _: &mut Converter) -> Self {
                 match value {
                     $pattern => $value,
                     _ => $other,
@@ -297,7 +297,7 @@ macro_rules! scalar {
         impl FieldType for Option<$ty> {
             const TY: Ty = Ty::one($base);
             const OPTIONAL: bool = true;
-            fn lower(value: &Value, _: &mut Converter) -> Self {
+            fn from_value(value: &Value, _: &mut Converter) -> Self {
                 match value {
                     $pattern => Some($value),
                     _ => None,
@@ -322,7 +322,7 @@ scalar!(ScriptId, Base::Code, Value::Code(number) => ScriptId(*number), else Scr
 impl FieldType for Option<Addr> {
     const TY: Ty = Ty::one(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Converter) -> Self {
+    fn from_value(value: &Value, _: &mut Converter) -> Self {
         name(value).map(|name| name.addr)
     }
 }
@@ -330,7 +330,7 @@ impl FieldType for Option<Addr> {
 impl FieldType for Option<Arc<Re>> {
     const TY: Ty = Ty::one(Base::Re);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Converter) -> Self {
+    fn from_value(value: &Value, _: &mut Converter) -> Self {
         match value {
             Value::Re(re) => Some(re.clone()),
             _ => None,
@@ -341,7 +341,7 @@ impl FieldType for Option<Arc<Re>> {
 impl<T: DrawnType> FieldType for Option<Distribution<T>> {
     const TY: Ty = Ty::one(Base::Distr(T::DOMAIN));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, _: &mut Converter) -> Self {
+    fn from_value(value: &Value, _: &mut Converter) -> Self {
         distribution(value).filter(|distr| distr.shape != Shape::None)
     }
 }
@@ -379,7 +379,7 @@ fn list<T>(
 impl FieldType for AgentAddrs {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         AgentAddrs(list(value, CloneOrder::Agents, cx, |_, value| name(&value).map(|name| name.addr)))
     }
 }
@@ -387,7 +387,7 @@ impl FieldType for AgentAddrs {
 impl FieldType for Vec<Addr> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         list(value, CloneOrder::Position, cx, |_, value| name(&value).map(|name| name.addr))
     }
 }
@@ -395,15 +395,15 @@ impl FieldType for Vec<Addr> {
 impl FieldType for Option<Vec<Addr>> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
-        (*value != Value::Undef).then(|| Vec::lower(value, cx))
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
+        (*value != Value::Undef).then(|| Vec::from_value(value, cx))
     }
 }
 
 impl FieldType for Vec<AddrRange> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         if cx.take(value) { ranges(value) } else { Vec::new() }
     }
 }
@@ -427,7 +427,7 @@ pub(crate) fn ranges(value: &Value) -> Vec<AddrRange> {
 impl FieldType for Vec<VisibleName> {
     const TY: Ty = Ty::array_of(Base::Addr);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         list(value, CloneOrder::Position, cx, |_, value| name(&value))
     }
 }
@@ -435,7 +435,7 @@ impl FieldType for Vec<VisibleName> {
 impl FieldType for Vec<String> {
     const TY: Ty = Ty::array_of(Base::Str);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         list(value, CloneOrder::Position, cx, |_, value| match value {
             Value::Str(text) => Some(text.to_string()),
             _ => None,
@@ -446,7 +446,7 @@ impl FieldType for Vec<String> {
 impl FieldType for Vec<StatsSample> {
     const TY: Ty = Ty::array_of(Base::Record(Rec::StatsSample));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         list(value, CloneOrder::Position, cx, |cx, value| match value {
             Value::Record(record) => Some(StatsSample::from_record(&record, cx)),
             _ => None,
@@ -457,7 +457,7 @@ impl FieldType for Vec<StatsSample> {
 impl FieldType for CoreLists {
     const TY: Ty = Ty::array_of(Base::Int);
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         let int = |_: &mut Converter, value: Value| match value {
             Value::Int(value) => Some(value),
             _ => None,
@@ -474,13 +474,13 @@ impl FieldType for CoreLists {
 impl FieldType for Vec<HeaderRule> {
     const TY: Ty = Ty::array_of(Base::Record(Rec::MimeHeader));
     const OPTIONAL: bool = true;
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         let Value::Array(array) = value else { return Vec::new() };
         let mut rules = Vec::new();
         for item in (0..array.repeat()).flat_map(|_| array.items()) {
             let what = match &item.value {
                 Value::Record(record) => HeaderChoice::One(MimeHeader::from_record(record, cx)),
-                nested => HeaderChoice::Group(Vec::lower(nested, cx)),
+                nested => HeaderChoice::Group(Vec::from_value(nested, cx)),
             };
             rules.push(HeaderRule { prob: item.prob.unwrap_or(1.0).clamp(0.0, 1.0), what });
         }
@@ -571,7 +571,7 @@ impl Choice for RequestRange {
 
 impl<T: Choice + PartialEq, M: Weighting> FieldType for Selector<T, M> {
     const TY: Ty = Ty::array_of(T::BASE);
-    fn lower(value: &Value, cx: &mut Converter) -> Self {
+    fn from_value(value: &Value, cx: &mut Converter) -> Self {
         if !value.is_container() || !cx.take(value) {
             return Self::default();
         }

@@ -4,19 +4,19 @@ use std::net::IpAddr;
 
 use crate::bench::{MAX_AGENTS, RequiredSettings, check_limit};
 use crate::{
-    Addr, AddrRange, AddrScheme, Allocation, BenchRole, BenchSpec, SchemeError, SchemeWarning, compact,
-    count, ddiv, sdiv, xceil,
+    Addr, AddrRange, Allocation, BenchRole, BenchSpec, SchemeError, SchemeWarning, compact, count, ddiv,
+    sdiv, xceil,
 };
 
 /// Robots, or the proxies of a proxy side.
 pub(crate) fn agents(
-    scheme: AddrScheme,
+    scheme: &'static str,
     role: BenchRole,
     bench: &BenchSpec,
     agents_per_addr: Option<i64>,
 ) -> Result<Allocation, SchemeError> {
     let (side, side_name) = (bench.side(role), role.side_name());
-    let mut wants = RequiredSettings::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme, role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
     let agent_load = wants.positive(&format!("{side_name}.max_agent_load"), side.max_agent_load);
@@ -35,19 +35,20 @@ pub(crate) fn agents(
 }
 
 /// Servers of PolyMix-4: one per address, 500 and a tenth of the robots.
-pub(crate) fn polymix4_servers(scheme: AddrScheme, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
+pub(crate) fn polymix4_servers(
+    scheme: &'static str,
+    bench: &BenchSpec,
+    agents_per_addr: Option<i64>,
+) -> Result<Allocation, SchemeError> {
     let (role, side_name) = (BenchRole::Servers, BenchRole::Servers.side_name());
     let side = bench.side(role);
-    let mut wants = RequiredSettings::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme, role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
     let pool = wants.list(&format!("{side_name}.addr_space"), &side.addr_space);
     let client = &bench.client_side;
     let client_load = wants.positive("client_side.max_host_load", client.max_host_load);
     let robot_load = wants.positive("client_side.max_agent_load", client.max_agent_load);
-    let AddrScheme::PolyMix4 { agents_per_addr } = scheme else {
-        return real_servers(scheme, bench);
-    };
     let k = wants.count("agents_per_addr", agents_per_addr);
     wants.check()?;
 
@@ -58,32 +59,32 @@ pub(crate) fn polymix4_servers(scheme: AddrScheme, bench: &BenchSpec) -> Result<
     check_limit(role, servers)?;
     let mut allocation = distribute(side_name, pool, hosts, servers / hosts)?;
     if side.max_agent_load.is_some() {
-        allocation.warnings.push(SchemeWarning::AgentLoadIgnored { scheme: scheme.name(), side: side_name });
+        allocation.warnings.push(SchemeWarning::AgentLoadIgnored { scheme, side: side_name });
     }
     allocation.warnings.extend(mask_warning(scheme, role, bench));
     Ok(allocation)
 }
 
 /// Servers of WebAxe-4 and SrvLB-4: the machines themselves.
-pub(crate) fn real_servers(scheme: AddrScheme, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
+pub(crate) fn real_servers(scheme: &'static str, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
     let (role, side_name) = (BenchRole::Servers, BenchRole::Servers.side_name());
     let side = bench.side(role);
-    let mut wants = RequiredSettings::new(scheme.name(), role);
+    let mut wants = RequiredSettings::new(scheme, role);
     wants.list(&format!("{side_name}.hosts"), &side.hosts);
     wants.check()?;
     check_limit(role, count(&side.hosts))?;
     let shares = side.hosts.iter().flatten().map(|host| vec![AddrRange::from(host)]).collect();
     let mut warnings = Vec::new();
     if !side.addr_space.is_empty() {
-        warnings.push(SchemeWarning::PoolIgnored { scheme: scheme.name(), side: side_name });
+        warnings.push(SchemeWarning::PoolIgnored { scheme, side: side_name });
     }
     warnings.extend(mask_warning(scheme, role, bench));
     Ok(Allocation { shares, agents_per_addr: 1, warnings })
 }
 
-fn mask_warning(scheme: AddrScheme, role: BenchRole, bench: &BenchSpec) -> Option<SchemeWarning> {
+fn mask_warning(scheme: &'static str, role: BenchRole, bench: &BenchSpec) -> Option<SchemeWarning> {
     bench.side(role).addr_mask.as_ref()?;
-    Some(SchemeWarning::MaskIgnored { scheme: scheme.name(), side: role.side_name() })
+    Some(SchemeWarning::MaskIgnored { scheme, side: role.side_name() })
 }
 
 /// `load_ratio` is the load of a host over the load of an agent.

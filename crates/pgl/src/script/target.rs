@@ -1,0 +1,93 @@
+//! What phase scripts see of a running test, and what they do to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::check::hir::Stmt;
+use crate::types::Goal;
+use crate::value::Statistics;
+
+/// Which statistics a script asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatsWindow {
+    /// The sample of the watchdog that runs.
+    Sample,
+    /// The phase so far.
+    Phase,
+}
+
+/// A change of a factor of the phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FactorChange {
+    /// The load factor changes by this share of itself.
+    LoadBy(f64),
+    /// The load factor becomes this.
+    LoadTo(f64),
+    /// The populus factor changes by this share of itself.
+    PopulusBy(f64),
+    /// The populus factor becomes this.
+    PopulusTo(f64),
+}
+
+/// A running test, as scripts see it.
+pub trait ScriptTarget {
+    /// Statistics as they are now.
+    fn statistics(&mut self, asked: StatsWindow) -> Arc<dyn Statistics>;
+
+    /// The load factor (0 to 1).
+    fn load_factor(&self) -> f64;
+
+    /// The populus factor (0 to 1).
+    fn populus_factor(&self) -> f64;
+
+    /// Changes a factor.
+    fn change(&mut self, change: FactorChange);
+
+    /// The running watchdog gets a new sampling goal.
+    fn set_sampling_goal(&mut self, goal: Goal);
+
+    /// A line for the console, at a level of verbosity.
+    fn print(&mut self, level: u8, line: String);
+
+    /// The phase has reached its goal, for this reason if one is given.
+    fn reached_positive_goal(&mut self, reason: Option<String>);
+}
+
+/// Code that runs whenever a goal is reached.
+#[derive(Debug, Clone)]
+pub struct Watchdog {
+    /// The sampling goal.
+    pub goal: Goal,
+    /// Where it is written.
+    pub place: String,
+    pub(crate) body: Arc<Vec<Stmt>>,
+}
+
+/// Why a script broke off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptError {
+    /// `file:line:column`, if known.
+    pub place: Option<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "script, {place}: {}", self.message),
+            None => write!(f, "script: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// What came of running a piece of code.
+#[derive(Debug, Default)]
+pub struct ScriptRun {
+    /// Watchdogs that it has started.
+    pub watchdogs: Vec<Watchdog>,
+    /// The error that it broke off with; what it did before stays.
+    pub error: Option<ScriptError>,
+}

@@ -1,0 +1,583 @@
+//! The table of record types: the one place that describes the fields of the language.
+//!
+//! `record_table! { with }` hands the table to the macro `with`.
+
+macro_rules! record_table {
+    ($with:ident) => {
+        $with! {
+        /// The part common to Robot, Server and Proxy. Settings called sticky are drawn once per agent, at start.
+        Agent {
+            /// Where agents live: one agent per address. Server: `IP:port`, unique in the test. Robot: an IP without port, repeats allowed. An agent object without addresses is skipped by `use()`.
+            addresses: AgentAddrs,
+            /// TLS settings, a sticky selection; undefined: no TLS. On a Robot: able to use TLS. On a Server: TLS only. On a Proxy: robots must use TLS to it.
+            ssl_wraps: Selector<SslWrapId, Tree>,
+            /// Options of the sockets.
+            socket: Option<Box<Socket>>,
+            /// A label for logs and messages.
+            kind: Option<String>,
+            /// Forces the agent id, which all agents of the object then share; undefined: a fresh id per agent.
+            world: Option<u64>,
+            /// Selector of `"1.0"` and `"1.1"`; sticky.
+            http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
+            /// Time limit per transaction. Robot: includes looking up names and waiting for a connection slot. Server: includes think time. Undefined: none.
+            xact_lifetime: Option<Distribution<Time>>,
+            /// Server: delay before a request is handled. Robot: not supported.
+            xact_think: Option<Distribution<Time>>,
+            /// Greatest number of transactions per connection, drawn per connection, truncated, at least 1. Undefined: no persistent connections.
+            pconn_use_lmt: Option<Distribution<i32>> = Default::ConstInt(1),
+            /// An idle connection is closed after this time; undefined: the other side decides.
+            idle_pconn_tout: Option<Time>,
+            /// Robot: which old object to request again (needed if recurrence is positive). Server: targets of 302 replies.
+            pop_model: Option<Box<PopModel>>,
+            /// Probability (0..1) of aborting a transaction in the middle of a body, at a uniform position.
+            abort_prob: f64 = Default::Float(0.0),
+            /// Sticky probability (0..1) of taking part in cookies; undefined: 1 for robots and for servers that set cookies.
+            cookie_sender: Option<f64>,
+            /// Which HTTP status codes count for the custom statistics: `"all"`, or an optional sign and `NNN`, `NNx` or `Nxx`; more specific and later entries win; only negative entries imply `"all"`.
+            custom_stats_scope: Vec<String>,
+            /// Extra headers of every message sent, before the generated ones. Each is included with its own probability, a nested array as a whole; without a probability always.
+            http_headers: Vec<HeaderRule>,
+        }
+
+        /// Options of an agent's sockets.
+        Socket {
+            /// True lets the system delay small packets (Nagle's algorithm).
+            nagle: bool = Default::Bool(false),
+            /// How long closing a socket waits for unsent data; undefined: the system's default.
+            linger_tout: Option<Time>,
+        }
+
+        /// A client. With `req_rate` or `req_inter_arrival` requests start at their times whatever the replies do; with neither, one transaction follows another; with `req_rate = 0/sec` the robot never starts a request on its own.
+        Robot with agent: Agent {
+            /// Mean rate of requests per robot (Poisson stream).
+            req_rate: Option<Rate>,
+            /// Distribution of the gaps between requests; exclusive with req_rate.
+            req_inter_arrival: Option<Distribution<Time>>,
+            /// Visible names or IPs of servers, with ports; a flat selector without repeats. Each must be mapped by an AddrMap or be a server address.
+            origins: Selector<VisibleName, Flat>,
+            /// Probability (0..1) of wanting an object that was already requested.
+            recurrence: f64 = Default::Float(0.0),
+            /// Probability (0..1) of requesting each embedded object found.
+            embed_recur: f64 = Default::Float(0.0),
+            /// Selector of `"public"`, `"private"` (treated as public) and `"foreign"`; undefined: public only.
+            interests: Selector<String, Tree>,
+            /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `RequestRange` act as `Basic` there, for what they need only the owner knows.
+            foreign_trace: Option<String>,
+            /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `RequestRange` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
+            req_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
+            /// Selector of `GET`, `HEAD`, `POST` and `PUT`; drawn with the phase's special_msg_factor, else GET. `Upload` implies PUT.
+            req_methods: Selector<String, Tree> = Default::Strs(&["GET"]),
+            /// Bodies of POST requests; needed if and only if POST can occur.
+            post_contents: Selector<ContentId, Tree>,
+            /// Bodies of PUT requests and FTP uploads; needed if and only if PUT or Upload can occur.
+            upload_contents: Selector<ContentId, Tree>,
+            /// Old name of upload_contents.
+            put_contents: Selector<ContentId, Tree>,
+            /// Selector of SingleRange and MultiRange; needed if and only if `RequestRange` can occur.
+            ranges: Selector<RequestRange, Tree>,
+            /// Probability (0..1) of sending an old request body again.
+            req_body_recurrence: f64 = Default::Float(0.0),
+            /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue) the body is sent all the same.
+            req_body_pause_prob: Option<f64>,
+            /// Bodies of at least this size get `Expect: 100-continue`; exclusive with req_body_pause_prob.
+            req_body_pause_start: Option<Size>,
+            /// Most open connections per robot; undefined: no limit.
+            open_conn_lmt: Option<i32>,
+            /// Most transactions waiting for a connection; undefined: no limit. One more is an error of that transaction.
+            wait_xact_lmt: Option<i32>,
+            /// Requests in flight per connection, drawn per connection, at least 1.
+            pipeline_depth: Option<Distribution<f64>> = Default::ConstFloat(1.0),
+            /// Probability (0..1) of reusing an idle connection to a substitute address; needs note_substitutes().
+            minimize_new_conn: f64 = Default::Float(0.0),
+            /// Entries of a private cache for embedded objects, emptied at the end of a session; at most 21845.
+            private_cache_cap: i32 = Default::Int(0),
+            /// Every request gets a URL that was never seen.
+            unique_urls: bool = Default::Bool(false),
+            /// HTTP proxies; sticky, spread evenly over robots.
+            http_proxies: Vec<Addr>,
+            /// Proxies for ftp:// URLs; undefined: the HTTP proxy.
+            ftp_proxies: Option<Vec<Addr>>,
+            /// Old name of http_proxies.
+            proxies: Vec<Addr>,
+            /// SOCKS5 proxies.
+            socks_proxies: Vec<Addr>,
+            /// Sticky probability (0..1) of using a SOCKS proxy; undefined: 1 if there are any.
+            socks_prob: Option<f64>,
+            /// Of those robots, the share that also uses the HTTP or FTP proxy behind it.
+            socks_chaining_prob: f64 = Default::Float(0.0),
+            /// Sticky probability (0..1) of passive FTP.
+            passive_ftp: f64 = Default::Float(1.0),
+            /// Where names are resolved; needed as soon as an origin is a name that is not mapped inside the test.
+            dns_resolver: Option<Box<DnsResolver>>,
+            /// `user:password` items; `user:` is an empty password; `${worker}` and `${target_ip}` are expanded on use. A robot takes the next of a shuffled cycle at each session start. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
+            credentials: Vec<String>,
+            /// Probability (0..1) of sending a wrong password.
+            auth_error: f64 = Default::Float(0.0),
+            /// Share of Negotiate challenges answered with SPNEGO; undefined: all.
+            spnego_auth_ratio: Option<f64>,
+            /// Enables Kerberos.
+            kerberos_wrap: Option<Box<KerberosWrap>> = Default::Undef,
+            /// Expected access decisions.
+            acl: Option<Box<Acl>>,
+            /// Alternation of busy and idle periods.
+            session: Option<Box<Session>>,
+            /// Cookies kept per server; drawn once per robot, rounded up.
+            cookies_keep_lmt: Option<Distribution<f64>> = Default::ConstFloat(4.0),
+            /// Entries of the Accept-Encoding header; one that starts with `gzip` or `*` enables decoding.
+            accept_content_encodings: Vec<String>,
+            /// Tags with attributes that count as embedded links.
+            container_tags: Vec<String> = Default::Strs(&["<embed src>"]),
+            /// Replies whose Server header starts with this (`"*"`: any) are scanned for URIs also in scripts, and all are followed.
+            raw_uri_thrower: Option<String>,
+            /// ICP port; without effect.
+            icp_port: Option<i32>,
+            /// HTTP address of an ICP peer; without effect.
+            peer_http: Option<Addr>,
+            /// ICP address of an ICP peer; without effect.
+            peer_icp: Option<Addr>,
+        }
+
+        /// An origin server.
+        Server with agent: Agent {
+            /// All content types with their planned global shares.
+            contents: Selector<ContentId, Tree>,
+            /// Types requested on their own, not as embedded objects; undefined: all. With probabilities of its own these are used, else the shares of the entries in contents.
+            direct_access: Selector<ContentId, Tree>,
+            /// Selector of `Basic` and `302 Found` (needs pop_model); drawn with the phase's special_msg_factor, else Basic.
+            rep_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
+            /// Selector of `HTTP` and `FTP`; drawn per server address from the global seed, so that both sides agree.
+            protocol: Selector<String, Tree> = Default::Strs(&["HTTP"]),
+            /// Accepted connections per readiness event; -1: no limit.
+            accept_lmt: i32 = Default::Int(-1),
+            /// Probability (0..1) that a reply sets cookies.
+            cookie_set_prob: f64 = Default::Float(0.0),
+            /// Number of cookies in such a reply; needed if and only if cookie_set_prob is positive.
+            cookie_set_count: Option<Distribution<f64>>,
+            /// Size of each cookie; needed if and only if cookie_set_prob is positive.
+            cookie_value_size: Option<Distribution<Size>>,
+            /// Probability (0..1) of answering an expectation with 100 Continue rather than 417.
+            req_body_allowed: f64 = Default::Float(1.0),
+        }
+
+        /// A proxy in the test, known by its addresses and TLS settings.
+        Proxy with agent: Agent {
+        }
+
+        /// A type of content. Two values denote the same type if and only if all their fields are equal.
+        Content {
+            /// A label for logs and messages.
+            kind: Option<String> = Default::Str("some-content"),
+            /// Size of replies; needed unless there is a content_db or document_root.
+            size: Option<Distribution<Size>>,
+            /// Share (0..1) of cachable objects.
+            cachable: f64 = Default::Float(0.0),
+            /// Media type and forms of URLs.
+            mime: Option<Box<Mime>>,
+            /// Modification and expiration of objects.
+            obj_life_cycle: Option<Box<ObjLifeCycle>>,
+            /// Types of embedded objects, a flat selector; together with embedded_obj_cnt or not at all. The server needs them in its contents too.
+            may_contain: Selector<ContentId, Flat>,
+            /// Embedded objects per container, truncated.
+            embedded_obj_cnt: Option<Distribution<i32>>,
+            /// Share (0..1) of replies with a Content-MD5 header.
+            checksum: f64 = Default::Float(0.0),
+            /// Share (0..1) of objects with bodies of their own, the rest is identical; undefined: the generator decides.
+            unique: Option<f64>,
+            /// `random_text` or `random_data`.
+            generator: Option<String> = Default::Str("random_text"),
+            /// File of a content database; exclusive with document_root.
+            content_db: Option<String>,
+            /// Directory tree that is loaded into memory; its paths become URLs.
+            document_root: Option<String>,
+            /// Text database to inject; needs inject_gap and infect_prob.
+            inject_db: Option<String>,
+            /// What is injected: `db_text` or `request_uri`; undefined: db_text if there is an inject_db.
+            inject_object: Option<String>,
+            /// Share (0..1) of injected objects; needed with any other inject field.
+            infect_prob: Option<f64>,
+            /// Distance between injections; only with inject_db.
+            inject_gap: Option<Distribution<Size>>,
+            /// Selector of `identity` and `gzip`. Bodies of requests are compressed if there is only `gzip`.
+            encodings: Selector<String, Tree> = Default::Strs(&["identity"]),
+            /// Extra headers of messages that carry this content; see http_headers.
+            mime_headers: Vec<HeaderRule>,
+            /// Overrides for robots that request this content.
+            client_behavior: Option<Box<ClientBehavior>>,
+            /// Without effect.
+            choice_space: Option<i32>,
+        }
+
+        /// Media type and forms of the URLs of a content.
+        Mime {
+            /// Value of Content-Type; undefined: no such header.
+            type_: Option<String>,
+            /// Endings of URLs, a flat selector.
+            extensions: Selector<String, Flat>,
+            /// Beginnings of URL paths, a flat selector.
+            prefixes: Selector<String, Flat>,
+        }
+
+        /// A header of a message, normally written `'Name: value'`.
+        MimeHeader {
+            /// Its name.
+            name: Option<String>,
+            /// Its value.
+            value: Option<String>,
+        }
+
+        /// When objects change and expire.
+        ObjLifeCycle {
+            /// Time between modifications; undefined: no Last-Modified and Expires headers at all.
+            length: Option<Distribution<Time>>,
+            /// Jitter of modification times as a fraction of the cycle.
+            variance: f64 = Default::Float(0.0),
+            /// Share (0..1) of objects that show Last-Modified.
+            with_lmt: f64 = Default::Float(0.0),
+            /// Expiration times, each with a base: `lmt + d`, `now + d`, `nmt + d`; a flat selector.
+            expires: Selector<Distribution<Time>, Flat>,
+            /// Ignored; objects are born at a random point of their first cycle.
+            birthday: Option<Distribution<Time>>,
+        }
+
+        /// Which of the known objects is requested again.
+        PopModel {
+            /// popUnif() or popZipf(skew); needed if any field of the model is set.
+            pop_distr: Option<crate::value::PopDistr>,
+            /// Size of the hot set relative to the working set (0..1).
+            hot_set_frac: f64 = Default::Float(1.0),
+            /// Share (0..1) of requests to the hot set.
+            hot_set_prob: f64 = Default::Float(0.0),
+            /// Probability (0..1) of taking the smallest of nine neighbours, which lowers the byte hit ratio.
+            bhr_discrimination: f64 = Default::Float(0.0),
+        }
+
+        /// Settings of a robot that a content replaces for requests to itself. Assignable from a Robot.
+        ClientBehavior {
+            /// Replaces the robot's req_types.
+            req_types: Selector<String, Tree>,
+            /// Replaces the robot's req_methods.
+            req_methods: Selector<String, Tree>,
+            /// Replaces the robot's ranges.
+            ranges: Selector<RequestRange, Tree>,
+            /// Replaces the robot's recurrence.
+            recurrence: Option<f64>,
+            /// Replaces the robot's pop_model.
+            pop_model: Option<Box<PopModel>>,
+        }
+
+        /// A request for one byte range: a start with an optional end, or a suffix; each absolute or relative to the entity size.
+        SingleRange {
+            /// First byte.
+            first_byte_pos_absolute: Option<Size>,
+            /// First byte as a fraction of the entity.
+            first_byte_pos_relative: Option<f64>,
+            /// Last byte; needs a start.
+            last_byte_pos_absolute: Option<Size>,
+            /// Last byte as a fraction of the entity; needs a start.
+            last_byte_pos_relative: Option<f64>,
+            /// Number of bytes at the end, instead of a start.
+            suffix_length_absolute: Option<Size>,
+            /// Bytes at the end as a fraction of the entity, instead of a start.
+            suffix_length_relative: Option<f64>,
+        }
+
+        /// A request for several byte ranges.
+        MultiRange {
+            /// Start of the first range; undefined: a gap.
+            first_range_start_absolute: Option<Distribution<Size>>,
+            /// Start of the first range as a fraction of the entity.
+            first_range_start_relative: Option<Distribution<f64>>,
+            /// Length of each range; gaps are exponential with the same mean.
+            range_length_absolute: Option<Distribution<Size>>,
+            /// Length of each range as a fraction of the entity.
+            range_length_relative: Option<Distribution<f64>>,
+            /// Number of ranges; required.
+            range_count: Option<Distribution<i32>>,
+        }
+
+        /// Alternation of busy and idle periods of a robot; both fields busy_period and idle_period_duration, or neither.
+        Session {
+            /// Ends the busy period; errors do not count.
+            busy_period: Option<Box<Goal>>,
+            /// Length of the idle period.
+            idle_period_duration: Option<Distribution<Time>>,
+            /// Rate of events that say the session goes on.
+            heartbeat_notif_rate: Option<Rate>,
+        }
+
+        /// Resolution of names.
+        DnsResolver {
+            /// Name servers, tried in order; port 53 unless given.
+            servers: Vec<Addr>,
+            /// Time limit per query and server; undefined: 5 seconds. The xact_lifetime of a robot includes look-ups.
+            timeout: Option<Time>,
+            /// `A` or `AAAA`.
+            query_type: Option<String> = Default::Str("A"),
+            /// Cache of answers.
+            cache: Option<Box<DnsCache>>,
+        }
+
+        /// A cache of name server answers.
+        DnsCache {
+            /// Entries; 0 or undefined: no cache.
+            capacity: Option<i32>,
+            /// Robots that name the same group share one cache.
+            sharing_group: Option<String>,
+        }
+
+        /// Kerberos settings of a robot.
+        KerberosWrap {
+            /// The realm; required.
+            realm: Option<String>,
+            /// Key distribution centres over TCP and UDP; exclusive with the next two.
+            servers: Vec<Addr>,
+            /// Key distribution centres over TCP.
+            servers_tcp: Vec<Addr>,
+            /// Key distribution centres over UDP.
+            servers_udp: Vec<Addr>,
+            /// Time limit per exchange.
+            timeout: Option<Time>,
+        }
+
+        /// Access decisions that a robot expects.
+        Acl {
+            /// Requests that must be allowed.
+            allow: Option<Arc<crate::value::Re>>,
+            /// Requests that must be denied.
+            deny: Option<Arc<crate::value::Re>>,
+            /// Requests that must be rewritten.
+            rewrite: Option<Arc<crate::value::Re>>,
+            /// Probability (0..1) of checking replies of servers in the test.
+            check_domestic: f64 = Default::Float(1.0),
+            /// Probability (0..1) of checking replies of foreign servers.
+            check_foreign: f64 = Default::Float(1.0),
+        }
+
+        /// Which users belong to which groups. Takes effect with `use()`.
+        MembershipMap {
+            /// Names of groups.
+            group_space: Vec<String>,
+            /// Names of members.
+            member_space: Vec<String>,
+            /// Groups per member; required.
+            groups_per_member: Option<Distribution<i32>>,
+        }
+
+        /// TLS settings.
+        SslWrap {
+            /// Selector of `SSLv2`, `SSLv3`, `TLSv1` and `any`.
+            protocols: Selector<String, Tree> = Default::Strs(&["any"]),
+            /// Cipher specifications, a flat selector.
+            ciphers: Selector<String, Flat> = Default::Strs(&["ALL"]),
+            /// File with the certificate of an authority, for checking peers and for signing generated certificates.
+            root_certificate: Option<String>,
+            /// Files with certificate and key, dealt round robin to agents, sticky; excludes generate_certificates.
+            certificates: Vec<String>,
+            /// Whether certificates are generated; undefined: by servers.
+            generate_certificates: Option<bool>,
+            /// Selector of key sizes; at least 384 bits.
+            rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[128]),
+            /// File with settings of certificate requests.
+            ssl_config_file: Option<String>,
+            /// Agents of a group share generated certificates; a name that starts with `/` is a path prefix.
+            sharing_group: Option<String>,
+            /// Probability (0..1) of trying to resume a session.
+            session_resumption: f64 = Default::Float(0.0),
+            /// Sessions kept per agent; undefined: no limit; 0: none.
+            session_cache: Option<i32>,
+            /// Whether robots check certificates; undefined: if there is a root_certificate.
+            verify_peer_certificate: Option<bool>,
+            /// Sticky probability (0..1) of allowing compression; undefined: the library decides.
+            compression: Option<f64>,
+        }
+
+        /// Visible names and the IPs behind them. One name with several addresses: a random address per request, so servers behind it have the same contents unless a device tells their requests apart. At least as many names as addresses: name i maps to address i modulo their count.
+        AddrMap {
+            /// Visible names or IPs; may be dynamic.
+            names: Vec<VisibleName>,
+            /// IPs behind them.
+            addresses: Vec<Addr>,
+            /// Zone, for the generation of name server files; `"."` is the root.
+            zone: Option<String>,
+        }
+
+        /// The bench: what the machines can do and how much is asked of them.
+        Bench {
+            /// Total request rate that the device under test sees at its peak.
+            peak_req_rate: Option<Rate>,
+            /// The machines that run robots.
+            client_side: Option<Box<BenchSide>>,
+            /// The machines that run servers.
+            server_side: Option<Box<BenchSide>>,
+            /// The machines under test.
+            proxy_side: Option<Box<BenchSide>>,
+        }
+
+        /// One side of a bench.
+        BenchSide {
+            /// Real addresses of the machines; k entries of one address are k worker processes on it.
+            hosts: Vec<Addr>,
+            /// Capacity of one machine.
+            max_host_load: Option<Rate>,
+            /// Capacity of one agent.
+            max_agent_load: Option<Rate>,
+            /// Pool of agent addresses, for address schemes of generation 4 and SpreadAs.
+            addr_space: Vec<polygraph_addr::AddrRange>,
+            /// Old form of addr_space, for PolyMix3As: the first two octets, the port, the interface and the subnet.
+            addr_mask: Option<Addr>,
+            /// Explicit list of addresses for the creation of aliases; undefined: those of the agents.
+            addresses: AgentAddrs,
+            /// One list of cores per element of hosts, as nested arrays.
+            cpu_cores: CoreLists,
+        }
+
+        /// Address scheme of generation 3: whole third octets per machine.
+        PolyMix3As {
+            /// A label.
+            kind: Option<String> = Default::Str("PolyMix-3"),
+        }
+
+        /// Address scheme of generation 4: servers in an address space of their own.
+        PolyMix4As {
+            /// A label.
+            kind: Option<String> = Default::Str("PolyMix-4"),
+            /// Agents that share one address; required, positive.
+            agents_per_addr: Option<i32>,
+        }
+
+        /// Address scheme of generation 4: servers are the real server machines.
+        WebAxe4As {
+            /// A label.
+            kind: Option<String> = Default::Str("WebAxe-4"),
+            /// Agents that share one address; required, positive.
+            agents_per_addr: Option<i32>,
+        }
+
+        /// Address scheme of generation 4 for server load balancers; as WebAxe4As, without proxies.
+        SrvLb4As {
+            /// A label.
+            kind: Option<String> = Default::Str("SrvLb-4"),
+            /// Agents that share one address; required, positive.
+            agents_per_addr: Option<i32>,
+        }
+
+        /// Address scheme that spreads agents evenly over all configured machines.
+        SpreadAs {
+            /// A label.
+            kind: Option<String> = Default::Str("Spread"),
+            /// Agents that share one address; required, positive.
+            agents_per_addr: Option<i32>,
+        }
+
+        /// What must be reached. Several fields: whichever comes first.
+        Goal {
+            /// Positive: time.
+            duration: Option<Time>,
+            /// Positive: finished transactions.
+            xactions: Option<i32>,
+            /// Positive: bytes of cachable misses.
+            fill_size: Option<Size>,
+            /// Negative: below 1 the ratio of errors (looked at after 1000 transactions), from 1 up their number. So 100% is one error.
+            errors: Option<f64>,
+        }
+
+        /// A phase of the schedule. A factor that is not set begins where the previous phase ended (1 in the first phase) and ends as it begins.
+        Phase {
+            /// Its name.
+            name: Option<String>,
+            /// When it ends; empty: never by itself.
+            goal: Option<Box<Goal>>,
+            /// Share (0..1) of robots alive at the beginning.
+            populus_factor_beg: Option<f64>,
+            /// Share (0..1) of robots alive at the end.
+            populus_factor_end: Option<f64>,
+            /// Factor (0..1) of every robot's request rate at the beginning.
+            load_factor_beg: Option<f64>,
+            /// Factor (0..1) of every robot's request rate at the end.
+            load_factor_end: Option<f64>,
+            /// Factor (0..1) of every robot's recurrence at the beginning.
+            recur_factor_beg: Option<f64>,
+            /// Factor (0..1) of every robot's recurrence at the end.
+            recur_factor_end: Option<f64>,
+            /// Factor (0..1) of the shares of special requests and replies at the beginning.
+            special_msg_factor_beg: Option<f64>,
+            /// Factor (0..1) of the shares of special requests and replies at the end.
+            special_msg_factor_end: Option<f64>,
+            /// Whether statistics of the phase are logged.
+            log_stats: bool = Default::Bool(true),
+            /// Whether reports take their headline from this phase.
+            primary: bool = Default::Bool(false),
+            /// Whether processes wait for each other at the end of the phase.
+            synchronize: bool = Default::Bool(true),
+            /// Whether the phase also waits until the working set is frozen.
+            wait_wss_freeze: bool = Default::Bool(false),
+            /// Adjusts the load to keep the response time in a window; empty: off.
+            rptmstat: Option<Box<Rptmstat>>,
+            /// Samples of single transactions.
+            stats_samples: Vec<StatsSample>,
+            /// Code that clients run at the beginning of the phase.
+            script: Option<ScriptId>,
+        }
+
+        /// A sample of single transactions.
+        StatsSample {
+            /// Its name; undefined in a phase: the name of the phase.
+            name: Option<String>,
+            /// When it begins, from the start of the test or phase; undefined in a phase: in the middle.
+            start: Option<Time>,
+            /// Number of transactions.
+            capacity: Option<i32>,
+        }
+
+        /// A controller that adjusts the load factor to keep the mean response time in a window.
+        Rptmstat {
+            /// How long each sample lasts.
+            sample_dur: Option<Time>,
+            /// Relative change of the load per step; not 0.
+            load_delta: Option<f64>,
+            /// Lower bound of the mean response time.
+            rptm_min: Option<Time>,
+            /// Upper bound of the mean response time.
+            rptm_max: Option<Time>,
+        }
+
+        /// A cache; without effect.
+        Cache {
+            /// Its size.
+            capacity: Option<Size>,
+            /// Its ICP port.
+            icp_port: Option<i32>,
+        }
+
+        /// A network pipe; accepted by `use()`, without effect.
+        NetPipe {
+            /// Addresses it applies to.
+            addresses: Vec<Addr>,
+            /// TLS settings.
+            ssl_wraps: Selector<SslWrapId, Tree>,
+            /// A label.
+            kind: Option<String>,
+            /// Delay of each packet.
+            packet_delay: Option<Distribution<Time>>,
+            /// Greatest bandwidth.
+            bandwidth: Option<Bandwidth>,
+            /// Share (0..1) of lost packets.
+            packet_loss: Option<f64>,
+            /// Length of the queue in packets.
+            queue_packet_size: Option<i32>,
+            /// Length of the queue in bytes.
+            queue_byte_size: Option<Size>,
+            /// Direction; undefined: both.
+            outgoing: Option<bool>,
+        }
+
+        /// Statistics, for phase scripts: made by currentSample() and currentPhase(), read through members such as `s.rep.rptm.mean`.
+        StatSample {
+        }
+
+        /// The code of an `every` statement; of no use in declarations.
+        EveryCode {
+        }
+            }
+    };
+}
