@@ -141,3 +141,17 @@ fn options_are_found_in_text() {
     let names: Vec<Vec<&str>> = lines.iter().map(|line| named(line).collect()).collect();
     assert_eq!(names, [vec!["rep_size"], vec!["proxy", "dhr"], vec!["phase"]]);
 }
+
+#[test]
+fn the_page_of_commands_lists_every_option() {
+    let page = include_str!("../../../docs/reference/tools.md");
+    let mut missing = Vec::new();
+    for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+        let start = format!("| `{}` |", command.get_name());
+        let row = page.lines().find(|line| line.starts_with(&start)).unwrap_or_default();
+        let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+        let absent = longs.filter(|name| *name != "help" && !row.contains(&format!("`--{name}`")));
+        missing.extend(absent.map(|name| format!("{}: --{name}", command.get_name())));
+    }
+    assert!(missing.is_empty(), "docs/reference/tools.md lacks {missing:#?}");
+}

@@ -177,7 +177,7 @@ pub struct RobotOptions {
     pub tmp_loc: Option<()>,
     /// Age at which a new object may be asked for again, because an object that is still on its way cannot be a
     /// hit. Default: what the servers' think time needs, 10 s if that is not known here
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    #[arg(long = "settle_time", value_name = "TIME", value_parser = values::time)]
     pub repeat_delay: Option<f64>,
     /// The load rises linearly over this time
     #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
