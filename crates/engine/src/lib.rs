@@ -23,6 +23,20 @@
 //! * [`timers`], [`deadlines`]: timers finer than a millisecond, and deadlines of connections.
 //! * [`preflight`]: a request to a server and back before a test.
 //! * [`host`], [`limits`], [`signals`]: clocks, memory, file descriptors, signals and panics.
+//!
+//! # Decisions
+//!
+//! * **One `current_thread` runtime per loop.** Loops share nothing during a transaction: no locks, no channel send, one `SO_REUSEPORT` listener each.
+//! * **Timers of our own** ([`timers`]): a heap and a timerfd with a quantum of 100 µs, because the runtime's millisecond would quantize starts.
+//! * **Lazy registration** ([`socket`]): a request does not wait for its connect, and an accepted connection is read at once, because the kernel
+//!   delivers it with its first bytes ([`listen`]). Only sockets that must wait are registered with the poller.
+//! * **Deadlines** ([`deadlines`]) are numbers in a table that is compared with the clock ten times a second, so setting one costs nothing.
+//! * **Phases end at published times** ([`timeline`]): the phase controller writes the end of a phase a tenth of a second ahead, and every loop
+//!   switches by its own clock. Intervals never cross phase boundaries, so phases are folds of intervals.
+//! * **The phase controller has no clock.** It receives counts and times, decides, and returns what is to be logged, so tests and
+//!   simulations drive it without threads.
+//! * **Processes of a machine share the monotonic clock**, so decisions about times are passed to worker processes unchanged.
+//! * **A phase whose load is controlled has no planned load**, so the verdict cannot find that the bench missed it.
 
 #![allow(clippy::disallowed_methods, reason = "the engine owns clocks, threads and worker processes")]
 

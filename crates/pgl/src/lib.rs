@@ -12,6 +12,11 @@
 //! let compilation = compile("test.pg", &loader, &Options::default());
 //! assert_eq!(compilation.script_output, ["36"]);
 //! ```
+//!
+//! # Decisions
+//!
+//! * **The table of types** (`types/records.rs`) is the one place where a field of the language is described: structs, defaults, checks, hover texts and
+//!   `docs/reference/generated/pgl.md` come from it.
 
 pub mod calls;
 pub mod check;

@@ -12,6 +12,16 @@
 //! * [`mod@test`]: a test as the engine runs it.
 //! * [`accounts`]: whom robots log in as.
 //! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
+//!
+//! # Decisions
+//!
+//! * **[`lower`](mod@lower) decides on every field** of a workload: it is read, or any value but its default is rejected by name. Nothing is left out silently. Files and
+//!   names come in through a trait, because plans do no I/O.
+//! * **Ramps are straight lines** ([`factor`]): robots thin out a stream at the full rate, so nothing bursts and nothing gets stuck at zero.
+//! * **`check` simulates a sample**: some robots and servers for the whole time, because hit ratios depend on the objects of a server and the rate of a
+//!   robot, not on their numbers.
+//! * **A peak search is a function of its trials** ([`peak`]): runs are votes, and the next step follows from all votes so far, so a search resumes by
+//!   reading them again.
 
 pub mod accounts;
 pub mod factor;

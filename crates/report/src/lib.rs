@@ -7,6 +7,13 @@
 //!
 //! Every number is a [`figures::Figure`] with one name and one definition, computed from a [`Scope`]: a folded
 //! [`polygraph_stats::Block`] with its duration. Nothing here knows how the numbers came to be.
+//!
+//! # Decisions
+//!
+//! * **One table of figures** ([`figures`]): name, unit, definition and computation. `lx`, `ltrace`, CSV, JSON, exports and the page of figures come from it.
+//! * **Logs are folded as they are read**: the intervals of all logs of a side come in order of time, so only one window of the series is in memory. `lx`, `ltrace`,
+//!   `lr`, comparisons and exports hold whole logs.
+//! * **Pages are data**: static SVG for everybody; a script adds zoom, values and switches where scripts run.
 
 pub mod cmp_lx;
 pub mod compare;

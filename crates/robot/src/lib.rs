@@ -10,6 +10,15 @@
 //! 5. [`transaction`] starts what follows from the reply: embedded objects and redirects.
 //!
 //! [`peers`] keeps the robots in step with the other processes of the test.
+//!
+//! # Decisions
+//!
+//! * **Requests do not depend on replies.** What is requested follows from seeds and due times; so do the launches that embedded objects replace, from the
+//!   moment on at which these can be expected. Without that, the same seed would not make the same requests.
+//! * **Requests that fill no cache ask for known objects** (unless the rules are those of 4.9): a client validates what it has, and the first request for an object must
+//!   be one whose reply a cache keeps, or the offered hit ratio would promise what no device can deliver.
+//! * **Workers** carry out transactions one after the other instead of ending, because spawning a task costs more than most steps of a transaction.
+//! * **Popularity by rank needs no table of objects**: requests are counted by their number among those for their object, and these counts add up.
 
 pub mod connections;
 pub mod exchange;

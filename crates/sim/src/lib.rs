@@ -9,6 +9,12 @@
 //! * [`conn`]: one connection.
 //! * [`device`]: models of caching proxies with several replacement policies.
 //! * `tasks`, `timers`: who runs, and who waits for what moment.
+//!
+//! # Decisions
+//!
+//! * **One virtual loop**: a queue of tasks that can continue, a heap of moments, and connections that are two bounded queues. Only the order of events matters, so
+//!   runs are identical byte for byte.
+//! * **Devices decide with the code of the built-in proxy.** Contents that the catalog can make again are not stored.
 
 pub mod conn;
 pub mod device;

@@ -14,6 +14,16 @@
 //! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
 //! * [`groups`]: agreement of processes about phases.
 //! * [`store`]: what a later test needs to go on with the objects of this one.
+//!
+//! # Decisions
+//!
+//! * **Both sides can make every body** ([`body`]): the server to send it, the robot to compare it byte by byte. Bodies are stretches of one random text, sent
+//!   without copying.
+//! * **A new object can be requested again only after the time that its first reply needs** ([`world`]). The rule looks at due times, never at replies.
+//! * **Generation 1.x** ([`content`]): only the client knows the share of cachable replies and only the server knows sizes, so the client marks
+//!   cachability in the object id (content types 3 and 4).
+//! * **Working sets in files** ([`store`]): each loop stores its galaxies, and a later test deals them to its loops, whatever their number, so that each galaxy has
+//!   one owner.
 
 pub mod abort;
 pub mod arrivals;
