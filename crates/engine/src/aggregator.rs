@@ -9,9 +9,9 @@ use polygraph_stats::{EndReason, ErrorSample, Header, Record, Side, Window};
 use polygraph_traffic::groups::PeerStatus;
 use polygraph_traffic::store::SavedShare;
 
+use crate::channels::{Delivery, PeerUpdate};
 use crate::host::Host;
 use crate::live_counters::Counts;
-use crate::loop_driver::{Delivery, PeerUpdate};
 use crate::outcome::{EngineError, RunOutcome};
 use crate::phase_controller::{ControlEvent, Observations};
 use crate::side::SideState;
@@ -52,7 +52,7 @@ impl Aggregator {
         self.start = start;
         for side in &mut self.sides {
             let Some(header) = side.header.take() else { continue };
-            let recycled = std::mem::take(&mut side.recycled);
+            let recycled = side.loops.iter().map(|end| end.recycle.clone()).collect();
             let samples = TransactionSamples::new(std::mem::take(&mut side.samples));
             let paths = [&side.path, &side.sample_path].map(Option::as_deref);
             let mut aggregator = SideAggregator::open(self.host, header, start, paths, samples, recycled)
@@ -167,7 +167,7 @@ impl Aggregator {
             let records = aggregator.close(now, reason.clone()).map_err(|source| side.log_error(source))?;
             records.iter().for_each(|record| observer(aggregator.header(), record));
         }
-        let loops = self.client().map_or(0, |side| side.live_counters.len());
+        let loops = self.client().map_or(0, |side| side.loops.len());
         let shares = self.shares.take().filter(|shares| shares.len() == loops);
         Ok(RunOutcome { reason, totals, shares: shares.map(|shares| shares.into_values().collect()) })
     }
@@ -199,8 +199,8 @@ impl Aggregator {
     /// What happened on the robots' side since the last call, as far as loops have published it.
     fn take_delta(&self) -> Window {
         let mut all = Window::default();
-        for live in self.client().iter().flat_map(|side| &side.live_counters) {
-            all.merge(&live.take_delta());
+        for end in self.client().iter().flat_map(|side| &side.loops) {
+            all.merge(&end.live.take_delta());
         }
         all
     }

@@ -13,7 +13,8 @@
 //! * [`phase_controller`], [`timeline`]: decisions about phases, and where loops read them.
 //! * [`aggregator`], [`side_aggregator`], [`transaction_samples`]: merge what loops deliver, and write the logs.
 //! * [`side`]: the loops of one side, and the state of its log.
-//! * [`layout`], [`loop_spec`]: which process runs which loop, and what each loop runs.
+//! * [`layout`], [`loop_spec`], [`loop_starter`]: which process runs which loop, and what each loop runs.
+//! * [`channels`]: the messages between loops and the coordinator.
 //! * [`relay`], [`process`], [`protocol`]: worker processes, as the coordinator sees them and from inside.
 //! * [`worker`], [`loop_driver`]: a loop on real sockets, and what every loop does besides its traffic.
 //! * [`live_counters`]: counters that the coordinator reads while a loop runs.
@@ -41,6 +42,7 @@
 #![allow(clippy::disallowed_methods, reason = "the engine owns clocks, threads and worker processes")]
 
 pub mod aggregator;
+pub mod channels;
 pub mod coordinator;
 pub mod datagram;
 pub mod deadlines;
@@ -51,6 +53,7 @@ pub mod listen;
 pub mod live_counters;
 pub mod loop_driver;
 pub mod loop_spec;
+pub mod loop_starter;
 pub mod loop_state;
 pub mod net;
 pub mod outcome;

@@ -2,24 +2,21 @@
 //! at the end of each interval. It works the same on real sockets and in a simulation.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
 
 use polygraph_link::{Link, Nanos, SECOND, nanos};
-use polygraph_origin::Origin;
-use polygraph_plan::{SamplePlan, Schedule};
+use polygraph_origin::{Origin, Server};
+use polygraph_plan::SamplePlan;
 use polygraph_robot::{Pace, RobotGroup};
 use polygraph_stats::stall::{STALLED_NS, Stall};
-use polygraph_stats::{Block, ErrorKind, ErrorSample, Recorder, Side, TransactionSample};
-use polygraph_traffic::groups::PeerStatus;
-use polygraph_traffic::store::SavedShare;
-use serde::{Deserialize, Serialize};
+use polygraph_stats::{Block, ErrorKind, Recorder, Side};
 
-use crate::host::Host;
-use crate::live_counters::{Counts, LiveCounters};
+use crate::channels::{Delivery, IntervalReport, LoopChannels, PeerUpdate};
+use crate::live_counters::Counts;
+use crate::loop_spec::LoopSpec;
 use crate::pacing::pace;
-use crate::timeline::Timeline;
+use crate::setup::RunContext;
 
 /// How often a loop publishes its counters and reads the timeline.
 const POLL_INTERVAL: Nanos = SECOND / 20;
@@ -27,108 +24,6 @@ const POLL_INTERVAL: Nanos = SECOND / 20;
 const RESEND_INTERVAL: Nanos = SECOND;
 /// How often robots close idle connections that the peer has closed.
 const REAP_INTERVAL: Nanos = SECOND;
-
-/// The statistics of one loop in one interval.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct IntervalReport {
-    /// The side of the loop.
-    pub side: Side,
-    /// The number of the loop on its side.
-    pub index: usize,
-    /// The number of the phase.
-    pub phase: usize,
-    /// Start of the interval.
-    pub begin: Nanos,
-    /// End of the interval.
-    pub end: Nanos,
-    /// The statistics.
-    pub block: Box<Block>,
-    /// Examples of errors.
-    pub samples: Vec<ErrorSample>,
-    /// Transactions for transaction samples.
-    pub taken: Vec<TransactionSample>,
-    /// Message dumps for the console.
-    pub shown: Vec<String>,
-    /// Processor time of the loop in the interval, in nanoseconds.
-    pub cpu_ns: u64,
-    /// The id of the process that runs the loop.
-    pub process: u32,
-    /// Resident memory of that process at the end of the interval, in bytes.
-    pub rss_bytes: u64,
-    /// Times in which the loop did not run, by the clock of links.
-    pub stalls: Vec<Stall>,
-}
-
-/// A message from a loop to the aggregator.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Delivery {
-    /// The statistics of an interval.
-    Interval(IntervalReport),
-    /// The loop's share of the working set, once, at the end.
-    Share {
-        /// The number of the loop on the client side.
-        index: usize,
-        /// The share.
-        share: Box<SavedShare>,
-    },
-    /// Statuses of other processes, whenever they change.
-    PeerUpdate(PeerUpdate),
-}
-
-/// Statuses of other processes that a loop has received.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerUpdate {
-    /// The side of the loop; the statuses are those of the other side.
-    pub side: Side,
-    /// The number of the loop on its side.
-    pub index: usize,
-    /// The last status of each process.
-    pub statuses: Vec<PeerStatus>,
-    /// Servers that the robots of the loop have not visited yet.
-    pub unvisited: usize,
-}
-
-impl PeerUpdate {
-    /// Whether `earlier` is the same, apart from the times.
-    fn is_repeated_by(&self, earlier: &PeerUpdate) -> bool {
-        let facts = |status: &PeerStatus| (status.group, status.position, status.waits, status.gone);
-        self.unvisited == earlier.unvisited
-            && self.statuses.iter().map(facts).eq(earlier.statuses.iter().map(facts))
-    }
-}
-
-/// The channels between a loop and the coordinator.
-#[derive(Debug)]
-pub struct LoopChannels {
-    /// The number of the loop on its side.
-    pub index: usize,
-    /// Counters that the coordinator may read at any time.
-    pub live: Arc<LiveCounters>,
-    /// The channel for statistics and other deliveries.
-    pub deliveries: Sender<Delivery>,
-    /// The channel on which used statistics blocks come back, to be filled again.
-    pub recycled: Receiver<Box<Block>>,
-    /// The channel for the one message that the loop is ready, or why it is not.
-    pub ready: Sender<Ready>,
-}
-
-/// Whether a loop is ready, or why it cannot start.
-pub type Ready = io::Result<()>;
-
-/// What all loops of a run share.
-#[derive(Clone, Debug)]
-pub struct RunContext {
-    /// The machine.
-    pub host: Host,
-    /// The phases.
-    pub schedule: Arc<Schedule>,
-    /// The times of the phases.
-    pub timeline: Arc<Timeline>,
-    /// Length of a statistics interval in nanoseconds.
-    pub interval: Nanos,
-    /// Timers that are less than this apart, in nanoseconds, share a wake-up.
-    pub quantum: Nanos,
-}
 
 /// What runs on a loop.
 pub enum LoopRole<L: Link> {
@@ -141,6 +36,36 @@ pub enum LoopRole<L: Link> {
     },
     /// Servers that listen.
     Servers(Rc<Origin<L>>),
+}
+
+impl<L: Link> LoopRole<L> {
+    /// Starts what `spec` describes on `link`. `listen` makes a server listen on its address.
+    ///
+    /// # Errors
+    /// The first error of `listen`.
+    pub fn start(
+        spec: LoopSpec,
+        link: &L,
+        recorder: &Recorder,
+        mut listen: impl FnMut(Rc<Server<L>>, SocketAddr) -> io::Result<()>,
+    ) -> io::Result<LoopRole<L>> {
+        match spec {
+            LoopSpec::Robots { settings, ids, legacy, stores, .. } => {
+                let group = RobotGroup::new(link.clone(), *settings, recorder.clone(), ids);
+                if let Some(legacy) = legacy {
+                    group.resume_from(*legacy);
+                }
+                Ok(LoopRole::Robots { group, stores })
+            }
+            LoopSpec::Origin { config, servers, index, .. } => {
+                let origin = Origin::new(link.clone(), config, index, recorder.clone());
+                for (server, address) in servers {
+                    listen(Server::new(&origin, server), address)?;
+                }
+                Ok(LoopRole::Servers(origin))
+            }
+        }
+    }
 }
 
 /// Drives one loop along the timeline.

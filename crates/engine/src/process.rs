@@ -12,10 +12,11 @@ use std::time::Duration;
 use polygraph_stats::Window;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::channels::{Delivery, IntervalReport, LoopChannels, LoopEnd};
 use crate::host::Host;
-use crate::live_counters::{Counts, LiveCounters};
-use crate::loop_driver::{Delivery, IntervalReport, LoopChannels, RunContext};
+use crate::live_counters::Counts;
 use crate::protocol::{Assignment, WorkerMessage, read_frame, write_frame};
+use crate::setup::RunContext;
 use crate::timeline::{Decisions, Timeline};
 use crate::worker::{self, await_ready};
 use crate::{limits, signals};
@@ -55,21 +56,11 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
     };
     let (deliveries, inbox) = channel();
     let (ready, all_ready) = channel();
-    let mut live_counters = Vec::new();
-    let mut recycled = Vec::new();
+    let mut ends: Vec<(usize, LoopEnd)> = Vec::new();
     let mut threads: Vec<JoinHandle<io::Result<()>>> = Vec::new();
     for (index, spec) in assignment.loops {
-        let live = Arc::new(LiveCounters::default());
-        let (recycle, used) = channel();
-        live_counters.push(Arc::clone(&live));
-        recycled.push((index, recycle));
-        let channels = LoopChannels {
-            index,
-            live,
-            deliveries: deliveries.clone(),
-            recycled: used,
-            ready: ready.clone(),
-        };
+        let (channels, end) = LoopChannels::open(index, &deliveries, &ready);
+        ends.push((index, end));
         threads.push(worker::start(spec, context.clone(), channels)?);
     }
     drop(deliveries);
@@ -78,15 +69,16 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
     let followed = Arc::clone(&timeline);
     std::thread::Builder::new().name("decisions".into()).spawn(move || follow_decisions(from, &followed))?;
 
+    let all_counts = || -> Vec<Counts> { ends.iter().map(|(_, end)| end.live.counts()).collect() };
     let mut sent = Vec::new();
     loop {
-        let counts: Vec<Counts> = live_counters.iter().map(|live| live.counts()).collect();
+        let counts = all_counts();
         if counts != sent {
             write_frame(to, &WorkerMessage::Counts(counts.clone()))?;
             sent = counts;
         }
         if timeline.deltas_wanted() {
-            let delta: Vec<Window> = live_counters.iter().map(|live| live.take_delta()).collect();
+            let delta: Vec<Window> = ends.iter().map(|(_, end)| end.live.take_delta()).collect();
             if delta.iter().any(|delta| delta.seconds() > 0.0) {
                 write_frame(to, &WorkerMessage::Deltas(delta))?;
             }
@@ -102,7 +94,7 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
                 if let WorkerMessage::Delivery(delivery) = report
                     && let Delivery::Interval(interval_report) = *delivery
                 {
-                    give_back(interval_report, &recycled);
+                    give_back(interval_report, &ends);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -114,22 +106,19 @@ fn carry_out(assignment: Assignment, from: File, to: &mut File) -> io::Result<In
             worker::join(threads.swap_remove(at))?;
         }
     }
-    write_frame(to, &WorkerMessage::Counts(live_counters.iter().map(|live| live.counts()).collect()))?;
+    write_frame(to, &WorkerMessage::Counts(all_counts()))?;
     write_frame(to, &WorkerMessage::Done)?;
     // Closing thousands of connections takes time, and the system does it as well.
     std::process::exit(0);
 }
 
 /// Returns a used statistics block to its loop.
-fn give_back(
-    interval_report: IntervalReport,
-    recycled: &[(usize, std::sync::mpsc::Sender<Box<polygraph_stats::Block>>)],
-) {
+fn give_back(interval_report: IntervalReport, ends: &[(usize, LoopEnd)]) {
     let IntervalReport { index, mut block, .. } = interval_report;
     block.clear();
-    if let Some((_, recycle)) = recycled.iter().find(|(of, _)| *of == index) {
+    if let Some((_, end)) = ends.iter().find(|(of, _)| *of == index) {
         // A loop that has ended does not need the block.
-        let _ = recycle.send(block);
+        let _ = end.recycle.send(block);
     }
 }
 

@@ -9,8 +9,8 @@ use polygraph_stats::Window;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::channels::Delivery;
 use crate::live_counters::Counts;
-use crate::loop_driver::Delivery;
 use crate::loop_spec::LoopSpec;
 
 /// The first frame that a worker process reads: the loops that it runs. All later frames are

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use polygraph_stats::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::channels::{Delivery, Ready};
 use crate::live_counters::LiveCounters;
-use crate::loop_driver::{Delivery, Ready};
 use crate::protocol::{Assignment, WorkerMessage, read_frame, write_frame};
 use crate::timeline::{Decisions, Timeline};
 

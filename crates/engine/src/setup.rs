@@ -13,7 +13,6 @@ use polygraph_traffic::store::WorkingSet;
 use crate::host::Host;
 use crate::layout::Layout;
 use crate::listen::ReservedAddress;
-use crate::loop_driver::RunContext;
 use crate::phase_controller::{PeerSettings, TestPlan};
 use crate::timeline::Timeline;
 
@@ -128,4 +127,19 @@ impl RunSetup {
         };
         Some(PeerSettings { own: vec![own], patience: self.sync_timeout })
     }
+}
+
+/// What all loops of a run share.
+#[derive(Clone, Debug)]
+pub struct RunContext {
+    /// The machine.
+    pub host: Host,
+    /// The phases.
+    pub schedule: Arc<Schedule>,
+    /// The times of the phases.
+    pub timeline: Arc<Timeline>,
+    /// Length of a statistics interval in nanoseconds.
+    pub interval: Nanos,
+    /// Timers that are less than this apart, in nanoseconds, share a wake-up.
+    pub quantum: Nanos,
 }

@@ -11,8 +11,8 @@ use polygraph_stats::{
     Block, EndReason, ErrorSample, Header, Interval, LogWriter, Record, TransactionSample,
 };
 
+use crate::channels::IntervalReport;
 use crate::host::Host;
-use crate::loop_driver::IntervalReport;
 use crate::transaction_samples::TransactionSamples;
 
 /// The most examples of one error class in an interval.

@@ -3,25 +3,24 @@
 //!
 //! The speed of the machine decides nothing: two runs of the same setup write identical logs.
 
+use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 
 use polygraph_link::{Link, Nanos, SECOND};
-use polygraph_origin::{Origin, Server};
-use polygraph_robot::RobotGroup;
+use polygraph_origin::Server;
 use polygraph_sim::VirtualLink;
 use polygraph_stats::{EndReason, Header, Record, Recorder};
 
 use crate::aggregator::{Aggregator, Observer};
+use crate::channels::{Delivery, LoopChannels};
 use crate::host::Host;
 use crate::layout::Layout;
-use crate::live_counters::LiveCounters;
-use crate::loop_driver::{LoopChannels, LoopDriver, LoopRole, RunContext};
+use crate::loop_driver::{LoopDriver, LoopRole};
 use crate::loop_spec::{LoopSpec, client_loops, server_loops};
 use crate::outcome::{EngineError, RunOutcome};
-use crate::phase_controller::{ControlEvent, NOTICE, PhaseController, TICK};
-use crate::setup::RunSetup;
+use crate::phase_controller::{ControlEvent, NOTICE, PhaseController, TICK, TestPlan};
+use crate::setup::{RunContext, RunSetup};
 use crate::side::SideState;
 
 /// The reason for the end if virtual time does not advance.
@@ -39,14 +38,14 @@ const GRACE: Nanos = SECOND;
 /// # Errors
 /// If a log cannot be written. A failed test is not an error, see [`RunOutcome::reason`].
 pub fn simulate(
-    mut job: RunSetup,
+    mut setup: RunSetup,
     epoch: u64,
     limit: Option<Nanos>,
     furnish: impl FnOnce(&VirtualLink),
     mut observer: impl FnMut(&Header, &Record),
 ) -> Result<RunOutcome, EngineError> {
     let link = VirtualLink::new(epoch);
-    let outcome = run(&link, &mut job, epoch, limit, furnish, &mut observer);
+    let outcome = run(&link, &mut setup, epoch, limit, furnish, &mut observer);
     // Tasks and their loop refer to each other; this call frees both.
     link.end();
     outcome
@@ -54,61 +53,72 @@ pub fn simulate(
 
 fn run(
     link: &VirtualLink,
-    job: &mut RunSetup,
+    setup: &mut RunSetup,
     epoch: u64,
     limit: Option<Nanos>,
     furnish: impl FnOnce(&VirtualLink),
     observer: &mut Observer<'_>,
 ) -> Result<RunOutcome, EngineError> {
     let host = Host::Virtual { epoch_ns: epoch * SECOND };
-    let (plan, context) = job.prepare(host);
+    let (plan, context) = setup.prepare(host);
     let (deliveries, inbox) = channel();
-    // Virtual loops cannot fail to start.
+    let sides = start_loops(link, setup, &context, &deliveries);
+    furnish(link);
+    let stores = setup.client.as_ref().is_some_and(|client| client.stores);
+    let mut aggregator = Aggregator::new(host, sides, inbox, stores);
+    let reason = go_through_phases(link, plan, limit, &mut aggregator, observer)?;
+    context.timeline.release_servers();
+    let end = link.now();
+    if !matches!(reason, EndReason::Fatal(_)) {
+        link.run(end + GRACE);
+    }
+    aggregator.close(end, reason, observer)
+}
+
+/// Starts the loops of all sides on the virtual loop.
+fn start_loops(
+    link: &VirtualLink,
+    setup: &mut RunSetup,
+    context: &RunContext,
+    deliveries: &Sender<Delivery>,
+) -> Vec<SideState> {
+    // Virtual loops cannot fail to start, so nobody waits for them.
     let (ready, _) = channel();
     let mut sides = Vec::new();
-    if let Some(server) = &mut job.server {
+    let mut start_side = |header: &Header, paths: [&Option<PathBuf>; 2], specs: Vec<LoopSpec>| {
+        let start_loop = |(index, spec)| {
+            let (channels, end) = LoopChannels::open(index, deliveries, &ready);
+            start(link, spec, context, channels);
+            end
+        };
+        let loops = specs.into_iter().enumerate().map(start_loop).collect();
+        sides.push(SideState::new(header.clone(), paths, loops, &context.schedule));
+    };
+    if let Some(server) = &mut setup.server {
         // An address has one listener in a simulation.
         server.layout = Layout::threads(1);
-        let paths = [server.log.clone(), server.sample_log.clone()];
-        sides.push((server.header.clone(), paths, server_loops(server)));
+        start_side(&server.header, [&server.log, &server.sample_log], server_loops(server));
     }
-    if let Some(client) = &job.client {
-        let paths = [client.log.clone(), client.sample_log.clone()];
-        sides.push((client.header.clone(), paths, client_loops(client)));
+    if let Some(client) = &setup.client {
+        start_side(&client.header, [&client.log, &client.sample_log], client_loops(client));
     }
-    let mut states = Vec::new();
-    for (header, [path, sample_path], specs) in sides {
-        let live_counters: Vec<_> = specs.iter().map(|_| Arc::<LiveCounters>::default()).collect();
-        let mut recycled = Vec::new();
-        for ((index, spec), live) in specs.into_iter().enumerate().zip(&live_counters) {
-            let (recycle, used) = channel();
-            recycled.push(recycle);
-            let (live, deliveries, ready) = (Arc::clone(live), deliveries.clone(), ready.clone());
-            start(link, spec, &context, LoopChannels { index, live, deliveries, recycled: used, ready });
-        }
-        let side = header.side;
-        states.push(SideState {
-            side,
-            live_counters,
-            header: Some(header),
-            path,
-            sample_path,
-            samples: context.schedule.samples().cloned().collect(),
-            recycled,
-            aggregator: None,
-        });
-    }
-    furnish(link);
-    let stores = job.client.as_ref().is_some_and(|client| client.stores);
-    let mut aggregator = Aggregator::new(host, states, inbox, stores);
+    sides
+}
 
+/// Opens the logs and lets the phase controller start and end phases until the last one is over or the run is given up.
+fn go_through_phases(
+    link: &VirtualLink,
+    plan: TestPlan,
+    limit: Option<Nanos>,
+    aggregator: &mut Aggregator,
+    observer: &mut Observer<'_>,
+) -> Result<EndReason, EngineError> {
     let start = NOTICE;
     aggregator.open(start, observer)?;
     aggregator.record(&plan.opening(start), observer)?;
     plan.timeline.set_start(start);
-    let timeline = Arc::clone(&plan.timeline);
     let mut controller = PhaseController::new(plan, start);
-    let reason = loop {
+    loop {
         let goes_on = controller.is_between() || link.run(link.now() + TICK);
         aggregator.collect(observer)?;
         let why = match goes_on {
@@ -126,36 +136,19 @@ fn run(
             aggregator.record(&event, observer)?;
         }
         if let Some(reason) = controller.ended() {
-            break reason.clone();
+            return Ok(reason.clone());
         }
-    };
-    timeline.release_servers();
-    let end = link.now();
-    if !matches!(reason, EndReason::Fatal(_)) {
-        link.run(end + GRACE);
     }
-    aggregator.close(end, reason, observer)
 }
 
 /// Puts the robots or servers of a loop and its driver on the virtual loop.
 fn start(link: &VirtualLink, spec: LoopSpec, context: &RunContext, channels: LoopChannels) {
     let recorder = Recorder::new();
-    let role = match spec {
-        LoopSpec::Robots { settings, ids, legacy, stores, .. } => {
-            let group = RobotGroup::new(link.clone(), *settings, recorder.clone(), ids);
-            if let Some(legacy) = legacy {
-                group.resume_from(*legacy);
-            }
-            LoopRole::Robots { group, stores }
-        }
-        LoopSpec::Origin { config, servers, index, .. } => {
-            let origin = Origin::new(link.clone(), config, index, recorder.clone());
-            for (server, address) in servers {
-                let (server, of_server) = (Server::new(&origin, server), link.clone());
-                link.listen(address, move |conn, _| of_server.spawn(Rc::clone(&server).serve(conn)));
-            }
-            LoopRole::Servers(origin)
-        }
+    let listen = |server: Rc<Server<VirtualLink>>, address| {
+        let of_server = link.clone();
+        link.listen(address, move |conn, _| of_server.spawn(Rc::clone(&server).serve(conn)));
+        Ok(())
     };
+    let role = LoopRole::start(spec, link, &recorder, listen).expect("virtual addresses are always free");
     link.spawn(LoopDriver::new(link.clone(), context.clone(), channels, recorder, role).run());
 }

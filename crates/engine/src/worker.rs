@@ -8,17 +8,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use polygraph_link::Link;
-use polygraph_origin::{Origin, Server};
-use polygraph_robot::RobotGroup;
+use polygraph_origin::Server;
 use polygraph_stats::{DumpPlan, ErrorKind, Recorder};
 use rustix::io::Errno;
 
+use crate::channels::{LoopChannels, Ready};
 use crate::deadlines;
 use crate::listen::{accept_all, listen};
-use crate::loop_driver::{LoopChannels, LoopDriver, LoopRole, Ready, RunContext};
+use crate::loop_driver::{LoopDriver, LoopRole};
 use crate::loop_spec::LoopSpec;
 use crate::net::Net;
 use crate::ports::Ports;
+use crate::setup::RunContext;
 
 /// How often a thread that waits for the start of loops checks that they are still running.
 const READY_CHECK: Duration = Duration::from_millis(100);
@@ -73,7 +74,7 @@ pub fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
 /// The main task of a loop: starts robots or servers, then drives the loop until the last phase has ended.
 async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io::Result<()> {
     let recorder = Recorder::new();
-    let (net, role) = match start_parties(spec, &context, &recorder) {
+    let (net, role) = match start_role(spec, &context, &recorder) {
         Ok(roles) => roles,
         Err(e) => {
             // Both the waiting coordinator and the thread that joins this one need the error.
@@ -86,31 +87,19 @@ async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io
     Ok(())
 }
 
-fn start_parties(
-    spec: LoopSpec,
-    context: &RunContext,
-    recorder: &Recorder,
-) -> io::Result<(Net, LoopRole<Net>)> {
-    match spec {
-        LoopSpec::Robots { settings, ports, ids, legacy, stores, dump } => {
-            let net = Net::new(context.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
-            show(dump, recorder, &net);
-            let group = RobotGroup::new(net.clone(), *settings, recorder.clone(), ids);
-            if let Some(legacy) = legacy {
-                group.resume_from(*legacy);
-            }
-            Ok((net, LoopRole::Robots { group, stores }))
-        }
-        LoopSpec::Origin { config, servers, index, dump } => {
-            let net = Net::new(context.quantum, None)?;
-            show(dump, recorder, &net);
-            let origin = Origin::new(net.clone(), config, index, recorder.clone());
-            for (server, address) in servers {
-                serve_all(&net, Server::new(&origin, server), listen(address)?, recorder);
-            }
-            Ok((net, LoopRole::Servers(origin)))
-        }
-    }
+fn start_role(spec: LoopSpec, context: &RunContext, recorder: &Recorder) -> io::Result<(Net, LoopRole<Net>)> {
+    let (ports, dump) = match &spec {
+        LoopSpec::Robots { ports, dump, .. } => (*ports, *dump),
+        LoopSpec::Origin { dump, .. } => (None, *dump),
+    };
+    let net = Net::new(context.quantum, ports.map(|(low, high)| Ports::new(low, high)))?;
+    show(dump, recorder, &net);
+    let listen = |server, address| {
+        serve_all(&net, server, listen(address)?, recorder);
+        Ok(())
+    };
+    let role = LoopRole::start(spec, &net, recorder, listen)?;
+    Ok((net, role))
 }
 
 /// Captures messages if transactions are dumped.

@@ -31,7 +31,7 @@ impl ScriptController {
     }
 
     /// Adds the watchdogs that a script has started, and reports its error.
-    fn settle(&mut self, ran: ScriptRun, handle: &mut ControlHandle<'_>) {
+    fn apply_result(&mut self, ran: ScriptRun, handle: &mut ControlHandle<'_>) {
         if let Some(error) = ran.error {
             handle.error(ErrorKind::Script, error.to_string());
         }
@@ -51,7 +51,7 @@ impl LoadController for ScriptController {
     fn begin(&mut self, handle: &mut ControlHandle<'_>) {
         let mut stand = ScriptHost { handle, sample: None, goal: None };
         let ran = self.interpreter.borrow_mut().begin(self.script.id(), &mut stand);
-        self.settle(ran, handle);
+        self.apply_result(ran, handle);
     }
 
     fn look(&mut self, handle: &mut ControlHandle<'_>) {
@@ -66,7 +66,7 @@ impl LoadController for ScriptController {
                 handle.say(6, format!("fyi: watchdog at {}: every {goal} from now on", watchdog.place));
                 sampler.goal = goal;
             }
-            self.settle(ran, handle);
+            self.apply_result(ran, handle);
         }
     }
 }
