@@ -1,15 +1,15 @@
-//! What `-h` and `--help` show: commands by purpose, the options that matter first, and what placeholders stand for.
+//! The layout of `-h` and `--help`: commands by purpose, the most important options, and the meaning of placeholders.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 
-use crate::console;
+use crate::output;
 
-/// Commands by purpose. Those of address ranges are made elsewhere, but listed here too.
+/// Commands by purpose.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["try", "run", "peak", "downtime", "simulate", "bakeoff", "bb"]),
-    ("Parts of a bench, one by one", &["client", "server", "proxy", "dns", "devices"]),
+    ("Parts of a bench", &["client", "server", "proxy", "dns", "devices"]),
     (
         "Results",
         &[
@@ -30,7 +30,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Addresses and names", &["pmix2-ips", "pmix3-ips", "webaxe4-ips", "pgl2ips", "dns-cfg"]),
 ];
 
-/// The options of commands that have many which `-h` shows; `--help` shows all. What is no option is always shown.
+/// The options that `-h` shows, for commands with many options; `--help` shows all. Positional arguments are always shown.
 const FIRST: [(&str, &[&str]); 7] = [
     (
         "run",
@@ -117,28 +117,25 @@ const FIRST: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// What placeholders stand for, with how to write it.
+/// Placeholders with their meaning.
 const VALUES: [(&str, &str); 9] = [
-    ("TIME", "a number and its unit: 100usec, 250ms, 5s, 3min, 1hr, 2day"),
-    ("RATE", "so many a time: 50/sec, 3000/min"),
-    ("SIZE", "bytes: 512B, 13KB, 256MB, 4GB"),
-    ("SHARE", "55p or 55%"),
-    (
-        "DISTR",
-        "a value, or how values are distributed: 3s, const:1KB, exp:13KB, unif:1s,2s, norm:3s,1.5s, zipf:64",
-    ),
+    ("TIME", "a number with a unit: 100usec, 250ms, 5s, 3min, 1hr, 2day"),
+    ("RATE", "a number per time: 50/sec, 3000/min"),
+    ("SIZE", "a number of bytes: 512B, 13KB, 256MB, 4GB"),
+    ("SHARE", "a percentage: 55p or 55%"),
+    ("DISTR", "a value or a distribution: 3s, const:1KB, exp:13KB, unif:1s,2s, norm:3s,1.5s, zipf:64"),
     (
         "GOAL",
-        "a time, or a number of transactions: 1hr, 5000; or transactions:time:errors, -1 for any number: -1:1hr:0.30",
+        "a time or a number of transactions: 1hr, 5000; or transactions:time:errors, with -1 for no limit: -1:1hr:0.30 (errors is a share of all transactions)",
     ),
-    ("HOST:PORT", "a name or an address, and a port: 127.0.0.1:3128, squid.lab:3128, [::1]:3128"),
-    ("NAME=VALUE", "a name of the workload and its value in PGL: ReqRate=100/sec"),
-    ("CONDITION", "a figure of `lx --list`, or a short name, and a bound: 'dhr>=54%', 'rptm.p95<2s'"),
+    ("HOST:PORT", "a host name or address, and a port: 127.0.0.1:3128, squid.lab:3128, [::1]:3128"),
+    ("NAME=VALUE", "a name in the workload and its value in PGL: ReqRate=100/sec"),
+    ("CONDITION", "a figure of `lx --list`, or its short name, and a limit: 'dhr>=54%', 'rptm.p95<2s'"),
 ];
 
-/// Gives a command line its help.
+/// Lays out the help of a command line.
 pub fn dress(cli: Command) -> Command {
-    let width = console::columns();
+    let width = output::columns();
     let groups = groups(&cli, width);
     let mut cli = cli
         .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{after-help}\n\nOptions:\n{options}")
@@ -160,7 +157,7 @@ fn short(command: Command, first: Option<&[&str]>) -> Command {
     })
 }
 
-/// Puts below the long help what its placeholders stand for.
+/// Adds the meaning of placeholders to the long help.
 fn with_values(command: Command, width: usize) -> Command {
     let used: Vec<String> = command
         .get_arguments()
@@ -175,7 +172,7 @@ fn with_values(command: Command, width: usize) -> Command {
     }
     let before = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
     let table = table(values.into_iter(), width);
-    command.after_long_help(format!("{before}How values are written:\n{}", table.trim_end()))
+    command.after_long_help(format!("{before}Values:\n{}", table.trim_end()))
 }
 
 /// The commands by purpose.
@@ -253,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_as_wide_as_the_terminal_at_most() {
+    fn lines_fit_the_terminal() {
         for width in [40, 60, 100] {
             let text = groups(&Cli::command(), width);
             assert!(text.lines().all(|line| line.chars().count() <= width.max(60)), "{width}: {text}");

@@ -1,75 +1,42 @@
-//! `polygraph`: one binary, its subcommands, and the classic names by `argv[0]`.
+//! `polygraph`: one program with subcommands, which also answers to the classic program names.
+//!
+//! | folder or file | contents |
+//! |---|---|
+//! | `cmd/` | the commands |
+//! | `options/` | options that commands share, how their values are read, and what they become |
+//! | `output/` | everything that is printed |
+//! | `legacy/` | classic program names, misprints of old documents, options of the original that do not exist here |
+//! | `help.rs` | the layout of `--help` |
+//! | `exit.rs` | exit codes |
 
 #![allow(clippy::disallowed_methods, reason = "commands start programs and show real time")]
 
-mod accounts;
-mod addr_cmds;
-mod bench;
 mod cmd;
-mod console;
-mod content_files;
-mod device;
 #[cfg(test)]
-mod documented;
-mod dump;
-mod ending;
-mod environment;
-mod expect;
-mod facts;
-mod forecast;
+mod documented_options_tests;
+mod exit;
 mod help;
-mod jobs;
-mod junit;
-mod later;
-mod names;
+mod legacy;
 mod options;
-mod outcome_json;
-mod pgl_cmds;
-mod power;
-mod preflight;
-mod preview;
-mod processes;
-mod repair;
-mod result;
-mod service;
-mod simulation;
-mod source;
-mod working_set;
+mod output;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use polygraph_engine::limits;
+use polygraph_runner::Failure;
 
-/// Exit codes (docs/exit-codes.md).
-pub mod exit {
-    /// All is well.
-    pub const OK: u8 = 0;
-    /// The run failed or is not valid.
-    pub const FAILED: u8 = 1;
-    /// The command line is wrong.
-    pub const USAGE: u8 = 2;
-    /// Something needed on this machine is missing or in use.
-    pub const SETUP: u8 = 3;
-    /// A log cannot be read, or has not what was asked for.
-    pub const DATA: u8 = 4;
-    /// The run is good, but does not reach what `--expect` asks for.
-    pub const EXPECTATION: u8 = 10;
-    /// A condition of `--fail_on` holds.
-    pub const REGRESSION: u8 = 14;
-    /// Runs cannot be compared: other workloads, or one that is INVALID.
-    pub const NOT_COMPARABLE: u8 = 15;
-    /// Stopped by the user; what was measured is kept.
-    pub const INTERRUPTED: u8 = 130;
-}
+use crate::exit::Done;
+use crate::legacy::{command_line, programs, unsupported_options};
 
 #[derive(Parser)]
 #[command(
     name = "polygraph",
     version,
-    about = "Measures HTTP intermediaries: simulates robots on one side of a device and origin servers on the other",
-    after_help = "Start with `polygraph try`: everything on this machine, 40 seconds, a report at the end.\n\
-                  Classic names (polyclt, polysrv, lx, lr, pmix3-ips ...) work as links to this program."
+    about = "Performance benchmark for proxies and other HTTP intermediaries: simulates clients (robots) on one side of a device and origin servers on the other",
+    after_help = "Start with `polygraph try`: it runs everything on this machine and writes a report after 40 seconds.\n\
+                  Links with classic names (polyclt, polysrv, lx, lr, pmix3-ips ...) to this program work like the originals."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -78,194 +45,172 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// A first run: origins, the built-in caching proxy and robots on this machine, then a report
+    /// Run a first test: origin servers, the built-in caching proxy and robots on this machine, then a report
     Try(cmd::try_run::Args),
-    /// Both sides on this machine against a device you name
+    /// Run a test with both sides on this machine and a device in between
     Run(cmd::run::Args),
-    /// A whole test in virtual time, in a fraction of its time: what to expect of a workload and of a cache
+    /// Simulate a test in virtual time, much faster than real time: what to expect of a workload and a cache
     Simulate(cmd::simulate::Args),
-    /// The highest rate at which a device holds
-    Peak(cmd::peak::PeakArgs),
-    /// Kills the device in the middle of a test, starts it again, and says when robots had it back
+    /// Find the highest rate that a device sustains
+    Peak(cmd::peak::Args),
+    /// Kill a device during a test, start it again, and measure how long robots do without it
     Downtime(cmd::downtime::Args),
-    /// Devices that `run --device` can start, and what is on this machine
+    /// List the devices that `run --device` can start, and which of them are on this machine
     Devices(cmd::devices::Args),
-    /// Robots (classic name: polyclt)
+    /// Run robots (classic name: polyclt)
     Client(cmd::client::Args),
-    /// Origin servers (classic name: polysrv)
+    /// Run origin servers (classic name: polysrv)
     Server(cmd::server::Args),
-    /// The built-in caching proxy
+    /// Run the built-in caching proxy
     Proxy(cmd::proxy::Args),
-    /// A name server for the names of a workload
+    /// Run a name server with the names of a workload
     Dns(cmd::dns::Args),
-    /// Statistics of logs (classic name: lx)
+    /// Print figures of logs (classic name: lx)
     Lx(cmd::logs::LxArgs),
-    /// Statistics over time (classic name: ltrace)
+    /// Print figures over time (classic name: ltrace)
     Ltrace(cmd::logs::LtraceArgs),
-    /// A log as text (classic name: lr)
+    /// Print a log as text (classic name: lr)
     Lr(cmd::logs::LrArgs),
-    /// What differs between two outputs of lx (classic name: cmp-lx)
+    /// Compare two outputs of lx (classic name: cmp-lx)
     CmpLx(cmd::logs::CmpLxArgs),
-    /// Logs as tables for other programs: Parquet, CSV, JSON lines
+    /// Export logs as tables for other programs: Parquet, CSV, JSON lines
     Export(cmd::export::Args),
-    /// An HTML report of logs or of a result directory
+    /// Write the HTML report of a result directory or of logs
     Report(cmd::logs::ReportArgs),
-    /// Runs side by side: what differs, and whether chance explains it
+    /// Compare runs: what differs, and whether chance explains the difference
     Compare(cmd::compare::Args),
-    /// The runs of a directory with their verdicts and main figures
+    /// List the runs of a directory with their verdicts and main figures
     Runs(cmd::runs::Args),
-    /// A series of runs of several devices under the same rules, and the report that compares them
+    /// Run a series of tests of several devices under the same rules, and write the report that compares them
     Bakeoff(cmd::bakeoff::Args),
-    /// The classic sequence of a bake-off with one device (classic name: bb)
+    /// Run the classic sequence of a bake-off with one device (classic name: bb)
     Bb(cmd::bb::Args),
-    /// Published results, to show them beside one's own
+    /// Import published results, to compare them with new results
     Import(cmd::import::Args),
-    /// Give logs of a test a name for `make_report` (classic name: label_results)
+    /// Give the logs of a test a name for `make_report` (classic name: label_results)
     LabelResults(cmd::labels::LabelArgs),
-    /// A report of labelled logs (classic name: make_report)
+    /// Write the report of named logs (classic name: make_report)
     MakeReport(cmd::labels::MakeArgs),
+    /// Compile a workload, and show what it would do (classic name: pgl-test)
+    #[command(visible_alias = "pgl-test")]
+    Check(cmd::check::Args),
+    /// List the accounts that robots of a workload log in with, for a device: htpasswd, LDIF or plain text
+    Accounts(cmd::accounts::Args),
+    /// Explain a finding of `check` by its identifier
+    Explain(cmd::explain::Args),
+    /// Format workload files
+    Fmt(cmd::fmt::Args),
+    /// Serve an editor over standard input and output (language server protocol)
+    Lsp(cmd::lsp::Args),
+    #[command(flatten)]
+    Addresses(cmd::addresses::AddrCommand),
     /// The classic names of this program, for `make install`
     #[command(hide = true, name = "installed-names")]
     ClassicNames,
-    /// A part of a run whose sides need several processes; started by the others, not by people
+    /// A worker process of a run, which the run starts
     #[command(hide = true, name = polygraph_engine::relay::WORKER)]
     Worker,
-    #[command(flatten)]
-    Addresses(addr_cmds::AddrCommand),
-    #[command(flatten)]
-    Workloads(pgl_cmds::PglCommand),
+}
+
+impl Command {
+    /// Whether the command runs event loops, which need file descriptors.
+    fn needs_loops(&self) -> bool {
+        use Command::{Bakeoff, Client, Dns, Downtime, Peak, Proxy, Run, Server, Try};
+        matches!(
+            self,
+            Try(_) | Run(_) | Peak(_) | Downtime(_) | Client(_) | Server(_) | Proxy(_) | Dns(_) | Bakeoff(_)
+        )
+    }
+
+    fn run(self) -> Done {
+        match self {
+            Command::Try(args) => cmd::try_run::run(args),
+            Command::Run(args) => cmd::run::run(args),
+            Command::Simulate(args) => cmd::simulate::run(args),
+            Command::Peak(args) => cmd::peak::run(args),
+            Command::Downtime(args) => cmd::downtime::run(args),
+            Command::Devices(args) => cmd::devices::run(args),
+            Command::Client(args) => cmd::client::run(args),
+            Command::Server(args) => cmd::server::run(args),
+            Command::Proxy(args) => cmd::proxy::run(args),
+            Command::Dns(args) => cmd::dns::run(args),
+            Command::Lx(args) => cmd::logs::lx(args),
+            Command::Ltrace(args) => cmd::logs::ltrace(args),
+            Command::Lr(args) => cmd::logs::lr(args),
+            Command::CmpLx(args) => cmd::logs::cmp_lx(args),
+            Command::Export(args) => cmd::export::run(args),
+            Command::Report(args) => cmd::logs::report(args),
+            Command::Compare(args) => cmd::compare::run(args),
+            Command::Runs(args) => cmd::runs::run(args),
+            Command::Bakeoff(args) => cmd::bakeoff::run(args),
+            Command::Bb(args) => cmd::bb::run(args),
+            Command::Import(args) => cmd::import::run(args),
+            Command::LabelResults(args) => cmd::labels::label_results(args),
+            Command::MakeReport(args) => cmd::labels::make_report(args),
+            Command::Check(args) => Ok(workload_command(cmd::check::run(&args))),
+            Command::Accounts(args) => Ok(workload_command(cmd::accounts::run(&args))),
+            Command::Explain(args) => Ok(workload_command(cmd::explain::run(&args))),
+            Command::Fmt(args) => Ok(workload_command(cmd::fmt::run(&args))),
+            Command::Lsp(args) => Ok(workload_command(cmd::lsp::run(args))),
+            Command::Addresses(command) => Ok(command.run()),
+            Command::ClassicNames => {
+                programs::CLASSIC.iter().for_each(|(name, _)| output::print(&format!("{name}\n")));
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Worker => Ok(match polygraph_engine::process::work() {
+                Ok(()) => ExitCode::SUCCESS,
+                // The coordinator reports the error.
+                Err(_) => ExitCode::from(exit::FAILED),
+            }),
+        }
+    }
+}
+
+/// The exit code of a command that writes directly to standard output. A reader that is gone is not an error.
+fn workload_command(done: io::Result<ExitCode>) -> ExitCode {
+    match done {
+        Ok(code) => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            output::note(&format!("polygraph: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let known = Cli::command();
-    if let Some(text) = repair::unknown_name(&words, &known) {
-        return console::failure(&Failure::usage(text));
+    let words = options::common::command_line();
+    let program = Cli::command();
+    if let Some(text) = programs::unknown_name(&words, &program) {
+        return output::failure(&Failure::usage(text));
     }
-    let (words, repairs) = repair::command_line(words, &known);
-    for repair in &repairs {
-        console::warn(&format!("understood {} as {}", repair.was, repair.is));
+    let (words, corrections) = command_line::modernize(words, &program);
+    for correction in &corrections {
+        output::warn(&format!("understood {} as {}", correction.was, correction.is));
     }
-    let matches = match help::dress(known).try_get_matches_from(&words) {
-        Ok(matches) => matches,
-        Err(error) => {
-            if error.kind() == clap::error::ErrorKind::UnknownArgument
-                && words.get(1).is_some_and(|command| ["client", "server", "run"].contains(&command.as_str()))
-                && let Some(text) = later::explain(&words)
-            {
-                return console::failure(&Failure::usage(text));
-            }
-            return console::usage(&error, &words);
-        }
-    };
-    let cli = match Cli::from_arg_matches(&matches) {
+    let parsed =
+        help::dress(program).try_get_matches_from(&words).and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return console::usage(&error, &words),
+        Err(error) => return rejected(&error, &words),
     };
-    let needs_loops = matches!(
-        cli.command,
-        Command::Try(_)
-            | Command::Run(_)
-            | Command::Peak(_)
-            | Command::Downtime(_)
-            | Command::Client(_)
-            | Command::Server(_)
-            | Command::Proxy(_)
-            | Command::Dns(_)
-            | Command::Bakeoff(_)
-    );
     let descriptors = limits::raise_descriptor_limit();
-    if needs_loops && descriptors < limits::LEAST_DESCRIPTORS {
-        let text = format!(
-            "a process may open no more than {descriptors} files here, and needs {} to begin with: raise the limit (ulimit -n)",
+    if cli.command.needs_loops() && descriptors < limits::LEAST_DESCRIPTORS {
+        return output::failure(&Failure::setup(anyhow::anyhow!(
+            "a process may open only {descriptors} files here, and needs at least {}: raise the limit (ulimit -n)",
             limits::LEAST_DESCRIPTORS
-        );
-        return console::failure(&Failure::setup(anyhow::anyhow!(text)));
+        )));
     }
-    let done = match cli.command {
-        Command::Try(args) => cmd::try_run::run(args),
-        Command::Run(args) => cmd::run::run(args),
-        Command::Simulate(args) => cmd::simulate::run(args),
-        Command::Peak(args) => cmd::peak::run(args),
-        Command::Downtime(args) => cmd::downtime::run(args),
-        Command::Devices(args) => cmd::devices::run(args),
-        Command::Client(args) => cmd::client::run(args),
-        Command::Server(args) => cmd::server::run(args),
-        Command::Proxy(args) => cmd::proxy::run(args),
-        Command::Dns(args) => cmd::dns::run(args),
-        Command::Lx(args) => cmd::logs::lx(args),
-        Command::Ltrace(args) => cmd::logs::ltrace(args),
-        Command::Lr(args) => cmd::logs::lr(args),
-        Command::CmpLx(args) => cmd::logs::cmp_lx(args),
-        Command::Export(args) => cmd::export::run(args),
-        Command::Report(args) => cmd::logs::report(args),
-        Command::Compare(args) => cmd::compare::run(args),
-        Command::Runs(args) => cmd::runs::run(args),
-        Command::Bakeoff(args) => cmd::bakeoff::run(args),
-        Command::Bb(args) => cmd::bb::run(args),
-        Command::Import(args) => cmd::import::run(args),
-        Command::LabelResults(args) => cmd::labels::label_results(args),
-        Command::MakeReport(args) => cmd::labels::make_report(args),
-        Command::ClassicNames => {
-            repair::CLASSIC.iter().for_each(|(name, _)| console::print(&format!("{name}\n")));
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Worker => Ok(match polygraph_engine::process::work() {
-            Ok(()) => ExitCode::SUCCESS,
-            // The coordinator says why.
-            Err(_) => ExitCode::from(exit::FAILED),
-        }),
-        Command::Addresses(command) => Ok(command.run()),
-        Command::Workloads(command) => Ok(command.run()),
-    };
-    done.unwrap_or_else(|failure| console::failure(&failure))
+    cli.command.run().unwrap_or_else(|failure| output::failure(&failure))
 }
 
-/// Why a command could not be carried out, with the exit code that says so.
-#[derive(Debug)]
-pub struct Failure {
-    code: u8,
-    error: anyhow::Error,
-    /// It is a verdict: a result, not an error.
-    verdict: bool,
+/// Prints why a command line cannot be used, or the help that it asks for.
+fn rejected(error: &clap::Error, words: &[String]) -> ExitCode {
+    if error.kind() == clap::error::ErrorKind::UnknownArgument
+        && words.get(1).is_some_and(|command| ["client", "server", "run"].contains(&command.as_str()))
+        && let Some(text) = unsupported_options::explain(words)
+    {
+        return output::failure(&Failure::usage(text));
+    }
+    output::usage(error, words)
 }
-
-impl Failure {
-    fn new(code: u8, error: anyhow::Error) -> Failure {
-        Failure { code, error, verdict: false }
-    }
-
-    /// A verdict on a device that could not be measured at all.
-    pub fn verdict(text: impl std::fmt::Display) -> Failure {
-        Failure { verdict: true, ..Failure::new(exit::FAILED, anyhow::anyhow!("{text}")) }
-    }
-
-    /// The exit code that says so.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
-    }
-
-    /// A wrong command line that only shows when options are looked at together.
-    pub fn usage(message: impl std::fmt::Display) -> Failure {
-        Failure::new(exit::USAGE, anyhow::anyhow!("{message}"))
-    }
-
-    /// Something that is missing or in use on this machine.
-    pub fn setup(error: impl Into<anyhow::Error>) -> Failure {
-        Failure::new(exit::SETUP, error.into())
-    }
-
-    /// A log that cannot be used.
-    pub fn data(error: impl Into<anyhow::Error>) -> Failure {
-        Failure::new(exit::DATA, error.into())
-    }
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.error)
-    }
-}
-
-/// What commands return.
-pub type Done = Result<ExitCode, Failure>;

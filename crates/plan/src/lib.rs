@@ -24,6 +24,7 @@
 //!   reading them again.
 
 pub mod accounts;
+pub mod bench_addresses;
 pub mod factor;
 pub mod goal;
 pub mod lower;

@@ -13,17 +13,20 @@ use polygraph_bakeoff::page;
 use polygraph_bakeoff::plan::{BakeoffPlan, DeviceLocation};
 use polygraph_bakeoff::series::{self, Series, SeriesContext, SeriesEnd, SeriesNote};
 use polygraph_device::{Device, Params};
+use polygraph_runner::device::failure;
+use polygraph_runner::{Failure, make_directory, write_file};
 
-use crate::console::{self, Progress};
-use crate::options::resolve;
-use crate::{Done, Failure, device, exit};
+use crate::exit::{self, Done};
+use crate::options::device::params_of;
+use crate::options::values::resolve;
+use crate::output::{self, Progress};
 
-/// Where bake-offs are, in the directory of results.
+/// The directory of bake-offs in the directory of results.
 pub const BAKEOFFS: &str = "bakeoff";
-/// Where imported results are, beside bake-offs.
+/// The directory of imported results, beside bake-offs.
 pub const IMPORTED: &str = "imported";
 
-/// How long a device may take to take a connection.
+/// How long a device may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
 
 /// Options of `bakeoff`.
@@ -31,30 +34,30 @@ const REACH: Duration = Duration::from_secs(5);
 #[command(
     rename_all = "snake_case",
     args_conflicts_with_subcommands = true,
-    after_help = "Call it again to go on with a series that was stopped or killed.\n\
+    after_help = "Run the same command again to resume a series that was stopped or killed.\n\
         Examples:\n  polygraph bakeoff bakeoffs/five-caches.toml\n  \
         polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
 )]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Sub>,
-    /// The plan; docs/bakeoff.md describes it
+    /// BakeoffPlan of the series (docs/bakeoff.md)
     #[arg(value_name = "PLAN.toml", required = true)]
     plan: Option<PathBuf>,
-    /// Drop all results of this device first; repeatable
+    /// First delete all results of this device; repeatable
     #[arg(long, value_name = "NAME")]
     drop: Vec<String>,
-    /// Only say what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Where results are
+    /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 }
 
 #[derive(Subcommand, Debug)]
 enum Sub {
-    /// Writes the report of what was imported and run
+    /// Write the report of series and imported results
     Report(ReportArgs),
 }
 
@@ -62,40 +65,38 @@ enum Sub {
 #[derive(Parser, Debug)]
 #[command(rename_all = "snake_case")]
 struct ReportArgs {
-    /// Bake-offs and imports by name (that of the plan, or of the imported file); default: all
+    /// Names of series and imports: those of the plan or of the imported file. Default: all
     names: Vec<String>,
-    /// The report
+    /// File for the report
     #[arg(long, value_name = "FILE", default_value = "bakeoff.html")]
     out: PathBuf,
     /// Title of the report
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Where results are
+    /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 }
 
-/// Carries a plan out, or writes a report.
+/// Carries out a plan, or writes a report.
 pub fn run(args: Args) -> Done {
     match (args.command, args.plan) {
         (Some(Sub::Report(args)), _) => report(&args),
         (None, Some(plan)) => carry_out(&plan, &args.runs, &args.drop, args.dry_run),
-        (None, None) => Err(Failure::usage("name a plan: polygraph bakeoff PLAN.toml")),
+        (None, None) => Err(Failure::usage("name a plan: `polygraph bakeoff PLAN.toml`")),
     }
 }
 
-/// Carries out the plan of a file; its results lie in a directory of its name.
+/// Carries out the plan in a file. Its results are in a directory with the name of the plan.
 pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Done {
     let plan = BakeoffPlan::read(path).map_err(Failure::usage)?;
     let name = path.file_stem().map_or_else(|| "bakeoff".into(), |stem| stem.to_string_lossy().into_owned());
     if name == IMPORTED {
-        return Err(Failure::usage(format!(
-            "call the plan something else than {IMPORTED}: imports lie there"
-        )));
+        return Err(Failure::usage(format!("rename the plan: results in {IMPORTED} are imported ones")));
     }
     if name.starts_with('.') {
         return Err(Failure::usage(format!(
-            "{name}: call the plan something that does not begin with a dot, for its results lie in a directory of its name"
+            "rename the plan {name}: its name, which is also the directory of its results, must not start with a dot"
         )));
     }
     if let Some(stranger) = drop.iter().find(|name| plan.devices.iter().all(|device| device.name != **name)) {
@@ -104,11 +105,11 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     check_devices(&plan)?;
     let directory = runs.join(BAKEOFFS).join(&name);
     if dry_run {
-        console::print(&gather::outlook(&plan, &directory).map_err(Failure::data)?);
+        output::print(&gather::outlook(&plan, &directory).map_err(Failure::data)?);
         return Ok(ExitCode::SUCCESS);
     }
     reach_devices(&plan)?;
-    make(&directory)?;
+    make_directory(&directory)?;
     if !drop.is_empty() {
         let mut journal = Journal::open(&directory.join(series::JOURNAL)).map_err(Failure::setup)?;
         drop.iter()
@@ -122,52 +123,52 @@ pub fn carry_out(path: &Path, runs: &Path, drop: &[String], dry_run: bool) -> Do
     match end {
         SeriesEnd::Done => {
             let entries = gather::entries(&sources).map_err(Failure::data)?;
-            console::print(&page::summary(&entries));
-            console::print(&format!("report         {}\n", out.display()));
+            output::print(&page::summary(&entries));
+            output::print(&format!("report         {}\n", out.display()));
             Ok(ExitCode::SUCCESS)
         }
         SeriesEnd::Stopped => {
-            console::note("stopped; call it again to go on");
+            output::note("stopped; run the same command again to resume");
             Ok(ExitCode::from(exit::INTERRUPTED))
         }
         SeriesEnd::BenchFails => Err(Failure::setup(anyhow::anyhow!(
-            "without a proxy, robots and servers do not stand {} requests per second themselves: lower the rates, or give \
-             the machine less other work; call with a higher rules.attempts to try again",
+            "the bench does not sustain {} requests per second without a device: lower the rates, or stop other programs on \
+             this machine; to try again, raise rules.attempts in the plan",
             plan.top_rate()
         ))),
     }
 }
 
-/// A device of a plan with what it is told.
+/// A device of a plan with its parameters.
 fn find(name: &str, options: &BTreeMap<String, String>) -> Result<(Device, Params), String> {
     let device = Device::find(name).map_err(|e| e.to_string())?;
     let options: Vec<(String, String)> = options.clone().into_iter().collect();
-    Ok((device, device::params_of(&options)?))
+    Ok((device, params_of(&options)?))
 }
 
-/// Hours later is too late to learn that there is no such device.
+/// Checks all devices of a plan before the first run, which may be hours before their own.
 ///
 /// # Errors
-/// If there is none, or it is not told what it can be told, or its program is not on this machine.
+/// If there is no such device, a parameter is wrong, or its program is not on this machine.
 pub fn check_devices(plan: &BakeoffPlan) -> Result<(), Failure> {
     for contestant in &plan.devices {
         if let DeviceLocation::Device { name, options } = &contestant.target {
             let wrong = |why| Failure::usage(format!("device {}: {why}", contestant.name));
             let (device, _) = find(name, options).map_err(wrong)?;
-            device.version().map_err(device::failure)?;
+            device.version().map_err(failure)?;
         }
     }
     Ok(())
 }
 
-/// Looks whether the devices that run somewhere already do so.
+/// Checks that devices that run elsewhere accept connections.
 fn reach_devices(plan: &BakeoffPlan) -> Result<(), Failure> {
     for contestant in &plan.devices {
         if let DeviceLocation::Proxy(place) | DeviceLocation::Surrogate(place) = &contestant.target {
             let address = resolve(place)?;
             TcpStream::connect_timeout(&address, REACH).map_err(|e| {
                 Failure::setup(anyhow::anyhow!(
-                    "device {} cannot be reached at {place}: {e}; is it running there?",
+                    "device {} cannot be reached at {place}: {e}; is it running?",
                     contestant.name
                 ))
             })?;
@@ -181,15 +182,15 @@ fn work(plan: &BakeoffPlan, path: &Path, directory: &Path) -> Result<SeriesEnd, 
     let mut tell = |note: SeriesNote| match note {
         SeriesNote::Event(text) => {
             progress.clear();
-            console::note(&text);
+            output::note(&text);
         }
         SeriesNote::Progress(text) => progress.line(&text),
     };
     let program = std::env::current_exe()
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find this program itself: {e}")))?;
+        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot find the program file: {e}")))?;
     let stage = SeriesContext { program, find: &find, tell: &mut tell };
     let mut series = Series::open(plan, directory, stage).map_err(Failure::setup)?;
-    // Reports need the plan as it is carried out, files that it names included.
+    // Reports need the plan, including the files that it names, as it is carried out.
     gather::keep_plan(path, plan, directory).map_err(Failure::setup)?;
     series.run().map_err(Failure::setup)
 }
@@ -201,7 +202,7 @@ fn report(args: &ReportArgs) -> Done {
     for name in &args.names {
         let source = all.iter().find(|source| source.name() == name).ok_or_else(|| {
             Failure::usage(format!(
-                "there is no bake-off or import `{name}` in {}: there is {}",
+                "there is no series or import `{name}` in {}; there is {}",
                 args.runs.display(),
                 known()
             ))
@@ -213,24 +214,16 @@ fn report(args: &ReportArgs) -> Done {
     }
     if chosen.is_empty() {
         return Err(Failure::usage(format!(
-            "there is nothing to report in {}: polygraph import data/bakeoff-1.csv, or polygraph bakeoff PLAN.toml",
+            "there are no results in {}: run `polygraph import data/bakeoff-1.csv` or `polygraph bakeoff PLAN.toml`",
             args.runs.display()
         )));
     }
     write(&chosen, args.title.as_deref(), &args.out)?;
-    console::note(&format!("report: {}", args.out.display()));
+    output::note(&format!("report: {}", args.out.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 fn write(sources: &[ResultSource], title: Option<&str>, out: &Path) -> Result<(), Failure> {
     let page = gather::page(sources, title).map_err(Failure::data)?;
-    polygraph_report::write_whole(out, page)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", out.display())))
-}
-
-/// Makes a directory and those above it.
-pub fn make(directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory).map_err(|e| {
-        Failure::setup(anyhow::anyhow!("cannot make the directory {}: {e}", directory.display()))
-    })
+    write_file(out, page)
 }

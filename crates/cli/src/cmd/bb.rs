@@ -1,4 +1,4 @@
-//! `bb`: the classic sequence with one device, as a plan that is written and carried out.
+//! `bb`: the classic sequence of a bake-off with one device, as a plan that `bakeoff` carries out.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,33 +6,34 @@ use std::path::PathBuf;
 use clap::Parser;
 use polygraph_bakeoff::plan::BakeoffPlan;
 use polygraph_plan::values;
+use polygraph_runner::{Failure, make_directory, write_file};
 
-use crate::cmd::bakeoff::{BAKEOFFS, carry_out, check_devices, make};
-use crate::device::key_value;
-use crate::options::host_port;
-use crate::{Done, Failure, console};
+use super::bakeoff::{BAKEOFFS, carry_out, check_devices};
+use crate::exit::Done;
+use crate::options::values::{host_port, key_value};
+use crate::output;
 
 /// Options of `bb`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Network check, a run without the proxy, filling, then PolyMix-1 at each rate with rests between: 12 hours as it stands.\n\
-        Call it again with the same options to go on.\n\
+    after_help = "Checks the network, runs without the proxy, fills the cache, then runs PolyMix-1 at each rate with pauses in between:\n\
+        12 hours with the default options. Run the same command again to resume.\n\
         Examples:\n  bb --proxy 10.0.0.1:3128 --size 20GB --rates 250,25,225,50,200,80,100,180,130,160\n  \
         bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min --idle 10s --launch_win 10s --check 30s",
     group = clap::ArgGroup::new("target").args(["proxy", "device"]).required(true)
 )]
 pub struct Args {
-    /// The proxy under test
+    /// Address of the proxy under test
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, requires = "size")]
     proxy: Option<String>,
-    /// A device to start: a name from `polygraph devices`, or a directory
+    /// Device to start: a name from `polygraph devices`, or a directory with a device description
     #[arg(long, value_name = "NAME|DIR")]
     device: Option<String>,
-    /// What the device is told, repeatable
+    /// Parameter of the device; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "device")]
     device_opt: Vec<(String, String)>,
-    /// How much the cache holds
+    /// Size of the cache
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
     /// Request rates per second, in the order of the runs
@@ -43,16 +44,16 @@ pub struct Args {
         default_value = "250,25,225,50,200,80,100,180,130,160"
     )]
     rates: Vec<f64>,
-    /// The highest rate that it is said to stand. Default: the highest of the list
+    /// Highest rate that the vendor claims. Default: the highest rate of the list
     #[arg(long, value_name = "RATE")]
     claimed: Option<f64>,
     /// Length of a run
     #[arg(long, value_name = "TIME", default_value = "1hr", value_parser = time)]
     goal: String,
-    /// The load rises linearly over this time
+    /// Time over which the load rises linearly to its full rate
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     launch_win: String,
-    /// Rest between runs
+    /// Pause between runs
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = time)]
     idle: String,
     /// Length of the run without a proxy
@@ -61,7 +62,7 @@ pub struct Args {
     /// Name of the series
     #[arg(long, value_name = "WORD", default_value = "bb")]
     label: String,
-    /// Where results are
+    /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 }
@@ -75,12 +76,11 @@ pub fn run(args: Args) -> Done {
     let text = plan(&args);
     let directory = args.runs.join(BAKEOFFS);
     let path = directory.join(format!("{}.toml", args.label));
-    // Checked before it is written: it is named after options, not after lines.
+    // Checked before it is written, so that messages name options and not lines of the file.
     check_devices(&BakeoffPlan::parse(&text, "bb", &directory).map_err(Failure::usage)?)?;
-    make(&directory)?;
-    polygraph_report::write_whole(&path, text)
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?;
-    console::note(&format!("plan: {}", path.display()));
+    make_directory(&directory)?;
+    write_file(&path, text)?;
+    output::note(&format!("plan: {}", path.display()));
     carry_out(&path, &args.runs, &[], false)
 }
 

@@ -5,58 +5,53 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser};
 use polygraph_engine::{RunSetup, StartRule};
 use polygraph_link::nanos;
-use polygraph_plan::Schedule;
+use polygraph_plan::{Schedule, Test};
+use polygraph_report::side_summary::SideSummary;
+use polygraph_runner::preflight::{self, OriginPlaces, PreflightCheck};
+use polygraph_runner::{Failure, RunSettings, jobs, layouts, log_file};
 use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
-use crate::console::{Classic, Progress, print};
-use crate::ending::Ending;
-use crate::jobs::{self, ClientLimits, client_job};
+use crate::exit::{self, Done};
+use crate::options::test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
+use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
-    CommonOptions, ConfigOptions, Optional, RobotOptions, RobotToleranceOptions, SyncOptions,
-    WorkingSetOptions, host_port, optional_time, sizes, think, yes_no,
+    CommonOptions, ConfigOptions, Optional, PreflightOptions, RobotOptions, RobotToleranceOptions,
+    SyncOptions, WorkingSetOptions,
 };
-use crate::preflight::{self, Look, PreflightOptions, Servers};
-use crate::source::{self, DEFAULT_SETTLE, Rest, Route};
-use crate::working_set::Files;
-use crate::{Done, cmd, processes};
+use crate::output::{ClassicConsole, Progress, notify, print};
 
 /// Options of the client.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    mut_arg("config", |arg| arg.conflicts_with_all([
-        "origin", "cool_phase", "xact_think", "rep_sz", "robots", "req_rate", "rep_cachable", "dhr", "pop_model",
-        "tmp_loc", "repeat_delay", "launch_win", "local_addrs", "xact_lifetime", "goal", "pconn_use_lmt",
-        "http_version",
-    ])),
     after_help = "Example, the client of PolyMix-1 at 250 requests per second:\n  \
         polyclt --proxy 10.0.0.1:8080 --origin 10.0.0.2:80 --robots 1 --req_rate 250/sec --rep_cachable 80p \\\n    \
         --dhr 55p --pop_model unif --launch_win 1min --cool_phase 1min --goal -1:1hr:0.30 --verb_lvl 2 --log run.log"
 )]
 pub struct Args {
-    /// The proxy under test; without it requests go to the origin
+    /// Address of the proxy under test. Without a proxy, robots connect to the origin server
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port)]
     pub proxy: Option<String>,
-    /// The surrogate or balancer under test, which poses as all servers of the workload
+    /// Address of the surrogate or load balancer under test, which acts as all servers of the workload
     #[arg(long, value_name = "HOST:PORT", value_parser = host_port, conflicts_with = "proxy", requires = "config")]
     pub surrogate: Option<String>,
-    /// The origin server
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port)]
+    /// Address of the origin server
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = host_port, conflicts_with = "config")]
     pub origin: String,
-    /// Cool-down after measuring, over which the load falls to nothing
-    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time)]
+    /// Length of the cool-down after the measurement, over which the load falls to zero
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = optional_time, conflicts_with = "config")]
     pub cool_phase: Optional<f64>,
-    /// Pause of best-effort robots between transactions
-    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
+    /// Think time of robots without --req_rate: the pause between transactions
+    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think, conflicts_with = "config")]
     pub xact_think: Optional<Distr>,
-    /// The servers' reply sizes. Default: as the servers tell; if given, servers must have the same
-    #[arg(long, value_name = "DISTR", value_parser = sizes)]
+    /// Reply sizes of the servers, which must have the same option. Default: robots learn sizes from replies
+    #[arg(long, value_name = "DISTR", value_parser = sizes, conflicts_with = "config")]
     pub rep_sz: Option<Distr>,
-    /// Binary log file, for lx, lr and report
+    /// Write statistics to this binary log, which lx, lr and report read
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    /// Write the transaction samples that the workload asks for (`StatsSample`) to this file instead of the log
     #[arg(long, value_name = "FILE")]
     sample_log: Option<PathBuf>,
     #[command(flatten)]
@@ -65,8 +60,8 @@ pub struct Args {
     robots: RobotOptions,
     #[command(flatten)]
     tolerance: RobotToleranceOptions,
-    /// Replies without any marks of ours are no error
-    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set, help_heading = "Odd replies")]
+    /// Do not count replies without the marks of this program as errors
+    #[arg(long, value_name = "yes|no", default_value = "no", value_parser = yes_no, action = ArgAction::Set, help_heading = "Unexpected replies")]
     accept_foreign_msgs: bool,
     #[command(flatten)]
     working_set: WorkingSetOptions,
@@ -79,82 +74,81 @@ pub struct Args {
 }
 
 /// Runs the robots.
-pub fn run(mut args: Args) -> Done {
-    let working_set = Files::open(&args.working_set, &mut args.common)?;
-    let test = match source::workload(&args.workload, &args.common, true)? {
-        Some(mut test) => {
-            Route { proxy: args.proxy.as_deref(), surrogate: args.surrogate.as_deref() }.apply(&mut test)?;
-            test
-        }
-        None => source::classic(
-            &args.robots,
-            &args.common,
-            Rest {
-                name: "command line",
-                proxy: args.proxy.as_deref(),
-                origin: Some(&args.origin),
-                listen: Vec::new(),
-                robot_think: args.xact_think.0.clone(),
-                server_think: None,
-                sizes: args.rep_sz.clone(),
-                settle: DEFAULT_SETTLE,
-                schedule: Schedule::classic(args.common.goal.unwrap_or_default(), args.cool_phase.0),
-            },
-        )?,
-    };
-    let limits = ClientLimits {
-        ports: args.robots.ports.0,
-        open_connections: args.robots.open_conn_lmt,
-        with_servers: false,
-    };
-    let [layout] = processes::layouts(&test, &args.common, args.robots.open_conn_lmt, [Side::Client]);
-    working_set.check(&test)?;
-    let tolerance = args.tolerance.tolerance(args.accept_foreign_msgs);
-    let log = args.log.clone();
-    let mut client = client_job(&test, &args.common, limits, layout, log, &working_set, tolerance)?;
+pub fn run(args: Args) -> Done {
+    let mut settings = args.common.run_settings();
+    let working_set = args.working_set.open(&mut settings)?;
+    let test = args.test(&settings)?;
+    let client = args.robots.client_settings(args.tolerance.tolerance(args.accept_foreign_msgs));
+    let [layout] = layouts::layouts(&test, &settings, client.open_connections, [Side::Client]);
+    working_set.check(&test, notify)?;
+    let mut client = jobs::client_job(&test, &settings, &client, false, layout, &working_set, notify)?;
     if args.surrogate.is_some() {
         client.header.settings.push(("device".to_owned(), "surrogate".to_owned()));
     }
-    client.sample_log = args.sample_log.clone();
-    jobs::can_write_log(args.log.as_deref())?;
-    jobs::can_write_log(args.sample_log.as_deref())?;
-    let look = Look {
-        preflight: args.preflight.preflight,
-        servers: Servers::Elsewhere,
-        surrogate: args.surrogate.is_some(),
-        strangers: args.accept_foreign_msgs,
-    };
-    preflight::look(&test, look)?;
-    // Only now is anything written: a client that cannot begin leaves the log of another in its place.
-    jobs::check_log(args.log.as_deref())?;
-    jobs::check_log(args.sample_log.as_deref())?;
+    client.log.clone_from(&args.log);
+    client.sample_log.clone_from(&args.sample_log);
     client.settings.share_phases = test.schedule.is_agreed();
+    log_file::check_writable(args.log.as_deref())?;
+    log_file::check_writable(args.sample_log.as_deref())?;
+    let check = PreflightCheck {
+        timeout: args.preflight.preflight.0,
+        origins: OriginPlaces::Elsewhere,
+        surrogate: args.surrogate.is_some(),
+        accepts_foreign_replies: args.accept_foreign_msgs,
+    };
+    preflight::check(&test, check, notify)?;
+    // A client that cannot start leaves existing logs alone.
+    log_file::prepare(args.log.as_deref(), notify)?;
+    log_file::prepare(args.sample_log.as_deref(), notify)?;
     let job = RunSetup {
         schedule: test.schedule.clone(),
         start: StartRule::Now,
         client: Some(client),
         server: None,
-        interval: nanos(args.common.stats_cycle),
-        quantum: nanos(args.common.timer_quantum),
+        interval: nanos(settings.interval_s),
+        quantum: nanos(settings.timer_quantum_s),
         fail_timeout: args.robots.fail_tout.0,
-        idle_timeout: args.common.idle_tout.0,
+        idle_timeout: settings.idle_timeout_s,
         sync_timeout: args.sync.sync_tout.0,
     };
     let with_progress = args.common.verb_lvl < 2;
     let mut progress = Progress::new(job.schedule.duration());
-    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
-    let mut ending = Ending::default();
+    let mut console = ClassicConsole::new(args.common.verb_lvl).of_options(test.classic);
+    let mut summary = SideSummary::default();
     let outcome = polygraph_engine::run(job, |header, record| {
-        ending.see(record);
-        // Comments are the console's.
+        summary.add(record);
+        // The console shows comments.
         if with_progress && !matches!(record, Record::Comment { .. }) {
             progress.show(header, record);
         }
-        progress.give_way(record);
+        progress.clear_for(record);
         console.show(header, record);
     });
-    let mut outcome = outcome.map_err(crate::Failure::setup)?;
-    print(&ending.of_client(args.log.as_deref()));
-    working_set.store(&test, &args.common, outcome.shares.take())?;
-    cmd::run::exit_code(&outcome)
+    let mut outcome = outcome.map_err(Failure::setup)?;
+    print(&summary.of_client(args.log.as_deref()));
+    working_set.store(&test, &settings, outcome.shares.take())?;
+    Ok(exit::of_side(&outcome))
+}
+
+impl Args {
+    /// The test of the workload file, or the one that options describe.
+    fn test(&self, settings: &RunSettings) -> Result<Test, Failure> {
+        let path = DevicePath { proxy: self.proxy.as_deref(), surrogate: self.surrogate.as_deref() };
+        if let Some(mut test) = self.workload.test(settings.global_seed, true)? {
+            path.apply(&mut test)?;
+            return Ok(test);
+        }
+        let parts = TestParts {
+            name: "command line",
+            proxy: path.proxy,
+            origin: Some(&self.origin),
+            listen: Vec::new(),
+            robot_think: self.xact_think.0.clone(),
+            server_think: None,
+            sizes: self.rep_sz.clone(),
+            settle: DEFAULT_SETTLE,
+            schedule: Schedule::classic(self.common.goal.unwrap_or_default(), self.cool_phase.0),
+        };
+        test::of_options(&self.robots, &self.common, settings.global_seed, parts)
+    }
 }

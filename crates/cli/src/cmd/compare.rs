@@ -7,9 +7,11 @@ use clap::Parser;
 use polygraph_report::compare::{self, CompareOptions, Comparison, RunGroup};
 use polygraph_report::run_dir::WholeRun;
 use polygraph_report::threshold::{Condition, check_comparison};
+use polygraph_runner::{Failure, write_file};
 
-use crate::expect::condition;
-use crate::{Done, Failure, console, exit};
+use crate::exit::{self, Done};
+use crate::options::expect::condition;
+use crate::output;
 
 /// Options of `compare`.
 #[derive(Parser, Debug)]
@@ -19,28 +21,29 @@ use crate::{Done, Failure, console, exit};
         polygraph compare runs/before runs/after --out comparison.html\n  \
         polygraph compare old=runs/a1,runs/a2,runs/a3 new=runs/b1,runs/b2,runs/b3 --fail_on 'rptm.p95>+5%'\n  \
         polygraph compare linux/ufs=runs/1 linux/aufs=runs/2 bsd/ufs=runs/3 bsd/aufs=runs/4\n\
-        docs/compare.md has the method and the conditions."
+        docs/compare.md explains the method and the conditions."
 )]
 pub struct Args {
-    /// Phases, separated by commas, each compared for itself, or `all`; by default those that results come from
+    /// Phases to compare one by one, separated by commas, or `all`. Default: the phases that results come from
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     phases: Vec<String>,
-    /// Figures or whole first parts of their dotted names, separated by commas; `all` for all
+    /// Figures to compare, separated by commas: names, first parts of dotted names, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     objects: Vec<String>,
-    /// Relative differences below this count as none
+    /// Ignore smaller relative differences
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = polygraph_plan::values::share)]
     delta: f64,
-    /// Confidence that all intervals hold at once
+    /// Confidence level of all intervals together
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = confidence)]
     confidence: f64,
     /// Show only figures that differ
     #[arg(long)]
     changed: bool,
-    /// Fail (exit code 14) if this holds for a run against the first one; repeatable: 'rptm.p95>+5%', 'dhr<-1pt'
+    /// Exit with code 14 if a run meets this condition in comparison with the first run; repeatable. Examples:
+    /// 'rptm.p95>+5%', 'dhr<-1pt'
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
     fail_on: Vec<Condition>,
-    /// Compare although workloads differ or a run is INVALID
+    /// Compare even if workloads differ or a run is INVALID
     #[arg(long)]
     anyway: bool,
     /// Print JSON
@@ -49,11 +52,11 @@ pub struct Args {
     /// Print Markdown, for a pull request
     #[arg(long)]
     markdown: bool,
-    /// Write a page with charts to this file, too
+    /// Also write an HTML page with charts to this file
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
-    /// Runs: result directories or logs, the first is what the others are held against; NAME=RUN gives a name,
-    /// RUN,RUN are repeats of one run
+    /// Runs to compare with the first one: result directories or logs. NAME=RUN names a run; RUN,RUN are repeats of the same
+    /// run
     #[arg(value_name = "[NAME=]RUN[,RUN...]", required = true)]
     runs: Vec<String>,
 }
@@ -61,7 +64,7 @@ pub struct Args {
 fn confidence(text: &str) -> Result<f64, String> {
     match polygraph_plan::values::share(text)? {
         share if (0.5..1.0).contains(&share) => Ok(share),
-        _ => Err(format!("`{text}` is no confidence: write a share from 50% to less than 100%")),
+        _ => Err(format!("`{text}` is not a confidence level: write a share from 50% to less than 100%")),
     }
 }
 
@@ -74,8 +77,8 @@ pub fn run(args: Args) -> Done {
     let options = CompareOptions { phases, objects, delta: args.delta, confidence: args.confidence };
     let comparison = compare::compare(&groups, options).map_err(Failure::usage)?;
     if comparison.refused() && !args.anyway {
-        console::note_raw(&compare::preface(&comparison));
-        console::note("error: these runs are not comparable; --anyway compares them all the same");
+        output::note_raw(&compare::preface(&comparison));
+        output::note("error: these runs are not comparable; use --anyway to compare them anyway");
         return Ok(ExitCode::from(exit::NOT_COMPARABLE));
     }
     let checked = check_comparison(&comparison, &args.fail_on);
@@ -86,23 +89,23 @@ pub fn run(args: Args) -> Done {
     if args.json {
         let mut json = compare::json(&comparison);
         json["fail_on"] = checked.iter().map(|checked| checked.json()).collect();
-        console::print(&format!("{json:#}\n"));
+        output::print(&format!("{json:#}\n"));
     } else {
         let form = if args.markdown { compare::markdown } else { compare::text };
-        console::print(&form(&comparison, args.changed));
+        output::print(&form(&comparison, args.changed));
         let bullet = if args.markdown { "- " } else { "" };
         for checked in &checked {
-            let what = if checked.holds { "FAILED" } else { "passed" };
-            console::print(&format!("{bullet}{what}: {} ({})\n", checked.condition, checked.found));
+            let word = if checked.holds { "FAILED" } else { "passed" };
+            output::print(&format!("{bullet}{word}: {} ({})\n", checked.condition, checked.found));
         }
     }
     if let Some(path) = &args.out {
-        console::note(&format!("page: {}", path.display()));
+        output::note(&format!("page: {}", path.display()));
     }
     Ok(ExitCode::from(if failed { exit::REGRESSION } else { exit::OK }))
 }
 
-/// Makes sure that what conditions look at is compared.
+/// Adds the figures and phases of conditions to those that are compared.
 fn demand(
     conditions: &[Condition],
     objects: &mut Vec<String>,
@@ -111,7 +114,7 @@ fn demand(
     let named: Vec<&String> = conditions.iter().filter_map(|condition| condition.phase.as_ref()).collect();
     if !named.is_empty() && named.len() < conditions.len() && phases.is_empty() {
         return Err(Failure::usage(
-            "conditions with and without @PHASE do not go together: name the phase of each, or none",
+            "some conditions name a phase (@PHASE) and some do not: name the phase of all conditions, or of none",
         ));
     }
     for name in named {
@@ -126,7 +129,7 @@ fn demand(
     Ok(())
 }
 
-/// Reads `[NAME=]RUN[,RUN...]`. What exists under the whole text is a path, whatever signs it has.
+/// Reads `[NAME=]RUN[,RUN...]`. If the whole text is an existing path, commas and `=` are part of it.
 fn group(text: &str) -> Result<RunGroup, Failure> {
     let exists = |text: &str| Path::new(text).exists();
     let (name, paths) = match text.split_once('=') {
@@ -144,6 +147,5 @@ fn group(text: &str) -> Result<RunGroup, Failure> {
 }
 
 fn write(path: &Path, comparison: &Comparison<'_>) -> Result<(), Failure> {
-    polygraph_report::write_whole(path, compare::page(comparison))
-        .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))
+    write_file(path, compare::page(comparison))
 }

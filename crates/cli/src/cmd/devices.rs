@@ -1,14 +1,15 @@
-//! `polygraph devices`: what `run --device` can start, and what is on this machine.
+//! `polygraph devices`: the devices that `run --device` can start, and which of them are on this machine.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_device::Device;
+use polygraph_runner::device::failure;
 use serde_json::{Value, json};
 
-use crate::device::failure;
-use crate::{Done, console};
+use crate::exit::Done;
+use crate::output;
 
 /// Options of `devices`.
 #[derive(Parser, Debug)]
@@ -27,7 +28,7 @@ pub fn run(args: Args) -> Done {
     let devices = Device::set().map_err(failure)?;
     if args.json {
         let all: Value = devices.iter().map(json_of).collect();
-        console::print(&format!("{all:#}\n"));
+        output::print(&format!("{all:#}\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();
@@ -44,11 +45,11 @@ pub fn run(args: Args) -> Done {
                 writeln!(text, "{:<14} {name}={choice}: {} (default {})", "", setting.help, setting.default);
         }
     }
-    console::print(&text);
+    output::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A device for programs; the version of one that is not on this machine is null, and `missing` says how to get it.
+/// A device as JSON. If its program is not on this machine, `version` is null, and `missing` says how to get it.
 fn json_of(device: &Device) -> Value {
     let (version, missing) = match device.version() {
         Ok(version) => (Some(version), None),

@@ -8,12 +8,15 @@ use clap::Parser;
 use polygraph_addr::Addr;
 use polygraph_dns::{NameServer, NameServerConfig, NameServerCounts, Zone};
 use polygraph_plan::values;
+use polygraph_runner::Failure;
+use polygraph_runner::jobs::listen_hint;
 
-use crate::addr_cmds::workload::WorkloadArgs;
-use crate::options::whole;
-use crate::{Done, Failure, console};
+use crate::exit::Done;
+use crate::options::values::whole;
+use crate::options::workload::AddressWorkloadOptions;
+use crate::output;
 
-/// Longest time to live, in seconds (RFC 2181 section 8).
+/// Longest time to live in seconds (RFC 2181, section 8).
 const MAX_TTL: f64 = 2_147_483_647.0;
 
 /// Options of the name server.
@@ -24,28 +27,28 @@ const MAX_TTL: f64 = 2_147_483_647.0;
         polygraph dns --config polymix-4.pg --cfg_dirs include --set TheBench.peak_req_rate=100/sec ...\n  \
         polygraph dns --listen 172.16.101.100:53 --config my.pg\n  \
         polygraph dns --extra www.example.com=10.0.0.5,10.0.0.6 --extra '*.dyn.example.com=10.0.0.7'\n\n\
-        Name i of an address map has address i, a single name all addresses in turn; dynamic names become\n\
-        wildcards. Names of other zones are refused, so a device that also needs those has to ask elsewhere."
+        Name i of an address map has address i. A single name has all addresses in turn. Dynamic names become\n\
+        wildcards. Queries for names in other zones are refused; a device that needs these must ask another name server."
 )]
 pub struct Args {
     #[command(flatten)]
-    workload: WorkloadArgs,
-    /// Address to listen on, for UDP and TCP; repeatable
+    workload: AddressWorkloadOptions,
+    /// Address and port to listen on, for UDP and TCP; repeatable
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:5353")]
     listen: Vec<SocketAddr>,
     /// Time to live of answers
     #[arg(long, value_name = "TIME", default_value = "1hour", value_parser = ttl)]
     ttl: u32,
-    /// One more name, `*.suffix` for all names below, with its addresses; repeatable
+    /// Another name with its addresses; `*.suffix` stands for all names below suffix; repeatable
     #[arg(long, value_name = "NAME=IP,IP", value_parser = extra)]
     extra: Vec<Extra>,
-    /// A zone in which there are no names but these, besides those of the workload; repeatable
+    /// Another zone for which this server is responsible, besides those of the workload; repeatable
     #[arg(long, value_name = "NAME")]
     zone: Vec<String>,
-    /// Stop after this time. Default: with Ctrl-C
+    /// Stop after this time. Default: stop on Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     duration: Option<f64>,
-    /// Console detail: 0 shows the counts at the end, 1 also what is served, 2 also the counts of busy seconds
+    /// Console detail: 0 shows the counts at the end, 1 also shows addresses at the start, 2 also shows counts every second
     #[arg(long, value_name = "LEVEL", default_value = "1", value_parser = whole(0..=u8::MAX))]
     verb_lvl: u8,
 }
@@ -58,7 +61,7 @@ struct Extra {
 }
 
 fn extra(text: &str) -> Result<Extra, String> {
-    let wrong = || "write a name and its addresses, such as www.example.com=10.0.0.5,10.0.0.6".to_owned();
+    let wrong = || "write a name and its addresses, for example www.example.com=10.0.0.5,10.0.0.6".to_owned();
     let (name, list) = text.split_once('=').ok_or_else(wrong)?;
     let addresses =
         list.split(',').map(|ip| ip.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
@@ -77,19 +80,16 @@ pub fn run(args: Args) -> Done {
     let zone = zone(&args)?;
     let names = zone.len();
     if names == 0 {
-        return Err(Failure::usage("there are no names to serve: give --config FILE or --extra NAME=IP"));
+        return Err(Failure::usage("there are no names to serve: add --config FILE or --extra NAME=IP"));
     }
     let listen = args.listen.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
     let config = NameServerConfig { listen: args.listen, ttl: args.ttl, zone };
     let mut server = NameServer::start(config).map_err(|e| {
-        Failure::setup(anyhow::anyhow!(
-            "cannot start a name server at {listen}: {e}{}",
-            console::listen_hint(&e)
-        ))
+        Failure::setup(anyhow::anyhow!("cannot start a name server at {listen}: {e}{}", listen_hint(&e)))
     })?;
     if args.verb_lvl >= 1 {
         for address in server.local_addrs() {
-            console::note(&format!("{names} names at {address}, Ctrl-C stops"));
+            output::note(&format!("{names} names at {address}; Ctrl-C stops the server"));
         }
     }
     let period = if args.verb_lvl >= 2 { Duration::from_secs(1) } else { Duration::MAX };
@@ -97,7 +97,7 @@ pub fn run(args: Args) -> Done {
     let tick = || {
         let now = server.snapshot();
         if now != last {
-            console::note(&format!(
+            output::note(&format!(
                 "{} queries, {} in this second",
                 now.queries(),
                 now.queries() - last.queries()
@@ -108,16 +108,16 @@ pub fn run(args: Args) -> Done {
     let limit = args.duration.map(Duration::from_secs_f64);
     polygraph_engine::signals::wait_ticking(limit, period, tick).map_err(Failure::setup)?;
     server.stop();
-    console::print(&counts(&server.snapshot()));
+    output::print(&counts(&server.snapshot()));
     Ok(ExitCode::SUCCESS)
 }
 
 fn zone(args: &Args) -> Result<Zone, Failure> {
     let mut zone = Zone::default();
     if args.workload.config.is_some() {
-        let workload = args.workload.load().map_err(|error| Failure::data(anyhow::anyhow!("{error}")))?;
+        let workload = args.workload.load()?;
         if workload.addr_maps.is_empty() {
-            console::warn("the workload uses no address map, so it has no names");
+            output::warn("the workload uses no address map, so it has no names");
         }
         for map in &workload.addr_maps {
             let names: Vec<Addr> = map.names.iter().map(|name| name.addr.clone()).collect();
@@ -133,7 +133,7 @@ fn zone(args: &Args) -> Result<Zone, Failure> {
     Ok(zone)
 }
 
-/// The counts as text, one line each; what did not happen is left out, except that nobody asked.
+/// The counts, one per line, without those that are 0; the number of queries is always shown.
 fn counts(seen: &NameServerCounts) -> String {
     let lines = [
         ("queries", seen.queries()),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_shown() {
+    fn counts_above_zero_are_shown() {
         let seen =
             NameServerCounts { udp_queries: 5, answered: 4, no_name: 1, ..NameServerCounts::default() };
         let expected = "queries                       5\n  answered                    4\n  no such name                1\n";

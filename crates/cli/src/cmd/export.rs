@@ -6,27 +6,29 @@ use std::process::ExitCode;
 use clap::Parser;
 use polygraph_export::{Format, tables, write};
 use polygraph_report::run_dir::logs_in;
+use polygraph_runner::Failure;
 
 use super::logs::open;
-use crate::{Done, Failure, console};
+use crate::exit::Done;
+use crate::output;
 
 /// Options of `export`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Tables: runs, settings, phases, intervals, figures, histograms, errors, error_samples, xacts, messages. What their \
-        columns are stands in schema.json beside them.\n\nExamples:\n  polygraph export runs/try-2026-11-21T10-00-00\n  \
+    after_help = "Tables: runs, settings, phases, intervals, figures, histograms, errors, error_samples, xacts, messages. The file \
+        schema.json describes their columns.\n\nExamples:\n  polygraph export runs/try-2026-11-21T10-00-00\n  \
         polygraph export --format csv --out tables client.log server.log\n  \
         duckdb -c \"SELECT phase, sum(hit_size_count) FROM 'tables/intervals.parquet' GROUP BY phase\""
 )]
 pub struct Args {
-    /// Folder for the tables; by default `export` in the result directory, or here
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory for the tables. Default: `export` in the result directory, or in the current directory
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Form of the files: parquet, csv or jsonl
-    #[arg(long, value_name = "FORM", default_value = "parquet", value_parser = str::parse::<Format>)]
+    /// File format: parquet, csv or jsonl
+    #[arg(long, value_name = "FORMAT", default_value = "parquet", value_parser = str::parse::<Format>)]
     format: Format,
-    /// A result directory, or logs of one run
+    /// Result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -41,6 +43,6 @@ pub fn run(args: Args) -> Done {
     let tables = tables(&open(&paths)?);
     write(&tables, &folder, args.format).map_err(Failure::setup)?;
     let rows: usize = tables.iter().map(|table| table.rows()).sum();
-    console::note(&format!("{} tables with {rows} rows: {}", tables.len(), folder.display()));
+    output::note(&format!("{} tables with {rows} rows: {}", tables.len(), folder.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -5,34 +5,36 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_bakeoff::published;
+use polygraph_runner::{Failure, make_directory};
 
-use crate::cmd::bakeoff::{BAKEOFFS, IMPORTED, make};
-use crate::{Done, Failure, console};
+use super::bakeoff::{BAKEOFFS, IMPORTED};
+use crate::exit::Done;
+use crate::output;
 
 /// Options of `import`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "The results of the bake-off of 1999 are in data/:\n  polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
+    after_help = "The directory data/ has the results of the bake-off of 1999:\n  polygraph import data/bakeoff-1.csv\n  polygraph bakeoff report --out bakeoff.html"
 )]
 pub struct Args {
-    /// Results as CSV; NAME-products.csv and NAME-equipment.csv are read too if they lie beside
+    /// Results as CSV. NAME-products.csv and NAME-equipment.csv in the same directory are read, too
     #[arg(value_name = "NAME.csv")]
     file: PathBuf,
-    /// Where results are
+    /// Directory of results
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 }
 
-/// Reads published results and keeps them for reports.
+/// Reads published results and stores them for reports.
 pub fn run(args: Args) -> Done {
     let entries = published::read(&args.file).map_err(Failure::data)?;
     if entries.is_empty() {
-        return Err(Failure::data(anyhow::anyhow!("{}: there are no results in it", args.file.display())));
+        return Err(Failure::data(anyhow::anyhow!("{} contains no results", args.file.display())));
     }
     let name = args.file.file_stem().unwrap_or_default();
     let place = args.runs.join(BAKEOFFS).join(IMPORTED).join(name);
-    make(&place)?;
+    make_directory(&place)?;
     let files = published::files(&args.file);
     for file in &files {
         let to = place.join(file.file_name().unwrap_or_default());
@@ -40,13 +42,16 @@ pub fn run(args: Args) -> Done {
             .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", to.display())))?;
     }
     let points: usize = entries.iter().map(|entry| entry.points.len()).sum();
-    console::note(&format!("{} devices with {points} results", entries.len()));
+    output::note(&format!("{} devices with {points} results", entries.len()));
     for (index, kind) in ["products (prices, claims)", "equipment (price lists)"].into_iter().enumerate() {
         let part = ["-products.csv", "-equipment.csv"][index];
         if !files.iter().any(|file| file.to_string_lossy().ends_with(part)) {
-            console::note(&format!("without {kind}: there is no {}{part} beside it", name.to_string_lossy()));
+            output::note(&format!(
+                "without {kind}: there is no {}{part} in the same directory",
+                name.to_string_lossy()
+            ));
         }
     }
-    console::note("next: polygraph bakeoff report --out bakeoff.html");
+    output::note("next: `polygraph bakeoff report --out bakeoff.html`");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
-//! `label_results` and `make_report`: the two steps to a report of the how-tos. A label is a directory with a list of
-//! logs in it, and the report is made beside the list.
+//! `label_results` and `make_report`: the two steps to a report in the original's documents. A label is a directory with a
+//! list of logs; the report is written beside the list.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polygraph_report::{Log, summary_text, write_report};
+use polygraph_runner::Failure;
 
-use crate::{Done, Failure, console};
+use crate::exit::Done;
+use crate::output;
 
-/// Where labels are kept, as ever.
+/// The directory of labels, the same as that of the original.
 const DIRECTORY: &str = "/tmp/polyrep";
-/// The list of logs of a label.
+/// The file with the list of logs of a label.
 const LIST: &str = "logs.txt";
 
 /// Options of `label_results`.
@@ -22,13 +24,13 @@ const LIST: &str = "logs.txt";
     after_help = "Example:\n  label_results mytest1 clt.*.log srv.*.log\n  make_report mytest1"
 )]
 pub struct LabelArgs {
-    /// The directory of labels
+    /// Directory of labels
     #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
     dir: PathBuf,
-    /// The name of the test
+    /// Name of the test
     #[arg(value_parser = label)]
     label: String,
-    /// All logs of the test, of clients and servers
+    /// All logs of the test, from clients and servers
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -37,18 +39,18 @@ pub struct LabelArgs {
 #[derive(Parser, Debug)]
 #[command(rename_all = "snake_case", after_help = "Example:\n  make_report mytest1")]
 pub struct MakeArgs {
-    /// The directory of labels
+    /// Directory of labels
     #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
     dir: PathBuf,
-    /// The name that `label_results` gave to the test
+    /// Name of the test, as in label_results
     #[arg(value_parser = label)]
     label: String,
 }
 
-/// A label is the name of a directory.
+/// A label, which is also the name of a directory.
 fn label(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('.') || text.contains(['/', '\0']) {
-        return Err("a label cannot be empty, begin with a dot or have a slash in it".to_owned());
+        return Err("a label cannot be empty, start with a dot or contain a slash".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -57,15 +59,18 @@ fn io(what: &str, path: &Path, error: std::io::Error) -> Failure {
     Failure::setup(anyhow::anyhow!("cannot {what} {}: {error}", path.display()))
 }
 
-/// Gives logs a name. A label that is there already gets the new logs instead of the old ones.
+/// Gives logs a name. The logs replace earlier ones with the same name.
 pub fn label_results(args: LabelArgs) -> Done {
     let mut list = String::new();
     for log in &args.logs {
-        // Only logs: a wrong file should not be found when the report is made.
+        // Other files are rejected here and not when the report is made.
         Log::header(log).map_err(Failure::data)?;
         let path = fs::canonicalize(log).map_err(|e| io("find", log, e))?;
         let path = path.to_str().filter(|path| !path.contains('\n')).ok_or_else(|| {
-            Failure::data(anyhow::anyhow!("the name of {} is not a line of text", log.display()))
+            Failure::data(anyhow::anyhow!(
+                "the file name {} contains a line break or is not UTF-8",
+                log.display()
+            ))
         })?;
         list.push_str(path);
         list.push('\n');
@@ -74,16 +79,16 @@ pub fn label_results(args: LabelArgs) -> Done {
     fs::create_dir_all(&directory).map_err(|e| io("make", &directory, e))?;
     let path = directory.join(LIST);
     fs::write(&path, list).map_err(|e| io("write", &path, e))?;
-    console::note(&format!("{}: {} logs; now: make_report {}", args.label, args.logs.len(), args.label));
+    output::note(&format!("{}: {} logs; next: `make_report {}`", args.label, args.logs.len(), args.label));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the report of labelled logs, and says what is worth knowing about the test.
+/// Writes the report of labelled logs, and prints the summary of the test.
 pub fn make_report(args: MakeArgs) -> Done {
     let directory = args.dir.join(&args.label);
     let list = fs::read_to_string(directory.join(LIST)).map_err(|_| {
         Failure::data(anyhow::anyhow!(
-            "there is no label `{0}` in {1}: give it to logs with `label_results {0} LOG ...`",
+            "there is no label `{0}` in {1}: create it with `label_results {0} LOG ...`",
             args.label,
             args.dir.display()
         ))
@@ -91,7 +96,7 @@ pub fn make_report(args: MakeArgs) -> Done {
     let logs: Vec<PathBuf> = list.lines().map(PathBuf::from).collect();
     let out = directory.join("index.html");
     let facts = write_report(&logs, &out).map_err(Failure::data)?;
-    console::print(&summary_text(&facts, &[("report", &out)]));
+    output::print(&summary_text(&facts, &[("report", &out)]));
     Ok(ExitCode::SUCCESS)
 }
 

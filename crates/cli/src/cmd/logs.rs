@@ -1,4 +1,4 @@
-//! `lx`, `ltrace`, `lr`, `cmp-lx` and `report`: from logs to what people read.
+//! `lx`, `ltrace`, `lr`, `cmp-lx` and `report`: figures, text and reports from logs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,22 +12,25 @@ use polygraph_report::ltrace::{TraceOptions, ltrace as ltrace_text};
 use polygraph_report::lx::{LxOptions, LxSide, extract, list_absent, list_figures, list_json};
 use polygraph_report::popularity::Curve;
 use polygraph_report::run_dir::{RunError, logs_in};
-use polygraph_report::{Extras, Log, lr as lr_text, write_report_with};
+use polygraph_report::{Extras, Log, RunFacts, lr as lr_text, write_report_with};
+use polygraph_runner::expectations::ExpectationResults;
+use polygraph_runner::{Expectations, Failure, write_file};
 use polygraph_stats::log::LogError;
 
-use crate::expect::Expectations;
-use crate::options::yes_no;
-use crate::{Done, Failure, console, exit};
+use crate::exit::{self, Done};
+use crate::options::ExpectOptions;
+use crate::options::values::yes_no;
+use crate::output;
 
-/// How figures are printed.
+/// Output formats of figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum LxFormat {
-    /// `name: value` a line, lists below each other
+    /// One `name: value` per line; lists over several lines
     #[default]
     Text,
-    /// `name,unit,value` a line, all digits; no lists
+    /// One `name,unit,value` per line with all digits; no lists
     Csv,
-    /// An object; undefined values are null
+    /// One object; undefined values are null
     Json,
 }
 
@@ -43,33 +46,33 @@ pub struct LxArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Phases, separated by commas; by default all that were measured
+    /// Phases, separated by commas. Default: all measured phases
     #[arg(long, visible_alias = "phase", value_name = "NAMES", value_delimiter = ',')]
     phases: Vec<String>,
-    /// Figures or whole first parts of their dotted names, separated by commas; `all` for all
+    /// Figures, separated by commas: names, first parts of dotted names, or `all`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     objects: Vec<String>,
-    /// Logs to use: clt, srv or all
+    /// Logs to use: clt (client), srv (server) or all
     #[arg(long, value_name = "SIDE", default_value = "all", value_parser = str::parse::<LxSide>)]
     side: LxSide,
     /// Print names before values
     #[arg(long, value_name = "YES|NO", default_value = "yes", value_parser = yes_no, action = clap::ArgAction::Set)]
     prn_names: bool,
-    /// ConsoleForm of what is printed
-    #[arg(long, value_name = "FORM", value_enum, default_value = "text")]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     format: LxFormat,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long)]
     json: bool,
-    /// List the figures with units and definitions
+    /// List all figures with their units and definitions
     #[arg(long)]
     list: bool,
     #[command(flatten)]
-    expectations: Expectations,
-    /// With --list: also names of the original that are not there, and why
+    expectations: ExpectOptions,
+    /// With --list: also list the original's figures that do not exist here, and say why
     #[arg(long, requires = "list")]
     all: bool,
-    /// A result directory, or logs of one run; - for standard input
+    /// Result directory, or logs of one run; `-` is standard input
     #[arg(required_unless_present = "list")]
     logs: Vec<PathBuf>,
 }
@@ -87,19 +90,18 @@ pub fn lx(args: LxArgs) -> Done {
         values_only: !args.prn_names,
     };
     let found = extract(&logs, &options).map_err(Failure::data)?;
-    found.unknown.iter().for_each(|unknown| console::warn(&unknown.to_string()));
+    found.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
     let text = match args.format {
         _ if args.json => found.json(),
         LxFormat::Json => found.json(),
         LxFormat::Csv => found.csv(),
         LxFormat::Text => found.text(options.values_only),
     };
-    let done = output(args.out.as_deref(), &text)?;
+    let done = write_or_print(args.out.as_deref(), &text)?;
     let facts = polygraph_report::fold(&logs).map_err(Failure::data)?;
-    let met = args.expectations.check(&facts);
-    args.expectations.publish(&facts, &met)?;
-    console::note_raw(&met.text());
-    Ok(met.failure().unwrap_or(done))
+    let met = check(args.expectations, &facts)?;
+    output::note_raw(&met.text());
+    Ok(if met.all_met() { done } else { ExitCode::from(exit::EXPECTATION) })
 }
 
 /// Prints the table of figures.
@@ -109,21 +111,21 @@ fn list(args: &LxArgs) -> Done {
         LxFormat::Text => list_figures(&args.objects).map_err(Failure::data)?,
         LxFormat::Json => list_json(&args.objects, args.all).map_err(Failure::data)?,
         LxFormat::Csv => {
-            return Err(Failure::usage("--list is text, or JSON with --json: there is no CSV of it"));
+            return Err(Failure::usage("--list has no CSV format: use text or --json"));
         }
     };
     if args.all && form == LxFormat::Text {
         text.push_str(&list_absent());
     }
-    output(args.out.as_deref(), &text)
+    write_or_print(args.out.as_deref(), &text)
 }
 
 /// Options of `ltrace`.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Besides figures there are the objects time (middle of the window), interval.start, interval.end, \
-        interval.entries and name (of the phase).\n\nExamples:\n  \
+    after_help = "Objects other than figures: time (the middle of the window), interval.start, interval.end, interval.entries and \
+        name (of the phase).\n\nExamples:\n  \
         ltrace --objects time,rep_rate,baseline.rptm.mean --win_len 10s --time_unit 1min clt.log\n  \
         ltrace --objects name,hit.ratio --format csv clt1.log clt2.log"
 )]
@@ -131,28 +133,28 @@ pub struct LtraceArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Figures or whole first parts of their dotted names, separated by commas
+    /// Figures, separated by commas: names or first parts of dotted names
     #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
     objects: Vec<String>,
-    /// Logs to use: clt, srv or all
+    /// Logs to use: clt (client), srv (server) or all
     #[arg(long, value_name = "SIDE", default_value = "all", value_parser = str::parse::<LxSide>)]
     side: LxSide,
-    /// Length of a window
+    /// Length of the window
     #[arg(long, value_name = "TIME", default_value = "60sec", value_parser = positive_time)]
     win_len: f64,
-    /// Times count from the first interval, in this unit; otherwise they are seconds since 1970
+    /// Print times in this unit since the first interval. Default: seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     time_unit: Option<f64>,
-    /// Take all logs as if they had begun together
+    /// Treat all logs as if they started at the same time
     #[arg(long, value_name = "YES|NO", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
     sync_times: bool,
     /// Move the window by one interval instead of by its length
     #[arg(long, value_name = "YES|NO", default_value = "no", value_parser = yes_no, action = clap::ArgAction::Set)]
     smooth_slide: bool,
-    /// ConsoleForm of what is printed: text or csv
-    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "csv"])]
+    /// Output format: text or csv
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = ["text", "csv"])]
     format: String,
-    /// A result directory, or logs of one run; - for standard input
+    /// Result directory, or logs of one run; `-` is standard input
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -161,7 +163,7 @@ fn positive_time(text: &str) -> Result<f64, String> {
     values::time(text).map_err(|e| e.to_string()).and_then(|seconds| {
         match seconds > 0.0 && seconds.is_finite() {
             true => Ok(seconds),
-            false => Err(format!("`{text}` is not longer than nothing")),
+            false => Err(format!("`{text}` is not a positive time")),
         }
     })
 }
@@ -169,13 +171,13 @@ fn positive_time(text: &str) -> Result<f64, String> {
 /// Prints figures over time.
 pub fn ltrace(args: LtraceArgs) -> Done {
     if args.objects.iter().any(|object| object.eq_ignore_ascii_case("all")) {
-        return Err(Failure::usage("a table of all figures would be too wide: name some with --objects"));
+        return Err(Failure::usage("a table of all figures is too wide: name some figures with --objects"));
     }
     let mut logs = Vec::new();
     for path in &with_directories(&args.logs).map_err(Failure::data)? {
         match open_one(path) {
             Ok(log) => logs.push(log),
-            Err(error) => console::warn(&format!("{error}; left out")),
+            Err(error) => output::warn(&format!("{error}; skipping this log")),
         }
     }
     if logs.is_empty() {
@@ -191,8 +193,8 @@ pub fn ltrace(args: LtraceArgs) -> Done {
         csv: args.format == "csv",
     };
     let trace = ltrace_text(&logs, &options).map_err(Failure::data)?;
-    trace.unknown.iter().for_each(|unknown| console::warn(&unknown.to_string()));
-    output(args.out.as_deref(), &trace.text)
+    trace.unknown.iter().for_each(|unknown| output::warn(&unknown.to_string()));
+    write_or_print(args.out.as_deref(), &trace.text)
 }
 
 /// Options of `lr`.
@@ -202,16 +204,16 @@ pub struct LrArgs {
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print statistics lines in the form of generation 1.x: absolute time, no response time
+    /// Print statistics lines in the format of generation 1.x: absolute times, no response times
     #[arg(long)]
     classic: bool,
-    /// Show messages up to this level only
+    /// Show only messages up to this level
     #[arg(long, value_name = "LEVEL", default_value = "255")]
     verb_lvl: u8,
-    /// Print only hits, misses and errors of each phase
+    /// Print only the hits, misses and errors of each phase
     #[arg(long)]
     phase: bool,
-    /// Result directories or logs; - for standard input
+    /// Result directories or logs; `-` is standard input
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
@@ -224,7 +226,7 @@ pub fn lr(args: LrArgs) -> Done {
         verbosity: args.verb_lvl,
         phases: args.phase,
     };
-    output(args.out.as_deref(), &lr_text(&logs, options))
+    write_or_print(args.out.as_deref(), &lr_text(&logs, options))
 }
 
 /// Options of `cmp-lx`.
@@ -234,15 +236,15 @@ pub fn lr(args: LrArgs) -> Done {
     after_help = "Exit code 1 if anything differs.\n\nExample:\n  lx clt1.log > 1.lx; lx clt2.log > 2.lx; cmp-lx 1.lx 2.lx"
 )]
 pub struct CmpLxArgs {
-    /// Numbers differ if they are so many percent of the smaller one apart
+    /// Numbers differ if their distance is at least this percentage of the smaller number
     #[arg(long, value_name = "PERCENT", default_value = "10")]
     precision: f64,
-    /// What to compare: important (no rare classes, extremes, deviations, sums) or all
+    /// Figures to compare: important (without rare classes, extremes, deviations and sums) or all
     #[arg(long, value_name = "SCOPE", default_value = "important", value_parser = str::parse::<CmpScope>)]
     scope: CmpScope,
-    /// An output of lx
+    /// Output of lx
     one: PathBuf,
-    /// Another one
+    /// Another output of lx
     two: PathBuf,
 }
 
@@ -253,7 +255,7 @@ pub fn cmp_lx(args: CmpLxArgs) -> Done {
             .map_err(|e| Failure::data(anyhow::anyhow!("cannot read {}: {e}", path.display())))
     };
     let found = cmp_lx_text(&read(&args.one)?, &read(&args.two)?, args.precision, args.scope);
-    console::print(&found.text);
+    output::print(&found.text);
     Ok(ExitCode::from(if found.count > 0 { exit::FAILED } else { exit::OK }))
 }
 
@@ -264,23 +266,23 @@ pub fn cmp_lx(args: CmpLxArgs) -> Done {
     after_help = "Examples:\n  polygraph report runs/try-2026-11-21T10-00-00\n  polygraph report --out r.html client.log server.log"
 )]
 pub struct ReportArgs {
-    /// The report; by default report.html in the result directory, or here
+    /// File for the report. Default: report.html in the result directory, or in the current directory
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Show the popularity of the URLs of this trace beside that of the run: URLs, one a line, or an access log
+    /// Also show the popularity of the URLs in this file: one URL per line, or an access log
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Print the verdict as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    expectations: Expectations,
-    /// A result directory, or logs of one run
+    expectations: ExpectOptions,
+    /// Result directory, or logs of one run
     #[arg(required = true)]
     logs: Vec<PathBuf>,
 }
 
-/// Writes an HTML report, and says what the run is worth.
+/// Writes an HTML report, and prints the verdict.
 pub fn report(args: ReportArgs) -> Done {
     let (paths, default) = match &args.logs[..] {
         [one] if one.is_dir() => (logs_in(one).map_err(Failure::data)?, one.join("report.html")),
@@ -299,43 +301,50 @@ pub fn report(args: ReportArgs) -> Done {
         extras.trace = Some((name, curve));
     }
     let facts = write_report_with(&paths, &out, &extras).map_err(Failure::data)?;
-    console::note(&format!("report: {}", out.display()));
-    let met = args.expectations.check(&facts);
-    args.expectations.publish(&facts, &met)?;
+    output::note(&format!("report: {}", out.display()));
+    let met = check(args.expectations, &facts)?;
     match args.json {
-        true => console::print(&format!("{:#}\n", facts.verdict.json())),
-        false => console::print(&(facts.verdict.text() + &met.text())),
+        true => output::print(&format!("{:#}\n", facts.verdict.json())),
+        false => output::print(&(facts.verdict.text() + &met.text())),
     }
-    Ok(met.failure().unwrap_or(ExitCode::SUCCESS))
+    Ok(ExitCode::from(if met.all_met() { exit::OK } else { exit::EXPECTATION }))
 }
 
-/// Opens logs and says what is missing in them.
+/// Checks expectations, and writes the JUnit file.
+fn check(options: ExpectOptions, facts: &RunFacts) -> Result<ExpectationResults, Failure> {
+    let expectations = Expectations::from(options);
+    let met = expectations.check(facts);
+    expectations.publish(facts, &met)?;
+    Ok(met)
+}
+
+/// Opens logs, and prints warnings about missing parts.
 pub fn open(paths: &[PathBuf]) -> Result<Vec<Log>, Failure> {
     let paths = with_directories(paths).map_err(Failure::data)?;
     paths.iter().map(|path| open_one(path)).collect::<Result<_, _>>().map_err(Failure::data)
 }
 
-/// The logs of result directories in the place of these directories.
+/// Paths with result directories replaced by their logs.
 fn with_directories(paths: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
     let logs = |path: &PathBuf| if path.is_dir() { logs_in(path) } else { Ok(vec![path.clone()]) };
     paths.iter().map(logs).collect::<Result<Vec<_>, _>>().map(|all| all.concat())
 }
 
-/// Opens a log, or reads it from standard input if the path is `-`, and says what is missing in it.
+/// Opens a log, or reads it from standard input if the path is `-`, and prints warnings about missing parts.
 fn open_one(path: &Path) -> Result<Log, LogError> {
     let log = match path.as_os_str() == "-" {
         true => Log::read("standard input", std::io::stdin().lock())?,
         false => Log::open(path)?,
     };
-    log.log.missing.iter().for_each(|missing| console::warn(missing));
+    log.log.missing.iter().for_each(|missing| output::warn(missing));
     Ok(log)
 }
 
-fn output(to: Option<&Path>, text: &str) -> Done {
+/// Writes text to a file, or prints it.
+fn write_or_print(to: Option<&Path>, text: &str) -> Done {
     match to {
-        None => console::print(text),
-        Some(path) => polygraph_report::write_whole(path, text)
-            .map_err(|e| Failure::setup(anyhow::anyhow!("cannot write {}: {e}", path.display())))?,
+        None => output::print(text),
+        Some(path) => write_file(path, text)?,
     }
     Ok(ExitCode::SUCCESS)
 }

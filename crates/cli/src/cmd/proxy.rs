@@ -10,11 +10,14 @@ use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme, Snapshot};
 use polygraph_engine::limits;
 use polygraph_plan::values;
 use polygraph_report::text;
+use polygraph_runner::Failure;
+use polygraph_runner::jobs::listen_hint;
 use polygraph_wire::auth::digest::Hash;
 
-use crate::options::whole;
-use crate::service::ServiceOptions;
-use crate::{Done, Failure, console};
+use crate::exit::Done;
+use crate::options::service::ServiceOptions;
+use crate::options::values::whole;
+use crate::output;
 
 /// Options of the proxy.
 #[derive(Parser, Debug)]
@@ -24,40 +27,39 @@ use crate::{Done, Failure, console};
         polygraph run --proxy 127.0.0.1:3128 --req_rate 100/sec --goal 5min"
 )]
 pub struct Args {
-    /// Port to listen on, on the loopback address
+    /// Port to listen on, at the loopback address
     #[arg(long, value_name = "PORT", default_value = "3128", value_parser = whole(0..=u16::MAX))]
     port: u16,
-    /// Address to listen on instead
+    /// Address and port to listen on, instead of --port
     #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
     listen: Option<SocketAddr>,
-    /// Memory for stored replies. The process needs more: about 10 MB, and up to 40 % of this for gaps between replies of
-    /// mixed sizes and for replies on their way
+    /// Memory for stored replies. The process needs more: about 10 MB, and up to 40 % of this size for gaps between stored
+    /// replies and for replies in transit
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = values::size)]
     cache: u64,
     /// Number of event loops. Default: one per processor
     #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
     loops: Option<u32>,
-    /// Client connections at most; more wait to be accepted
+    /// Maximum number of client connections; further connections wait to be accepted
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
     #[command(flatten)]
     service: ServiceOptions,
-    /// Ask clients who they are, in this way: basic, digest (MD5) or digest-sha256
+    /// Require authentication with this scheme: basic, digest (MD5) or digest-sha256
     #[arg(long, value_name = "SCHEME", value_parser = scheme, requires = "user", help_heading = "Users")]
     auth: Option<Scheme>,
-    /// A user who may pass; repeatable
+    /// User with access; repeatable
     #[arg(long, value_name = "NAME:PASSWORD", value_parser = credentials, requires = "auth", help_heading = "Users")]
     user: Vec<(String, String)>,
-    /// Name of the protected space
+    /// Authentication realm
     #[arg(long, value_name = "TEXT", default_value = "polygraph", requires = "auth", help_heading = "Users")]
     realm: String,
-    /// Commit a fault on this share of its occasions, for example alter=1%; may be repeated
+    /// Inject a fault into this share of the transactions in which it is possible, for example alter=1%; repeatable
     ///
-    /// A proxy that is broken on purpose shows what a test finds out about devices. Faults and what robots say about
-    /// them are listed in docs/correctness.md.
-    #[arg(long, value_name = "NAME=SHARE", value_parser = fault, help_heading = "Test kit", hide_short_help = true)]
+    /// A proxy with faults shows what a test detects. docs/correctness.md lists the faults and how robots report them.
+    #[arg(long, value_name = "NAME=SHARE", value_parser = fault, help_heading = "Fault injection", hide_short_help = true)]
     fault: Vec<(Fault, f64)>,
-    /// Stop after this time. Default: with Ctrl-C
+    /// Stop after this time. Default: stop on Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Options")]
     duration: Option<f64>,
 }
@@ -103,18 +105,18 @@ pub fn run(args: Args) -> Done {
     };
     let (cache, begin) = (args.cache, Instant::now());
     let mut proxy = Proxy::start(config).map_err(|e| {
-        Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", console::listen_hint(&e)))
+        Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", listen_hint(&e)))
     })?;
-    console::note(&format!("proxy at {}, Ctrl-C stops it", proxy.local_addr()));
+    output::note(&format!("proxy at {}; Ctrl-C stops it", proxy.local_addr()));
     polygraph_engine::signals::wait(args.duration.map(Duration::from_secs_f64)).map_err(Failure::setup)?;
     let cpu = proxy.cpu_seconds();
     let seen = proxy.snapshot();
     proxy.stop();
-    console::print(&summary(&seen, begin.elapsed().as_secs_f64(), cpu, cache));
+    output::print(&summary(&seen, begin.elapsed().as_secs_f64(), cpu, cache));
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the proxy did, for people. What did not happen is left out.
+/// The summary of the proxy's work, without counts of 0.
 fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
     let mut out = String::new();
     let mut row = |name: &str, parts: Vec<String>| {
@@ -129,7 +131,7 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
     let bytes = |count: u64| text::bytes(Some(count as f64));
     row(
         "proxy",
-        vec![format!("{} at work", text::duration(seconds.round())), format!("{cpu:.2} s of processor time")],
+        vec![format!("ran for {}", text::duration(seconds.round())), format!("{cpu:.2} s of processor time")],
     );
     let mut requests = vec![format!("{} in all", seen.requests)];
     if seen.requests > 0 {
@@ -138,39 +140,39 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
         requests.push(format!("{stored} answered from the store ({share} %)"));
     }
     requests.extend(some(&[
-        (seen.misses, "passed on to origins"),
-        (seen.validations, "of stored replies that were validated"),
+        (seen.misses, "passed on to origin servers"),
+        (seen.validations, "validations of stored replies"),
         (seen.rejected, "refused"),
-        (seen.asked, "asked for a password"),
+        (seen.asked, "answered with an authentication challenge"),
     ]));
     row("requests", requests);
     let mut store =
         vec![format!("{} objects with {} of {}", seen.store_objects, bytes(seen.store_bytes), bytes(cache))];
-    store.extend(some(&[(seen.stored, "stored"), (seen.evicted, "pushed out to make room")]));
+    store.extend(some(&[(seen.stored, "stored"), (seen.evicted, "evicted")]));
     row("store", store);
     row(
         "connections",
         some(&[
             (seen.accepted, "from clients"),
-            (seen.origin_connects, "to origins"),
+            (seen.origin_connects, "to origin servers"),
             (seen.refused, "refused at the limit (--max_connections)"),
-            (seen.accept_errors, "not accepted for want of descriptors (ulimit -n)"),
+            (seen.accept_errors, "not accepted for lack of file descriptors (ulimit -n)"),
         ]),
     );
     row(
         "traffic",
         vec![
             format!("{} to clients", bytes(seen.bytes_out)),
-            format!("{} from origins", bytes(seen.bytes_in)),
+            format!("{} from origin servers", bytes(seen.bytes_in)),
         ],
     );
     row(
         "trouble",
         some(&[
-            (seen.bad_requests, "requests not understood"),
-            (seen.origin_errors, "origins failed (502 or 504)"),
-            (seen.aborted, "replies cut short"),
-            (seen.faults, "faults on purpose (--fault)"),
+            (seen.bad_requests, "malformed requests"),
+            (seen.origin_errors, "failed requests to origins (502 or 504)"),
+            (seen.aborted, "truncated replies"),
+            (seen.faults, "injected faults (--fault)"),
         ]),
     );
     out

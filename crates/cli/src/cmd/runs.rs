@@ -1,4 +1,4 @@
-//! `polygraph runs`: what has been run in a directory.
+//! `polygraph runs`: the runs in a directory.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,8 +9,10 @@ use jiff::{Timestamp, Zoned, civil};
 use polygraph_history::{Index, IndexError, IndexedRun, RunFilter, RunStatus};
 use polygraph_plan::values;
 use polygraph_report::text::{aligned, ms, number};
+use polygraph_runner::Failure;
 
-use crate::{Done, Failure, console};
+use crate::exit::Done;
+use crate::output;
 
 /// Options of `runs`.
 #[derive(Parser, Debug)]
@@ -20,38 +22,39 @@ use crate::{Done, Failure, console};
         polygraph runs --json | jq '.[] | select(.dhr_percent > 50) | .name'"
 )]
 pub struct Args {
-    /// Only runs whose workload contains this
+    /// Only runs whose workload name contains TEXT
     #[arg(long, value_name = "TEXT")]
     workload: Option<String>,
-    /// Only runs whose device contains this
+    /// Only runs whose device name contains TEXT
     #[arg(long, value_name = "TEXT")]
     device: Option<String>,
-    /// Only runs whose label or directory contains this
+    /// Only runs whose label or directory name contains TEXT
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     /// Only runs with this verdict: valid, failed, invalid, running or unreadable
     #[arg(long, value_name = "VERDICT", value_parser = standing)]
     verdict: Option<RunStatus>,
-    /// Only runs that began since: a time ago like 2day or 90min, a date, or a date and time
+    /// Only runs that started since then: a time ago like 2day or 90min, a date, or a date and time
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// Only so many, the latest
+    /// Only the latest N runs
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Read all runs anew
+    /// Rebuild the index from all runs
     #[arg(long)]
     rebuild: bool,
     /// Print JSON; undefined figures are null
     #[arg(long)]
     json: bool,
-    /// The directory of result directories
+    /// Parent directory of result directories
     #[arg(default_value = "runs")]
     directory: PathBuf,
 }
 
 fn standing(text: &str) -> Result<RunStatus, String> {
-    RunStatus::from_word(text)
-        .ok_or_else(|| format!("`{text}` is no verdict: write valid, failed, invalid, running or unreadable"))
+    RunStatus::from_word(text).ok_or_else(|| {
+        format!("`{text}` is not a verdict: write valid, failed, invalid, running or unreadable")
+    })
 }
 
 /// Seconds since 1970.
@@ -68,24 +71,26 @@ fn since(text: &str) -> Result<Since, String> {
     let time = time.or_else(|| here(text.parse().ok()?));
     let time = time.or_else(|| here(text.parse::<civil::Date>().ok()?.to_datetime(civil::Time::midnight())));
     time.map(|time| Since(time.as_second()))
-        .ok_or_else(|| format!("`{text}` is no time: write 2day, 90min, 2026-11-21 or 2026-11-21T10:00"))
+        .ok_or_else(|| format!("`{text}` is not a time: write 2day, 90min, 2026-11-21 or 2026-11-21T10:00"))
 }
 
 /// Lists runs.
 pub fn run(args: Args) -> Done {
     let directory = &args.directory;
     if !directory.is_dir() {
-        let text =
-            format!("there is no directory {}: nothing was run here, or name another", directory.display());
+        let text = format!(
+            "there is no directory {}: no test has been run here, or the results are elsewhere",
+            directory.display()
+        );
         return Err(Failure::data(anyhow::anyhow!(text)));
     }
     let open = if args.rebuild { Index::rebuild } else { Index::open };
     let fresh = |mut index: Index| index.refresh().map(|()| index);
     let index = open(directory).and_then(fresh).or_else(|error| match error {
         IndexError::Directory { .. } => Err(error),
-        // A directory that nobody may write to can be listed all the same.
+        // A directory without write access can be listed, too.
         _ => {
-            console::warn(&format!("{error}; the runs are read without it"));
+            output::warn(&format!("{error}; reading the runs without an index"));
             Index::in_memory(directory).and_then(fresh)
         }
     });
@@ -102,16 +107,16 @@ pub fn run(args: Args) -> Done {
     entries.drain(..surplus);
     if args.json {
         let all: serde_json::Value = entries.iter().map(IndexedRun::json).collect();
-        console::print(&format!("{all:#}\n"));
+        output::print(&format!("{all:#}\n"));
     } else if entries.is_empty() {
-        console::note("no such runs");
+        output::note("no such runs");
     } else {
-        console::print(&table(&entries));
+        output::print(&table(&entries));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for each run; reasons below those that are not valid.
+/// A line for each run, with the reason below it if the run is not valid.
 fn table(entries: &[IndexedRun]) -> String {
     let head = ["run", "verdict", "workload", "device", "rep/s", "mean", "p95", "hit %", "err %"];
     let row = |entry: &IndexedRun| {
@@ -129,7 +134,7 @@ fn table(entries: &[IndexedRun]) -> String {
     };
     let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(entries.iter().map(row)).collect();
     let mut out = String::new();
-    // Words to the left, numbers to the right.
+    // Words are left-aligned, numbers right-aligned.
     for (index, line) in aligned(rows.iter().map(|row| row.as_slice()), 4).iter().enumerate() {
         let _ = writeln!(out, "{line}");
         let reason = index.checked_sub(1).map_or("", |entry| &entries[entry].reason);
@@ -140,7 +145,7 @@ fn table(entries: &[IndexedRun]) -> String {
     out
 }
 
-/// Names of workloads may be sentences.
+/// A workload name, which may be a sentence, in a few characters.
 fn shortened(text: &str) -> String {
     const MOST: usize = 28;
     match text.char_indices().nth(MOST) {

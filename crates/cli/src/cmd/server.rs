@@ -7,43 +7,39 @@ use clap::Parser;
 use polygraph_engine::{ReservedAddress, RunSetup, StartRule, limits};
 use polygraph_link::nanos;
 use polygraph_plan::{Schedule, Test};
+use polygraph_report::side_summary::SideSummary;
+use polygraph_runner::{Failure, described_settings, jobs, layouts, log_file};
 use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
-use crate::console::{self, Classic};
-use crate::ending::Ending;
-use crate::jobs::{self, server_job};
-use crate::options::{
-    CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions, think, whole,
-};
-use crate::source;
-use crate::{Done, Failure, cmd, facts, processes};
+use crate::exit::{self, Done};
+use crate::options::test;
+use crate::options::values::{think, whole};
+use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions};
+use crate::output::{self, ClassicConsole, notify};
 
 /// Options of the server.
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
     mut_arg("idle_tout", |arg| arg.default_value("5min")),
-    mut_arg("config", |arg| arg.conflicts_with_all([
-        "port", "listen", "xact_think", "rep_sz", "goal", "pconn_use_lmt", "http_version",
-    ])),
     after_help = "Example, the server of PolyMix-1:\n  \
         polysrv --port 80 --rep_sz exp:13KB --xact_think norm:3s,1.5s --idle_tout 135sec --goal 1.1hr --verb_lvl 1"
 )]
 pub struct Args {
-    /// Port to listen on, on all addresses
-    #[arg(long, value_name = "PORT", default_value = "8080", value_parser = whole(0..=u16::MAX))]
+    /// Port to listen on, at all addresses of this host
+    #[arg(long, value_name = "PORT", default_value = "8080", value_parser = whole(0..=u16::MAX), conflicts_with = "config")]
     pub port: u16,
-    /// Address to listen on instead of all addresses
-    #[arg(long, value_name = "IP:PORT", conflicts_with = "port")]
+    /// Address and port to listen on, instead of --port
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["port", "config"])]
     pub listen: Option<SocketAddr>,
-    /// Delay before the first byte of a reply
-    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think)]
+    /// Think time: the delay before the first byte of a reply
+    #[arg(long, value_name = "DISTR", default_value = "none", value_parser = think, conflicts_with = "config")]
     pub xact_think: Optional<Distr>,
-    /// Binary log file, for lx, lr and report
+    /// Write statistics to this binary log, which lx, lr and report read
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Log file for the samples of transactions that the workload asks for (`StatsSample`), instead of the log
+    /// Write the transaction samples that the workload asks for (`StatsSample`) to this file instead of the log
     #[arg(long, value_name = "FILE")]
     sample_log: Option<PathBuf>,
     #[command(flatten)]
@@ -61,50 +57,49 @@ pub struct Args {
 /// Runs the server.
 pub fn run(args: Args) -> Done {
     limits::raise_descriptor_limit();
-    let test = match source::workload(&args.workload, &args.common, true)? {
+    let settings = args.common.run_settings();
+    let test = match args.workload.test(settings.global_seed, true)? {
         Some(test) => test,
-        None => classic(&args),
+        None => args.test(),
     };
-    let places = jobs::reserve_all(&test)?;
-    jobs::check_log(args.log.as_deref())?;
-    jobs::check_log(args.sample_log.as_deref())?;
-    let addresses: Vec<SocketAddr> = places.iter().map(ReservedAddress::address).collect();
-    let [layout] = processes::layouts(&test, &args.common, None, [Side::Server]);
-    let mut server = server_job(&test, &args.common, args.tolerance.into(), places, layout, args.log.clone());
-    server.sample_log = args.sample_log.clone();
+    let reserved = jobs::reserve_all(&test)?;
+    log_file::prepare(args.log.as_deref(), notify)?;
+    log_file::prepare(args.sample_log.as_deref(), notify)?;
+    let addresses: Vec<SocketAddr> = reserved.iter().map(ReservedAddress::address).collect();
+    let [layout] = layouts::layouts(&test, &settings, None, [Side::Server]);
+    let mut server = jobs::server_job(&test, &settings, args.tolerance.into(), reserved, layout);
+    server.log.clone_from(&args.log);
+    server.sample_log.clone_from(&args.sample_log);
     let job = RunSetup {
         schedule: test.schedule,
         start: StartRule::FirstTraffic,
         client: None,
         server: Some(server),
-        interval: nanos(args.common.stats_cycle),
-        quantum: nanos(args.common.timer_quantum),
+        interval: nanos(settings.interval_s),
+        quantum: nanos(settings.timer_quantum_s),
         fail_timeout: None,
-        idle_timeout: args.common.idle_tout.0,
+        idle_timeout: settings.idle_timeout_s,
         sync_timeout: args.sync.sync_tout.0,
     };
-    let mut console = Classic::new(args.common.verb_lvl).of_options(test.classic);
+    let mut console = ClassicConsole::new(args.common.verb_lvl).of_options(test.classic);
     let running = polygraph_engine::start(job).map_err(Failure::setup)?;
-    console::note(&facts::listening(&addresses));
-    let mut ending = Ending::default();
+    output::note(&described_settings::listening(&addresses));
+    let mut summary = SideSummary::default();
     let outcome = running.follow(|header, record| {
-        ending.see(record);
+        summary.add(record);
         console.show(header, record);
     });
     let outcome = outcome.map_err(Failure::setup)?;
-    console::print(&ending.of_server(args.log.as_deref()));
-    cmd::run::exit_code(&outcome)
+    output::print(&summary.of_server(args.log.as_deref()));
+    Ok(exit::of_side(&outcome))
 }
 
-/// The test that options describe.
-fn classic(args: &Args) -> Test {
-    let listen = args.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, args.port)));
-    let schedule = Schedule::classic(args.common.goal.unwrap_or_default(), None);
-    source::classic_servers(
-        &args.common,
-        vec![listen],
-        args.xact_think.0.clone(),
-        args.replies.rep_sz.clone(),
-        schedule,
-    )
+impl Args {
+    /// The test that options describe.
+    fn test(&self) -> Test {
+        let listen = self.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.port)));
+        let schedule = Schedule::classic(self.common.goal.unwrap_or_default(), None);
+        let (think, sizes) = (self.xact_think.0.clone(), self.replies.rep_sz.clone());
+        test::servers_of_options(&self.common, vec![listen], think, sizes, schedule)
+    }
 }

@@ -1,95 +1,84 @@
 //! `polygraph try`: everything on this machine, the built-in proxy as the device, a report at the end.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
 use polygraph_cache::{Proxy, ProxyConfig};
 use polygraph_engine::limits;
-use polygraph_plan::test::repeat_delay;
 use polygraph_plan::{Goal, Schedule};
-use polygraph_traffic::Distr;
+use polygraph_robot::Tolerance;
+use polygraph_runner::{Expectations, Failure, RunResult};
 
-use crate::bench::Bench;
-use crate::cmd::run::LOOPBACK;
-use crate::expect::Expectations;
-use crate::options::{CommonOptions, RobotOptions};
-use crate::source::{self, Rest};
-use crate::{Done, Failure, console};
+use crate::exit::{self, Done};
+use crate::options::test::DevicePath;
+use crate::options::{BenchOptions, ExpectOptions};
+use crate::output::{self, RunConsole};
 
-/// Options of `try`: none are needed.
+/// Options of `try`. None are needed.
 #[derive(Parser, Debug)]
 #[command(rename_all = "snake_case")]
 pub struct Args {
-    /// Where result directories are made
+    /// Parent directory of result directories
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
     #[command(flatten)]
-    expectations: Expectations,
+    expectations: ExpectOptions,
 }
 
-/// Requests per second: enough for a hit ratio within half a point in half a minute, and next to nothing for
-/// any machine.
+/// The workload. Its think time is a tenth of that of PolyMix-1, which leaves time to measure in a short run.
+const NAME: &str = "PolyMix-1, think time scaled to a tenth";
+/// Request rate: enough for a hit ratio within half a percentage point in half a minute, and hardly any load for a machine.
 const RATE: &str = "500/sec";
-/// Seconds of warm-up and measurement, and of cool-down.
+/// Options of the run. They need no workload file.
+const OPTIONS: [&str; 7] = ["try", "--req_rate", RATE, "--loops", "1", "--xact_think", "norm:0.3s,0.15s"];
+/// Length of warm-up and measurement, and of the cool-down, in seconds.
 const DURATION: f64 = 38.0;
-const COOL: f64 = 2.0;
-/// PolyMix-1's think time is 3 s; a tenth of it leaves time to measure in so short a run.
-const THINK: Distr = Distr::Norm { mean: 0.3, sd: 0.15 };
-/// Memory of the proxy: enough for all cachable objects of the run.
+const COOL_DOWN: f64 = 2.0;
+/// Memory of the proxy in bytes: enough for all cachable objects of the run.
 const CACHE: u64 = 256 << 20;
 
-/// The options that `client` would be given.
+/// The options of a run, for their defaults.
 #[derive(Parser)]
 #[command(rename_all = "snake_case")]
-struct Defaults {
+struct RunDefaults {
     #[command(flatten)]
-    robots: RobotOptions,
-    #[command(flatten)]
-    common: CommonOptions,
+    bench: BenchOptions,
 }
 
 /// Runs PolyMix-1 through the built-in proxy.
 pub fn run(args: Args) -> Done {
-    let words = ["try", "--req_rate", RATE, "--dhr", "55p", "--pop_model", "unif", "--loops", "1"];
-    let matches = Defaults::command().get_matches_from(words);
-    let Defaults { robots, common } = Defaults::from_arg_matches(&matches).map_err(Failure::usage)?;
+    let RunDefaults { bench: options } = RunDefaults::try_parse_from(OPTIONS).map_err(Failure::usage)?;
     limits::raise_descriptor_limit();
     let config = ProxyConfig { cache_bytes: CACHE, ..ProxyConfig::default() };
     let mut proxy = Proxy::start(config).map_err(Failure::setup)?;
-    console::note(&format!(
-        "PolyMix-1, think time scaled to a tenth: robots at {RATE} -> built-in caching proxy at {} -> origins, \
-         for {:.0} s",
-        proxy.local_addr(),
-        DURATION + COOL
-    ));
-    let goal = Goal { duration: Some(DURATION), errors: Some(0.3), ..Goal::default() };
     let address = proxy.local_addr().to_string();
-    let test = source::classic(
-        &robots,
-        &common,
-        Rest {
-            name: "PolyMix-1, think time scaled to a tenth",
-            proxy: Some(&address),
-            origin: None,
-            listen: vec![SocketAddr::new(LOOPBACK, 0)],
-            robot_think: None,
-            server_think: Some(THINK),
-            sizes: Some(Distr::Exp { mean: 13.0 * 1024.0 }),
-            settle: repeat_delay(Some(&THINK), false),
-            schedule: Schedule::classic(goal, Some(COOL)),
-        },
-    )?;
-    let result = Bench::new(test, &common, &args.runs)
-        .and_then(|bench| Bench { label: "try", expectations: args.expectations, ..bench }.run());
+    output::note(&format!(
+        "{NAME}: robots at {RATE} -> built-in caching proxy at {address} -> origin servers, for {:.0} s",
+        DURATION + COOL_DOWN
+    ));
+    let result = measure(&options, &args, &address);
     proxy.stop();
     let result = result?;
-    console::print(&result.summary);
-    console::print(&format!(
-        "\nOpen {} in a browser.\nNext, a real proxy, with PolyMix-1's own think time of 3 s:\n  \
+    output::print(&result.summary);
+    output::print(&format!(
+        "\nOpen {} in a browser.\nNext, test a real proxy with the think time of PolyMix-1, 3 s:\n  \
          polygraph run --proxy 127.0.0.1:3128 --req_rate 50/sec --goal 5min\n  \
          polygraph run --device squid --req_rate 50/sec --goal 5min\n",
         result.report.display()
     ));
-    Ok(result.code)
+    Ok(exit::of_run(&result))
+}
+
+fn measure(options: &BenchOptions, args: &Args, proxy: &str) -> Result<RunResult, Failure> {
+    let settings = options.common.run_settings();
+    let goal = Goal { duration: Some(DURATION), errors: Some(0.3), ..Goal::default() };
+    let test = options.test(NAME, &settings, || Schedule::classic(goal, Some(COOL_DOWN)))?;
+    let mut bench = options.bench(test, &settings, "try")?;
+    DevicePath { proxy: Some(proxy), surrogate: None }.apply(&mut bench.test)?;
+    // The built-in proxy has no excuse for hits on objects that nobody requested.
+    bench.client.tolerance = Tolerance::default();
+    bench.runs = &args.runs;
+    bench.expectations = Expectations::from(args.expectations.clone());
+    let mut console = RunConsole::new(options.common.verb_lvl, &bench.test);
+    bench.run(|header, record| console.show(header, record))
 }

@@ -51,7 +51,7 @@ fn clients_that_were_told_no_sizes_compare_every_byte() {
     let port = proxy.port("proxy at");
     let client = |more: &str| {
         sandbox.polygraph(&format!(
-            "client --proxy 127.0.0.1:{port} --origin 127.0.0.1:{origin} --robots 4 --dhr 50p --repeat_delay 0s \
+            "client --proxy 127.0.0.1:{port} --origin 127.0.0.1:{origin} --robots 4 --dhr 50p --settle_time 0s \
              --goal 800 --log c.log {more}"
         ));
         let (all, _) = sandbox.lx("", "c.log");

@@ -50,7 +50,7 @@ fn requests(seed: u64, delay: Duration) -> Vec<Vec<String>> {
     let mut server = sandbox.start("server --listen 127.0.0.1:0 --loops 1 --rep_sz exp:1KB");
     let (port, heads) = tap(server.port("listening at"), delay);
     let words = format!(
-        "client --origin 127.0.0.1:{port} --robots 7 --loops 2 --req_rate 150/sec --dhr 55p --repeat_delay 500ms \
+        "client --origin 127.0.0.1:{port} --robots 7 --loops 2 --req_rate 150/sec --dhr 55p --settle_time 500ms \
          --local_rng_seed {seed} --goal 4s"
     );
     let done = sandbox.polygraph(&words);

@@ -153,7 +153,7 @@ fn each_part_of_a_bench_ends_with_what_it_did_and_what_is_next() {
     let mut proxy = sandbox.start("proxy --port 0 --loops 1");
     let port = proxy.port("proxy at");
     let words = format!(
-        "client --proxy 127.0.0.1:{port} --origin 127.0.0.1:{origin} --goal 200 --dhr 55p --repeat_delay 1ms"
+        "client --proxy 127.0.0.1:{port} --origin 127.0.0.1:{origin} --goal 200 --dhr 55p --settle_time 1ms"
     );
     let client = sandbox.polygraph(&format!("{words} --log clt.log"));
     assert_eq!(client.code(), Some(0), "{client:?}");

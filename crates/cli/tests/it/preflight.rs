@@ -77,7 +77,7 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
             Some("HTTP/1.1 302 Found\r\nLocation: http://portal/\r\nContent-Length: 0\r\n\r\n"),
             ["302", "http://portal/"],
         ),
-        (Some("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), ["answered 200", "by itself"]),
+        (Some("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"), ["answered 200", "passing it on"]),
         (
             Some("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n"),
             ["407", "credentials"],

@@ -1,0 +1,59 @@
+//! Exit codes (docs/exit-codes.md).
+
+use std::process::ExitCode;
+
+use polygraph_engine::RunOutcome;
+use polygraph_report::RunOutcome as VerdictOutcome;
+use polygraph_runner::{Failure, FailureKind, RunResult};
+use polygraph_stats::EndReason;
+
+/// What commands return.
+pub type Done = Result<ExitCode, Failure>;
+
+/// Success.
+pub const OK: u8 = 0;
+/// The run failed or is not valid.
+pub const FAILED: u8 = 1;
+/// The command line is wrong.
+pub const USAGE: u8 = 2;
+/// Something needed on this machine is missing or in use.
+pub const SETUP: u8 = 3;
+/// A log cannot be read, or does not contain what was asked for.
+pub const DATA: u8 = 4;
+/// The run is valid, but does not meet a condition of `--expect`.
+pub const EXPECTATION: u8 = 10;
+/// A condition of `--fail_on` is met.
+pub const REGRESSION: u8 = 14;
+/// Runs cannot be compared: their workloads differ, or one of them is INVALID.
+pub const NOT_COMPARABLE: u8 = 15;
+/// The user stopped the run; its results so far are kept.
+pub const INTERRUPTED: u8 = 130;
+
+/// The exit code of a failure.
+pub fn of_failure(failure: &Failure) -> ExitCode {
+    ExitCode::from(match failure.kind {
+        FailureKind::Usage => USAGE,
+        FailureKind::Setup => SETUP,
+        FailureKind::Data => DATA,
+        FailureKind::Verdict => FAILED,
+    })
+}
+
+/// The exit code of a run with a verdict.
+pub fn of_run(result: &RunResult) -> ExitCode {
+    ExitCode::from(match result.facts.verdict.outcome {
+        _ if result.interrupted => INTERRUPTED,
+        VerdictOutcome::Valid if result.expectations_met => OK,
+        VerdictOutcome::Valid => EXPECTATION,
+        _ => FAILED,
+    })
+}
+
+/// The exit code of one side without the other, which knows only how it ended.
+pub fn of_side(outcome: &RunOutcome) -> ExitCode {
+    ExitCode::from(match outcome.reason {
+        EndReason::Finished | EndReason::Idle => OK,
+        EndReason::ErrorGoal { .. } | EndReason::Fatal(_) => FAILED,
+        EndReason::Interrupted => INTERRUPTED,
+    })
+}

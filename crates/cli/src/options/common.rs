@@ -1,0 +1,82 @@
+//! Options that both sides share.
+
+use clap::{ArgAction, Args};
+use polygraph_plan::{Goal, values};
+use polygraph_runner::RunSettings;
+use polygraph_traffic::Distr;
+
+use super::dump::DumpOptions;
+use super::values::{Optional, counts, cycle, http_version, patience, whole, yes_no};
+
+/// Options that both sides share.
+#[derive(Args, Clone, Debug)]
+#[command(rename_all = "snake_case", next_help_heading = "Run")]
+pub struct CommonOptions {
+    /// When to stop: a time, a number of transactions, or transactions:time:errors, for example 1hr, 5000 or -1:1hr:0.30
+    #[arg(long, value_name = "GOAL", allow_hyphen_values = true, value_parser = values::goal, conflicts_with = "config")]
+    pub goal: Option<Goal>,
+    /// Requests per connection: a number, or a distribution like zipf:64
+    #[arg(long, value_name = "DISTR", default_value = "1", value_parser = counts, conflicts_with = "config")]
+    pub pconn_use_lmt: Distr,
+    /// HTTP version of requests and replies
+    #[arg(long, value_name = "1.0|1.1", default_value = "1.1", value_parser = http_version, conflicts_with = "config")]
+    pub http_version: u8,
+    /// Stop after this time without traffic; `none` or `inf`: never
+    #[arg(long, value_name = "TIME", default_value = "none", value_parser = patience)]
+    pub idle_tout: Optional<f64>,
+    /// Console detail: 1 shows phases, 2 also shows intervals
+    #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = whole(0..=u8::MAX))]
+    pub verb_lvl: u8,
+    #[command(flatten)]
+    pub dump: DumpOptions,
+    /// A name for the run
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub label: String,
+    /// Length of statistics intervals
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = cycle)]
+    pub stats_cycle: f64,
+    /// Number of event loops. Default: one per processor
+    #[arg(long, value_name = "N", value_parser = whole(1..=1024_u32))]
+    pub loops: Option<u32>,
+    /// Number of worker processes of each side. 0: none if the limit of file descriptors allows all connections in one
+    /// process, otherwise as many as the limit requires
+    #[arg(long, value_name = "N", default_value = "0", value_parser = whole(0..=1024_u32))]
+    pub workers: u32,
+    /// Random seed for everything that both sides must agree on; must be the same in all processes of a test
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
+    pub global_rng_seed: u64,
+    /// Give objects and transactions ids that no other run has. `no`: ids are the same in every run with equal seeds, for
+    /// devices whose cache is empty at the start; processes of a test then need different --local_rng_seed
+    #[arg(long, value_name = "yes|no", default_value = "yes", value_parser = yes_no, action = ArgAction::Set)]
+    pub unique_world: bool,
+    /// Random seed for the choices of one process
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole(0..=u64::MAX))]
+    pub local_rng_seed: u64,
+    /// Timer resolution: timers closer together than this share a wake-up. Less is more exact, more needs less processor time
+    #[arg(long, value_name = "TIME", default_value = "100usec", value_parser = values::time)]
+    pub timer_quantum: f64,
+}
+
+impl CommonOptions {
+    /// The settings of the run.
+    pub fn run_settings(&self) -> RunSettings {
+        RunSettings {
+            command: command_line(),
+            label: self.label.clone(),
+            interval_s: self.stats_cycle,
+            timer_quantum_s: self.timer_quantum,
+            idle_timeout_s: self.idle_tout.0,
+            loops: self.loops.map(|loops| loops as usize),
+            workers: self.workers as usize,
+            global_seed: self.global_rng_seed,
+            local_seed: self.local_rng_seed,
+            unique_ids: self.unique_world,
+            dump: self.dump.plan(),
+        }
+    }
+}
+
+/// The command line of this process, word by word.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}

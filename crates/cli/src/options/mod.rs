@@ -1,0 +1,28 @@
+//! The options of commands, and what they become: plain values of the crates that do the work.
+//!
+//! A group of options is a struct that commands flatten. Options that describe what a workload file describes too say
+//! `conflicts_with = "config"` themselves, so commands need no lists of them.
+
+pub mod bench;
+pub mod common;
+pub mod criteria;
+pub mod device;
+pub mod dump;
+pub mod expect;
+pub mod robots;
+pub mod servers;
+pub mod service;
+pub mod test;
+pub mod values;
+pub mod working_set;
+pub mod workload;
+
+pub use self::bench::BenchOptions;
+pub use self::common::CommonOptions;
+pub use self::device::DeviceOptions;
+pub use self::expect::ExpectOptions;
+pub use self::robots::{PreflightOptions, RobotOptions, RobotToleranceOptions, SyncOptions};
+pub use self::servers::{ReplyOptions, ToleranceOptions};
+pub use self::values::Optional;
+pub use self::working_set::WorkingSetOptions;
+pub use self::workload::{ConfigOptions, SourceOptions, VariantOptions};

@@ -1,0 +1,250 @@
+//! Tests from options: those that describe a workload (generation 1.x), or a workload file.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use polygraph_origin::ServerProfile;
+use polygraph_pgl::render::Style;
+use polygraph_pgl::{DiskLoader, compile};
+use polygraph_plan::{Endpoint, Schedule, ServerGroup, Test, lower};
+use polygraph_robot::{Field, Load, Profile, Rules, Server, Verify};
+use polygraph_runner::Failure;
+use polygraph_runner::environment::Machine;
+use polygraph_traffic::{Behavior, Catalog, ContentKind, Distr, PopModel, Seed, Selector};
+
+use super::values::resolve;
+use super::{CommonOptions, ConfigOptions, RobotOptions, SourceOptions, VariantOptions};
+use crate::output;
+
+/// The default of `--settle_time` in seconds if the servers' think time is unknown.
+pub const DEFAULT_SETTLE: f64 = 10.0;
+
+/// The parts of a test that differ between commands.
+#[derive(Debug)]
+pub struct TestParts<'a> {
+    /// Name of the workload.
+    pub name: &'a str,
+    /// The proxy, `host:port`.
+    pub proxy: Option<&'a str>,
+    /// The origin server, `host:port` as in URLs; `None`: the servers of this test, wherever they will listen.
+    pub origin: Option<&'a str>,
+    /// Where servers listen.
+    pub listen: Vec<SocketAddr>,
+    /// Think time of best-effort robots.
+    pub robot_think: Option<Distr>,
+    /// Think time of servers.
+    pub server_think: Option<Distr>,
+    /// Reply sizes; `None` if this side does not know them.
+    pub sizes: Option<Distr>,
+    /// Age in seconds from which objects may be requested again, unless an option says otherwise.
+    pub settle: f64,
+    /// The phases.
+    pub schedule: Schedule,
+}
+
+/// The test that options describe.
+///
+/// # Errors
+/// If options contradict each other.
+pub fn of_options(
+    options: &RobotOptions,
+    common: &CommonOptions,
+    global_seed: u64,
+    parts: TestParts<'_>,
+) -> Result<Test, Failure> {
+    if options.dhr > options.rep_cachable {
+        return Err(Failure::usage(format!(
+            "--dhr {:.0}p needs --rep_cachable of at least the same share: uncachable replies cannot be hits",
+            options.dhr * 100.0
+        )));
+    }
+    let load = match (options.req_rate.and_then(|rate| rate.0), parts.robot_think) {
+        (Some(_), Some(_)) => {
+            let text =
+                "robots with a rate (--req_rate) do not think (--xact_think): leave out one of the options";
+            return Err(Failure::usage(text));
+        }
+        (Some(rate), None) => Load::Open { rate: rate / f64::from(options.robots) },
+        (None, think) => Load::Closed { think },
+    };
+    let behavior = Behavior {
+        recurrence: if options.rep_cachable > 0.0 { options.dhr / options.rep_cachable } else { 0.0 },
+        popularity: PopModel::plain(options.pop_model),
+        ..Behavior::default()
+    };
+    let proxies: Vec<SocketAddr> = parts.proxy.map(resolve).transpose()?.into_iter().collect();
+    let robots = Profile {
+        addresses: options.local_addrs.clone().map(|list| list.0).unwrap_or_default(),
+        // Replaced by all servers when their ports are known.
+        origins: Selector::only(0),
+        http_minor: Selector::only(common.http_version),
+        requests_per_connection: common.pconn_use_lmt.clone(),
+        lifetime: options.xact_lifetime.0.map(Distr::Const),
+        ..Profile::plain("robots", options.robots as usize, load, behavior)
+    };
+    let robots = Profile { proxies, ..robots };
+    let origin = parts.origin.map(|authority| {
+        // A proxy resolves the origin's name, which this host need not know.
+        let addresses = match parts.proxy {
+            Some(_) => Vec::new(),
+            None => vec![resolve(authority)?],
+        };
+        Ok(Server { authority: authority.to_owned(), addresses, direct: 0 })
+    });
+    let known = parts.sizes.is_some();
+    Ok(Test {
+        name: parts.name.to_owned(),
+        robots: vec![Arc::new(robots)],
+        field: Arc::new(Field {
+            servers: origin.transpose()?.into_iter().collect(),
+            marks_cachable: Some(options.rep_cachable),
+            settle: options.settle_time.unwrap_or(parts.settle),
+            verify: if known { Verify::Full } else { Verify::Bytes },
+            ..field(global_seed, parts.sizes)
+        }),
+        servers: servers(common, parts.listen, parts.server_think),
+        classic: true,
+        schedule: parts.schedule,
+        launch_window: options.launch_win.0.unwrap_or(0.0),
+        names: Vec::new(),
+        text: String::new(),
+        notes: Vec::new(),
+    })
+}
+
+/// The server side of a test that options describe. ServerGroup do not know the robots.
+pub fn servers_of_options(
+    common: &CommonOptions,
+    listen: Vec<SocketAddr>,
+    think: Option<Distr>,
+    sizes: Distr,
+    schedule: Schedule,
+) -> Test {
+    Test {
+        name: "command line".into(),
+        robots: Vec::new(),
+        field: Arc::new(field(common.global_rng_seed, Some(sizes))),
+        servers: servers(common, listen, think),
+        classic: true,
+        schedule,
+        launch_window: 0.0,
+        names: Vec::new(),
+        text: String::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What both sides agree on: one type of content, see [`Catalog::classic`].
+fn field(global_seed: u64, sizes: Option<Distr>) -> Field {
+    let catalog = Catalog::classic(Seed(global_seed), sizes.unwrap_or(Distr::Const(0.0)));
+    Field {
+        servers: Vec::new(),
+        direct: vec![Selector::even(kinds(&catalog))],
+        catalog,
+        marks_cachable: None,
+        rules: Rules::default(),
+        page_delay: 0.0,
+        settle: 0.0,
+        verify: Verify::Full,
+        share_worlds: false,
+        redirects: false,
+        substitutes: Vec::new(),
+    }
+}
+
+/// The servers of a test that options describe.
+fn servers(common: &CommonOptions, listen: Vec<SocketAddr>, think: Option<Distr>) -> Vec<ServerGroup> {
+    let kinds = kinds(&Catalog::classic(Seed(0), Distr::Const(0.0)));
+    let farm = ServerProfile {
+        think,
+        http_minors: Selector::only(common.http_version),
+        requests_per_connection: common.pconn_use_lmt.clone(),
+        ..ServerProfile::plain("servers", kinds)
+    };
+    let site = |listen| Endpoint { listen, names: Vec::new() };
+    vec![ServerGroup { farm, sites: listen.into_iter().map(site).collect() }]
+}
+
+fn kinds(catalog: &Catalog) -> Vec<ContentKind> {
+    (0..catalog.contents.len()).map(ContentKind::of_index).collect()
+}
+
+/// The device that robots use instead of connecting to the servers of a workload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DevicePath<'a> {
+    /// A proxy, `host:port`.
+    pub proxy: Option<&'a str>,
+    /// A device that acts as all servers, `host:port`.
+    pub surrogate: Option<&'a str>,
+}
+
+impl DevicePath<'_> {
+    /// Makes the robots of a test use the device.
+    ///
+    /// # Errors
+    /// If the workload names a proxy, or the device's name cannot be resolved.
+    pub fn apply(self, test: &mut Test) -> Result<(), Failure> {
+        let (option, device) = match (self.proxy, self.surrogate) {
+            (Some(proxy), _) => ("--proxy", resolve(proxy)?),
+            (None, Some(device)) => ("--surrogate", resolve(device)?),
+            (None, None) => return Ok(()),
+        };
+        if test.robots.iter().any(|profile| !profile.proxies.is_empty()) {
+            return Err(Failure::usage(format!("the workload names a proxy: leave out {option}")));
+        }
+        match self.proxy {
+            Some(_) => test.through_proxies(&[device]),
+            None => test.through_surrogate(device),
+        }
+        Ok(())
+    }
+}
+
+impl ConfigOptions {
+    /// The test of the workload file, if there is one; see [`of_workload`].
+    ///
+    /// # Errors
+    /// If the file does not compile, or asks for something that this program cannot do.
+    pub fn test(&self, global_seed: u64, share_worlds: bool) -> Result<Option<Test>, Failure> {
+        let Some(file) = &self.config else { return Ok(None) };
+        let sharing = (self.share_worlds, share_worlds);
+        of_workload(file, &self.source, self.variant, sharing, global_seed).map(Some)
+    }
+}
+
+/// The test that a workload file describes. Processes share knowledge about objects if the user says so, or else by default
+/// or if the workload needs it: `sharing` is the user's choice and the default.
+///
+/// # Errors
+/// If the file does not compile, or asks for something that this program cannot do.
+pub fn of_workload(
+    file: &str,
+    source: &SourceOptions,
+    variant: VariantOptions,
+    sharing: (Option<bool>, bool),
+    global_seed: u64,
+) -> Result<Test, Failure> {
+    let compilation = compile(file, &DiskLoader, &source.compiler(global_seed));
+    compilation.script_output.iter().for_each(|line| output::print(&format!("script output: {line}\n")));
+    output::note_raw(&compilation.render(Style::Plain));
+    let Some(mut workload) = compilation.workload else {
+        return Err(Failure::usage(format!(
+            "{file} cannot be used; `polygraph check` shows the same findings"
+        )));
+    };
+    workload.compat = variant.compat.or(workload.compat);
+    let name = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
+    let mut test = lower(&workload, &name, Seed(global_seed), &Machine).map_err(|all| {
+        let list: Vec<String> = all.iter().map(|obstacle| format!("\n  {obstacle}")).collect();
+        Failure::usage(format!("{file} is correct, but cannot be run here:{}", list.concat()))
+    })?;
+    test.notes.iter().for_each(|text| output::note(text));
+    if let Some(factor) = variant.scale {
+        test.schedule = test.schedule.scaled(factor);
+    }
+    test.text = compilation.sources.listing();
+    let field = Arc::make_mut(&mut test.field);
+    field.share_worlds = sharing.0.unwrap_or(sharing.1 || field.share_worlds);
+    Ok(test)
+}

@@ -1,0 +1,111 @@
+//! Everything that is printed. Results go to standard output, messages and progress to standard error.
+
+mod classic_console;
+mod progress;
+mod run_console;
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use polygraph_runner::{Failure, FailureKind, Notice};
+
+use crate::exit;
+
+pub use self::classic_console::ClassicConsole;
+pub use self::progress::Progress;
+pub use self::run_console::RunConsole;
+
+// The macros of the standard library panic when the reader is gone (`polygraph run | head -1`), which must not end a test.
+
+/// Prints a line to standard output.
+macro_rules! say {
+    ($($arg:tt)*) => {{
+        let _ = writeln!(std::io::stdout().lock(), $($arg)*);
+    }};
+}
+
+/// Prints a line to standard error.
+macro_rules! tell {
+    ($($arg:tt)*) => {{
+        let _ = writeln!(std::io::stderr().lock(), $($arg)*);
+    }};
+}
+
+/// Prints text to standard error.
+macro_rules! tell_raw {
+    ($($arg:tt)*) => {{
+        let _ = write!(std::io::stderr().lock(), $($arg)*);
+    }};
+}
+
+use {say, tell, tell_raw};
+
+/// Prints a result.
+pub fn print(text: &str) {
+    // A reader that is gone (`lx ... | head`) is not an error.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// Prints a message.
+pub fn note(text: &str) {
+    tell!("{text}");
+}
+
+/// Prints formatted text to standard error.
+pub fn note_raw(text: &str) {
+    tell_raw!("{text}");
+}
+
+/// Prints a warning.
+pub fn warn(text: &str) {
+    tell!("warning: {text}");
+}
+
+/// Prints a message of the runner.
+pub fn notify(notice: Notice) {
+    match notice {
+        Notice::Note(text) => note(&text),
+        Notice::Warning(text) => warn(&text),
+    }
+}
+
+/// Prints why a command could not be carried out.
+pub fn failure(failure: &Failure) -> ExitCode {
+    if let Some(summary) = &failure.summary {
+        print(summary);
+    }
+    let mut text = String::new();
+    for cause in failure.error.chain().map(|cause| cause.to_string()) {
+        // Many messages already contain their cause.
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    match failure.kind {
+        FailureKind::Verdict => print(&format!("{text}\n")),
+        _ => tell!("error: {text}"),
+    }
+    exit::of_failure(failure)
+}
+
+/// Prints help, the version, or what is wrong with the command line `words`.
+pub fn usage(error: &clap::Error, words: &[String]) -> ExitCode {
+    let _ = error.print();
+    let is_workload = words.iter().any(|word| word == "--config" || word.starts_with("--config="));
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict && is_workload {
+        let hint = "to change what a workload file describes, use --set NAME=VALUE, for example --set ReqRate=100/sec; \
+            `polygraph check FILE` shows what the workload does";
+        tell!("\nhint: {hint}");
+    }
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::OK })
+}
+
+/// Columns of the terminal that standard error or output goes to; 100 without a terminal.
+pub fn columns() -> usize {
+    let of = |file: rustix::fd::BorrowedFd<'_>| rustix::termios::tcgetwinsize(file).ok();
+    let size = of(std::io::stderr().as_fd()).or_else(|| of(std::io::stdout().as_fd()));
+    size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(100)
+}

@@ -1,0 +1,275 @@
+//! A test with both sides on this machine.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use polygraph_engine::{ClientSetup, ReservedAddress, RunSetup, ServerSetup, StartRule};
+use polygraph_link::nanos;
+use polygraph_plan::Test;
+use polygraph_report::RunFacts;
+use polygraph_report::prediction::RunPrediction;
+use polygraph_sim::device::{Cache, Model};
+use polygraph_stats::{EndReason, Header, Record, Side};
+use serde_json::Value;
+
+use crate::device::{DeviceReport, DeviceUnderTest, StartedDevice};
+use crate::jobs::{self, ClientSettings, ServerTolerance};
+use crate::name_server::RunNameServer;
+use crate::prediction::{PredictionInput, PredictionModel};
+use crate::preflight::{self, OriginPlaces, PreflightCheck};
+use crate::result::{Conclusion, check_empty, manifest, partial_summary, result_directory, write_manifest};
+use crate::simulation::RunIdentities;
+use crate::working_set::WorkingSetFiles;
+use crate::{Expectations, Failure, Notify, RunResult, RunSettings, layouts, make_directory};
+
+/// A run fails if nothing succeeds for this many seconds, unless the user says otherwise.
+pub const FAIL_TIMEOUT_S: Option<f64> = Some(15.0);
+
+/// A test with both sides on this machine.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The test.
+    pub test: Test,
+    /// The reserved addresses of its servers, in order.
+    pub reserved: Vec<ReservedAddress>,
+    /// Start of the result directory's name.
+    pub label: &'a str,
+    /// Settings of both sides.
+    pub settings: &'a RunSettings,
+    /// The client side.
+    pub client: ClientSettings,
+    /// What servers accept.
+    pub tolerance: ServerTolerance,
+    /// The parent directory of new result directories.
+    pub runs: &'a Path,
+    /// The result directory, which must be new or empty; `None`: a new one.
+    pub out: Option<PathBuf>,
+    /// A device to start in front of the servers and to stop afterwards.
+    pub device: Option<DeviceUnderTest>,
+    /// How long the check before the test waits for an answer; `None`: no check.
+    pub preflight: Option<Duration>,
+    /// Robots without a proxy connect to a device that acts as the servers.
+    pub surrogate: bool,
+    /// The name server of the robots.
+    pub name_server: Option<RunNameServer>,
+    /// Working sets to continue with and to store.
+    pub working_set: WorkingSetFiles,
+    /// What the user expects of the run.
+    pub expectations: Expectations,
+    /// The model of the device that predicts figures.
+    pub prediction: PredictionModel,
+    /// The run fails if nothing succeeds for this many seconds; `None`: it continues.
+    pub fail_timeout_s: Option<f64>,
+    /// Shows messages.
+    pub notify: Notify,
+}
+
+/// What is known about a run before it starts and needed after it.
+struct Beforehand {
+    /// The test without the device, with the model of the device.
+    predicted: Option<(Test, Option<Model>)>,
+    identities: RunIdentities,
+    origins: Vec<SocketAddr>,
+    epoch: u64,
+}
+
+impl<'a> Bench<'a> {
+    /// Reserves the servers' addresses. Options of generation 1.x may leave ports to the system: robots then ask whatever
+    /// servers there are. Workload files name their servers.
+    ///
+    /// # Errors
+    /// If a server cannot listen at its address.
+    pub fn new(
+        mut test: Test,
+        settings: &'a RunSettings,
+        runs: &'a Path,
+        notify: Notify,
+    ) -> Result<Bench<'a>, Failure> {
+        let reserved = jobs::reserve_all(&test)?;
+        test.serve_at(&reserved.iter().map(ReservedAddress::address).collect::<Vec<_>>());
+        Ok(Bench {
+            test,
+            reserved,
+            label: "run",
+            settings,
+            client: ClientSettings::default(),
+            tolerance: ServerTolerance::default(),
+            runs,
+            out: None,
+            device: None,
+            preflight: Some(preflight::DEFAULT_TIMEOUT),
+            surrogate: false,
+            name_server: None,
+            working_set: WorkingSetFiles::default(),
+            expectations: Expectations::default(),
+            prediction: PredictionModel::Auto,
+            fail_timeout_s: FAIL_TIMEOUT_S,
+            notify,
+        })
+    }
+
+    /// Runs the test and writes its result directory; `observer` sees all records. Without a device, nothing of it exists
+    /// before the check beforehand has succeeded.
+    ///
+    /// # Errors
+    /// If the test cannot be run. A test that fails is no error.
+    pub fn run(mut self, mut observer: impl FnMut(&Header, &Record)) -> Result<RunResult, Failure> {
+        self.working_set.check(&self.test, self.notify)?;
+        self.out.as_deref().map_or(Ok(()), check_empty)?;
+        let predicted = self.device_model().map(|model| (self.test.clone(), model));
+        let epoch = jiff::Timestamp::now().as_second() as u64;
+        let origins: Vec<SocketAddr> = self.reserved.iter().map(ReservedAddress::address).collect();
+        let device = self.device.take();
+        let mut device =
+            device.map(|device| device.start(&mut self.test, &origins, self.notify)).transpose()?;
+        let (mut client, mut server) = self.jobs()?;
+        let check = PreflightCheck {
+            timeout: self.preflight,
+            origins: OriginPlaces::Here(&origins),
+            surrogate: self.surrogate || device.as_ref().is_some_and(StartedDevice::is_surrogate),
+            accepts_foreign_replies: self.client.tolerance.foreign_replies,
+        };
+        let probes = preflight::check(&self.test, check, self.notify)?;
+        // Only a test that can start gets a result directory.
+        let directory = match &self.out {
+            Some(directory) => {
+                make_directory(directory)?;
+                directory.clone()
+            }
+            None => result_directory(self.runs, self.label)?,
+        };
+        client.log = Some(directory.join("client.log"));
+        server.log = Some(directory.join("server.log"));
+        if self.test.is_direct(&origins) {
+            client.header.settings.push(("device".to_owned(), "none".to_owned()));
+        }
+        if let Some(device) = &device {
+            device.skip_requests(probes);
+            device.keep(&directory)?;
+        }
+        let mut manifest = manifest(&client.header, &server.header, &jiff::Zoned::now());
+        if let Some(device) = &device {
+            manifest["device"] = device.manifest();
+        }
+        write_manifest(&directory, &manifest)?;
+        let identities = RunIdentities {
+            robots: client.ids.clone(),
+            client: client.settings.group,
+            server: server.config.group,
+        };
+        let mut outcome = polygraph_engine::run(self.job(client, server), |header, record| {
+            device.iter_mut().for_each(|device| device.watch(header, record));
+            observer(header, record);
+        })
+        .map_err(|error| broken_off(&directory, error))?;
+        let mut trouble = None;
+        let report =
+            device.and_then(|device| self.stop_device(device, &directory, &mut manifest, &mut trouble));
+        if let Some(name_server) = &self.name_server {
+            manifest["dns"] = name_server.manifest();
+        }
+        trouble = trouble.or(write_manifest(&directory, &manifest).err());
+        let shares = outcome.shares.take();
+        let conclusion = Conclusion {
+            directory: &directory,
+            outcome: &outcome,
+            device: report.as_ref(),
+            expectations: &self.expectations,
+        };
+        let before = Beforehand { predicted, identities, origins, epoch };
+        let predict = |facts: &RunFacts| self.predict(before, facts, &outcome.reason);
+        let mut result = conclusion.write(&mut manifest, predict, self.notify)?;
+        let stored = self.working_set.store(&self.test, self.settings, shares);
+        match trouble.or(result.trouble.take()).or(stored.err()) {
+            Some(trouble) => Err(trouble.with_summary(Some(result.summary))),
+            None => Ok(result),
+        }
+    }
+
+    /// The model of the device for predictions; `None`: nothing is predicted.
+    fn device_model(&self) -> Option<Option<Model>> {
+        match self.prediction {
+            PredictionModel::Off => None,
+            PredictionModel::Of(model) => Some(model),
+            PredictionModel::Auto => {
+                let unknown = Some(Model::instant(Cache::Ideal));
+                Some(self.device.as_ref().map_or(unknown, DeviceUnderTest::model))
+            }
+        }
+    }
+
+    /// Both sides as jobs of the engine.
+    fn jobs(&mut self) -> Result<(ClientSetup, ServerSetup), Failure> {
+        let Bench { test, settings, client, working_set, .. } = &*self;
+        let sides = [Side::Client, Side::Server];
+        let [on_client, on_server] = layouts::layouts(test, settings, client.open_connections, sides);
+        let client = jobs::client_job(test, settings, client, true, on_client, working_set, self.notify)?;
+        let reserved = std::mem::take(&mut self.reserved);
+        let server = jobs::server_job(&self.test, self.settings, self.tolerance, reserved, on_server);
+        Ok((client, server))
+    }
+
+    fn job(&self, client: ClientSetup, server: ServerSetup) -> RunSetup {
+        RunSetup {
+            schedule: self.test.schedule.clone(),
+            start: StartRule::Now,
+            client: Some(client),
+            server: Some(server),
+            interval: nanos(self.settings.interval_s),
+            quantum: nanos(self.settings.timer_quantum_s),
+            fail_timeout: self.fail_timeout_s,
+            idle_timeout: self.settings.idle_timeout_s,
+            sync_timeout: None,
+        }
+    }
+
+    /// Stops the device. If its files cannot be kept, the rest of the result still can: that is `trouble`.
+    fn stop_device(
+        &self,
+        device: StartedDevice,
+        directory: &Path,
+        manifest: &mut Value,
+        trouble: &mut Option<Failure>,
+    ) -> Option<DeviceReport> {
+        match device.stop(directory, self.notify) {
+            Ok(report) => {
+                manifest["device"]["result"] = report.manifest();
+                Some(report)
+            }
+            Err(failure) => {
+                *trouble = Some(failure);
+                None
+            }
+        }
+    }
+
+    /// Predicts the run by simulation.
+    fn predict(&self, before: Beforehand, facts: &RunFacts, reason: &EndReason) -> Option<RunPrediction> {
+        let (test, device) = before.predicted?;
+        let input = PredictionInput {
+            test,
+            places: before.origins,
+            settings: self.settings,
+            identities: before.identities,
+            device,
+            epoch: before.epoch,
+            tolerance: self.client.tolerance,
+            server_tolerance: self.tolerance,
+            working_set: &self.working_set,
+        };
+        Some(input.predict(facts, reason))
+    }
+}
+
+/// The failure of a run that broke off, with what its logs say. Without logs, the result directory is removed.
+fn broken_off(directory: &Path, error: polygraph_engine::EngineError) -> Failure {
+    let summary = match directory.join("client.log").exists() {
+        true => partial_summary(directory),
+        false => {
+            let _ = std::fs::remove_dir_all(directory);
+            None
+        }
+    };
+    Failure::setup(error).with_summary(summary)
+}

@@ -1,0 +1,65 @@
+//! Files and hosts that workloads refer to, on this machine and its network.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+use polygraph_pgl::{DiskLoader, FileKind, Loader};
+use polygraph_plan::Environment;
+use polygraph_traffic::files::Files;
+use polygraph_wire::foreign::UrlTrace;
+
+use crate::content_files;
+
+/// This machine. Relative paths start in the working directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine;
+
+impl Environment for Machine {
+    fn content_db(&self, path: &str) -> Result<Files, String> {
+        content_files::content_database(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn document_root(&self, path: &str) -> Result<Files, String> {
+        content_files::document_root(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn text_db(&self, path: &str) -> Result<Files, String> {
+        content_files::texts(Path::new(path)).map_err(|e| e.to_string())
+    }
+
+    fn trace(&self, path: &str) -> Result<Vec<String>, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        let trace = UrlTrace::parse(text).map_err(|e| format!("the trace {path}: {e}"))?;
+        Ok(trace.urls().map(str::to_owned).collect())
+    }
+
+    fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        let wrong = |why: String| format!("cannot resolve {host}: {why}");
+        let mut found = (host, port).to_socket_addrs().map_err(|e| wrong(e.to_string()))?;
+        found.next().ok_or_else(|| wrong("it has no address".to_owned()))
+    }
+}
+
+/// Reads workloads, and checks that the files they name can be used.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckingLoader;
+
+impl Loader for CheckingLoader {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        DiskLoader.read(path)
+    }
+
+    fn look(&self, kind: FileKind, path: &str) -> Result<(), String> {
+        match kind {
+            FileKind::ContentDb => Machine.content_db(path).map(drop),
+            FileKind::DocumentRoot => Machine.document_root(path).map(drop),
+            FileKind::TextDb => Machine.text_db(path).map(drop),
+            FileKind::Trace => Machine.trace(path).map(drop),
+        }
+    }
+
+    fn run(&self, command: &str) -> io::Result<String> {
+        DiskLoader.run(command)
+    }
+}

@@ -1,0 +1,42 @@
+//! Carries out a test on this machine: from a `Test` to the jobs of the engine, with a device in the path, checks
+//! beforehand, a prediction afterwards, and a result directory.
+//!
+//! ```text
+//! Test --jobs--> engine (real time) or simulation (virtual time) --> logs --> result directory
+//! ```
+//!
+//! The command line parses options into the plain values of this crate and prints what it returns. Nothing here prints:
+//! what the user should know before the end of a run goes through [`Notify`].
+
+#![allow(clippy::disallowed_methods, reason = "runs start devices and have a time of day")]
+
+pub mod bench;
+pub mod content_files;
+pub mod described_settings;
+pub mod device;
+pub mod device_model;
+pub mod environment;
+pub mod expectations;
+pub mod failure;
+pub mod jobs;
+pub mod layouts;
+pub mod log_file;
+pub mod name_server;
+pub mod notice;
+pub mod open_limit;
+pub mod peak;
+pub mod prediction;
+pub mod preflight;
+pub mod preview;
+pub mod result;
+pub mod run_settings;
+pub mod simulation;
+pub mod simulation_table;
+pub mod working_set;
+
+pub use bench::Bench;
+pub use expectations::Expectations;
+pub use failure::{Failure, FailureKind, make_directory, write_file};
+pub use notice::{Notice, Notify};
+pub use result::RunResult;
+pub use run_settings::RunSettings;

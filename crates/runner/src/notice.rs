@@ -1,0 +1,13 @@
+//! What the user should know before a run is over.
+
+/// A message for the console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Good to know.
+    Note(String),
+    /// Something that may spoil the run.
+    Warning(String),
+}
+
+/// Shows a message.
+pub type Notify = fn(Notice);

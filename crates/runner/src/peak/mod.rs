@@ -1,0 +1,145 @@
+//! The search for the highest rate that a device sustains: its state, its lines on the console, its page.
+
+pub mod page;
+mod state;
+mod text;
+
+use polygraph_plan::Goal;
+use polygraph_plan::phases::WARM_SHARE;
+use polygraph_report::judge::LEAST_TRANSACTIONS;
+
+pub use self::state::{SearchRun, SearchState};
+pub use self::text::{conclusion, heading, next_step, shown, step_line};
+
+/// Length of a run in seconds if the user gives no goal.
+const RUN_SECONDS: f64 = 60.0;
+
+/// Extends a goal to a run at `rate` requests per second that is long enough for a verdict, including the warm-up, in which
+/// nothing is measured. It plans for 1.5 times the transactions that a verdict needs, because random arrivals then fall short
+/// only once in a million runs.
+pub fn long_enough(goal: Goal, rate: f64) -> Goal {
+    let least = LEAST_TRANSACTIONS as f64 * 1.5 / (1.0 - WARM_SHARE);
+    Goal {
+        duration: goal.duration.map(|seconds| seconds.max((least / rate).ceil())),
+        xactions: goal.xactions.map(|count| count.max(least.ceil() as u64)),
+        ..goal
+    }
+}
+
+/// The goal of each run if the user gives none.
+pub fn default_goal() -> Goal {
+    Goal { duration: Some(RUN_SECONDS), ..Goal::default() }
+}
+
+/// A rate as PGL and the command line write it.
+pub fn rate_text(rate: f64) -> String {
+    format!("{}/sec", shown(rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use polygraph_plan::peak::{PeakResult, Search, SearchEnd, Vote};
+    use polygraph_report::peak::Measured;
+
+    use super::*;
+    use polygraph_report::peak::{PeakCriteria, TimeLimit};
+
+    fn state(steps: &[(f64, Vote)]) -> SearchState {
+        let step = |&(rate, vote): &(f64, Vote)| SearchRun {
+            what: String::new(),
+            rate,
+            why: "first".to_owned(),
+            vote,
+            reasons: Vec::new(),
+            measured: RateMeasurement { mean_ms: Some(rate), ..RateMeasurement::default() },
+            seconds: 10.0,
+            directory: String::new(),
+        };
+        SearchState {
+            version: String::new(),
+            command: Vec::new(),
+            directory: PathBuf::new(),
+            search: Search { first: 50.0, most: None, precision: 0.02, confirm: 0, runs: 60 },
+            criteria: PeakCriteria {
+                errors: 0.03,
+                rate_gap: 0.03,
+                mean: Some(TimeLimit { factor: 1.25, more_ms: 250.0 }),
+                p95: None,
+                dhr_gap: None,
+            },
+            steps: steps.iter().map(step).collect(),
+        }
+    }
+
+    #[test]
+    fn the_last_line_names_the_peak_and_its_bracket() {
+        use Vote::{Failed, Held};
+        let found = state(&[(99.0, Held), (100.5, Failed), (99.0, Held), (99.0, Failed)]);
+        let finding = |end| PeakResult { end, held: Some(99.0), failed: Some(100.5) };
+        for (finding, text) in [
+            (
+                finding(SearchEnd::Found),
+                "peak 99/s: sustained 99/s in 2 of 3 runs, failed at 100.5/s in 1 of 1 run",
+            ),
+            (
+                PeakResult { failed: None, ..finding(SearchEnd::Most) },
+                "peak 99/s or more: sustained 99/s in 2 of 3 runs, the highest rate to try",
+            ),
+            (
+                finding(SearchEnd::BenchLimit),
+                "peak 99/s or more: sustained 99/s in 2 of 3 runs; the bench was the limit at 100.5/s",
+            ),
+            (
+                PeakResult { held: None, ..finding(SearchEnd::Nothing) },
+                "peak none: the device did not sustain any rate down to 100.5/s",
+            ),
+        ] {
+            assert_eq!(conclusion(&found, &finding), text);
+        }
+    }
+
+    #[test]
+    fn runs_are_long_enough_to_be_judged() {
+        let goal = Goal { duration: Some(5.0), errors: Some(0.3), ..Goal::default() };
+        assert_eq!(long_enough(goal, 10.0), Goal { duration: Some(17.0), ..goal });
+        assert_eq!(long_enough(goal, 1000.0), goal);
+        let count = Goal { xactions: Some(50), ..Goal::default() };
+        assert_eq!(long_enough(count, 10.0).xactions, Some(167));
+        // Nine tenths of it are measured: 153 transactions, of which 100 are needed; 53 are more than four standard
+        // deviations.
+        assert!((17.0 * 10.0 * (1.0 - WARM_SHARE) - 100.0) / 153f64.sqrt() > 4.0);
+    }
+
+    #[test]
+    fn a_search_that_found_no_peak_says_what_to_do() {
+        let finding = |end, held| PeakResult { end, held, failed: None };
+        assert_eq!(next_step(&finding(SearchEnd::Found, Some(1.0))), None);
+        for (end, held, word) in [
+            (SearchEnd::Most, Some(1.0), "--most"),
+            (SearchEnd::BenchLimit, Some(1.0), "processors"),
+            (SearchEnd::BenchLimit, None, "lowest rate"),
+            (SearchEnd::Nothing, None, "--from"),
+            (SearchEnd::OutOfRuns, Some(1.0), "--max_runs"),
+        ] {
+            assert!(next_step(&finding(end, held)).is_some_and(|text| text.contains(word)), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_survives_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = state(&[(50.0, Vote::Held), (100.0, Vote::Void), (25.0, Vote::Held)]);
+        before.save(directory.path()).unwrap();
+        let after = SearchState::load(directory.path()).unwrap();
+        assert_eq!(
+            (after.trials(), after.search, after.criteria),
+            (before.trials(), before.search, before.criteria)
+        );
+        assert_eq!(after.low().and_then(|low| low.mean_ms), Some(25.0));
+        // The void run, the bisection of a gap of a half to 2 %, and one doubling at 10 s each.
+        assert_eq!(after.remaining_s(), Some(60.0));
+        assert!(SearchState::load(&directory.path().join("other")).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! The state of a search: a file that is written after every run, so that the search can be resumed after a kill.
+
+use std::path::{Path, PathBuf};
+
+use polygraph_plan::peak::{Search, SearchStep, Trial, Vote};
+use polygraph_report::peak::{PeakCriteria, RateMeasurement};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, write_file};
+
+/// The file in the directory of a search.
+const FILE: &str = "peak.json";
+
+/// The state of a search.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SearchState {
+    /// Version of the program that started it.
+    pub version: String,
+    /// The command line that started it, word by word.
+    pub command: Vec<String>,
+    /// The working directory of that command line.
+    pub directory: PathBuf,
+    /// The rules that choose rates.
+    pub search: Search,
+    /// The criteria for a sustained rate.
+    pub criteria: PeakCriteria,
+    /// The runs.
+    pub steps: Vec<SearchRun>,
+}
+
+/// A run of a search.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchRun {
+    /// The device and the workload.
+    pub what: String,
+    /// Its rate in requests per second.
+    pub rate: f64,
+    /// Why this rate, in a word.
+    pub why: String,
+    /// What it says about the rate.
+    pub vote: Vote,
+    /// What the device or the bench did not do, in sentences.
+    pub reasons: Vec<String>,
+    /// The figures.
+    pub measured: RateMeasurement,
+    /// How long it took, including start and report, in seconds.
+    pub seconds: f64,
+    /// Name of its result directory within that of the search.
+    pub directory: String,
+}
+
+impl SearchState {
+    /// Reads the state of the search in a directory.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn load(directory: &Path) -> Result<SearchState, Failure> {
+        let path = directory.join(FILE);
+        let wrong =
+            |e: &dyn std::fmt::Display| Failure::data(anyhow::anyhow!("cannot read {}: {e}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|e| wrong(&e))?;
+        serde_json::from_str(&text).map_err(|e| wrong(&e))
+    }
+
+    /// Writes the state as a whole.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save(&self, directory: &Path) -> Result<(), Failure> {
+        let path = directory.join(FILE);
+        let text = serde_json::to_string_pretty(self).map_err(Failure::setup)?;
+        write_file(&path, text + "\n")
+    }
+
+    /// The device and the workload.
+    pub fn what(&self) -> &str {
+        self.steps.first().map_or("nothing", |step| step.what.as_str())
+    }
+
+    /// The runs as the rules of the search see them.
+    pub fn trials(&self) -> Vec<Trial> {
+        self.steps.iter().map(|step| Trial { rate: step.rate, vote: step.vote }).collect()
+    }
+
+    /// The next step.
+    pub fn next(&self) -> SearchStep {
+        self.search.next(&self.trials())
+    }
+
+    /// Seconds to the end, if the remaining runs take as long as the last three.
+    pub fn remaining_s(&self) -> Option<f64> {
+        let recent = self.steps.iter().rev().take(3);
+        let (count, sum) = recent.fold((0.0, 0.0), |(count, sum), step| (count + 1.0, sum + step.seconds));
+        (count > 0.0).then(|| self.search.remaining(&self.trials()) as f64 * sum / count)
+    }
+
+    /// Figures at low load: those of the lowest sustained rate.
+    pub fn low(&self) -> Option<&RateMeasurement> {
+        let held = self.steps.iter().filter(|step| step.vote == Vote::Held);
+        held.min_by(|a, b| a.rate.total_cmp(&b.rate)).map(|step| &step.measured)
+    }
+
+    /// The number of runs at a rate with this vote, and of all runs at this rate that count.
+    pub fn votes(&self, rate: f64, vote: Vote) -> (usize, usize) {
+        let at = |wanted: fn(Vote, Vote) -> bool| {
+            self.steps.iter().filter(|step| step.rate == rate && wanted(step.vote, vote)).count()
+        };
+        (at(|one, wanted| one == wanted), at(|one, _| one != Vote::Void))
+    }
+}

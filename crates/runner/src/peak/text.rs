@@ -1,0 +1,96 @@
+//! The lines of a search on the console.
+
+use polygraph_plan::peak::{PeakResult, SearchEnd, Vote};
+use polygraph_report::text as format;
+
+use super::state::SearchState;
+
+/// A rate in requests per second, with up to three decimal places.
+pub fn shown(rate: f64) -> String {
+    let text = format!("{rate:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The heading of the table of steps.
+pub fn heading() -> String {
+    format!(
+        "{:>4} {:<8} {:>10} {:<9} {:>10} {:>12} {:>12} {:>7} {:>7}\n",
+        "step", "why", "rate/s", "device", "replies/s", "mean", "p95", "hits %", "errors %"
+    )
+}
+
+/// The line of step `number`, counted from 1, with the reasons below it.
+pub fn step_line(state: &SearchState, number: usize) -> String {
+    let Some(step) = state.steps.get(number - 1) else { return String::new() };
+    let run = &step.measured;
+    let word = match step.vote {
+        Vote::Held => "sustained",
+        Vote::Failed => "failed",
+        Vote::Void => "-",
+    };
+    let mut out = format!(
+        "{number:>4} {:<8} {:>10} {word:<9} {:>10} {:>12} {:>12} {:>7} {:>7}\n",
+        step.why,
+        shown(step.rate),
+        format::number(run.measured, 1),
+        format::ms(run.mean_ms),
+        format::ms(run.p95_ms),
+        format::number(run.dhr, 1),
+        format::number(run.errors, 2),
+    );
+    step.reasons.iter().for_each(|reason| out.push_str(&format!("     - {reason}\n")));
+    out
+}
+
+/// The last line: the peak, and the nearest rate that the device did not sustain.
+pub fn conclusion(state: &SearchState, finding: &PeakResult) -> String {
+    let votes = |rate: f64, vote| {
+        let (agreeing, counted) = state.votes(rate, vote);
+        format!("{agreeing} of {counted} run{}", if counted == 1 { "" } else { "s" })
+    };
+    let held = finding.held.map(|rate| format!("sustained {}/s in {}", shown(rate), votes(rate, Vote::Held)));
+    let failed = finding.failed.map(|rate| match state.votes(rate, Vote::Failed) {
+        (_, 0) => format!("the bench was the limit at {}/s", shown(rate)),
+        _ => format!("failed at {}/s in {}", shown(rate), votes(rate, Vote::Failed)),
+    });
+    let peak = finding.held.map_or_else(|| "none".to_owned(), |rate| format!("{}/s", shown(rate)));
+    let join = |parts: [Option<String>; 2]| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match finding.end {
+        SearchEnd::Found => format!("peak {peak}: {}", join([held, failed])),
+        SearchEnd::Most => {
+            format!("peak {peak} or more: {}, the highest rate to try", join([held, None]))
+        }
+        SearchEnd::BenchLimit => {
+            let limit = finding.failed.map_or_else(String::new, shown);
+            format!("peak {peak} or more: {}; the bench was the limit at {limit}/s", join([held, None]))
+        }
+        SearchEnd::Nothing => {
+            let low = finding.failed.map_or_else(String::new, shown);
+            format!("peak none: the device did not sustain any rate down to {low}/s")
+        }
+        SearchEnd::OutOfRuns => {
+            format!("peak {peak}, not exact after {} runs: {}", state.steps.len(), join([held, failed]))
+        }
+    }
+}
+
+/// What to do after a search that did not find the peak.
+pub fn next_step(finding: &PeakResult) -> Option<String> {
+    let text = match finding.end {
+        SearchEnd::Found => return None,
+        SearchEnd::Most => "the peak is higher: raise --most, or leave it out",
+        SearchEnd::BenchLimit if finding.held.is_some() => {
+            "give the bench more processors than the device, or machines of its own; then the peak may be higher"
+        }
+        SearchEnd::BenchLimit => {
+            "the bench was the limit even at the lowest rate: see the report of a run for the reason"
+        }
+        SearchEnd::Nothing => {
+            "see the reasons above; start with a lower rate (--from), or relax the limits that they name (--max_rptm, --max_errors ...)"
+        }
+        SearchEnd::OutOfRuns => {
+            "allow more runs (--max_runs) or less precision (--precision); longer runs (--goal) vary less"
+        }
+    };
+    Some(text.to_owned())
+}

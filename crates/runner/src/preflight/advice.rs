@@ -1,0 +1,220 @@
+//! What the answer to a probe means, and what to do about it.
+
+use std::time::Duration;
+
+use polygraph_engine::preflight::{Probe, ProbeError};
+use polygraph_wire::preflight::PreflightReply;
+
+use crate::Failure;
+
+/// The receiver of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeTarget {
+    /// A proxy.
+    Proxy,
+    /// A device that acts as the servers.
+    Surrogate,
+    /// A server, without a device in between.
+    Origin,
+}
+
+/// A probe, and what is known about it besides its answer.
+#[derive(Debug)]
+pub struct ProbeCase<'a> {
+    pub target: ProbeTarget,
+    pub probe: &'a Probe,
+    pub timeout: Duration,
+    /// Whether the probe arrived at a server; `None`: unknown, because servers are elsewhere.
+    pub arrived: Option<bool>,
+}
+
+/// Whether a status says that the device, or a server behind it, refuses such requests.
+pub fn is_refusal(status: u16) -> bool {
+    status >= 500 || [400, 401, 403, 407].contains(&status)
+}
+
+impl ProbeCase<'_> {
+    fn kind(&self) -> &'static str {
+        match self.target {
+            ProbeTarget::Proxy => "the proxy",
+            ProbeTarget::Surrogate => "the device",
+            ProbeTarget::Origin => "the origin server",
+        }
+    }
+
+    fn who(&self) -> String {
+        format!("{} at {}", self.kind(), self.probe.to)
+    }
+
+    /// A wrong answer of a device is a verdict on the device; a wrong answer of a server only prevents the test.
+    pub fn failure(&self, text: &str) -> Failure {
+        match self.target {
+            ProbeTarget::Origin => Failure::setup(anyhow::anyhow!("{text}")),
+            _ => {
+                let stop = if text.ends_with('?') { "" } else { "." };
+                Failure::verdict(format!(
+                    "FAILED (device): {text}{stop} Nothing was measured (--preflight no skips this check)"
+                ))
+            }
+        }
+    }
+
+    /// Why there was no answer, and what to do about it.
+    pub fn trouble(&self, trouble: &ProbeError) -> String {
+        let (kind, who, to, authority) = (self.kind(), self.who(), self.probe.to, &self.probe.authority);
+        let time = self.timeout.as_secs_f64();
+        match trouble {
+            ProbeError::Refused => {
+                let start = match self.target {
+                    ProbeTarget::Origin => " Start it first with `polygraph server`",
+                    _ => "",
+                };
+                format!(
+                    "nothing listens at {to} (connection refused): is {kind} running, and is this its port?{start}"
+                )
+            }
+            ProbeError::Unreachable(error) => {
+                let from = self.probe.from.map_or_else(String::new, |from| format!(" from {from}"));
+                format!(
+                    "{who} cannot be reached{from}: {error}; check the address, the local addresses and the routes"
+                )
+            }
+            ProbeError::NoConnection => format!(
+                "{who} does not accept a connection within {time} s: is the address right, and is there a firewall in between?"
+            ),
+            ProbeError::Silent => format!(
+                "{who} accepts connections, but did not answer a request for {authority} within {time} s{}",
+                self.lost_at()
+            ),
+            ProbeError::Closed => {
+                format!(
+                    "{who} accepts connections, but closes them without answering a request for {authority}{}",
+                    self.lost_at()
+                )
+            }
+            ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", begins(data)),
+        }
+    }
+
+    /// Where the request or the reply was lost.
+    fn lost_at(&self) -> String {
+        let authority = &self.probe.authority;
+        match (self.target, self.arrived) {
+            (ProbeTarget::Origin, _) => "; is this the port of a server that speaks plain HTTP?".into(),
+            (_, Some(true)) => {
+                "; the request arrived at the origin server, but the reply did not come back".into()
+            }
+            (_, Some(false)) => format!(
+                "; the request did not arrive at the origin server: can the device reach {authority} (--origin_address), is it \
+                 waiting for a name server, and is this its port for plain HTTP?"
+            ),
+            (_, None) => format!(
+                "; is this its port for plain HTTP, and can it reach the origin server at {authority}?"
+            ),
+        }
+    }
+
+    /// What a reply means that did not come from a server of this program.
+    pub fn status(&self, seen: &PreflightReply) -> String {
+        let PreflightReply { status, location, server, .. } = seen;
+        let (who, authority) = (self.who(), &self.probe.authority);
+        let name = server.as_ref().map_or_else(String::new, |server| format!(" ({server})"));
+        let why = match status {
+            300..=399 => {
+                let to = location.as_deref().unwrap_or("nowhere");
+                format!("a redirect to {to}; is it a block page, a login portal, or a rule that redirects to https?")
+            }
+            400 if self.target == ProbeTarget::Proxy => {
+                "is it a proxy for plain HTTP, and is this the proxy's port? Web servers and TLS ports answer like this".into()
+            }
+            401 | 407 => "it asks for a user name and a password: give the robots `credentials` in a workload, or let this host in".into(),
+            403 => format!(
+                "an access rule refuses it: allow this host as a client and {authority} with its port as a destination (in Squid: acl, \
+                 http_access, Safe_ports); proxies also answer like this when a request loops back to them"
+            ),
+            404 | 405 | 501 | 200..=299 => format!(
+                "it answered the request instead of passing it on to {authority}; is this the port of a proxy, and does it pass on \
+                 requests for objects that it does not have?"
+            ),
+            508 => format!("the request loops back to it: what is its route to {authority}?"),
+            502..=504 if self.arrived != Some(true) => format!(
+                "it cannot reach the origin server at {authority}; the address must be one that the device reaches \
+                 (--origin_address), without a firewall in between"
+            ),
+            _ => "see its log for the reason".into(),
+        };
+        format!("{who}{name} answered {status} to a request for {authority}: {why}")
+    }
+
+    /// A warning about a reply that may be all right.
+    pub fn foreign_reply(&self, seen: &PreflightReply) -> String {
+        format!(
+            "{}; the test starts anyway, because other servers do not know this request",
+            self.status(seen)
+        )
+    }
+}
+
+/// How a reply starts that is not HTTP, and what it may be.
+fn begins(data: &[u8]) -> String {
+    match data {
+        [0x15 | 0x16, 3, ..] => " but in TLS: robots speak plain HTTP, so name a port without TLS".into(),
+        [b'S', b'S', b'H', b'-', ..] => ": this is the port of an SSH server".into(),
+        [0, 0, _, 4, ..] => " but in HTTP/2".into(),
+        [] => String::new(),
+        _ => {
+            let text = String::from_utf8_lossy(&data[..data.len().min(40)]);
+            format!(": its answer starts with {text:?}; is this the right port?")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_says_what_to_do() {
+        let probe = Probe {
+            to: "10.0.0.1:3128".parse().unwrap(),
+            from: None,
+            authority: "10.0.0.2:80".into(),
+            absolute: true,
+        };
+        let case = ProbeCase {
+            target: ProbeTarget::Proxy,
+            probe: &probe,
+            timeout: Duration::from_secs(5),
+            arrived: Some(false),
+        };
+        let seen = |status| PreflightReply {
+            status,
+            ours: false,
+            location: Some("https://login/".into()),
+            server: None,
+        };
+        for (status, text) in [
+            (302, "https://login/"),
+            (400, "the proxy's port"),
+            (403, "access rule"),
+            (407, "credentials"),
+            (404, "passing it on"),
+            (502, "cannot reach the origin"),
+            (508, "loop"),
+            (500, "see its log"),
+        ] {
+            assert!(case.status(&seen(status)).contains(text), "{status}: {}", case.status(&seen(status)));
+        }
+        for (trouble, text) in [
+            (ProbeError::Refused, "is the proxy running"),
+            (ProbeError::NoConnection, "firewall"),
+            (ProbeError::Silent, "did not arrive at the origin server"),
+            (ProbeError::Closed, "without answering"),
+            (ProbeError::NotHttp(b"SSH-2.0".to_vec()), "SSH server"),
+            (ProbeError::NotHttp(vec![0x15, 3, 1, 0]), "TLS"),
+            (ProbeError::NotHttp(b"220 mail".to_vec()), "220 mail"),
+        ] {
+            assert!(case.trouble(&trouble).contains(text), "{}", case.trouble(&trouble));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The table that a simulation prints, and what a manifest keeps of its device.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use polygraph_link::SECOND;
+use polygraph_report::figures::find;
+use polygraph_report::{RunFacts, Scope};
+use polygraph_sim::device::Figures;
+use polygraph_stats::{LogReader, NextRecord, Record};
+use serde_json::json;
+
+use crate::Failure;
+
+/// Headings of the columns after the phase, with the names of their figures.
+const COLUMNS: [(&str, &str); 7] = [
+    ("req/s", "req_rate"),
+    ("rep/s", "ok_xact.rate"),
+    ("offered", "req_dhr"),
+    ("DHR %", "rep_dhr"),
+    ("offered", "req_bhr"),
+    ("BHR %", "rep_bhr"),
+    ("ms", "resp_tm_mean"),
+];
+
+/// Names and figures of the phases that the client side measured.
+pub fn measured_phases(facts: &RunFacts) -> impl Iterator<Item = (&str, &Scope)> {
+    let phases = facts.client.iter().flat_map(|side| &side.phases);
+    phases.filter_map(|phase| Some((phase.name.as_str(), phase.scope.as_ref()?)))
+}
+
+/// A figure of a phase; `None` if it is undefined.
+pub fn figure(name: &str, scope: &Scope) -> Option<f64> {
+    find(name).and_then(|figure| figure.of(scope))
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.2}"))
+}
+
+/// The phases of a simulation, the working set messages of its client log, and the state of the cache at the end.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn table(facts: &RunFacts, log: &Path, device: Option<&Figures>) -> Result<String, Failure> {
+    let mut out = format!("\n{:<10} {:>9}", "phase", "minutes");
+    for (name, _) in COLUMNS {
+        let _ = write!(out, " {name:>8}");
+    }
+    out.push('\n');
+    for (name, scope) in measured_phases(facts) {
+        let _ = write!(out, "{name:<10} {:>9.1}", scope.seconds / 60.0);
+        for (_, name) in COLUMNS {
+            let _ = write!(out, " {:>8}", cell(figure(name, scope)));
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+    let mut records = LogReader::open(log).map_err(Failure::data)?;
+    loop {
+        match records.next_record() {
+            NextRecord::Record(record) => {
+                if let Record::Comment { at_ns, text, .. } = *record
+                    && text.starts_with("working set")
+                {
+                    let _ = writeln!(out, "after {}: {text}", span(at_ns));
+                }
+            }
+            NextRecord::Unknown => {}
+            NextRecord::End | NextRecord::Damaged { .. } => break,
+        }
+    }
+    if let Some(figures) = device {
+        let _ = writeln!(out, "{}", cache(figures));
+    }
+    Ok(out)
+}
+
+/// The state of the cache at the end.
+fn cache(figures: &Figures) -> String {
+    let full = match figures.full_at {
+        Some(at) => format!("full after {}, {} objects evicted", span(at), figures.evicted),
+        None => "never full".to_owned(),
+    };
+    let megabytes = figures.bytes as f64 / 1024.0 / 1024.0;
+    format!("cache: {full}; at the end {} objects, {megabytes:.0} MB", figures.objects)
+}
+
+/// Hours, minutes and seconds.
+fn span(ns: u64) -> String {
+    let seconds = ns / SECOND;
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// The part of the manifest about a simulated device.
+pub fn device_manifest(figures: &Figures) -> serde_json::Value {
+    json!({
+        "requests": figures.requests,
+        "hits": figures.hits,
+        "validated": figures.validated,
+        "origin_errors": figures.origin_errors,
+        "objects": figures.objects,
+        "bytes": figures.bytes,
+        "evicted": figures.evicted,
+        "full_after_s": figures.full_at.map(|at| at as f64 / SECOND as f64),
+    })
+}
