@@ -101,10 +101,10 @@ fn what_cannot_be_compared_expected_or_listed() {
         ("compare one.log", 4, "one.log"),
         ("compare --fail_on rptm.p95>>5% a b", 2, "no bound"),
         ("compare --fail_on dhr<-2% a b", 2, "percentage points"),
-        ("compare --confidence 100% a b", 2, "is no confidence"),
+        ("compare --confidence 100% a b", 2, "is not a confidence level"),
         ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),
         ("run --no_proxy --expect rptm<+5%", 2, "compare --fail_on"),
-        ("runs", 4, "nothing was run here"),
+        ("runs", 4, "no test has been run here"),
         ("runs --since yesterday .", 2, "is no time"),
     ] {
         let done = sandbox.polygraph(words);

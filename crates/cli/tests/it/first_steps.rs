@@ -115,7 +115,7 @@ fn help_is_short_at_first_and_whole_if_wanted() {
         assert!(options(&short.out) <= 11, "{command}: {}", short.out);
         assert!(options(&whole.out) > options(&short.out), "{command}: {}", whole.out);
         assert!(
-            whole.out.contains("How values are written:") && whole.out.contains("100usec"),
+            whole.out.contains("Values:") && whole.out.contains("100usec"),
             "{command}: {}",
             whole.out
         );
@@ -157,7 +157,7 @@ fn each_part_of_a_bench_ends_with_what_it_did_and_what_is_next() {
     );
     let client = sandbox.polygraph(&format!("{words} --log clt.log"));
     assert_eq!(client.code(), Some(0), "{client:?}");
-    for text in ["as far as the robots know:", "response time", "polygraph report clt.log SERVER.log"] {
+    for text in ["As far as the robots know:", "response time", "polygraph report clt.log SERVER.log"] {
         assert!(client.out.contains(text), "{text}: {client:?}");
     }
     let without = sandbox.polygraph(&words);
@@ -169,7 +169,7 @@ fn each_part_of_a_bench_ends_with_what_it_did_and_what_is_next() {
     assert!(!(done.out.clone() + &done.err).contains("Snapshot"), "{done:?}");
     server.signal(Signal::TERM);
     let done = server.finish();
-    for text in ["requests ", "well done", "polygraph report CLIENT.log srv.log"] {
+    for text in ["requests ", "succeeded in", "polygraph report CLIENT.log srv.log"] {
         assert!(done.out.contains(text), "{text}: {done:?}");
     }
 }

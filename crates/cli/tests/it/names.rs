@@ -44,8 +44,8 @@ fn a_name_server_for_nobody_is_an_error() {
         ),
     );
     for (words, text) in [
-        ("run --no_proxy --config plain.pg --dns auto", "no robot of the workload asks a name server"),
-        ("run --no_proxy --config plain.pg --dns nobody", "`nobody` is no name server"),
+        ("run --no_proxy --config plain.pg --dns auto", "no robot of the workload looks up names"),
+        ("run --no_proxy --config plain.pg --dns nobody", "`nobody` is not a name server"),
         ("run --proxy 127.0.0.1:1 --config plain.pg --dns auto", "cannot be used with"),
     ] {
         let done = sandbox.polygraph(words);

@@ -37,7 +37,7 @@ fn check_shows_the_plan() {
     }
     // 10 hours and 20 minutes, and twice 54 GB at 500 requests per second.
     assert!(out.contains("~18:33:30\n"), "{out}");
-    assert!(out.contains("offered, by a simulation of a sample, one in 9"), "{out}");
+    assert!(out.contains("offered, by simulation of one in 9"), "{out}");
 }
 
 /// A figure of a phase as `check --json` expects it.
@@ -79,11 +79,11 @@ fn what_cannot_be_simulated_is_planned_all_the_same() {
         text(&polygraph(&["check", file].into_iter().chain(sets).collect::<Vec<_>>()).stdout)
     };
     let simple = plan("simple.pg", &["phRun.goal.duration=30sec"]);
-    assert!(simple.contains("offered: not simulated: how fast best-effort robots are"), "{simple}");
+    assert!(simple.contains("offered: not simulated, because the rate of best-effort robots"), "{simple}");
     let steered = plan("rptmstat-1.pg", &["PeakRate=100/sec"]);
-    assert!(steered.contains("offered: not simulated: its load follows replies"), "{steered}");
+    assert!(steered.contains("offered: not simulated, because its load depends on replies"), "{steered}");
     let crowd = plan("polymix-1.pg", &["ReqRate=50/sec", "RobotAddrs=['10.0-3.0-250.1-250']"]);
-    assert!(crowd.contains("offered: not simulated: there are too many robots"), "{crowd}");
+    assert!(crowd.contains("offered: not simulated, because there are too many robots"), "{crowd}");
 }
 
 #[test]
@@ -233,9 +233,9 @@ fn files_without_end_are_not_formatted() {
         let err = text(&output.stderr);
         assert!(!output.status.success() && err.contains(words), "{path}: {err}");
     };
-    refused("/dev/zero", "/dev/zero: not a plain file");
+    refused("/dev/zero", "/dev/zero: not a regular file");
     let place = tempfile::tempdir().unwrap();
     let large = place.path().join("large.pg");
     std::fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
-    refused(large.to_str().unwrap(), "large.pg: more than 67108864 bytes");
+    refused(large.to_str().unwrap(), "large.pg: longer than 67108864 bytes");
 }

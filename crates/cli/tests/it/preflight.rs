@@ -65,8 +65,8 @@ fn nobody_there() {
 fn somebody_who_does_not_do_the_work_of_a_device() {
     let sandbox = Sandbox::new();
     for (answer, texts) in [
-        (None, ["did not answer", "did not come to the origin server"]),
-        (Some(""), ["closes them without an answer", "did not come"]),
+        (None, ["did not answer", "did not arrive at the origin server"]),
+        (Some(""), ["closes them without answering", "did not come"]),
         (Some("SSH-2.0-OpenSSH_9.6\r\n"), ["does not answer in HTTP/1", "SSH server"]),
         (Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), ["answered 403", "access rule"]),
         (
@@ -99,7 +99,7 @@ fn a_proxy_that_is_the_server_is_no_device() {
     let sandbox = Sandbox::new();
     let port = free_port();
     let done = sandbox.polygraph(&format!("run --proxy 127.0.0.1:{port} --origin_port {port} --goal 1s"));
-    refused(&sandbox, &done, 2, &["is that of the origin server itself"]);
+    refused(&sandbox, &done, 2, &["is the address of the origin server"]);
 }
 
 #[test]

@@ -63,9 +63,9 @@ fn wrong_command_lines() {
 fn options_that_are_not_there_say_what_to_do_instead() {
     let sandbox = Sandbox::new();
     for (words, text) in [
-        ("client --prn_errs", "--prn_errs: messages are dumped with --dump"),
-        ("server -Worker 2", "--worker: the program divides itself into processes; --workers"),
-        ("run --no_proxy --icp_tout 2s", "--icp_tout: robots cannot ask by ICP yet"),
+        ("client --prn_errs", "--prn_errs: use --dump"),
+        ("server -Worker 2", "--worker: the program starts worker processes when it needs them; --workers"),
+        ("run --no_proxy --icp_tout 2s", "--icp_tout: ICP is not supported yet"),
         ("client --no_such_thing", "unexpected argument"),
     ] {
         let done = sandbox.polygraph(words);

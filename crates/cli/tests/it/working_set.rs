@@ -66,7 +66,7 @@ fn a_later_test_repeats_what_an_earlier_one_left_in_the_cache() {
         );
         let (done, figures) = run(&sandbox, name, &words);
         assert_eq!(figures["errors.count"], 0.0, "{name}: {done:?}");
-        assert!(done.err.contains("seeds of the working set are used: global 1, local 5"), "{done:?}");
+        assert!(done.err.contains("using the seeds of the working set: global 1, local 5"), "{done:?}");
         let hits = figures["hit.rptm.count"];
         assert!(hits > 200.0, "{name}: {hits} hits: {done:?}");
         assert_eq!(figures["hit.ratio.obj"], figures["offered.hit.ratio.obj"], "{name}: {done:?}");

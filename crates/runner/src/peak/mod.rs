@@ -41,7 +41,7 @@ mod tests {
     use std::path::PathBuf;
 
     use polygraph_plan::peak::{PeakResult, Search, SearchEnd, Vote};
-    use polygraph_report::peak::Measured;
+    use polygraph_report::peak::RateMeasurement;
 
     use super::*;
     use polygraph_report::peak::{PeakCriteria, TimeLimit};
