@@ -105,7 +105,7 @@ fn what_cannot_be_compared_expected_or_listed() {
         ("run --no_proxy --expect rptm.p59<1s", 2, "did you mean"),
         ("run --no_proxy --expect rptm<+5%", 2, "compare --fail_on"),
         ("runs", 4, "no test has been run here"),
-        ("runs --since yesterday .", 2, "is no time"),
+        ("runs --since yesterday .", 2, "is not a time"),
     ] {
         let done = sandbox.polygraph(words);
         assert_eq!(done.code(), Some(code), "{words}: {done:?}");

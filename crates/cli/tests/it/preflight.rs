@@ -66,7 +66,7 @@ fn somebody_who_does_not_do_the_work_of_a_device() {
     let sandbox = Sandbox::new();
     for (answer, texts) in [
         (None, ["did not answer", "did not arrive at the origin server"]),
-        (Some(""), ["closes them without answering", "did not come"]),
+        (Some(""), ["closes them without answering", "did not arrive"]),
         (Some("SSH-2.0-OpenSSH_9.6\r\n"), ["does not answer in HTTP/1", "SSH server"]),
         (Some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), ["answered 403", "access rule"]),
         (
