@@ -114,11 +114,7 @@ fn help_is_short_at_first_and_whole_if_wanted() {
             (sandbox.polygraph(&format!("{command} -h")), sandbox.polygraph(&format!("{command} --help")));
         assert!(options(&short.out) <= 11, "{command}: {}", short.out);
         assert!(options(&whole.out) > options(&short.out), "{command}: {}", whole.out);
-        assert!(
-            whole.out.contains("Values:") && whole.out.contains("100usec"),
-            "{command}: {}",
-            whole.out
-        );
+        assert!(whole.out.contains("Values:") && whole.out.contains("100usec"), "{command}: {}", whole.out);
         for line in short.out.lines().chain(whole.out.lines()).filter(|line| !line.contains("polygraph ")) {
             assert!(line.chars().count() <= 110, "{command}: {line}");
         }
