@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use polygraph_engine::RunOutcome;
-use polygraph_report::RunOutcome as VerdictOutcome;
+use polygraph_report::VerdictOutcome;
 use polygraph_runner::{Failure, FailureKind, RunResult};
 use polygraph_stats::EndReason;
 

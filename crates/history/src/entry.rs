@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use polygraph_report::run_dir::{MANIFEST, Run, logs_in};
-use polygraph_report::{RunOutcome, names};
+use polygraph_report::{VerdictOutcome, names};
 use serde_json::{Value, json};
 
 /// What has become of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     /// It has a verdict.
-    Judged(RunOutcome),
+    Judged(VerdictOutcome),
     /// Its log is still being written.
     Running,
     /// Its logs cannot be read.
@@ -31,9 +31,9 @@ impl RunStatus {
     /// The standing with that word, in any case.
     pub fn from_word(word: &str) -> Option<RunStatus> {
         let all = [
-            RunStatus::Judged(RunOutcome::Valid),
-            RunStatus::Judged(RunOutcome::Failed),
-            RunStatus::Judged(RunOutcome::Invalid),
+            RunStatus::Judged(VerdictOutcome::Valid),
+            RunStatus::Judged(VerdictOutcome::Failed),
+            RunStatus::Judged(VerdictOutcome::Invalid),
             RunStatus::Running,
             RunStatus::Unreadable,
         ];

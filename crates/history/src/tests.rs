@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use polygraph_report::RunOutcome;
+use polygraph_report::VerdictOutcome;
 use polygraph_stats::{Block, EndReason, Finished, Header, Interval, LogWriter, PlannedPhase, Record, Side};
 use tempfile::TempDir;
 
@@ -96,7 +96,10 @@ fn a_directory_is_listed_without_anybody_having_recorded_anything() {
     assert_eq!(listed(&index), ["a", "b"]);
     let all = index.list(&RunFilter::default()).unwrap();
     assert_eq!(all[1].device, "squid 6.6");
-    assert_eq!((all[0].standing, all[0].figure("rate")), (RunStatus::Judged(RunOutcome::Valid), Some(100.0)));
+    assert_eq!(
+        (all[0].standing, all[0].figure("rate")),
+        (RunStatus::Judged(VerdictOutcome::Valid), Some(100.0))
+    );
     assert_eq!((all[0].figure("rptm_mean_ms"), all[0].figure("dhr_percent")), (Some(100.0), Some(0.0)));
     assert_eq!(all[0].json()["begin"], "2023-11-14T22:15:00Z");
 }
@@ -121,7 +124,7 @@ fn runs_that_change_vanish_or_break_are_noticed() {
     fs::write(path.join("c/client.log"), "rubbish").unwrap();
     let all = refreshed(path).list(&RunFilter::default()).unwrap();
     let standings: Vec<_> = all.iter().map(|entry| (entry.name.as_str(), entry.standing)).collect();
-    assert_eq!(standings, [("a", RunStatus::Judged(RunOutcome::Invalid)), ("c", RunStatus::Unreadable)]);
+    assert_eq!(standings, [("a", RunStatus::Judged(VerdictOutcome::Invalid)), ("c", RunStatus::Unreadable)]);
     assert_eq!(all[0].figure("rate"), Some(300.0));
     assert!(all[1].reason.contains("not a polygraph log"), "{}", all[1].reason);
 }
@@ -139,7 +142,7 @@ fn a_run_that_goes_on_is_listed_but_not_remembered() {
     let log = fs::File::options().append(true).open(directory.path().join("c/client.log")).unwrap();
     log.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(3600)).unwrap();
     let all = refreshed(directory.path()).list(&RunFilter::default()).unwrap();
-    assert_eq!(all[2].standing, RunStatus::Judged(RunOutcome::Invalid));
+    assert_eq!(all[2].standing, RunStatus::Judged(VerdictOutcome::Invalid));
 }
 
 #[test]
@@ -155,8 +158,11 @@ fn filters() {
     assert_eq!(names(RunFilter { name: some("label"), ..RunFilter::default() }), ["a", "b"]);
     assert_eq!(names(RunFilter { since_s: Some(1_700_000_150), ..RunFilter::default() }), ["b"]);
     assert!(
-        names(RunFilter { standing: Some(RunStatus::Judged(RunOutcome::Failed)), ..RunFilter::default() })
-            .is_empty()
+        names(RunFilter {
+            standing: Some(RunStatus::Judged(VerdictOutcome::Failed)),
+            ..RunFilter::default()
+        })
+        .is_empty()
     );
 }
 

@@ -207,6 +207,16 @@ impl RunFacts {
 const ENDS_APART_S: f64 = 0.5;
 
 impl ProcessFacts {
+    /// The value of a setting in the header of its log.
+    pub fn setting(&self, wanted: &str) -> Option<&str> {
+        self.header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the robots of this process were sent to a device, as far as is known: nothing says that there is none.
+    pub(crate) fn names_device(&self) -> bool {
+        self.setting("device").or(self.setting("proxy")) != Some("none")
+    }
+
     /// Whether the process was there at that moment, as far as its intervals tell.
     pub fn lived_until(&self, at_s: f64) -> bool {
         self.last_s + self.interval_s + ENDS_APART_S >= at_s

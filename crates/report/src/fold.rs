@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use polygraph_stats::Side;
 use polygraph_stats::log::LogError;
-use polygraph_stats::{Header, Side};
 
 use crate::facts::{Headline, OriginGone, PhaseFacts, RunFacts, SideFacts};
 use crate::gather;
@@ -97,19 +97,15 @@ fn first_gone(servers: &SideFacts, robots_end_s: f64) -> Option<OriginGone> {
 /// Whether robots and origin servers had nothing between them: the client says so, or its only target is where the
 /// servers of the command line listen.
 fn asked_directly(client: &SideFacts, server: Option<&SideFacts>) -> bool {
-    let setting = |header: &Header, wanted: &str| {
-        header.settings.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
-    };
     client.processes.iter().all(|process| {
-        let header = &process.header;
-        if let Some(device) = setting(header, "device") {
+        if let Some(device) = process.setting("device") {
             return device == "none";
         }
-        let listening = server.and_then(|side| setting(side.header(), "addresses"));
-        setting(header, "proxy").is_some_and(|proxy| proxy == "none")
-            && header.workload_text.is_empty()
+        let listening = server.and_then(|side| side.processes[0].setting("addresses"));
+        process.setting("proxy") == Some("none")
+            && process.header.workload_text.is_empty()
             && listening.is_some()
-            && setting(header, "origins") == listening
+            && process.setting("origins") == listening
     })
 }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use polygraph_stats::stall::Stall;
 use polygraph_stats::{EndReason, Interval, Record, Side};
 
 use crate::facts::{ErrorExample, PhaseEnd, PhaseFacts, ProcessFacts, SideFacts};
@@ -86,7 +87,7 @@ struct OneLog<'a> {
     /// By number of the phase.
     parts: BTreeMap<u32, PhaseOfLog>,
     samples: Vec<ErrorExample>,
-    stalls: Vec<(f64, f64)>,
+    stalls: Vec<Stall>,
     end: Option<(EndReason, u64)>,
     last_ns: u64,
 }
@@ -165,10 +166,7 @@ impl<'a> OneLog<'a> {
                         facts: facts.clone(),
                     });
                 }
-                Record::Stall(stall) => {
-                    let at_s = |ns: u64| self.offset_s + ns as f64 * 1e-9;
-                    self.stalls.push((at_s(stall.begin_ns), at_s(stall.end_ns)));
-                }
+                Record::Stall(stall) => self.stalls.push(*stall),
                 Record::End { reason, unfinished, .. } => self.end = Some((reason.clone(), *unfinished)),
                 _ => {}
             }
@@ -187,6 +185,10 @@ impl<'a> OneLog<'a> {
 
     fn process(self) -> ProcessFacts {
         let (end, unfinished) = self.end.unzip();
+        let at_s = |ns: u64| self.offset_s + ns as f64 * 1e-9;
+        // A stall that spans the edge of an interval may be in the log in overlapping parts.
+        let stalls = Stall::united(self.stalls);
+        let stalls = stalls.iter().map(|stall| (at_s(stall.begin_ns), at_s(stall.end_ns))).collect();
         ProcessFacts {
             log: self.source.name().to_owned(),
             header: self.source.header().clone(),
@@ -195,7 +197,7 @@ impl<'a> OneLog<'a> {
             last_s: self.offset_s + self.last_ns as f64 * 1e-9,
             interval_s: self.interval_s,
             missing: self.source.missing(),
-            stalls: self.stalls,
+            stalls,
         }
     }
 }

@@ -35,7 +35,7 @@ mod trend;
 mod verified;
 
 use crate::facts::RunFacts;
-use crate::verdict::{FindingSeverity, LimitingParty, RunOutcome, Verdict, VerdictFinding};
+use crate::verdict::{FindingSeverity, LimitingParty, Verdict, VerdictFinding, VerdictOutcome};
 
 pub use contents::MARK as CONTENTS_MARK;
 pub use rules::{Rule, all as rules};
@@ -57,6 +57,9 @@ struct Findings {
 
 /// Rules that find a bench too slow to hold it against a device that it took long.
 const SLOW_BENCH: [&str; 3] = ["saturated", "gaps", "stalls"];
+
+/// Rules about failed transactions, which a device cannot help if its origin servers are not there.
+const FAILURES: [&str; 4] = ["errors", "error goal", "following", "growing"];
 
 impl Findings {
     /// Something to be known when the figures are read, which spoils nothing.
@@ -120,6 +123,7 @@ impl Findings {
     fn into_verdict(mut self) -> Verdict {
         self.excuse_for_contents();
         self.excuse_for_descriptors();
+        self.excuse_for_missing_server_log();
         let excuse = self.excuse();
         let Findings { all: mut findings, device } = self;
         for finding in findings.iter_mut().filter(|finding| finding.needs_quick_bench) {
@@ -130,12 +134,12 @@ impl Findings {
         }
         findings.sort_by_key(|finding| (finding.weight, finding.depth()));
         let outcome = match findings.first().map(|finding| finding.weight) {
-            Some(FindingSeverity::Failed) => RunOutcome::Failed,
-            Some(FindingSeverity::Invalid) => RunOutcome::Invalid,
-            Some(FindingSeverity::Warning) | None => RunOutcome::Valid,
+            Some(FindingSeverity::Failed) => VerdictOutcome::Failed,
+            Some(FindingSeverity::Invalid) => VerdictOutcome::Invalid,
+            Some(FindingSeverity::Warning) | None => VerdictOutcome::Valid,
         };
         let limit =
-            findings.first().filter(|_| outcome != RunOutcome::Valid).and_then(|finding| finding.party);
+            findings.first().filter(|_| outcome != VerdictOutcome::Valid).and_then(|finding| finding.party);
         Verdict { outcome, limit, device, findings }
     }
 }

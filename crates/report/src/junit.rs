@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::facts::RunFacts;
 use crate::threshold::Checked;
-use crate::verdict::RunOutcome;
+use crate::verdict::VerdictOutcome;
 
 /// A test of the suite.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub fn of_run(facts: &RunFacts, conditions: &[Checked]) -> String {
     let text = format!("{}{}", verdict.headline(), why.collect::<String>());
     let seconds = facts.headline.as_ref().map_or(0.0, |headline| headline.scope.seconds);
     let problem = match verdict.outcome {
-        RunOutcome::Valid => None,
-        RunOutcome::Failed => Some(("failure", text)),
-        RunOutcome::Invalid => Some(("error", text)),
+        VerdictOutcome::Valid => None,
+        VerdictOutcome::Failed => Some(("failure", text)),
+        VerdictOutcome::Invalid => Some(("error", text)),
     };
     let condition = |checked: &Checked| JunitCase {
         name: format!("expect {}", checked.condition),

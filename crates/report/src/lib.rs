@@ -58,7 +58,7 @@ pub use ltrace::ltrace;
 pub use lx::lx;
 pub use scope::Scope;
 pub use summary::summary_text;
-pub use verdict::{RunOutcome, Verdict};
+pub use verdict::{Verdict, VerdictOutcome};
 pub use whole::write_whole;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::RunFacts;
 use crate::figures::value;
 use crate::text;
-use crate::verdict::{FindingSeverity, RunOutcome};
+use crate::verdict::{FindingSeverity, VerdictOutcome};
 
 /// What a run at one rate measured in its primary phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl PeakCriteria {
             against.map(|finding| finding.text.clone()).collect::<Vec<_>>()
         };
         match verdict.outcome {
-            RunOutcome::Invalid => {
+            VerdictOutcome::Invalid => {
                 let mut against = verdict.of_weight(FindingSeverity::Invalid);
                 let short = against.all(|finding| finding.rule == "samples");
                 return if short {
@@ -119,8 +119,8 @@ impl PeakCriteria {
                     RateJudgement::Void(findings())
                 };
             }
-            RunOutcome::Failed => return RateJudgement::Failed(findings()),
-            RunOutcome::Valid => {}
+            VerdictOutcome::Failed => return RateJudgement::Failed(findings()),
+            VerdictOutcome::Valid => {}
         }
         match self.against(&RateMeasurement::of(facts), low) {
             reasons if reasons.is_empty() => RateJudgement::Held,

@@ -45,6 +45,8 @@ pub struct Run {
     pub second_error: Option<(usize, ErrorKind)>,
     /// Servers count this error so many times in each interval.
     pub server_error: Option<(u64, ErrorKind)>,
+    /// But only in intervals that begin before this second.
+    pub server_error_until: f64,
     /// The robots compare bodies.
     pub verify: bool,
     /// Robots compare whole bodies, not only their first bytes.
@@ -93,6 +95,7 @@ impl Default for Run {
             unverified: None,
             second_error: None,
             server_error: None,
+            server_error_until: f64::MAX,
             verify: true,
             compare: true,
             rich: false,
@@ -300,7 +303,9 @@ impl Run {
                         write(Record::ErrorSample { at_ns: (at * SECOND) as u64, kind, detail, facts });
                     }
                 }
-                if let Some((count, kind)) = self.server_error.filter(|_| side == Side::Server) {
+                if let Some((count, kind)) =
+                    self.server_error.filter(|_| side == Side::Server && begin < self.server_error_until)
+                {
                     (0..count).for_each(|_| block.count_error(kind));
                 }
                 block.close((end * SECOND) as u64);

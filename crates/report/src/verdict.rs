@@ -11,7 +11,7 @@ pub(crate) const OVERLOADED: &str = "did not sustain the load";
 
 /// What a run is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RunOutcome {
+pub enum VerdictOutcome {
     /// The figures can be trusted, and the device held.
     Valid,
     /// The bench did not do its part; the figures say nothing about the device.
@@ -21,13 +21,13 @@ pub enum RunOutcome {
     Failed,
 }
 
-impl RunOutcome {
+impl VerdictOutcome {
     /// `VALID`, `INVALID` or `FAILED`.
     pub fn word(self) -> &'static str {
         match self {
-            RunOutcome::Valid => "VALID",
-            RunOutcome::Invalid => "INVALID",
-            RunOutcome::Failed => "FAILED",
+            VerdictOutcome::Valid => "VALID",
+            VerdictOutcome::Invalid => "INVALID",
+            VerdictOutcome::Failed => "FAILED",
         }
     }
 }
@@ -75,7 +75,7 @@ pub struct VerdictFinding {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// What the run is worth.
-    pub outcome: RunOutcome,
+    pub outcome: VerdictOutcome,
     /// Who was the limit; `None` if the run is VALID.
     pub limit: Option<LimitingParty>,
     /// There was a device under test, as far as is known.
@@ -100,15 +100,15 @@ impl Verdict {
     /// What the outcome means, in words.
     pub fn meaning(&self) -> String {
         match self.outcome {
-            RunOutcome::Valid if self.device => {
+            VerdictOutcome::Valid if self.device => {
                 "the device sustained the load and the bench kept up".to_owned()
             }
-            RunOutcome::Valid => "the bench sustained the load; there was no device".to_owned(),
-            RunOutcome::Failed => {
+            VerdictOutcome::Valid => "the bench sustained the load; there was no device".to_owned(),
+            VerdictOutcome::Failed => {
                 let deed = self.findings.first().and_then(|finding| finding.deed);
                 format!("the device {}", deed.unwrap_or(OVERLOADED))
             }
-            RunOutcome::Invalid => {
+            VerdictOutcome::Invalid => {
                 let rule = self.findings.first().map_or("", |finding| finding.rule);
                 let limit = self.limit.unwrap_or(LimitingParty::Test).limit(rule, self.device);
                 format!("{limit}: do not use these figures")

@@ -461,4 +461,4 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -322,7 +322,10 @@ mod tests {
     use super::*;
     use crate::block::Block;
     use crate::class::Class;
-    use crate::record::Side;
+    use crate::error::{ErrorCounts, ErrorKind};
+    use crate::record::{PlannedPhase, Side};
+    use crate::stall::Stall;
+    use crate::xacts::Xact;
 
     fn header() -> Record {
         Record::Header(Box::new(Header {
@@ -357,6 +360,67 @@ mod tests {
             clock_step_ns: -3,
             block,
         }))
+    }
+
+    /// One record of each kind, with something in every field of the block.
+    fn every_record() -> Vec<Record> {
+        let mut block = crate::block::tests::full();
+        // A new class of errors needs no new version: logs name classes by number.
+        block.errors = ErrorCounts::default();
+        block.count_error(ErrorKind::Reset);
+        let Record::Interval(mut counted) = interval(0) else { unreachable!("an interval") };
+        counted.block = block;
+        let Record::Header(mut described) = header() else { unreachable!("a header") };
+        described.phases.push(PlannedPhase {
+            name: "meas".into(),
+            primary: true,
+            log_stats: true,
+            duration_s: Some(1.0),
+            xactions: Some(2),
+            fill_bytes: Some(3),
+            errors: Some(0.5),
+        });
+        vec![
+            Record::Header(described),
+            Record::PhaseBegin { at_ns: 1, phase: 0 },
+            Record::Interval(counted),
+            Record::PhaseEnd { at_ns: 2, phase: 0, complete: true },
+            Record::Comment { at_ns: 3, level: 1, text: "text".into() },
+            Record::ErrorSample { at_ns: 4, kind: ErrorKind::Reset, detail: "d".into(), facts: Vec::new() },
+            Record::End { at_ns: 5, reason: EndReason::Finished, unfinished: 1 },
+            Record::Xacts { sample: "s".into(), xacts: vec![xact()] },
+            Record::Stall(Stall { begin_ns: 1, end_ns: 2, loops: 1 }),
+        ]
+    }
+
+    fn xact() -> Xact {
+        Xact {
+            ended_ns: 9,
+            lifetime_us: 1,
+            queued_us: Some(1),
+            id: "id".into(),
+            connection: 1,
+            object: "/".into(),
+            size: 9,
+            status: 200,
+            robot: Some(1),
+            server: Some(1),
+            ims: Some(1),
+        }
+    }
+
+    /// Postcard writes fields without names, so a reader takes a log of other fields for garbage.
+    #[test]
+    fn the_version_tells_what_records_are_made_of() {
+        let records = every_record();
+        let bytes = postcard::to_stdvec(&records).unwrap();
+        assert_eq!(
+            (VERSION, crc32fast::hash(&bytes)),
+            (4, 469_573_106),
+            "the encoding of log records has changed: if a field was added, removed or moved, raise VERSION in \
+             crates/stats/src/log.rs, so that no program takes an old log for a new one; then put the version and \
+             the new fingerprint here. (If only the test data changed, put only the new fingerprint here.)"
+        );
     }
 
     fn log() -> Vec<u8> {

@@ -4,7 +4,7 @@ use similar::TextDiff;
 
 use crate::facts::RunFacts;
 use crate::run_dir::Run;
-use crate::verdict::RunOutcome;
+use crate::verdict::VerdictOutcome;
 
 /// What follows from a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,12 +118,12 @@ pub(super) fn unusable(run: &Run, name: &str) -> Vec<RunDifference> {
     let mut found = DifferenceCollector { name, all: Vec::new() };
     let verdict = &run.facts.verdict;
     match verdict.outcome {
-        RunOutcome::Valid => {}
-        RunOutcome::Invalid => {
+        VerdictOutcome::Valid => {}
+        VerdictOutcome::Invalid => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
             found.add(DifferenceSeverity::Refuse, format!("the run is {}: {why}", verdict.word()), None);
         }
-        RunOutcome::Failed => {
+        VerdictOutcome::Failed => {
             let why = verdict.findings.first().map_or("", |finding| &finding.text);
             found.add(DifferenceSeverity::Warn, format!("the run is {}: {why}", verdict.word()), None);
         }

@@ -20,7 +20,7 @@ mod text;
 use crate::figures::Figure;
 use crate::names::UnknownFigure;
 use crate::run_dir::{Run, WholeRun};
-use crate::verdict::RunOutcome;
+use crate::verdict::VerdictOutcome;
 use blocks::PhasesOfRun;
 use chance::{Between, Draws, ResampledFigure, difference, mean, values};
 
@@ -334,7 +334,7 @@ impl MeasuredPhases {
     ) -> ComparedPhases {
         let usable: Vec<bool> = groups
             .iter()
-            .map(|group| group.runs.iter().all(|run| run.facts.verdict.outcome != RunOutcome::Invalid))
+            .map(|group| group.runs.iter().all(|run| run.facts.verdict.outcome != VerdictOutcome::Invalid))
             .collect();
         let rows = self.defined().map(|index| {
             let (figure, values) = (figures[index], &self.values[index]);

@@ -8,7 +8,7 @@ use crate::device;
 use crate::facts::{RunFacts, SideFacts};
 use crate::figures::value;
 use crate::text;
-use crate::verdict::{FindingSeverity, LimitingParty, RunOutcome};
+use crate::verdict::{FindingSeverity, LimitingParty, VerdictOutcome};
 
 /// Largest number of error classes on the first screen.
 const FAULTS: usize = 3;
@@ -106,9 +106,9 @@ pub fn banner(facts: &RunFacts) -> Banner {
         word: verdict.word(),
         meaning: verdict.meaning(),
         tone: match verdict.outcome {
-            RunOutcome::Valid => Tone::Good,
-            RunOutcome::Failed => Tone::Bad,
-            RunOutcome::Invalid => Tone::Doubtful,
+            VerdictOutcome::Valid => Tone::Good,
+            VerdictOutcome::Failed => Tone::Bad,
+            VerdictOutcome::Invalid => Tone::Doubtful,
         },
         reasons: texts(true),
         warnings: texts(false),
@@ -187,11 +187,12 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
     } else {
         tiles.push(time("Response time, mean", "baseline.rptm"));
     }
-    if facts.verdict.outcome != RunOutcome::Valid {
+    if facts.verdict.outcome != VerdictOutcome::Valid {
         // Without a successful transaction there are no response times and hit ratios.
         tiles.retain(|tile| tile.value != text::UNDEFINED);
     }
-    if facts.verdict.outcome == RunOutcome::Invalid && facts.verdict.limit == Some(LimitingParty::Client) {
+    if facts.verdict.outcome == VerdictOutcome::Invalid && facts.verdict.limit == Some(LimitingParty::Client)
+    {
         let (value, unit) = text::in_unit(figure("late.p99"));
         let more =
             format!("mean {}, largest {}", text::ms(figure("late.mean")), text::ms(figure("late.max")));
@@ -199,14 +200,15 @@ pub fn tiles(facts: &RunFacts) -> Vec<Tile> {
         tiles.insert(0, Tile { name, value, unit: unit.into(), more, bad: true });
     }
     // Failures come first.
-    tiles.insert(if bad.bad && facts.verdict.outcome != RunOutcome::Valid { 0 } else { tiles.len() }, bad);
+    tiles
+        .insert(if bad.bad && facts.verdict.outcome != VerdictOutcome::Valid { 0 } else { tiles.len() }, bad);
     tiles
 }
 
 /// Below the headline figures: the errors of a run that is not valid, and the run in one chart.
 pub fn rest(facts: &RunFacts) -> Vec<Part> {
     let mut parts = Vec::new();
-    let faults = if facts.verdict.outcome == RunOutcome::Valid { Vec::new() } else { faults(facts) };
+    let faults = if facts.verdict.outcome == VerdictOutcome::Valid { Vec::new() } else { faults(facts) };
     if !faults.is_empty() {
         parts.extend([Part::Heading("Errors of the whole run".to_owned()), Part::Faults(faults)]);
     }

@@ -6,7 +6,7 @@ use super::page::{Example, Part, Section, Term};
 use super::view::View;
 use super::{Extras, charts, distributions, first_screen, glossary, popularity, request_tables, tables};
 use crate::facts::{ErrorExample, ProcessFacts, RunFacts, SideFacts};
-use crate::verdict::{LimitingParty, RunOutcome};
+use crate::verdict::{LimitingParty, VerdictOutcome};
 use crate::{correctness, misses, text};
 
 /// All sections in the order of the page.
@@ -40,7 +40,7 @@ pub fn all(facts: &RunFacts, extras: &Extras) -> Vec<Section> {
 
 /// The sections that explain why a run is not valid; they come first.
 fn urgent(facts: &RunFacts) -> Vec<&'static str> {
-    let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != RunOutcome::Valid) else {
+    let Some(limit) = facts.verdict.limit.filter(|_| facts.verdict.outcome != VerdictOutcome::Valid) else {
         return Vec::new();
     };
     let total = facts.main_side().total.as_ref();

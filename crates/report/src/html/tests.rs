@@ -435,7 +435,7 @@ fn reports_are_written_and_failures_named() {
     fs::write(&log, Run::default().bytes(polygraph_stats::Side::Client)).unwrap();
     let out = dir.path().join("report.html");
     let facts = write_report(std::slice::from_ref(&log), &out).unwrap();
-    assert_eq!(facts.verdict.outcome, crate::RunOutcome::Valid);
+    assert_eq!(facts.verdict.outcome, crate::VerdictOutcome::Valid);
     assert_eq!(fs::read_to_string(&out).unwrap(), html(&facts));
     let error = |result: Result<RunFacts, ReportError>| result.unwrap_err().to_string();
     assert!(error(write_report(&[log], dir.path())).starts_with("cannot write "));

@@ -1,22 +1,25 @@
 //! Whether the servers had to turn the device away.
 
-use polygraph_stats::ErrorKind;
-
 use super::generator::RESOURCES_MAX;
-use super::{FindingSeverity, Findings, LimitingParty};
+use super::{FAILURES, FindingSeverity, Findings, LimitingParty, stalls};
 use crate::facts::RunFacts;
-use crate::figures::error_count;
 
 /// Name of the rule.
 pub(super) const REFUSED: &str = "refused";
-/// What a device does that cannot reach its origins.
-const FOLLOWS: [&str; 4] = ["errors", "error goal", "following", "growing"];
-
 /// Servers refused connections for want of descriptors: what the device made of that is the bench's doing.
 pub(super) fn refused(facts: &RunFacts, found: &mut Findings) {
-    let Some(total) = facts.server.as_ref().and_then(|side| side.total.as_ref()) else { return };
-    let refused = error_count(&total.block, ErrorKind::NoDescriptor);
-    if refused > RESOURCES_MAX * total.ended_count() as f64 {
+    let Some(server) = &facts.server else { return };
+    let judged = stalls::judged(facts);
+    let points = server
+        .series
+        .iter()
+        .filter(|point| judged.iter().any(|&(begin_s, end_s)| point.at_s >= begin_s && point.at_s <= end_s));
+    let (mut refused, mut ended) = (0.0, 0.0);
+    for point in points {
+        refused += point.get("errors.no_descriptor.count").unwrap_or(0.0);
+        ended += point.get("baseline.rep.rate").unwrap_or(0.0) * point.seconds;
+    }
+    if refused > RESOURCES_MAX * ended {
         let text = format!(
             "servers refused {refused:.0} connections for want of file descriptors: raise the limit (ulimit -Hn), or use \
              more processes (--workers)"
@@ -30,7 +33,7 @@ impl Findings {
     pub(super) fn excuse_for_descriptors(&mut self) {
         let refused = self.all.iter().any(|found| found.rule == REFUSED);
         for finding in self.all.iter_mut().filter(|_| refused) {
-            if finding.weight == FindingSeverity::Failed && FOLLOWS.contains(&finding.rule) {
+            if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
                 finding.weight = FindingSeverity::Warning;
                 finding.text.push_str(" (perhaps the bench's doing, for its servers refused connections)");
             }

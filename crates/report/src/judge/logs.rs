@@ -1,10 +1,14 @@
 //! Whether the logs tell the whole story of one run.
 
-use polygraph_stats::EndReason;
+use polygraph_stats::{EndReason, ErrorKind};
 
-use super::{Findings, LimitingParty};
-use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts};
+use super::blame::{self, Blame, failed_by};
+use super::replies::ERRORS_MAX;
+use super::{FAILURES, FindingSeverity, Findings, LimitingParty};
+use crate::facts::{PhaseEnd, PhaseFacts, ProcessFacts, RunFacts, SideFacts};
 
+/// Name of the rule about logs of one side only.
+const ONE_SIDE: &str = "one side";
 /// Share of the primary phase that may be without statistics.
 pub(super) const LOST_MAX: f64 = 0.02;
 /// Seconds of the primary phase that may be without statistics, however short it is: an interval and a half.
@@ -73,15 +77,45 @@ fn server(process: &ProcessFacts, needed_s: f64, found: &mut Findings) {
 
 pub(super) fn one_side(facts: &RunFacts, found: &mut Findings) {
     match (&facts.client, &facts.server) {
+        (Some(client), None) if is_device_or_server(client) => {
+            let text = "most transactions failed, and no server log says whether the origin servers were there: nothing tells a \
+                        device that failed from servers that failed; add the server's log";
+            found.invalid(ONE_SIDE, LimitingParty::Test, text.to_owned());
+        }
         (Some(_), None) => {
             let text = "no server log: only the client side is shown".to_owned();
-            found.warn("one side", text);
+            found.warn(ONE_SIDE, text);
         }
         (None, Some(_)) => {
             let text = "no client log: what the device did for its clients is unknown".to_owned();
-            found.invalid("one side", LimitingParty::Test, text);
+            found.invalid(ONE_SIDE, LimitingParty::Test, text);
         }
         _ => {}
+    }
+}
+
+/// Whether robots without a server log failed for a reason that the origin servers explain as well as a device does: no good
+/// reply ever came, or nothing says that there is a device. A proxy that refuses connections is certainly not there.
+fn is_device_or_server(client: &SideFacts) -> bool {
+    let Some(total) = &client.total else { return false };
+    let blamed = failed_by(total, Blame::Device) + failed_by(total, Blame::Slow);
+    let named = client.processes.iter().all(|process| process.names_device());
+    let refused = blame::most(total) == Some(ErrorKind::ConnectFailed);
+    blamed > ERRORS_MAX * total.ended_count() as f64
+        && (total.block.ok_count() == 0 || !named)
+        && !(named && refused)
+}
+
+impl Findings {
+    /// Failures that origin servers explain as well are no evidence against a device; wrong content is.
+    pub(super) fn excuse_for_missing_server_log(&mut self) {
+        let unknown = self.all.iter().any(|f| f.rule == ONE_SIDE && f.weight == FindingSeverity::Invalid);
+        for finding in self.all.iter_mut().filter(|_| unknown) {
+            if finding.weight == FindingSeverity::Failed && FAILURES.contains(&finding.rule) {
+                finding.weight = FindingSeverity::Warning;
+                finding.text.push_str(" (perhaps for want of an origin server)");
+            }
+        }
     }
 }
 

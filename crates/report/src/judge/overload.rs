@@ -3,6 +3,7 @@
 use polygraph_stats::{Block, Class, ErrorKind};
 
 use super::chance::{allowance, batches};
+use super::replies::own_limit;
 use super::{Findings, LimitingParty};
 use crate::facts::RunFacts;
 use crate::figures::error_count;
@@ -40,7 +41,11 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
         100.0 * gap / expected
     );
     if error_count(&scope.block, ErrorKind::TooManyOpen) >= 0.5 * gap {
-        found.add_slow_device("following", format!("{text}, since connections were at their limit"));
+        let text = format!("{text}, since connections were at their limit");
+        match own_limit(facts, scope) {
+            true => found.invalid("offered", LimitingParty::Test, text),
+            false => found.add_slow_device("following", text),
+        }
     } else if gap - withheld(&scope.block) <= allowed {
         // A device that makes robots wait longer and longer is found by what began and did not end.
         let text = format!(

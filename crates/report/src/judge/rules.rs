@@ -55,7 +55,14 @@ fn table() -> Vec<Rule> {
         Invalid,
         logs::interrupted,
     );
-    add("one side", "no client logs (no server logs: warning)".into(), Invalid, logs::one_side);
+    add(
+        "one side",
+        "no client logs; no server logs where failures may be those of the origin servers: no good reply came, or no device is \
+         named (otherwise no server logs: warning)"
+            .into(),
+        Invalid,
+        logs::one_side,
+    );
     add(
         "mixed",
         format!(
@@ -196,8 +203,8 @@ fn table() -> Vec<Rule> {
     add(
         descriptors::REFUSED,
         format!(
-            "servers refused connections for want of file descriptors, more than {} of their transactions; errors of the \
-             device are no evidence then",
+            "servers refused connections for want of file descriptors in the primary phase, or in the phase in which the run was \
+             given up: more than {} of their transactions; errors of the device are no evidence then",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,

@@ -83,7 +83,7 @@ fn party(side: Side) -> LimitingParty {
 }
 
 /// Begin and end of what is judged: the headline's phases, and those in which the run was given up.
-fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
+pub(super) fn judged(facts: &RunFacts) -> Vec<(f64, f64)> {
     let side = facts.main_side();
     let given_up = |phase: &PhaseFacts| {
         let wanted =

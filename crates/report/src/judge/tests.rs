@@ -1,15 +1,16 @@
-use polygraph_stats::{EndReason, ErrorKind, Side};
+use polygraph_stats::stall::Stall;
+use polygraph_stats::{EndReason, ErrorKind, Record, Side};
 
 use super::*;
 use crate::fold::fold;
 use crate::testlog::{Run, read};
 
 /// Judges the logs of `run`; wants that outcome, and that the rules say so (warnings in brackets).
-fn check(run: &Run, outcome: RunOutcome, rules: &[&str]) {
+fn check(run: &Run, outcome: VerdictOutcome, rules: &[&str]) {
     check_logs(&run.logs(), outcome, rules);
 }
 
-fn check_logs(logs: &[crate::Log], outcome: RunOutcome, rules: &[&str]) {
+fn check_logs(logs: &[crate::Log], outcome: VerdictOutcome, rules: &[&str]) {
     let verdict = fold(logs).unwrap().verdict;
     let mut got: Vec<String> =
         verdict
@@ -27,15 +28,15 @@ fn check_logs(logs: &[crate::Log], outcome: RunOutcome, rules: &[&str]) {
 
 #[test]
 fn a_healthy_run_is_valid() {
-    check(&Run::default(), RunOutcome::Valid, &[]);
-    check(&Run { rate: 50.0, seed: 2, ..Run::default() }, RunOutcome::Valid, &[]);
+    check(&Run::default(), VerdictOutcome::Valid, &[]);
+    check(&Run { rate: 50.0, seed: 2, ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
 fn healthy_runs_of_many_seeds_and_rates_are_valid() {
     for seed in 10..30 {
         let rate = 40.0 + 10.0 * (seed % 7) as f64;
-        check(&Run { rate, seed, ..Run::default() }, RunOutcome::Valid, &[]);
+        check(&Run { rate, seed, ..Run::default() }, VerdictOutcome::Valid, &[]);
     }
 }
 
@@ -43,7 +44,7 @@ fn healthy_runs_of_many_seeds_and_rates_are_valid() {
 fn pages_make_healthy_runs_uneven() {
     for seed in 10..40 {
         let rate = 60.0 + 10.0 * (seed % 5) as f64;
-        check(&Run { rate, seed, page: 14, ..Run::default() }, RunOutcome::Valid, &[]);
+        check(&Run { rate, seed, page: 14, ..Run::default() }, VerdictOutcome::Valid, &[]);
     }
 }
 
@@ -62,23 +63,23 @@ fn short_phases_of_few_pages_are_no_overload() {
 #[test]
 fn pages_do_not_hide_what_is_wrong() {
     let pages = Run { page: 14, ..Run::default() };
-    check(&Run { started_share: 0.6, ..pages.clone() }, RunOutcome::Invalid, &["offered"]);
+    check(&Run { started_share: 0.6, ..pages.clone() }, VerdictOutcome::Invalid, &["offered"]);
     let verdict = fold(&Run { capacity: 75.0, ..pages }.logs()).unwrap().verdict;
-    assert_eq!(verdict.outcome, RunOutcome::Failed, "{verdict:#?}");
+    assert_eq!(verdict.outcome, VerdictOutcome::Failed, "{verdict:#?}");
 }
 
 /// Parts that cannot be asked for yet are no fault of the bench, launches that were left out are, whatever the device.
 #[test]
 fn pages_that_are_waited_for() {
     let pages = Run { page: 14, parts_wait: true, rate: 400.0, ..Run::default() };
-    check(&Run { phases: [20.0, 40.0, 2.0], ..pages.clone() }, RunOutcome::Valid, &[]);
+    check(&Run { phases: [20.0, 40.0, 2.0], ..pages.clone() }, VerdictOutcome::Valid, &[]);
     // Without a warm-up, the parts of the pages of the first five seconds come late.
     let cold = Run { phases: [0.0, 40.0, 0.0], means: [5.0, 5.0], ..pages.clone() };
-    check(&cold, RunOutcome::Valid, &["(offered)", "(trend)"]);
+    check(&cold, VerdictOutcome::Valid, &["(offered)", "(trend)"]);
     let slow = Run { means: [20.0, 20.0], ..pages.clone() };
-    check(&slow, RunOutcome::Failed, &["(offered)", "following", "growing"]);
+    check(&slow, VerdictOutcome::Failed, &["(offered)", "following", "growing"]);
     let dead = Run { means: [60.0, 60.0], spread: 0.0, ..pages };
-    check(&dead, RunOutcome::Failed, &["(offered)", "following", "growing", "samples"]);
+    check(&dead, VerdictOutcome::Failed, &["(offered)", "following", "growing", "samples"]);
     for run in [cold, slow] {
         let verdict = fold(&Run { started_share: 0.6, ..run }.logs()).unwrap().verdict;
         assert!(
@@ -90,27 +91,27 @@ fn pages_that_are_waited_for() {
 
 #[test]
 fn a_phase_without_warm_up_does_not_look_like_overload() {
-    check(&Run { phases: [0.0, 30.0, 0.0], ..Run::default() }, RunOutcome::Valid, &[]);
+    check(&Run { phases: [0.0, 30.0, 0.0], ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
 fn one_side_only() {
-    check_logs(&[Run::default().client()], RunOutcome::Valid, &["(one side)"]);
-    check_logs(&[Run::default().server()], RunOutcome::Invalid, &["one side"]);
+    check_logs(&[Run::default().client()], VerdictOutcome::Valid, &["(one side)"]);
+    check_logs(&[Run::default().server()], VerdictOutcome::Invalid, &["one side"]);
 }
 
 #[test]
 fn interrupted_client() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(20.0), ..Run::default() };
-    check(&run, RunOutcome::Invalid, &["interrupted", "phase"]);
+    check(&run, VerdictOutcome::Invalid, &["interrupted", "phase"]);
     let run = Run { end: Some(EndReason::Fatal("no memory".into())), stop_at: Some(35.0), ..Run::default() };
-    check_logs(&[run.client()], RunOutcome::Invalid, &["interrupted", "(one side)"]);
+    check_logs(&[run.client()], VerdictOutcome::Invalid, &["interrupted", "(one side)"]);
 }
 
 #[test]
 fn killed_client() {
     let run = Run { end: None, stop_at: Some(20.0), ..Run::default() };
-    check_logs(&[run.client(), Run::default().server()], RunOutcome::Invalid, &["interrupted", "phase"]);
+    check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Invalid, &["interrupted", "phase"]);
 }
 
 #[test]
@@ -118,32 +119,32 @@ fn log_cut_inside_a_record() {
     let mut bytes = Run::default().bytes(Side::Client);
     bytes.truncate(bytes.len() * 2 / 3);
     let logs = [read("client.log", &bytes), Run::default().server()];
-    check_logs(&logs, RunOutcome::Invalid, &["interrupted", "interrupted", "phase"]);
+    check_logs(&logs, VerdictOutcome::Invalid, &["interrupted", "interrupted", "phase"]);
 }
 
 #[test]
 fn a_server_must_live_as_long_as_the_primary_phase() {
     let killed = |at| Run { end: None, stop_at: Some(at), ..Run::default() }.server();
-    check_logs(&[Run::default().client(), killed(20.0)], RunOutcome::Invalid, &["interrupted"]);
-    check_logs(&[Run::default().client(), killed(35.0)], RunOutcome::Valid, &["(interrupted)"]);
+    check_logs(&[Run::default().client(), killed(20.0)], VerdictOutcome::Invalid, &["interrupted"]);
+    check_logs(&[Run::default().client(), killed(35.0)], VerdictOutcome::Valid, &["(interrupted)"]);
 }
 
 #[test]
 fn primary_phase_never_reached() {
     let run = Run { end: Some(EndReason::Interrupted), stop_at: Some(3.0), ..Run::default() };
-    check(&run, RunOutcome::Invalid, &["interrupted", "phase", "(samples)"]);
+    check(&run, VerdictOutcome::Invalid, &["interrupted", "phase", "(samples)"]);
 }
 
 #[test]
 fn a_stuck_bench() {
     let run = Run { lost: Some((20.0, 26.0)), ..Run::default() };
-    check_logs(&[run.client(), Run::default().server()], RunOutcome::Invalid, &["gaps"]);
+    check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Invalid, &["gaps"]);
     let blip = Run { lost: Some((20.0, 21.0)), ..Run::default() };
-    check_logs(&[blip.client(), Run::default().server()], RunOutcome::Valid, &[]);
+    check_logs(&[blip.client(), Run::default().server()], VerdictOutcome::Valid, &[]);
     let slow = Run { capacity: 80.0, lost: Some((20.0, 22.0)), ..Run::default() };
     check_logs(
         &[slow.client(), Run::default().server()],
-        RunOutcome::Invalid,
+        VerdictOutcome::Invalid,
         &["gaps", "(following)", "(growing)"],
     );
 }
@@ -154,14 +155,14 @@ fn a_process_that_stands_still() {
     let party = |run: &Run| fold(&run.logs()).unwrap().verdict.limit;
     // A second and a half of the 30 s of the primary phase, or 0.7 s in a row of theirs; before and after it nobody cares.
     for (from, to, outcome, rules) in [
-        (20.0, 21.5, RunOutcome::Invalid, &["stalls"][..]),
-        (20.0, 20.7, RunOutcome::Invalid, &["stalls"]),
-        (20.0, 20.4, RunOutcome::Valid, &["(stalls)"]),
-        (20.0, 20.2, RunOutcome::Valid, &[]),
-        (1.0, 3.0, RunOutcome::Valid, &[]),
-        (1.0, 4.2, RunOutcome::Valid, &[]),
-        (33.6, 35.9, RunOutcome::Valid, &["(stalls)"]),
-        (35.0, 40.0, RunOutcome::Valid, &[]),
+        (20.0, 21.5, VerdictOutcome::Invalid, &["stalls"][..]),
+        (20.0, 20.7, VerdictOutcome::Invalid, &["stalls"]),
+        (20.0, 20.4, VerdictOutcome::Valid, &["(stalls)"]),
+        (20.0, 20.2, VerdictOutcome::Valid, &[]),
+        (1.0, 3.0, VerdictOutcome::Valid, &[]),
+        (1.0, 4.2, VerdictOutcome::Valid, &[]),
+        (33.6, 35.9, VerdictOutcome::Valid, &["(stalls)"]),
+        (35.0, 40.0, VerdictOutcome::Valid, &[]),
     ] {
         for side in 0..2 {
             let mut stalls = [None; 2];
@@ -170,7 +171,7 @@ fn a_process_that_stands_still() {
             let whom = [LimitingParty::Client, LimitingParty::Server][side];
             assert_eq!(
                 party(&run(stalls)),
-                (outcome == RunOutcome::Invalid).then_some(whom),
+                (outcome == VerdictOutcome::Invalid).then_some(whom),
                 "{from} s to {to} s"
             );
         }
@@ -180,11 +181,11 @@ fn a_process_that_stands_still() {
 #[test]
 fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
     let late = Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() };
-    check(&late, RunOutcome::Failed, &["errors"]);
+    check(&late, VerdictOutcome::Failed, &["errors"]);
     let stopped = Run { stalls: [None, Some((10.0, 15.0))], ..late.clone() };
-    check(&stopped, RunOutcome::Invalid, &["stalls", "(errors)"]);
+    check(&stopped, VerdictOutcome::Invalid, &["stalls", "(errors)"]);
     let wrong = Run { error: Some((20, ErrorKind::BadStatus)), ..stopped };
-    check(&wrong, RunOutcome::Failed, &["stalls", "errors"]);
+    check(&wrong, VerdictOutcome::Failed, &["stalls", "errors"]);
     // A phase that is not judged is one in which a run is given up.
     let given_up = Run {
         end: Some(EndReason::ErrorGoal { phase: "warm".into() }),
@@ -195,7 +196,7 @@ fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
     let verdict = fold(&given_up.logs()).unwrap().verdict;
     assert_eq!(
         (verdict.outcome, verdict.limit),
-        (RunOutcome::Invalid, Some(LimitingParty::Server)),
+        (VerdictOutcome::Invalid, Some(LimitingParty::Server)),
         "{verdict:#?}"
     );
 }
@@ -204,57 +205,65 @@ fn what_was_slow_while_the_bench_stood_still_is_no_evidence() {
 fn servers_that_answer_late() {
     let late_server = Run { think_late_us: 400_000, ..Run::default() }.server();
     let logs = [Run::default().client(), late_server];
-    check_logs(&logs, RunOutcome::Invalid, &["late"]);
+    check_logs(&logs, VerdictOutcome::Invalid, &["late"]);
     assert_eq!(fold(&logs).unwrap().verdict.limit, Some(LimitingParty::Server));
 }
 
 #[test]
 fn saturated_client_and_saturated_server() {
-    check(&Run { busy: 0.93, ..Run::default() }, RunOutcome::Invalid, &["saturated", "saturated"]);
+    check(&Run { busy: 0.93, ..Run::default() }, VerdictOutcome::Invalid, &["saturated", "saturated"]);
     let busy_server = Run { busy: 0.93, ..Run::default() }.server();
-    check_logs(&[Run::default().client(), busy_server], RunOutcome::Invalid, &["saturated"]);
-    check(&Run { busy: 0.89, ..Run::default() }, RunOutcome::Valid, &[]);
+    check_logs(&[Run::default().client(), busy_server], VerdictOutcome::Invalid, &["saturated"]);
+    check(&Run { busy: 0.89, ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
 fn late_starts() {
     // The mean response time is about 1.4 s, so 70 ms are allowed.
-    check(&Run { late_us: 100_000, ..Run::default() }, RunOutcome::Invalid, &["late"]);
-    check(&Run { late_us: 40_000, ..Run::default() }, RunOutcome::Valid, &[]);
+    check(&Run { late_us: 100_000, ..Run::default() }, VerdictOutcome::Invalid, &["late"]);
+    check(&Run { late_us: 40_000, ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
 fn clock_step() {
-    check(&Run { clock_step_ns: -150_000_000, ..Run::default() }, RunOutcome::Invalid, &["clock", "clock"]);
-    check(&Run { clock_step_ns: 50_000_000, ..Run::default() }, RunOutcome::Valid, &[]);
+    check(
+        &Run { clock_step_ns: -150_000_000, ..Run::default() },
+        VerdictOutcome::Invalid,
+        &["clock", "clock"],
+    );
+    check(&Run { clock_step_ns: 50_000_000, ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
 fn few_samples() {
-    check(&Run { rate: 10.0, ..Run::default() }, RunOutcome::Valid, &["(samples)"]);
-    check(&Run { rate: 2.0, ..Run::default() }, RunOutcome::Invalid, &["samples"]);
+    check(&Run { rate: 10.0, ..Run::default() }, VerdictOutcome::Valid, &["(samples)"]);
+    check(&Run { rate: 2.0, ..Run::default() }, VerdictOutcome::Invalid, &["samples"]);
 }
 
 #[test]
 fn a_bench_that_does_not_offer_the_load() {
-    check(&Run { started_share: 0.8, ..Run::default() }, RunOutcome::Invalid, &["offered"]);
+    check(&Run { started_share: 0.8, ..Run::default() }, VerdictOutcome::Invalid, &["offered"]);
 }
 
 #[test]
 fn out_of_local_resources() {
     let run = Run { error: Some((200, ErrorKind::NoPort)), ..Run::default() };
-    check(&run, RunOutcome::Invalid, &["resources"]);
+    check(&run, VerdictOutcome::Invalid, &["resources"]);
 }
 
 #[test]
 fn error_share() {
     check(
         &Run { error: Some((20, ErrorKind::BadStatus)), ..Run::default() },
-        RunOutcome::Failed,
+        VerdictOutcome::Failed,
         &["errors"],
     );
-    check(&Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() }, RunOutcome::Failed, &["errors"]);
-    check(&Run { error: Some((50, ErrorKind::Timeout)), ..Run::default() }, RunOutcome::Valid, &[]);
+    check(
+        &Run { error: Some((20, ErrorKind::Timeout)), ..Run::default() },
+        VerdictOutcome::Failed,
+        &["errors"],
+    );
+    check(&Run { error: Some((50, ErrorKind::Timeout)), ..Run::default() }, VerdictOutcome::Valid, &[]);
 }
 
 #[test]
@@ -265,7 +274,7 @@ fn error_goal() {
         stop_at: Some(12.0),
         ..Run::default()
     };
-    check(&run, RunOutcome::Failed, &["error goal", "errors", "phase", "(samples)"]);
+    check(&run, VerdictOutcome::Failed, &["error goal", "errors", "phase", "(samples)"]);
 }
 
 #[test]
@@ -279,28 +288,28 @@ fn an_error_goal_that_the_bench_itself_has_reached() {
     let verdict = fold(&[run.client()]).unwrap().verdict;
     assert_eq!(
         (verdict.outcome, verdict.limit),
-        (RunOutcome::Invalid, Some(LimitingParty::Host)),
+        (VerdictOutcome::Invalid, Some(LimitingParty::Host)),
         "{verdict:#?}"
     );
 }
 
 #[test]
 fn a_device_that_cannot_follow() {
-    check(&Run { capacity: 80.0, ..Run::default() }, RunOutcome::Failed, &["following", "growing"]);
+    check(&Run { capacity: 80.0, ..Run::default() }, VerdictOutcome::Failed, &["following", "growing"]);
     let limited = Run { capacity: 40.0, open_limit: 500, ..Run::default() };
-    check(&limited, RunOutcome::Failed, &["errors"]);
+    check(&limited, VerdictOutcome::Failed, &["errors"]);
 }
 
 #[test]
 fn wrong_replies() {
     check(
         &Run { error: Some((500, ErrorKind::Stale)), ..Run::default() },
-        RunOutcome::Failed,
+        VerdictOutcome::Failed,
         &["correctness"],
     );
     check(
         &Run { error: Some((1700, ErrorKind::UncachableHit)), ..Run::default() },
-        RunOutcome::Valid,
+        VerdictOutcome::Valid,
         &["(correctness)"],
     );
 }
@@ -311,24 +320,24 @@ fn wrong_content_is_not_allowed_at_all() {
     for kind in [K::WrongObject, K::AlteredBody, K::PrivateLeak, K::WrongSize, K::UnacceptableCoding] {
         // A single transaction of the whole run.
         let run = Run { error: Some((2500, kind)), ..Run::default() };
-        check_logs(&[run.client(), Run::default().server()], RunOutcome::Failed, &["content"]);
+        check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Failed, &["content"]);
     }
 }
 
 #[test]
 fn hits_that_were_not_offered_are_only_a_warning() {
     let run = Run { error: Some((100, ErrorKind::FalseHit)), ..Run::default() };
-    check(&run, RunOutcome::Valid, &["(correctness)"]);
+    check(&run, VerdictOutcome::Valid, &["(correctness)"]);
 }
 
 #[test]
 fn a_saturated_bench_may_be_why_replies_were_cut() {
     let run = Run { error: Some((200, ErrorKind::BodyShort)), ..Run::default() };
-    check_logs(&[run.client(), Run::default().server()], RunOutcome::Failed, &["correctness"]);
+    check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Failed, &["correctness"]);
     let busy = Run { busy: 0.95, ..run };
     check_logs(
         &[busy.client(), Run::default().server()],
-        RunOutcome::Invalid,
+        VerdictOutcome::Invalid,
         &["saturated", "(correctness)"],
     );
 }
@@ -336,24 +345,24 @@ fn a_saturated_bench_may_be_why_replies_were_cut() {
 #[test]
 fn a_saturated_bench_excuses_a_slow_device_but_not_wrong_answers() {
     let slow = Run { busy: 0.95, capacity: 80.0, ..Run::default() };
-    check(&slow, RunOutcome::Invalid, &["saturated", "saturated", "(following)", "(growing)"]);
+    check(&slow, VerdictOutcome::Invalid, &["saturated", "saturated", "(following)", "(growing)"]);
     let wrong = Run { busy: 0.95, error: Some((20, ErrorKind::BadStatus)), ..Run::default() };
-    check(&wrong, RunOutcome::Failed, &["saturated", "saturated", "errors"]);
+    check(&wrong, VerdictOutcome::Failed, &["saturated", "saturated", "errors"]);
 }
 
 #[test]
 fn late_or_interrupted_runs_do_not_excuse_the_device() {
     let run = Run { late_us: 400_000, error: Some((10, ErrorKind::Timeout)), ..Run::default() };
-    check(&run, RunOutcome::Failed, &["errors", "late"]);
+    check(&run, VerdictOutcome::Failed, &["errors", "late"]);
 }
 
 #[test]
 fn a_device_that_was_still_cold() {
     // 36 % of the hits are missed at the begin of the primary phase, a percent at its end.
     let cold = Run { cold: Some(8.0), phases: [4.0, 60.0, 2.0], rate: 200.0, ..Run::default() };
-    check_logs(&[cold.client(), Run::default().server()], RunOutcome::Valid, &["(trend)", "(trend)"]);
+    check_logs(&[cold.client(), Run::default().server()], VerdictOutcome::Valid, &["(trend)", "(trend)"]);
     let warm = Run { cold: Some(1.0), ..cold };
-    check_logs(&[warm.client(), Run::default().server()], RunOutcome::Valid, &[]);
+    check_logs(&[warm.client(), Run::default().server()], VerdictOutcome::Valid, &[]);
 }
 
 #[test]
@@ -361,7 +370,7 @@ fn ordinary_runs_have_no_trend() {
     // Response times that wander by a tenth for seconds, in phases of a minute and of an hour.
     for (seed, seconds, rate) in (0..30).map(|i| (i, 60.0, 40.0)).chain((30..33).map(|i| (i, 3600.0, 8.0))) {
         let run = Run { seed, rate, phases: [4.0, seconds, 2.0], wander: Some((0.1, 3.0)), ..Run::default() };
-        check_logs(&[run.client(), Run::default().server()], RunOutcome::Valid, &[]);
+        check_logs(&[run.client(), Run::default().server()], VerdictOutcome::Valid, &[]);
     }
 }
 
@@ -372,12 +381,16 @@ fn logs_of_different_runs() {
         change(&mut server.log.header);
         [Run::default().client(), server]
     };
-    check_logs(&logs(&|header| header.version = "0.2.0".into()), RunOutcome::Valid, &["(mixed)"]);
-    check_logs(&logs(&|header| header.workload = "PolyMix-4".into()), RunOutcome::Valid, &["(mixed)"]);
-    check_logs(&logs(&|header| header.workload_text = "use(R, S);".into()), RunOutcome::Valid, &["(mixed)"]);
-    check_logs(&logs(&|header| header.workload = "command line".into()), RunOutcome::Valid, &[]);
+    check_logs(&logs(&|header| header.version = "0.2.0".into()), VerdictOutcome::Valid, &["(mixed)"]);
+    check_logs(&logs(&|header| header.workload = "PolyMix-4".into()), VerdictOutcome::Valid, &["(mixed)"]);
+    check_logs(
+        &logs(&|header| header.workload_text = "use(R, S);".into()),
+        VerdictOutcome::Valid,
+        &["(mixed)"],
+    );
+    check_logs(&logs(&|header| header.workload = "command line".into()), VerdictOutcome::Valid, &[]);
     let later = |ns| move |header: &mut polygraph_stats::Header| header.start_unix_ns -= ns;
-    check_logs(&logs(&later(600_000_000_000)), RunOutcome::Valid, &["(mixed)"]);
+    check_logs(&logs(&later(600_000_000_000)), VerdictOutcome::Valid, &["(mixed)"]);
 }
 
 /// The verdict on these logs, with the rule that decides.
@@ -420,7 +433,7 @@ fn a_server_that_was_stopped_too_early_is_the_limit() {
     let (word, rule, _) = verdict(&[Run::default().client(), stopped]);
     assert_eq!((&*word, rule), ("INVALID (server)", "interrupted"));
     let idle = Run { end: Some(EndReason::Idle), stop_at: Some(20.0), ..Run::default() }.server();
-    check_logs(&[Run::default().client(), idle], RunOutcome::Valid, &["(interrupted)"]);
+    check_logs(&[Run::default().client(), idle], VerdictOutcome::Valid, &["(interrupted)"]);
 }
 
 #[test]
@@ -433,7 +446,7 @@ fn errors_of_names_and_networks_are_not_the_devices() {
         let run = Run { error: Some((10, kind)), ..Run::default() };
         assert_eq!(verdict(&run.logs()).0, party, "{kind:?}");
         let few = Run { error: Some((2500, kind)), ..Run::default() };
-        assert_eq!(fold(&few.logs()).unwrap().verdict.outcome, RunOutcome::Valid, "{kind:?}");
+        assert_eq!(fold(&few.logs()).unwrap().verdict.outcome, VerdictOutcome::Valid, "{kind:?}");
     }
     let given_up = Run {
         error: Some((1, ErrorKind::DnsTimeout)),
@@ -460,6 +473,60 @@ fn nobody_fails_where_there_is_no_device() {
     }
     let own_limit = Run { error: Some((10, ErrorKind::TooManyOpen)), ..Run::default() };
     assert_eq!(direct(&own_limit).0, "INVALID (test)");
+}
+
+#[test]
+fn the_limit_of_the_tests_own_connections_is_no_servers_fault() {
+    let run = Run { started_share: 0.9, error: Some((10, ErrorKind::TooManyOpen)), ..Run::default() };
+    check(&run, VerdictOutcome::Failed, &["errors", "following"]);
+    let mut client = run.client();
+    client.log.header.settings.push(("device".into(), "none".into()));
+    check_logs(&[client, run.server()], VerdictOutcome::Invalid, &["errors", "offered"]);
+}
+
+/// Without the server's log nothing tells a dead server from a device that failed, unless a device refuses the robots.
+#[test]
+fn a_client_alone_does_not_blame_a_device_for_a_dead_server() {
+    let logs = |every: usize, kind: ErrorKind, proxy: &str| {
+        let mut client = Run { error: Some((every, kind)), ..Run::default() }.client();
+        client.log.header.settings.push(("proxy".into(), proxy.into()));
+        [client]
+    };
+    let unknown = |logs: &[crate::Log]| {
+        check_logs(logs, VerdictOutcome::Invalid, &["(errors)", "one side"]);
+        assert_eq!(fold(logs).unwrap().verdict.limit, Some(LimitingParty::Test));
+    };
+    unknown(&logs(1, ErrorKind::ConnectFailed, "none"));
+    unknown(&logs(3, ErrorKind::ConnectFailed, "none"));
+    unknown(&logs(1, ErrorKind::BadStatus, "127.0.0.1:3128"));
+    check_logs(
+        &logs(1, ErrorKind::ConnectFailed, "127.0.0.1:3128"),
+        VerdictOutcome::Failed,
+        &["(one side)", "errors"],
+    );
+    check_logs(
+        &logs(3, ErrorKind::BadStatus, "127.0.0.1:3128"),
+        VerdictOutcome::Failed,
+        &["(one side)", "errors"],
+    );
+    check_logs(
+        &logs(3, ErrorKind::WrongObject, "none"),
+        VerdictOutcome::Failed,
+        &["(errors)", "content", "one side"],
+    );
+}
+
+#[test]
+fn parts_of_a_stall_are_added_once() {
+    let mut client = Run::default().client();
+    let stall = |begin_ms: u64, end_ms: u64| {
+        Record::Stall(Stall { begin_ns: begin_ms * 1_000_000, end_ns: end_ms * 1_000_000, loops: 1 })
+    };
+    client.log.records.extend([stall(5_000, 5_900), stall(5_400, 6_300), stall(8_000, 8_200)]);
+    let facts = fold(&[client]).unwrap();
+    let stalls = &facts.client.unwrap().processes[0].stalls;
+    let in_ms = stalls.iter().map(|(begin, end)| [begin, end].map(|s| (s * 1000.0).round()));
+    assert_eq!(in_ms.collect::<Vec<_>>(), [[5_000.0, 6_300.0], [8_000.0, 8_200.0]]);
 }
 
 #[test]
@@ -540,36 +607,38 @@ fn every_rule_is_documented() {
 /// Robots that know less than the servers can find nothing wrong; that must not look like proof.
 #[test]
 fn bytes_that_were_not_compared_are_told() {
-    check(&Run { compare: false, ..Run::default() }, RunOutcome::Valid, &["(compared)"]);
+    check(&Run { compare: false, ..Run::default() }, VerdictOutcome::Valid, &["(compared)"]);
 }
 
 #[test]
 fn sides_that_disagree_about_contents_say_nothing_about_the_device() {
     let run = Run { error: Some((7, ErrorKind::OtherContents)), ..Run::default() };
-    check(&run, RunOutcome::Invalid, &["contents"]);
+    check(&run, VerdictOutcome::Invalid, &["contents"]);
     assert_eq!(fold(&run.logs()).unwrap().verdict.limit, Some(LimitingParty::Test));
     let wrong = Run { second_error: Some((50, ErrorKind::Stale)), ..run };
-    check(&wrong, RunOutcome::Invalid, &["contents", "(correctness)"]);
+    check(&wrong, VerdictOutcome::Invalid, &["contents", "(correctness)"]);
     let few = Run { error: Some((301, ErrorKind::OtherContents)), ..Run::default() };
-    check(&few, RunOutcome::Valid, &["(contents)"]);
+    check(&few, VerdictOutcome::Valid, &["(contents)"]);
     // Where both sides have the same contents nobody but the device can have made the mark.
     let mut agreed = few.logs();
     for log in &mut agreed {
         log.log.header.settings.push((super::CONTENTS_MARK.to_owned(), "deb1f63b4389".to_owned()));
     }
-    check_logs(&agreed, RunOutcome::Failed, &["content"]);
+    check_logs(&agreed, VerdictOutcome::Failed, &["content"]);
 }
 
 /// A device whose origins turn it away answers with errors of its own.
 #[test]
 fn servers_without_descriptors_are_the_limit_not_the_device() {
     let run = Run { error: Some((3, ErrorKind::BadStatus)), ..Run::default() };
-    check(&run, RunOutcome::Failed, &["errors"]);
+    check(&run, VerdictOutcome::Failed, &["errors"]);
     let refusing = Run { server_error: Some((3, ErrorKind::NoDescriptor)), ..run.clone() };
-    check(&refusing, RunOutcome::Invalid, &["(errors)", "refused"]);
+    check(&refusing, VerdictOutcome::Invalid, &["(errors)", "refused"]);
     assert_eq!(fold(&refusing.logs()).unwrap().verdict.limit, Some(LimitingParty::Host));
     let slow = Run { error: Some((3, ErrorKind::Timeout)), ..refusing.clone() };
-    check(&slow, RunOutcome::Invalid, &["(errors)", "refused"]);
+    check(&slow, VerdictOutcome::Invalid, &["(errors)", "refused"]);
+    let before = Run { server_error_until: 3.0, ..refusing.clone() };
+    check(&before, VerdictOutcome::Failed, &["errors"]);
     let wrong = Run { second_error: Some((50, ErrorKind::WrongObject)), ..refusing };
-    check(&wrong, RunOutcome::Failed, &["(errors)", "refused", "content"]);
+    check(&wrong, VerdictOutcome::Failed, &["(errors)", "refused", "content"]);
 }

@@ -74,7 +74,7 @@ fn every_status_has_its_transactions() {
 }
 
 /// A block with something in every field.
-fn full() -> Block {
+pub(crate) fn full() -> Block {
     let mut block = block(2, 1);
     for class in Class::ALL {
         let done = Finished {

@@ -162,6 +162,34 @@ pub fn signals() -> Vec<Row> {
     ]
 }
 
+/// A client without a server, whose log is all that is known.
+pub fn client_alone() -> Vec<Row> {
+    let run = |sandbox: &Sandbox, proxy: &str| {
+        let words = format!(
+            "client --origin 127.0.0.1:{} {proxy} --rep_sz exp:2KB --req_rate 150/sec --robots 10 --preflight no --goal 3s \
+             --log clt.log --loops 1",
+            free_port()
+        );
+        let done = sandbox.polygraph(&words);
+        Got::of_logs(sandbox, "clt.log", &done)
+    };
+    let group = "a client alone";
+    vec![
+        Row::new(
+            group,
+            "nobody listens at the server's address",
+            Want::invalid("test", "one side").code(0),
+            move |sandbox| run(sandbox, ""),
+        ),
+        Row::new(
+            group,
+            "nobody listens at the proxy's address",
+            Want::failed("errors", "the device was not there").code(0),
+            move |sandbox| run(sandbox, &format!("--proxy 127.0.0.1:{}", free_port())),
+        ),
+    ]
+}
+
 /// What the machine or the test lacks.
 pub fn limits() -> Vec<Row> {
     let run = |sandbox: &Sandbox, words: &str| {

@@ -176,6 +176,7 @@ fn rows() -> Vec<Row> {
         replies::spoiled(),
         bench::faults(),
         bench::signals(),
+        bench::client_alone(),
         bench::limits(),
         bench::names(),
     ];
