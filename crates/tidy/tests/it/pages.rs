@@ -103,3 +103,51 @@ fn links_are_found_and_headings_have_anchors() {
     assert_eq!(anchor(" What `--scale` changes"), "what---scale-changes");
     assert_eq!(anchor("Transaction classes"), "transaction-classes");
 }
+
+/// What stands between backquotes.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// Whether a type of this name is defined in the sources of a crate.
+fn defines(crate_folder: &Path, name: &str) -> bool {
+    let sources = tree::files().into_iter().map(|path| tree::root().join(path));
+    let of_crate = sources.filter(|path| path.starts_with(crate_folder.join("src")) && path.exists());
+    let keywords = ["struct", "enum", "trait", "type"];
+    of_crate.filter_map(|path| std::fs::read_to_string(path).ok()).any(|text| {
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        words.windows(2).any(|pair| keywords.contains(&pair[0]) && pair[1] == name)
+    })
+}
+
+/// `crates/x/src/y.rs`, `docs/y.md`, `x/y.rs` of crate `x`, and `x::Type` exist. Anything else is no name of the tree.
+fn names_something(word: &str) -> bool {
+    let root = tree::root();
+    if word.contains(|c: char| c.is_whitespace() || "*<>=$".contains(c)) || word.contains("NAME") {
+        return true;
+    }
+    let of_crate = |name: &str| root.join("crates").join(name);
+    if let Some((name, rest)) = word.split_once("::") {
+        let last = rest.rsplit("::").next().unwrap();
+        let is_type = last.starts_with(char::is_uppercase) && last.chars().all(char::is_alphanumeric);
+        return !of_crate(name).is_dir() || !is_type || defines(&of_crate(name), last);
+    }
+    let Some((first, rest)) = word.split_once('/') else { return true };
+    match first {
+        "crates" | "docs" | "devices" | "workloads" | "bench" | "data" | "fuzz" => root.join(word).exists(),
+        first if of_crate(first).is_dir() => of_crate(first).join("src").join(rest).exists(),
+        _ => true,
+    }
+}
+
+#[test]
+fn pages_for_contributors_name_what_exists() {
+    let mut wrong = Vec::new();
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md"] {
+        let text = std::fs::read_to_string(tree::root().join(page)).unwrap();
+        let text = without_code(&text);
+        let missing = code_words(&text).filter(|word| !names_something(word));
+        wrong.extend(missing.map(|word| format!("{page}: `{word}`")));
+    }
+    assert!(wrong.is_empty(), "names of nothing:\n{}", wrong.join("\n"));
+}
