@@ -19,8 +19,9 @@ pub fn default_of(field: &FieldDef) -> Option<String> {
 /// The page as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# PGL reference: types, fields, calls\n\n\
-         Made from the tables of the `pgl` crate by `cargo test -p polygraph-pgl`; do not edit.\n\
+        "# Types, fields and calls\n\n\
+         `cargo test -p polygraph-pgl` generates this page from the tables of the `pgl` crate; do not edit it.\n\
+         [Workload language](../language.md) explains how programs are evaluated.\n\
          Probabilities, shares and factors are from 0 to 1; `55%` is 0.55.\n\
          A field without a default is undefined until it is assigned; a record field is an empty record.\n\n\
          ## Basic types\n\n| Type | Meaning |\n|---|---|\n",

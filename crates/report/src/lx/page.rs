@@ -4,24 +4,23 @@ use std::fmt::Write as _;
 
 use crate::figures::{self, TableEntry, Unit, absent};
 
-const HEAD: &str = "# Statistics\n\n\
-`lx` prints these figures of one log or many. `lx --list` shows them with all their names, `lx --list --all` also those that \
-are not there. One table in the code is the source of what `lx`, the reports, the exports and this page say.\n\n\
+const HEAD: &str = "# Figures\n\n\
+`cargo test -p polygraph-report` generates this page from the table of figures of the `report` crate; do not edit it.\n\n\
+`lx` prints these figures for one log or many. `lx --list` lists them with all their names; `lx --list --all` includes names of \
+the original that do not exist here. `lx`, reports, exports and this page share one table of definitions.\n\n\
 ```sh\n\
 lx --phases meas --objects rep_rate,hit.rptm,errors.tbl clt.log      # names, or whole first parts of names\n\
 lx --format csv --side srv runs/try/*.log                            # csv and json have all digits\n\
 ltrace --objects time,name,rep_rate,baseline.rptm.p95 --win_len 10s clt.log   # over time\n\
 ```\n\n\
-* Phases are folds of intervals. Logs of one side are *merged*: their durations overlap, so the longest counts, and levels \
-add. Phases that follow each other are *concatenated*: durations add, and the last level is that of the later one. All \
-counts add either way. If logs of both sides are given, figures are those of the clients, unless `--side` says otherwise.\n\
-* *Undefined* (the mean of nothing) is `-1` in text, an empty cell in CSV, `null` in JSON. It is never 0.\n\
-* Of many values there are **A**: `.count`, `.mean`, `.min`, `.max`, `.std_dev` (of the sample), `.rel_dev` (in % of the \
-mean), `.sum`; with **P** also `.p5`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99`, `.p999` and the list `.hist`, whose rows have \
-at least 1 % of all values. A is exact. Percentiles are within 0.1 % of the value, or 6 % where it says **P6**.\n\
-* Levels have **L**: `.started`, `.finished`, `.level.mean` (weighted by time), `.level.last`, `.level.peak`.\n\
-* Response times end with the last byte. `rptm` counts from the actual start, `due_rptm` from the moment the request was \
-due.\n";
+* [Merging and concatenation](../statistics.md#merging-and-concatenation) says how logs and phases combine. Given logs of both \
+sides, `lx` shows the figures of the clients unless `--side` says otherwise.\n\
+* *Undefined* values (the mean of nothing) are `-1` in text, an empty cell in CSV and `null` in JSON, never 0.\n\
+* Figures with **A** have `.count`, `.mean`, `.min`, `.max`, `.std_dev` (of the sample), `.rel_dev` (in % of the mean) and `.sum`, \
+all exact. Figures with **P** also have `.p5`, `.p50`, `.p75`, `.p90`, `.p95`, `.p99`, `.p999` and the list `.hist`, whose rows have \
+at least 1 % of all values. Percentiles are within 0.1 % of the value, or within 6 % where the table says **P6**.\n\
+* Levels, with **L**, have `.started`, `.finished`, `.level.mean` (weighted by time), `.level.last` and `.level.peak`.\n\
+* Response times end with the last byte. `rptm` starts with the transaction, `due_rptm` when the request was due.\n";
 
 /// What a row of the page says.
 struct Line {
@@ -42,9 +41,14 @@ pub fn statistics_page() -> String {
             let _ = writeln!(page, "\n## {title}\n\n| name | facts | unit | meaning |\n|---|---|---|---|");
         }
         let Line { name, facts, unit, text } = line;
-        let _ = writeln!(page, "| `{name}` | {facts} | {} | {} |", unit.symbol(), text.replace('|', "\\|"));
+        let _ = writeln!(
+            page,
+            "| `{name}` | {facts} | {} | {} |",
+            unit.symbol(),
+            text.replace('|', "\\|").replace('<', "\\<")
+        );
     }
-    page.push_str("\n## Not there\n\n| name of the reference | why |\n|---|---|\n");
+    page.push_str("\n## Names without a figure\n\n| name in Web Polygraph | why |\n|---|---|\n");
     for (name, why) in absent::ABSENT {
         let _ = writeln!(page, "| `{name}.*` | {why} |");
     }
