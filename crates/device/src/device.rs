@@ -148,7 +148,7 @@ impl Device {
         let text = [output.stdout, output.stderr].concat();
         version_in(&String::from_utf8_lossy(&text)).map(str::to_owned).ok_or_else(|| Error::Failed {
             device: self.name.clone(),
-            problem: format!("{} {} says no version", program.display(), spec.version.join(" ")),
+            problem: format!("{} {} prints no version", program.display(), spec.version.join(" ")),
             messages: String::new(),
         })
     }

@@ -52,7 +52,7 @@ pub enum Error {
         remedy: String,
     },
     /// The user that the program must run as does not exist.
-    #[error("{device}: this machine has no user `{user}`, under whom it must run when it is started by root")]
+    #[error("{device}: this machine has no user `{user}`, as which the device must run when root starts it")]
     User {
         /// The device.
         device: String,

@@ -87,7 +87,7 @@ impl Process {
         loop {
             if self.has_ended() {
                 let status = self.reap().map_or_else(String::new, |status| format!(" ({status})"));
-                return Err(format!("{} ended at once{status}", self.program.display()));
+                return Err(format!("{} ended before it was ready{status}", self.program.display()));
             }
             if ready(self.id()) {
                 return Ok(());

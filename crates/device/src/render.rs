@@ -161,7 +161,7 @@ fn options(device: &str, spec: &Spec, params: &Params) -> Result<BTreeMap<String
     if let Some(name) = params.options.keys().find(|name| !spec.options.contains_key(*name)) {
         let known: Vec<&str> = spec.options.keys().map(String::as_str).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        return Err(setting(device, format!("there is no setting `{name}`; of its own it has {known}")));
+        return Err(setting(device, format!("there is no setting `{name}`; its own settings are: {known}")));
     }
     let mut values = BTreeMap::new();
     for (name, option) in &spec.options {

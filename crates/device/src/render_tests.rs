@@ -208,8 +208,8 @@ fn what_a_device_cannot_do_is_refused() {
         ("squid", dns, "squid.conf: Squid asks DNS servers at port 53 only: give it hosts instead"),
         ("squid", aufs, "workers cannot share an aufs store"),
         ("squid", option("store_type", "ufs"), "`store_type` is aufs or rock, not `ufs`"),
-        ("squid", option("speed", "1"), "no setting `speed`; of its own it has store_type"),
-        ("trafficserver", option("speed", "1"), "of its own it has none"),
+        ("squid", option("speed", "1"), "no setting `speed`; its own settings are: store_type"),
+        ("trafficserver", option("speed", "1"), "its own settings are: none"),
         ("haproxy", Params { options: option("endings", ".a,.b,.c").options, ..origins() }, "divided evenly"),
         ("haproxy-proxies", Params::default(), "name the proxies behind it"),
     ] {

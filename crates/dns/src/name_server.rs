@@ -98,7 +98,9 @@ impl NameServer {
             }
         })?;
         let server = NameServer { addresses, counters, stop, thread: Some(thread) };
-        started.recv().unwrap_or_else(|_| Err(io::Error::other("the name server ended at its start")))?;
+        started
+            .recv()
+            .unwrap_or_else(|_| Err(io::Error::other("the name server ended while it was starting")))?;
         Ok(server)
     }
 

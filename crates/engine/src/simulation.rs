@@ -24,10 +24,10 @@ use crate::setup::{RunContext, RunSetup};
 use crate::side::SideState;
 
 /// The reason for the end if virtual time does not advance.
-const STANDSTILL: &str = "time stands still: tasks go on and on in the same moment, as robots do that send their \
-    next request at once when replies take no time";
+const STANDSTILL: &str = "virtual time stands still: tasks keep running in the same moment, as robots do that send their next \
+    request at once when replies take no time";
 /// The reason for the end if the time limit is reached.
-const ENDLESS: &str = "the simulation had not come to its end when its time was over";
+const ENDLESS: &str = "the simulation did not end within its time limit";
 /// How long transactions may continue after the end of the last phase, in virtual time.
 const GRACE: Nanos = SECOND;
 

@@ -364,12 +364,12 @@ impl<L: Link> Server<L> {
             }
             if upload.is_altered() {
                 self.send_refusal(conn, b"HTTP/1.1 400 Bad Request\r\n");
-                let detail = "the request body does not have the digest that Content-MD5 tells".into();
+                let detail = "the request body does not match its Content-MD5".into();
                 return ServerOutcome::Failed(ErrorKind::AlteredBody, detail);
             }
         }
         if !self.think(transaction).await {
-            return ServerOutcome::Failed(ErrorKind::Timeout, "while thinking".into());
+            return ServerOutcome::Failed(ErrorKind::Timeout, "during the think time".into());
         }
         match self.reply(conn, request, transaction).await {
             Ok(sent) => ServerOutcome::Sent(sent),

@@ -26,7 +26,7 @@ impl EndBlocker {
         match self {
             EndBlocker::WorkingSet => "the working set is not frozen yet",
             EndBlocker::FirstVisits => "not all servers have been visited yet",
-            EndBlocker::PeerSettings => "other processes are not so far yet",
+            EndBlocker::PeerSettings => "other processes have not reached its end yet",
         }
     }
 }

@@ -70,7 +70,7 @@ impl GiveUpMonitor {
         let (ended, quiet) = (counts.ended() - before.ended(), now.saturating_sub(last));
         (quiet >= FILL_PATIENCE && ended >= FILL_LEAST).then(|| {
             format!(
-                "none of {ended} transactions of the last {:.0} s filled the cache, which misses on cachable objects do",
+                "none of {ended} transactions in the last {:.0} s filled the cache, as misses on cachable objects do",
                 quiet as f64 * 1e-9
             )
         })

@@ -239,7 +239,7 @@ fn clients_wait_for_what_servers_tell() {
     assert!(said.contains(&ControlEvent::message(
         at(10.0),
         1,
-        "phase p0: goal reached, but other processes are not so far yet"
+        "phase p0: goal reached, but other processes have not reached its end yet"
     )));
     standing(1, true);
     controller.step(&heard(12.0, Side::Server, &[1, 0]));
