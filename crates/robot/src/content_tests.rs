@@ -149,7 +149,7 @@ fn each_request_decides_anew_what_it_takes_of_a_container() {
         let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
         let factors = Factors { recur: 0.0, special: 1.0 };
         let mut rng = settings.seed.stream("test", 0);
-        let mut request = || generator.request(&settings, 0, factors, 0, &mut rng);
+        let mut request = || generator.next(&settings, 0, factors, 0, &mut rng);
         let mut taken = [0; 5];
         for request in (0..1000).map(|_| request()) {
             assert_eq!((request.method, request.kind), (method, kind));

@@ -16,7 +16,8 @@ use polygraph_traffic::{
 
 use crate::RobotGroup;
 use crate::load::pace::Pace;
-use crate::request::generator::{Cause, Factors, Request, RequestGenerator};
+use crate::request::generator::{Factors, RequestGenerator};
+use crate::request::{Cause, Request};
 use crate::settings::{Field, Load, Profile, Rules, Server, Session, Settings, Verify};
 use crate::testing::{Answer, Ask, TestLink, object};
 
@@ -477,7 +478,7 @@ fn loops_and_kinds_of_robots_share_the_trace_of_foreign_urls() {
         for number in 0..50 {
             let profile = if first_robot == 0 { 0 } else { 2 * (number % 2) };
             let request =
-                generator.request(&settings, profile, factors, 0, &mut settings.seed.stream("test", 0));
+                generator.next(&settings, profile, factors, 0, &mut settings.seed.stream("test", 0));
             urls.push(request.foreign.unwrap());
         }
     }
@@ -659,7 +660,7 @@ fn parts_of_a_loops_pages_are_its_own() {
     let settings = settings(pages(), |_| {});
     let mut generator = RequestGenerator::new(&settings, IdSource::reproducible(1, 1));
     let factors = Factors { recur: 0.0, special: 0.0 };
-    let page = generator.request(&settings, 0, factors, 0, &mut settings.seed.stream("test", 0));
+    let page = generator.next(&settings, 0, factors, 0, &mut settings.seed.stream("test", 0));
     let parts: Vec<Oid> = settings.field.catalog.embedded(&page.oid).collect();
     assert_eq!(parts.len(), 4);
     let part = generator.follow_up(&page, Cause::Embedded, parts[0], 0);

@@ -1,4 +1,244 @@
 //! The verdict on a reply: its class, what is wrong with it, and why an offered hit was a miss.
+//!
+//! Everything here is a function of the request, the reply, and what the robots know. Nothing is counted or sent.
 
 pub mod freshness;
 pub mod history;
+mod rules;
+
+use polygraph_link::{Nanos, SECOND};
+use polygraph_stats::{Class, ErrorKind, MissCause};
+use polygraph_traffic::{Method, RequestKind};
+
+use self::history::{History, Miss};
+use crate::exchange::Completed;
+use crate::exchange::reply::{Coding, ReplyMeta};
+use crate::failure::TransactionFailure;
+use crate::request::auth::AuthSource;
+use crate::request::generator::RequestGenerator;
+use crate::request::{Cause, Request};
+use crate::settings::{Profile, Settings};
+use crate::violation::Violation;
+
+/// What the robots know when a reply is complete.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The settings of the group.
+    pub settings: &'a Settings,
+    /// The robot's profile.
+    pub profile: &'a Profile,
+    /// Number of the robot in its group.
+    pub robot: usize,
+    /// What happened to objects before.
+    pub history: &'a History,
+    /// The objects that the robots made.
+    pub generator: &'a RequestGenerator,
+    /// Time of day in seconds since 1970.
+    pub unix_s: i64,
+}
+
+/// The verdict on a reply.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The class of the transaction, or why it failed.
+    pub class: Result<Class, Box<TransactionFailure>>,
+    /// What else is wrong with the reply.
+    pub violations: Vec<Violation>,
+    /// Whether a cache may keep the object.
+    pub cachable: bool,
+    /// Whether the request offered a hit.
+    pub offered_hit: bool,
+    /// If the request offered a hit but the reply is none, the reason.
+    pub miss: Option<MissCause>,
+}
+
+/// The time that the reply took, in nanoseconds.
+fn response_time(completed: &Completed) -> Nanos {
+    completed.ended - completed.exchange.started
+}
+
+/// Judges a complete exchange. Takes what was found wrong with the content out of it.
+pub fn judge(known: &Known<'_>, request: &Request, completed: &mut Completed) -> Verdict {
+    let problem = completed.exchange.violation.take();
+    let class = match &*completed {
+        completed if completed.exchange.aborted => Ok(Class::Abort),
+        completed if completed.auth.refused => Ok(Class::Authenticating),
+        completed => classify(known, request, completed, problem.as_ref()),
+    };
+    let reply = &*completed.reply;
+    let field = &known.settings.field;
+    // What is not ours is cachable if it says so (`docs/reference/models.md`, "Recurrence and hit ratio").
+    let cachable = match request.foreign {
+        Some(_) => reply.cachable,
+        None => field.catalog.cachable(&request.oid),
+    };
+    match class {
+        Ok(class) => {
+            let offered_hit = class.is_basic() && request.repeat && cachable;
+            let missed = offered_hit && class != Class::Hit;
+            Verdict {
+                class: Ok(class),
+                violations: rules::violations(known, request, completed, class, problem),
+                cachable,
+                offered_hit,
+                miss: missed.then(|| miss_cause(known, request, completed)),
+            }
+        }
+        Err(mut failure) => {
+            failure.started = Some(completed.exchange.started);
+            failure.capture = completed.exchange.capture.take();
+            // The reply may be a page of the device's own in place of the object, or one that says that there is none.
+            let violation = match problem {
+                Some(problem) if problem.kind == ErrorKind::OtherContents => Some(problem),
+                Some(_) => {
+                    rules::foreign_reply(known, request, reply, failure.violation.comparison.as_deref())
+                }
+                None => None,
+            };
+            let violations = violation.into_iter().collect();
+            Verdict { class: Err(failure), violations, cachable, offered_hit: false, miss: None }
+        }
+    }
+}
+
+/// The class of a complete reply, or what makes it a failure. `problem` is what is wrong with the content.
+fn classify(
+    known: &Known<'_>,
+    request: &Request,
+    completed: &Completed,
+    problem: Option<&Violation>,
+) -> Result<Class, Box<TransactionFailure>> {
+    let reply = &*completed.reply;
+    let failure = |violation| Err(Box::new(TransactionFailure::of_reply(violation, reply)));
+    let bad_status = |wanted: &str| {
+        let detail = format!("status {} instead of {wanted}", reply.status);
+        let actual = format!("status {}", reply.status);
+        failure(Violation::new(ErrorKind::BadStatus, detail).expected(format!("status {wanted}"), actual))
+    };
+    if let Some(problem) = problem
+        && problem.kind.fails()
+    {
+        return failure(problem.clone());
+    }
+    if let Some(source) = completed.auth.ignored_by {
+        let (kind, status) = match source {
+            AuthSource::Proxy => (ErrorKind::ProxyAuthIgnored, "status 407"),
+            AuthSource::Origin(_) => (ErrorKind::OriginAuthIgnored, "status 401"),
+        };
+        let violation = Violation::new(kind, "access was granted with a wrong password");
+        return failure(violation.expected(status, format!("status {}", reply.status)));
+    }
+    match reply.status {
+        200 => {}
+        203 | 204 if request.foreign.is_some() => {}
+        206 if request.kind == RequestKind::Range => {}
+        416 if request.kind == RequestKind::Range => {}
+        201 | 204 if request.method.has_body() => {}
+        304 if matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304) => {}
+        417 if completed.exchange.continued.is_none() && request.sends.is_some() => {}
+        _ if reply.is_redirect() => {
+            let expected = is_expected_redirect(known, reply) || is_foreign(known, request);
+            return if expected { Ok(Class::RepToRedir) } else { failure(rules::unmarked_redirect(reply)) };
+        }
+        401 | 403 | 407 => {
+            return failure(rules::access_denied(reply, !known.profile.credentials.is_empty()));
+        }
+        _ if request.kind == RequestKind::Range => return bad_status("206"),
+        _ if request.kind == RequestKind::Ims304 => return bad_status("304"),
+        _ => return bad_status("200"),
+    }
+    let other_contents = problem.is_some_and(|problem| problem.kind == ErrorKind::OtherContents);
+    if let Some(violation) = rules::stolen_reply(known, request, completed, other_contents) {
+        return failure(violation);
+    }
+    Ok(class_of(request, reply))
+}
+
+/// Whether a redirect comes from a server of the test: it is marked, and the test has servers that redirect. Marks alone prove
+/// nothing, for a device that puts a redirect of its own in place of a reply can keep them.
+fn is_expected_redirect(known: &Known<'_>, reply: &ReplyMeta) -> bool {
+    reply.is_marked() && known.settings.field.redirects
+}
+
+/// Whether replies to the request need not come from servers of the test: the workload requests foreign URLs, or the user
+/// tolerates foreign replies.
+fn is_foreign(known: &Known<'_>, request: &Request) -> bool {
+    request.foreign.is_some() || known.settings.tolerance.foreign_replies
+}
+
+/// Whether the server made the reply for this request: it echoes the mutant of the request's transaction id. A stored reply
+/// carries that of an older request.
+pub fn is_first_hand(request: &Request, reply: &ReplyMeta) -> bool {
+    reply.marks.xact.is_some_and(|mark| mark.id == request.xact.mutant())
+}
+
+/// Whether the reply was stored. A reply without the mark is never a hit; it counts as a miss and as foreign
+/// (`docs/reference/models.md`, "Hit detection").
+fn is_second_hand(request: &Request, reply: &ReplyMeta) -> bool {
+    reply.marks.xact.is_some() && !is_first_hand(request, reply)
+}
+
+fn class_of(request: &Request, reply: &ReplyMeta) -> Class {
+    match (request.cause, request.kind, request.method) {
+        (Cause::Redirected, ..) => Class::RedirectedReq,
+        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) if reply.status == 304 => Class::Ims304,
+        (_, RequestKind::Ims200 | RequestKind::Ims304, Method::Get) => Class::Ims200,
+        (_, RequestKind::Reload, Method::Get) => Class::Reload,
+        (_, RequestKind::Range, Method::Get) => Class::Range,
+        (.., Method::Head) => Class::Head,
+        (.., Method::Post) => Class::Post,
+        (.., Method::Put) => Class::Put,
+        _ if is_second_hand(request, reply) => Class::Hit,
+        _ if reply.cachable => Class::Miss,
+        _ => Class::Uncachable,
+    }
+}
+
+/// Why a request that offered a hit got none.
+fn miss_cause(known: &Known<'_>, request: &Request, completed: &Completed) -> MissCause {
+    let reply = &*completed.reply;
+    if request.foreign.is_some() || reply.marks.xact.is_none() {
+        return MissCause::Unmarked;
+    }
+    if !reply.cachable {
+        return MissCause::Forbidden;
+    }
+    let (catalog, oid) = (&known.settings.field.catalog, &request.oid);
+    let modified_since = |then| catalog.times(oid, known.unix_s).is_some_and(|times| times.lmt >= then);
+    let varies = catalog.content(oid.kind).is_some_and(|content| content.encodings.varies());
+    let own = !varies && !known.settings.others_fill && known.generator.is_own(request);
+    let miss = Miss { at_ms: completed.ended / 1_000_000, unix: known.unix_s, own };
+    known.history.miss_cause(oid, reply.coding, miss, modified_since)
+}
+
+/// What shows that a good reply is the one that the robot requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verifiable {
+    /// Its body, which the robot knows.
+    Body,
+    /// The marks of the servers of the test: the reply has no body.
+    Marks,
+    /// Nothing: it comes from somebody else, it was aborted on purpose, or a device may make it itself.
+    Nothing,
+}
+
+/// What shows that the reply to `request` is the right one.
+pub fn verifiable(request: &Request, reply: &ReplyMeta, class: Class) -> Verifiable {
+    if request.foreign.is_some() || matches!(class, Class::Abort | Class::Authenticating) {
+        return Verifiable::Nothing;
+    }
+    let bodiless = request.method == Method::Head || matches!(reply.status, 201 | 204 | 304 | 416 | 417);
+    // A robot that does not have the compressed object cannot check positions in it.
+    let coded_part = reply.status == 206 && reply.coding != Coding::Identity;
+    match reply.is_marked() {
+        true if bodiless => Verifiable::Marks,
+        true if reply.is_redirect() || coded_part => Verifiable::Nothing,
+        false if bodiless => Verifiable::Nothing,
+        _ => Verifiable::Body,
+    }
+}
+
+/// Seconds since 1970 when the request was sent.
+fn sent_at(known: &Known<'_>, completed: &Completed) -> i64 {
+    known.unix_s - (response_time(completed) / SECOND) as i64
+}

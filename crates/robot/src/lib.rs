@@ -21,7 +21,9 @@
 //! * **Popularity by rank needs no table of objects**: requests are counted by their number among those for their object, and these counts add up.
 
 pub mod connections;
+pub mod context;
 pub mod exchange;
+pub mod failure;
 pub mod group;
 pub mod judge;
 pub mod load;

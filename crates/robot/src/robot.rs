@@ -1,117 +1,120 @@
-//! One robot: what it is made of.
+//! The state of one robot.
 
 use std::collections::VecDeque;
 
 use polygraph_link::Nanos;
-use polygraph_traffic::{Oid, Random, Selector, Stream};
+use polygraph_traffic::{Oid, Random, Selector, Stream, UniqId};
 
-use crate::connections::pool::PooledConnection;
-use crate::exchange::pipeline::Backlog;
 use crate::load::session::SessionState;
 use crate::request::auth::RobotCredentials;
+use crate::request::backlog::Backlog;
 use crate::request::cookies::CookieJar;
 use crate::settings::{Load, Settings};
 
-/// A robot.
+/// The state of a robot.
 #[derive(Debug)]
-pub struct Robot<C> {
-    /// Decides everything that is this robot's own choice but the times of its launches.
+pub struct Robot {
+    /// Decides everything that the robot chooses, except the times of its launches.
     pub rng: Stream,
-    /// Decides these, so that what came of earlier launches moves no later one.
-    pub(crate) arrivals: Stream,
-    /// Its number among its kind.
-    pub number: u32,
-    /// It is active while the populus factor is above this (0 to 1).
-    pub(crate) rank: f32,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
-    pub(crate) http_minor: u8,
-    /// Open connections, busy and idle.
-    pub open: u32,
-    /// Transactions that are running.
-    pub(crate) active: u32,
-    /// Launches to be left out because embedded objects and redirects took their place.
-    pub(crate) extra: u32,
-    /// The same, from a moment on that is still to come: pages whose parts nobody has seen yet.
-    pub(crate) owed: Vec<(Nanos, u32)>,
-    /// Idle connections, the most recently used one last. They go through many hands, so they are passed on by pointer.
-    pub idle: Vec<Box<PooledConnection<C>>>,
+    /// Decides the times of launches, so that they do not depend on what the robot chose before.
+    pub arrivals: Stream,
+    /// The robot is active while the populus factor is above this (0 to 1).
+    pub rank: f32,
+    /// Number of running transactions.
+    pub active: u32,
+    /// Number of launches to skip because embedded objects and redirects took their place.
+    pub to_skip: u32,
+    /// Launches to skip from a later time on: those of pages whose embedded objects are not known yet.
+    pub to_skip_later: Vec<(Nanos, u32)>,
     /// What only some robots have.
-    pub(crate) private: Option<Box<Private>>,
+    pub rare: Option<Box<RareState>>,
 }
 
-/// What only some robots have.
+/// The state that only some robots have.
 #[derive(Debug, Default)]
-pub(crate) struct Private {
-    pub(crate) session: Option<SessionState>,
-    /// Embedded objects received lately, the oldest first.
-    pub(crate) received: VecDeque<Oid>,
-    /// Resolvers of request bodies sent so far, by kind.
-    pub(crate) sent: Vec<(u8, u64)>,
-    /// World of its request bodies.
-    pub(crate) world: Option<polygraph_traffic::UniqId>,
-    pub(crate) jar: Option<CookieJar>,
-    pub(crate) backlog: Backlog,
-    pub(crate) credentials: Option<Box<RobotCredentials>>,
+pub struct RareState {
+    /// The session, if the profile has sessions.
+    pub session: Option<SessionState>,
+    /// The private cache: embedded objects that the robot received lately, the oldest first.
+    pub received: VecDeque<Oid>,
+    /// For each content type of request bodies, how many bodies the robot has made.
+    pub bodies: Vec<(u8, u64)>,
+    /// The world of the robot's request bodies.
+    pub world: Option<UniqId>,
+    /// The cookies, once the robot has any.
+    pub cookies: Option<CookieJar>,
+    /// Requests for embedded objects that wait to be pipelined.
+    pub backlog: Backlog,
+    /// What the robot knows about authentication, once it needed to.
+    pub credentials: Option<Box<RobotCredentials>>,
 }
 
-impl<C> Robot<C> {
-    /// So many launches are to be left out from `from` on.
-    pub(crate) fn owe(&mut self, from: Nanos, launches: u32) {
-        if launches > 0 {
-            self.owed.push((from, launches));
+impl Robot {
+    /// Robot number `number` of all loops, before its first request.
+    pub fn new(settings: &Settings, number: usize) -> Robot {
+        let (_, mut choices) = draw_http_version(settings, number);
+        Robot {
+            rng: settings.seed.stream("robot", number as u64),
+            arrivals: settings.seed.stream("arrivals", number as u64),
+            rank: rank(number),
+            active: 0,
+            to_skip: draw_launches_to_skip(settings, settings.member(number).0, &mut choices),
+            to_skip_later: Vec::new(),
+            rare: None,
         }
     }
 
-    /// Whether the launch that is due now is to be left out.
-    pub(crate) fn leaves_out(&mut self, due: Nanos) -> bool {
-        let extra = &mut self.extra;
-        self.owed.retain(|&(from, launches)| {
+    /// The state that only some robots have; it is created if it does not exist.
+    pub fn rare(&mut self) -> &mut RareState {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Plans to skip `launches` launches from `from` on.
+    pub fn skip_later(&mut self, from: Nanos, launches: u32) {
+        if launches > 0 {
+            self.to_skip_later.push((from, launches));
+        }
+    }
+
+    /// Whether the robot skips the launch that is due at `due`.
+    pub fn skips(&mut self, due: Nanos) -> bool {
+        let to_skip = &mut self.to_skip;
+        self.to_skip_later.retain(|&(from, launches)| {
             if from <= due {
-                *extra = extra.saturating_add(launches);
+                *to_skip = to_skip.saturating_add(launches);
             }
             from > due
         });
-        let leaves = *extra > 0;
-        *extra -= u32::from(leaves);
-        leaves
+        let skips = *to_skip > 0;
+        *to_skip -= u32::from(skips);
+        skips
     }
 
-    /// So many launches need not be left out: what they would have made room for does not come.
-    pub(crate) fn forgive(&mut self, launches: u32) {
-        let at_once = launches.min(self.extra);
-        self.extra -= at_once;
+    /// Gives back `launches` planned skips, because the embedded objects for which they would make room do not come.
+    pub fn unskip(&mut self, launches: u32) {
+        let at_once = launches.min(self.to_skip);
+        self.to_skip -= at_once;
         let mut rest = launches - at_once;
-        for (_, owed) in self.owed.iter_mut().rev() {
-            let less = rest.min(*owed);
-            *owed -= less;
+        for (_, later) in self.to_skip_later.iter_mut().rev() {
+            let less = rest.min(*later);
+            *later -= less;
             rest -= less;
         }
-        self.owed.retain(|&(_, owed)| owed > 0);
+        self.to_skip_later.retain(|&(_, later)| later > 0);
     }
 }
 
-pub(crate) fn new_robot<C>(settings: &Settings, number: usize) -> Robot<C> {
-    let (profile, own) = settings.member(number);
+/// The HTTP version of robot number `number` (0 for HTTP/1.0, 1 for HTTP/1.1), and the stream of its further choices.
+pub fn draw_http_version(settings: &Settings, number: usize) -> (u8, Stream) {
+    let profile = &settings.profiles[settings.member(number).0];
     let mut choices = settings.seed.stream("agent", number as u64);
-    Robot {
-        rng: settings.seed.stream("robot", number as u64),
-        arrivals: settings.seed.stream("arrivals", number as u64),
-        number: own as u32,
-        rank: rank(number),
-        http_minor: settings.profiles[profile].http_minor.draw(&mut choices).copied().unwrap_or(1),
-        open: 0,
-        active: 0,
-        extra: first_debt(settings, profile, &mut choices),
-        owed: Vec::new(),
-        idle: Vec::new(),
-        private: None,
-    }
+    (profile.http_minor.draw(&mut choices).copied().unwrap_or(1), choices)
 }
 
-/// Launches that a robot leaves out at first, as if it had been there before and were somewhere among the embedded
-/// objects of a page. Without it all robots would begin with a page, and a test with few requests per robot would
-/// offer several times its rate at first.
-fn first_debt(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
+/// The number of launches that a robot skips at first, as if the test had found it somewhere among the embedded objects of a page.
+/// Otherwise all robots would start with a page, and a test with few requests per robot would offer several times its rate at
+/// first.
+fn draw_launches_to_skip(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
     const TRIES: usize = 8;
     let (field, robot) = (&settings.field, &settings.profiles[profile]);
     let is_open = matches!(robot.load, Load::Open { .. } | Load::InterArrival(_));
@@ -123,7 +126,7 @@ fn first_debt(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
         let server = robot.origins.draw(rng).copied().unwrap_or(0);
         let direct = field.servers.get(server).map(|server| &field.direct[server.direct])?;
         let kind = *direct.draw(rng)?;
-        let world = polygraph_traffic::UniqId { counter: rng.bits() as u32 & !1, ..Default::default() };
+        let world = UniqId { counter: rng.bits() as u32 & !1, ..Default::default() };
         Some(field.catalog.embedded_count(&Oid { world, kind, name: 1 }))
     };
     let parts: Vec<(u64, f64)> =
@@ -132,9 +135,9 @@ fn first_debt(settings: &Settings, profile: usize, rng: &mut Stream) -> u32 {
     rng.below((embedded as f64 * robot.embed_recur).round() as u64 + 1) as u32
 }
 
-/// The place of a robot in the request in which robots become active. Multiples of the golden ratio are spread so
-/// evenly that of `all` robots very nearly a share `x` has a rank below `x`, on every loop alike; the first
-/// robot is active whenever any is.
+/// The rank of robot number `number` in the sequence in which robots become active, from 0 to 1. Multiples of the golden ratio are
+/// spread so evenly that a share very close to `x` of all robots has a rank below `x`, on every loop alike. The first robot is
+/// active whenever any robot is.
 fn rank(number: usize) -> f32 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     ((number as f64 * GOLDEN).fract() as f32).min(0.999_999)
@@ -158,19 +161,19 @@ mod tests {
 
     #[test]
     fn launches_are_left_out_from_the_moment_on_that_parts_are_expected() {
-        let mut robot = new_robot::<()>(&settings(pages(), |_| {}), 0);
-        robot.extra = 0;
-        robot.owe(5, 2);
-        robot.owe(9, 3);
-        robot.owe(3, 0);
-        let left_out: Vec<Nanos> = (1..=12).filter(|&due| robot.leaves_out(due)).collect();
+        let mut robot = Robot::new(&settings(pages(), |_| {}), 0);
+        robot.to_skip = 0;
+        robot.skip_later(5, 2);
+        robot.skip_later(9, 3);
+        robot.skip_later(3, 0);
+        let left_out: Vec<Nanos> = (1..=12).filter(|&due| robot.skips(due)).collect();
         assert_eq!(left_out, [5, 6, 9, 10, 11]);
         // What does not come is not made room for: first of what counts already, then of what comes last.
-        robot.owe(20, 2);
-        robot.owe(30, 2);
-        assert!(robot.leaves_out(20));
-        robot.forgive(2);
-        let left_out: Vec<Nanos> = (21..=40).filter(|&due| robot.leaves_out(due)).collect();
+        robot.skip_later(20, 2);
+        robot.skip_later(30, 2);
+        assert!(robot.skips(20));
+        robot.unskip(2);
+        let left_out: Vec<Nanos> = (21..=40).filter(|&due| robot.skips(due)).collect();
         assert_eq!(left_out, [30]);
     }
 }

@@ -8,7 +8,8 @@ use polygraph_traffic::{
 };
 
 use crate::group_tests::{errors, pages, run, settings};
-use crate::request::generator::{Factors, Request, RequestGenerator};
+use crate::request::Request;
+use crate::request::generator::{Factors, RequestGenerator};
 use crate::settings::{Field, Rules, Server, Settings};
 use crate::testing::{Answer, TestLink, object};
 
@@ -50,7 +51,7 @@ fn mixed(rules: Rules, servers: u8, prefers_small: f64) -> Settings {
 fn requests(settings: &Settings, count: u64) -> Vec<Request> {
     let mut generator = RequestGenerator::new(settings, IdSource::reproducible(1, 1));
     let mut rng = settings.seed.stream("test", 0);
-    (0..count).map(|at| generator.request(settings, 0, FULL, at * STEP, &mut rng)).collect()
+    (0..count).map(|at| generator.next(settings, 0, FULL, at * STEP, &mut rng)).collect()
 }
 
 fn is_near(share: f64, expected: f64, count: usize) -> bool {
@@ -137,7 +138,7 @@ fn a_frozen_working_set_still_offers_repeats_where_it_was_empty() {
         generator.freeze();
         let all: Vec<Request> = (0..20_000)
             .map(|at| {
-                let request = generator.request(&settings, 0, FULL, at * STEP, &mut rng);
+                let request = generator.next(&settings, 0, FULL, at * STEP, &mut rng);
                 // Whatever is asked for first, the second of two visits freezes what there is.
                 (at == 1).then(|| generator.freeze());
                 request

@@ -1,264 +1,492 @@
-//! A transaction from its start to its end, with what the robot brings along: credentials and cookies.
+//! One transaction, from its request to everything that follows from its reply.
+//!
+//! There is one way in, [`RobotGroup::transact`]. Read it from the top: the request is exchanged for a reply, and once more with
+//! credentials for each side that demands them; the reply is judged; the outcome is recorded and remembered; embedded objects
+//! and redirects become requests of their own ([`RobotGroup::launch`]).
 
 mod follow;
+mod identity;
 pub mod workers;
 
-use std::cell::RefMut;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use polygraph_link::{Link, Nanos};
-use polygraph_stats::Block;
-use polygraph_traffic::ranges::RangeSet;
-use polygraph_traffic::rng::mix;
-use polygraph_traffic::{Draw, Random};
-use polygraph_wire::uri;
+use polygraph_link::{Link, Nanos, yield_now};
+use polygraph_stats::{Class, ErrorKind};
+use polygraph_traffic::{Method, WorldFacts};
 
-use super::RobotGroup;
-use crate::exchange::pipeline::exchange_together;
-use crate::exchange::{Done, Unfinished, exchange};
-use crate::record;
-use crate::request::auth::{AuthAnswers, AuthSource, RobotCredentials};
-use crate::request::cookies::CookieJar;
-use crate::request::generator::{Cause, Request};
+use self::workers::{Job, MAX_RESTING};
+use crate::connections::wait_queue::Waiter;
+use crate::context::RobotContext;
+use crate::exchange::reply::{Coding, ReplyMeta};
+use crate::exchange::{AuthSteps, Completed, Exchange, InFlight, exchange};
+use crate::failure::{Incomplete, TransactionFailure};
+use crate::group::RobotGroup;
+use crate::judge::history::Delivery;
+use crate::judge::{Known, Verdict, is_first_hand, judge};
+use crate::record::{self, Remembered};
+use crate::request::auth::{AuthAnswers, AuthSource};
+use crate::request::generator::SharedWorld;
 use crate::request::page::Page;
+use crate::request::{Cause, Request};
 
-/// A transaction answers so many challenges, at most.
+/// Number of challenges that a transaction answers, at most.
 const MAX_CHALLENGES: usize = 3;
+/// Number of connections on which a request is tried, if peers close them before they answer, after the first one.
+const MAX_RETRIES: u32 = 10;
 
 impl<L: Link> RobotGroup<L> {
-    /// One transaction from its start, now at `entered`, to its end. Returns true if it failed.
-    pub(crate) async fn transact(
-        self: &Rc<Self>,
-        robot: usize,
-        request: &mut Request,
-        entered: Nanos,
-    ) -> bool {
-        self.robots()[robot].active += 1;
+    /// Carries out the transaction of `request` from its start at `now`. Returns whether it failed.
+    pub(crate) async fn transact(self: &Rc<Self>, robot: usize, request: &mut Request, now: Nanos) -> bool {
+        self.robot(robot).active += 1;
         if request.cause == Cause::Direct && request.planned > 0 {
-            request.page = Some(Rc::new(Page::new(entered)));
+            request.page = Some(Rc::new(Page::new(now)));
         }
-        request.ticket = self.recorder.begin(entered);
-        if request.cause == Cause::Direct {
-            self.recorder.with(|block| {
-                block.late_us.record(entered.saturating_sub(request.due) / 1000);
-                count_choice(block, request);
-            });
+        record::start(self.context.of(robot), request, now);
+        let outcome = self.authenticate(robot, request, now, None).await;
+        let failed = self.conclude(robot, request, outcome);
+        let skipped_in_vain = request.planned.saturating_sub(request.launched.get());
+        if skipped_in_vain > 0 {
+            self.robot(robot).unskip(skipped_in_vain);
         }
-        let outcome = self.converse(robot, request, entered, None).await;
-        let failed = record::settle(self, robot, request, outcome);
-        let left_out_for_nothing = request.planned.saturating_sub(request.launched.get());
-        if left_out_for_nothing > 0 {
-            self.robots()[robot].forgive(left_out_for_nothing);
-        }
-        self.end_one(robot);
+        self.finish_task(robot);
         failed
     }
 
-    /// One of the robot's tasks is over; if it was the last, whoever waits for that is called.
-    pub(crate) fn end_one(&self, robot: usize) {
-        let active = {
-            let robot = &mut self.robots()[robot];
-            robot.active -= 1;
-            robot.active
-        };
-        if active == 0 {
-            let queue = self.quiet.borrow().get(&robot).cloned();
-            if let Some(queue) = queue {
-                queue.call();
-            }
-        }
-    }
-
-    /// Transactions that share a connection: the first one that waits, and others that go the same way. Those
-    /// that are cut off by the failure of another one are tried again, each by itself.
-    pub(crate) async fn transact_together(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
-        // Another task may have taken it along already.
-        let Some(request) = self.backlog(robot).first(hop) else { return };
-        self.robots()[robot].active += 1;
-        let outcomes = exchange_together(self, robot, request, hop).await;
-        for (request, outcome) in outcomes {
+    /// Carries out the first transaction in the robot's backlog that goes to `hop`, and as many more as can share a connection.
+    async fn transact_pipelined(self: &Rc<Self>, robot: usize, hop: SocketAddr) {
+        // Another task may have taken the request along already.
+        let Some(request) = self.rare(robot).backlog.pop(hop) else { return };
+        self.robot(robot).active += 1;
+        let cx = self.context.of(robot);
+        for (request, outcome) in self.exchange_pipelined(robot, request, hop).await {
             let outcome = match outcome {
-                // AuthAnswers to challenges go one by one.
-                Some(Ok(done)) => self.converse(robot, &request, self.now(), Some(Box::new(done))).await,
-                Some(unfinished) => unfinished,
+                Some(Err(incomplete)) => Err(incomplete),
+                // Challenges are answered one by one.
+                Some(Ok(completed)) => {
+                    self.authenticate(robot, &request, cx.now(), Some(Box::new(completed))).await
+                }
+                // The failure of another exchange ended the connection: the request is tried again by itself.
                 None => {
-                    self.count_retry();
-                    self.converse(robot, &request, self.now(), None).await
+                    record::retry(cx);
+                    self.authenticate(robot, &request, cx.now(), None).await
                 }
             };
-            record::settle(self, robot, &request, outcome);
+            self.conclude(robot, &request, outcome);
         }
-        self.end_one(robot);
+        self.finish_task(robot);
     }
 
-    /// Exchanges request and reply, from `now` on, and once more with credentials for each side that asks for them: all of
-    /// that is one transaction (reference: models.md, section 21). The first exchange may have been made already.
-    pub(crate) async fn converse(
+    /// Exchanges request and reply, from `now` on, and once more with credentials for each side that demands them. All of that
+    /// is one transaction (`docs/reference/models.md`, "Authentication"). The first exchange may be complete already.
+    async fn authenticate(
         self: &Rc<Self>,
         robot: usize,
         request: &Request,
         mut now: Nanos,
-        mut made: Option<Box<Done>>,
-    ) -> Result<Done, Unfinished> {
-        let (mut lines, mut first, mut sent, mut asked) = (Vec::new(), None, 0, Vec::new());
-        let mut steps = None;
+        mut first: Option<Box<Completed>>,
+    ) -> Result<Completed, Incomplete> {
+        let cx = self.context.of(robot);
+        let (mut lines, mut started, mut sent, mut scheme) = (Vec::new(), None, 0, None);
+        let mut challengers = Vec::new();
         loop {
-            let mut done = match made.take() {
-                Some(done) => *done,
+            let mut completed = match first.take() {
+                Some(completed) => *completed,
                 None => {
                     lines.clear();
-                    let answers = self.write_private_lines(robot, request, &mut lines);
-                    exchange(self, robot, request, &lines, answers, now).await?
+                    let answers = self.write_identity(robot, request, &mut lines);
+                    self.exchange_alone(robot, request, (&lines, answers), now).await?
                 }
             };
-            let began = done.started;
-            done.started = *first.get_or_insert(began);
-            sent += done.sent;
-            done.sent = sent;
-            done.exchanges = asked.len() as u32 + 1;
-            done.challenge = steps;
-            self.keep_cookies(robot, request, &done);
-            let asker = match done.facts.status {
+            let exchange_started = completed.exchange.started;
+            completed.exchange.started = *started.get_or_insert(exchange_started);
+            sent += completed.exchange.sent;
+            completed.exchange.sent = sent;
+            completed.auth =
+                AuthSteps { challenges: challengers.len() as u32, scheme, ..AuthSteps::default() };
+            self.keep_cookies(robot, request, &completed.reply);
+            let status = completed.reply.status;
+            let answers = completed.exchange.answers;
+            let source = match status {
                 407 => AuthSource::Proxy,
                 401 if request.foreign.is_none() => AuthSource::Origin(request.server),
                 _ => {
-                    done.denied = done.facts.status == 403 && self.was_spoiled(robot);
-                    if done.facts.status < 400 && self.was_spoiled(robot) {
-                        // Proxies that ask do so for everything, origins perhaps for this alone.
-                        let proxy = done.answers.proxy.map(|_| AuthSource::Proxy);
-                        done.fooled = proxy.or(asked.last().copied());
+                    completed.auth.refused = status == 403 && self.has_wrong_password(robot);
+                    if status < 400 && self.has_wrong_password(robot) {
+                        // A proxy demands credentials for everything, an origin perhaps for this object alone.
+                        let proxy = answers.proxy.map(|_| AuthSource::Proxy);
+                        completed.auth.ignored_by = proxy.or(challengers.last().copied());
                     }
-                    return Ok(done);
+                    return Ok(completed);
                 }
             };
-            if self.profile(robot).credentials.is_empty() {
-                return Ok(done);
+            if cx.profile().credentials.is_empty() {
+                return Ok(completed);
             }
-            let fields = done.facts.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
-            let scheme = self.credentials(robot).learn(asker, fields, done.answers.to(asker));
-            let Some(scheme) = scheme.filter(|_| asked.len() <= MAX_CHALLENGES) else {
-                // With a spoiled password that is how it has to be.
-                done.denied = self.was_spoiled(robot) && (done.answers.to(asker) || !asked.is_empty());
-                return Ok(done);
-            };
-            asked.push(asker);
-            steps = Some(scheme);
-            now = self.now();
-            let (size, status) = (done.facts.size(), done.facts.status);
-            let custom = self.profile(robot).custom_scope.contains(status);
-            self.recorder.with(|block| block.challenge(scheme, status, (now - began) / 1000, size, custom));
+            let fields = completed.reply.rare.as_deref().map_or(&[][..], |rare| &rare.challenges);
+            let answer = self.credentials(robot).learn(source, fields, answers.to(source));
+            if answer.is_none() || challengers.len() > MAX_CHALLENGES {
+                // With a wrong password that is expected.
+                completed.auth.refused =
+                    self.has_wrong_password(robot) && (answers.to(source) || !challengers.is_empty());
+                return Ok(completed);
+            }
+            challengers.push(source);
+            scheme = answer;
+            completed.auth.scheme = answer;
+            now = cx.now();
+            record::challenge(cx, &completed, exchange_started, now);
         }
     }
 
-    /// Appends credentials and cookies. Foreign servers get neither. Tells whose challenges are answered.
-    pub(crate) fn write_private_lines(
+    /// Exchanges a request on a connection of its own, from `now` on. `identity` is further header lines, and the challenges that
+    /// they answer.
+    async fn exchange_alone(
+        self: &Rc<Self>,
+        robot: usize,
+        request: &Request,
+        (lines, answers): (&[u8], AuthAnswers),
+        now: Nanos,
+    ) -> Result<Completed, Incomplete> {
+        let cx = self.context.of(robot);
+        let deadline = cx.draw_deadline(now);
+        let hop = self.resolvers.next_hop(cx, request, deadline).await?;
+        for attempt in 0..=MAX_RETRIES {
+            let mut connection = self.pool.acquire(cx, hop, deadline).await?;
+            let reused = connection.uses > 0;
+            let started = cx.now();
+            if reused {
+                record::reuse(cx, started);
+            } else {
+                // Connections first, requests second: when many transactions start at once, a peer that the first request wakes
+                // finds the others there, and is not woken by each of them.
+                yield_now().await;
+            }
+            let observed = Exchange::new(started, deadline, hop, connection.number);
+            let observed = Exchange { answers, retried: attempt > 0, ..observed };
+            let mut flight = InFlight::new(request, lines, observed);
+            let mut found_link = |container: &Request, hop, link: &[u8]| {
+                self.request_embedded(robot, container, hop, link);
+            };
+            exchange(cx, &mut connection, std::slice::from_mut(&mut flight), &mut found_link).await;
+            if flight.lost_race(reused) {
+                self.pool.close(cx, connection, false);
+                record::retry(cx);
+                continue;
+            }
+            return match flight.complete() {
+                Some(Ok(completed)) => {
+                    match completed.exchange.aborted {
+                        true => self.pool.close(cx, connection, false),
+                        false => {
+                            self.pool.release(cx, connection, completed.reply.keep_alive, completed.ended)
+                        }
+                    }
+                    Ok(completed)
+                }
+                Some(Err(failure)) => {
+                    self.pool.close(cx, connection, false);
+                    Err(failure.into())
+                }
+                None => Err(Incomplete::Cancelled),
+            };
+        }
+        let detail = format!("closed {MAX_RETRIES} times before any reply");
+        Err(TransactionFailure::new(ErrorKind::TooManyRetries, detail).into())
+    }
+
+    /// Exchanges `first`, and as many more requests of the robot's backlog as the connection and the pipeline depth allow, on one
+    /// connection. A result of `None` means that the request must be tried again. Without a connection only `first` is taken,
+    /// and fails (`docs/reference/models.md`, "Pipelining").
+    async fn exchange_pipelined(
+        self: &Rc<Self>,
+        robot: usize,
+        first: Request,
+        hop: SocketAddr,
+    ) -> Vec<(Request, Option<Result<Completed, Incomplete>>)> {
+        let cx = self.context.of(robot);
+        let deadline = cx.draw_deadline(cx.now());
+        let mut requests = vec![first];
+        let mut connection = match self.pool.acquire(cx, hop, deadline).await {
+            Ok(connection) => connection,
+            Err(incomplete) => {
+                let mut first = requests.remove(0);
+                record::start(cx, &mut first, cx.now());
+                return vec![(first, Some(Err(incomplete)))];
+            }
+        };
+        let reused = connection.uses > 0;
+        let room = (connection.use_limit - connection.uses).min(cx.draw_pipeline_depth()) as usize;
+        while requests.len() < room
+            && let Some(request) = self.rare(robot).backlog.pop(hop)
+        {
+            requests.push(request);
+        }
+        let now = cx.now();
+        requests.iter_mut().for_each(|request| record::start(cx, request, now));
+        if reused {
+            record::reuse(cx, now);
+        }
+        record::pipeline_depth(cx, requests.len());
+        let mut lines = Vec::new();
+        let identities: Vec<_> = requests
+            .iter()
+            .map(|request| {
+                let start = lines.len();
+                let answers = self.write_identity(robot, request, &mut lines);
+                (start..lines.len(), answers)
+            })
+            .collect();
+        let mut flights: Vec<InFlight<'_>> = requests
+            .iter()
+            .zip(identities)
+            .map(|(request, (range, answers))| {
+                let observed = Exchange::new(now, deadline, hop, connection.number);
+                InFlight::new(request, &lines[range], Exchange { answers, ..observed })
+            })
+            .collect();
+        let mut found_link =
+            |container: &Request, hop, link: &[u8]| self.request_embedded(robot, container, hop, link);
+        exchange(cx, &mut connection, &mut flights, &mut found_link).await;
+        let raced = flights[0].lost_race(reused);
+        let mut results: Vec<_> = flights.into_iter().map(InFlight::complete).collect();
+        if raced {
+            results[0] = None;
+        }
+        let is_usable = |result: &Option<Result<Completed, _>>| matches!(result, Some(Ok(completed)) if completed.reply.keep_alive && !completed.exchange.aborted);
+        match results.last().is_some_and(is_usable) {
+            true => self.pool.release(cx, connection, true, cx.now()),
+            false => {
+                let good = results.iter().all(|result| matches!(result, Some(Ok(_))));
+                self.pool.close(cx, connection, good);
+            }
+        }
+        for (request, result) in requests.iter().zip(&results).skip(usize::from(raced)) {
+            if result.is_none() {
+                record::pipeline_cancelled(cx, request);
+            }
+        }
+        let results = results.into_iter().map(|result| result.map(|result| result.map_err(Incomplete::from)));
+        requests.into_iter().zip(results).collect()
+    }
+
+    /// Judges the outcome of a transaction, records and remembers it, and launches what follows from it. Returns whether the
+    /// transaction failed.
+    fn conclude(&self, robot: usize, request: &Request, outcome: Result<Completed, Incomplete>) -> bool {
+        let cx = self.context.of(robot);
+        let now = outcome.as_ref().map_or_else(|_| cx.now(), |completed| completed.ended);
+        cx.recorder.end(request.ticket, now);
+        let mut completed = match outcome {
+            Ok(completed) => completed,
+            Err(Incomplete::Failed(failure)) => {
+                self.fail(robot, request, &failure, now);
+                return true;
+            }
+            Err(Incomplete::Cancelled) => {
+                self.history.borrow_mut().cut(&request.oid, Coding::Identity);
+                self.give_up(robot, request);
+                return false;
+            }
+        };
+        let verdict = self.judge(cx, request, &mut completed);
+        let class = match &verdict.class {
+            Ok(class) => *class,
+            Err(failure) => {
+                verdict.violations.iter().for_each(|found| record::violation(cx, request, &completed, found));
+                self.fail(robot, request, failure, now);
+                return true;
+            }
+        };
+        let remembered = self.remember(robot, request, &completed, class, &verdict);
+        record::success(cx, request, &completed, class, &verdict, &remembered);
+        verdict.violations.iter().for_each(|found| record::violation(cx, request, &completed, found));
+        self.learn_from_server(robot, request, &completed.reply);
+        if let Some(page) = &request.page
+            && let Some(bytes) = page.leave(Some(completed.reply.size()))
+        {
+            record::page(cx, page, bytes, now);
+        }
+        if class == Class::RepToRedir {
+            self.follow_redirect(robot, request, &completed.reply);
+        }
+        false
+    }
+
+    fn judge(&self, cx: RobotContext<'_, L>, request: &Request, completed: &mut Completed) -> Verdict {
+        let known = Known {
+            settings: &cx.settings,
+            profile: cx.profile(),
+            robot: cx.robot,
+            history: &self.history.borrow(),
+            generator: &cx.generator.borrow(),
+            unix_s: cx.link.unix_seconds(),
+        };
+        judge(&known, request, completed)
+    }
+
+    /// Records and remembers that a transaction failed at `now`.
+    fn fail(&self, robot: usize, request: &Request, failure: &TransactionFailure, now: Nanos) {
+        let cx = self.context.of(robot);
+        record::failure(cx, request, failure, now);
+        record::rank(cx, &Remembered { rank: self.count_popularity(request), age_ms: None });
+        let coding = failure.reply.as_deref().map_or(Coding::Identity, |reply| reply.coding);
+        self.history.borrow_mut().cut(&request.oid, coding);
+        self.keep_embedded(robot, request, false);
+        self.count_session(robot, 0);
+        self.give_up(robot, request);
+    }
+
+    /// Takes note that the object will not come.
+    fn give_up(&self, robot: usize, request: &Request) {
+        self.note_visit(robot, request, None);
+        if let Some(page) = &request.page {
+            page.leave(None);
+        }
+    }
+
+    /// Remembers what later transactions need to know about this one. What is known of an object is seldom in the processor's
+    /// caches, so everything is looked up together.
+    fn remember(
         &self,
         robot: usize,
         request: &Request,
-        out: &mut Vec<u8>,
-    ) -> AuthAnswers {
-        let profile = self.profile(robot);
-        let mut answers = AuthAnswers::default();
-        if !profile.credentials.is_empty() {
-            let url = self.url(request);
-            let via_proxy = !profile.proxies.is_empty();
-            let path = uri::split(url.as_bytes()).and_then(|parts| std::str::from_utf8(parts.path).ok());
-            let target = if via_proxy { &url } else { path.unwrap_or("/") };
-            let mut credentials = self.credentials(robot);
-            if request.foreign.is_none() {
-                answers.origin =
-                    credentials.write(AuthSource::Origin(request.server), request.method.word(), target, out);
-            }
-            if via_proxy {
-                answers.proxy = credentials.write(AuthSource::Proxy, request.method.word(), target, out);
-            }
-        }
+        completed: &Completed,
+        class: Class,
+        verdict: &Verdict,
+    ) -> Remembered {
+        let reply = &*completed.reply;
+        self.count_session(robot, if class == Class::Miss { reply.size() } else { 0 });
+        let mut remembered = Remembered { rank: self.count_popularity(request), age_ms: None };
         if request.foreign.is_some() {
-            return answers;
+            return remembered;
         }
-        let mut private = RefMut::map(self.robots(), |robots| &mut robots[robot].private);
-        if let Some(jar) = private.as_mut().and_then(|private| private.jar.as_mut()) {
-            let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
-            jar.write(request.server, unix, out, &self.recorder);
+        let mut history = self.history.borrow_mut();
+        let whole = reply.status == 200 && request.method == Method::Get && request.kind.fills();
+        if !verdict.cachable {
+            history.keep_requester(request.xact, robot);
+        } else if class == Class::Abort {
+            history.cut(&request.oid, reply.coding);
+        } else if whole && self.repeats {
+            let at_ms = completed.ended / 1_000_000;
+            let hit = class == Class::Hit;
+            let delivery = Delivery { at_ms, kind: request.kind, hit, expires: reply.expires };
+            remembered.age_ms = history.delivered(&request.oid, reply.coding, delivery);
         }
-        answers
+        drop(history);
+        self.keep_embedded(robot, request, whole && verdict.cachable && class.is_basic());
+        remembered
     }
 
-    pub(crate) fn keep_cookies(&self, robot: usize, request: &Request, done: &Done) {
-        let Some(rare) = done.facts.rare.as_deref().filter(|rare| !rare.cookies.is_empty()) else { return };
+    /// The rank of the object of a request that may be repeated.
+    fn count_popularity(&self, request: &Request) -> Option<(u32, u32)> {
+        if request.foreign.is_some() || !self.repeats {
+            return None;
+        }
+        self.popularity.borrow_mut().count(&request.oid)
+    }
+
+    /// Adds the object of a request to the robot's private cache, or removes it.
+    fn keep_embedded(&self, robot: usize, request: &Request, keep: bool) {
+        let capacity = self.context.of(robot).profile().private_cache;
+        if capacity == 0 {
+            return;
+        }
+        let received = &mut self.rare(robot).received;
+        received.retain(|other| *other != request.oid);
+        if keep {
+            if received.len() >= capacity {
+                received.pop_front();
+            }
+            received.push_back(request.oid);
+        }
+    }
+
+    /// Counts a transaction that filled a cache with `fill` bytes for the robot's session.
+    fn count_session(&self, robot: usize, fill: u64) {
+        let mut robot = self.robot(robot);
+        if let Some(session) = robot.rare.as_mut().and_then(|rare| rare.session.as_mut()) {
+            session.count(fill);
+        }
+    }
+
+    /// Learns what the server of the test says about worlds and phases. The fields of a stored reply are outdated.
+    fn learn_from_server(&self, robot: usize, request: &Request, reply: &ReplyMeta) {
         if request.foreign.is_some() {
             return;
         }
-        let profile = self.profile(robot);
-        let unix = u64::try_from(self.link.unix_seconds()).unwrap_or(0);
-        let mut choices = self.settings.seed.stream("cookies", (self.settings.first_robot + robot) as u64);
-        if !choices.event(profile.cookie_sender) {
-            return;
+        let first_hand = is_first_hand(request, reply);
+        self.note_visit(robot, request, first_hand.then_some(reply));
+        let field = &self.context.settings.field;
+        if field.share_worlds
+            && first_hand
+            && let Some(mark) = reply.marks.remote_world
+        {
+            let facts = WorldFacts { size: mark.size, window: mark.window, hot_end: mark.hot };
+            let world = SharedWorld { id: mark.id, kind: mark.kind, facts };
+            self.context.generator.borrow_mut().learn(field, request.server, world);
         }
-        let room = profile.cookies_keep.sample(&mut choices).ceil().clamp(0.0, 1000.0) as usize;
-        let mut private = self.private(robot);
-        let jar = private.jar.get_or_insert_with(|| CookieJar::new(room));
-        jar.store(request.server, &rare.cookies, unix, &self.recorder);
     }
 
-    /// The robot's credentials, taken from the list when it needs them first.
-    pub(crate) fn credentials(&self, robot: usize) -> RefMut<'_, RobotCredentials> {
-        if self.private(robot).credentials.is_none() {
-            self.private(robot).credentials = Some(Box::default());
-            self.renew_credentials(robot);
+    /// Starts a transaction as a task of its own. It counts as running from now on.
+    pub(crate) fn launch(&self, robot: usize, request: Request) {
+        self.robot(robot).active += 1;
+        let job = match request.hop {
+            Some(hop) if self.context.of(robot).profile().pipeline.is_some() => {
+                self.rare(robot).backlog.push(request);
+                Job::Pipelined(robot, hop)
+            }
+            _ => Job::Alone(robot, request),
+        };
+        self.workers.assign(job);
+    }
+
+    /// Spawns workers when there are not enough.
+    pub(crate) async fn spawn_workers(self: Rc<Self>) {
+        loop {
+            for _ in 0..self.workers.missing.take() {
+                self.context.link.spawn(Rc::clone(&self).work());
+            }
+            self.workers.spawner.wait(pending()).await;
         }
-        RefMut::map(self.private(robot), |private| &mut **private.credentials.get_or_insert_default())
     }
 
-    /// The next credentials of a random cycle (reference: models.md, section 21).
-    pub(crate) fn renew_credentials(&self, robot: usize) {
-        let (profile, cycle) = (self.profile(robot), &self.contexts[self.kind(robot)].credentials);
-        let number = self.settings.first_robot + robot;
-        let mut private = self.private(robot);
-        let taken = private.credentials.as_ref().map_or(0, |credentials| credentials.renewals);
-        let Some(at) = cycle.pick(number, taken) else { return };
-        // The first are taken when a reply asks for them: the robot's own stream must not depend on that.
-        let mut rng = Draw::new(self.settings.seed.derive("credentials", number as u64) ^ mix(taken));
-        let credentials = private.credentials.get_or_insert_default();
-        credentials.renew(&profile.credentials[at], rng.event(profile.auth_error));
+    /// Carries out transactions until no more are launched for a while.
+    async fn work(self: Rc<Self>) {
+        let waiter = Waiter::default();
+        loop {
+            let Some(job) = self.workers.next() else { return };
+            let robot = match job {
+                Job::Alone(robot, mut request) => {
+                    let now = self.context.now();
+                    self.transact(robot, &mut request, now).await;
+                    robot
+                }
+                Job::Pipelined(robot, hop) => {
+                    self.transact_pipelined(robot, hop).await;
+                    robot
+                }
+            };
+            self.finish_task(robot);
+            if self.workers.resting.len() >= MAX_RESTING {
+                return;
+            }
+            self.workers.resting.wait_with(&waiter, pending()).await;
+        }
     }
 
-    pub(crate) fn was_spoiled(&self, robot: usize) -> bool {
-        !self.profile(robot).credentials.is_empty() && self.credentials(robot).spoiled
+    /// Counts a task of the robot that has ended. After the last one, wakes whoever waits for the end of all of them.
+    fn finish_task(&self, robot: usize) {
+        let active = {
+            let mut robot = self.robot(robot);
+            robot.active -= 1;
+            robot.active
+        };
+        if active == 0 {
+            let queue = self.completions.borrow().get(&robot).cloned();
+            if let Some(queue) = queue {
+                queue.wake_first();
+            }
+        }
     }
-}
-
-/// Counts how the object of a request was chosen, and its ranges.
-fn count_choice(block: &mut Block, request: &Request) {
-    let chosen = &mut block.oid_gen;
-    let which = match (request.foreign.is_some(), request.repeat) {
-        (true, false) => &mut chosen.new_foreign,
-        (true, true) => &mut chosen.repeat_foreign,
-        (false, false) => &mut chosen.new,
-        (false, true) => &mut chosen.repeat,
-    };
-    *which += 1;
-    if request.foreign.is_none() {
-        *(if request.repeat_wanted { &mut chosen.need_repeat } else { &mut chosen.need_new }) += 1;
-        chosen.lack_repeat += u64::from(request.repeat_wanted && !request.repeat);
-    }
-    if let Some(set) = request.ranges.as_deref() {
-        count_ranges(block, set);
-    }
-}
-
-fn count_ranges(block: &mut Block, set: &RangeSet) {
-    let made = &mut block.range_gen;
-    let mut all = 0;
-    for spec in &set.specs {
-        let (first, end) = spec.within(set.size);
-        all += end.saturating_sub(first);
-        made.spec_size.record(end.saturating_sub(first));
-        made.spec_overflow += u64::from(spec.overflows(set.size));
-    }
-    made.set_size.record(all);
-    made.specs_per_set.record(set.specs.len() as u64);
-    made.first_last_swap += u64::from(set.swapped);
-    made.set_overflow += u64::from(set.cut);
 }

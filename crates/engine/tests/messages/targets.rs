@@ -102,7 +102,7 @@ pub fn request(data: &[u8]) {
 #[derive(Default)]
 struct Taken(u64);
 
-impl reply::Content for Taken {
+impl reply::ContentSink for Taken {
     fn begin(&mut self, _: &ReplyMeta) {}
 
     fn take(&mut self, bytes: &[u8]) {
@@ -127,7 +127,7 @@ pub fn reply(data: &[u8]) {
                     Err(_) => break,
                 }
             }
-            assert_eq!(reader.facts().map_or(0, |facts| facts.body_bytes), taken.0);
+            assert_eq!(reader.meta().map_or(0, |meta| meta.body_bytes), taken.0);
             assert!(taken.0 <= data.len() as u64);
         }
     }

@@ -1,150 +1,173 @@
-//! Connections of robots: taken, given back, closed (reference: models.md, section 15).
+//! Connections of robots: acquired, released, closed (`docs/reference/models.md`, "Connections").
 
-use std::net::{IpAddr, SocketAddr};
+use std::cell::{Cell, RefCell, RefMut};
+use std::future::pending;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::{Conn, IdleState, Link, Nanos};
 use polygraph_stats::evidence::fact;
 use polygraph_stats::{CloseKind, ErrorKind, Evidence};
-use polygraph_traffic::Random;
+use rustc_hash::FxHashMap;
 
-use crate::connections::wait_queue::{WaitQueue, Waited};
-use crate::exchange::{TransactionFailure, Unfinished};
-use crate::group::RobotGroup;
+use super::wait_queue::{WaitEnd, WaitQueue};
+use crate::context::{GroupContext, RobotContext};
+use crate::failure::{Incomplete, TransactionFailure};
 
-/// A connection in the hands of a transaction or waiting in a robot's pool.
+/// A connection that a transaction uses, or that is idle in a robot's pool.
 #[derive(Debug)]
 pub struct PooledConnection<C> {
     /// The connection.
     pub conn: C,
-    /// Requests sent on it so far.
+    /// Number of requests sent on it.
     pub uses: u32,
-    /// It is closed after so many requests.
+    /// Number of requests after which it is closed.
     pub use_limit: u32,
     /// Its number among those of the loop, from 1.
     pub number: u64,
-    /// Something could be sent on it, so it stands.
-    pub(crate) stands: bool,
+    /// Whether something was sent on it, which shows that it is established.
+    pub established: bool,
     opened: Nanos,
-    /// When it became idle.
     idle_since: Nanos,
     /// Where it leads.
     hop: SocketAddr,
 }
 
-impl<L: Link> RobotGroup<L> {
-    /// A connection for `robot` to `hop`: the idle one it used last, or a new one. Waits if the robot has as many
-    /// as it may have; when its session becomes idle it does not want any more (reference: models.md, section 14.4).
+/// The connections of one robot.
+#[derive(Debug)]
+struct RobotConnections<C> {
+    /// Number of open connections, busy and idle.
+    open: u32,
+    /// The robot's session is idle until then.
+    session_idle_until: Nanos,
+    /// Idle connections, the most recently used one last. They are moved often, so they are boxed.
+    idle: Vec<Box<PooledConnection<C>>>,
+}
+
+/// The connections of all robots of a group.
+#[derive(Debug)]
+pub struct ConnectionPool<C> {
+    robots: RefCell<Vec<RobotConnections<C>>>,
+    /// Transactions that wait for a connection, by robot.
+    queues: RefCell<FxHashMap<usize, Rc<WaitQueue>>>,
+    /// Number of open connections of all robots.
+    open: Cell<usize>,
+    /// Number of connections that were opened so far.
+    opened: Cell<u64>,
+}
+
+impl<C: Conn> ConnectionPool<C> {
+    /// Empty pools of `robots` robots.
+    pub fn new(robots: usize) -> ConnectionPool<C> {
+        let robot = |_| RobotConnections { open: 0, session_idle_until: 0, idle: Vec::new() };
+        ConnectionPool {
+            robots: RefCell::new((0..robots).map(robot).collect()),
+            queues: RefCell::default(),
+            open: Cell::new(0),
+            opened: Cell::new(0),
+        }
+    }
+
+    fn of(&self, robot: usize) -> RefMut<'_, RobotConnections<C>> {
+        RefMut::map(self.robots.borrow_mut(), |robots| &mut robots[robot])
+    }
+
+    /// A connection of the robot to `hop`: the idle one that it used last, or a new one. Waits if the robot has as many
+    /// connections as it may have.
     ///
     /// # Errors
-    /// If no connection can be had before `deadline`.
-    pub async fn lease(
+    /// If no connection is available before `deadline`, or if the robot's session becomes idle before (`docs/reference/models.md`,
+    /// "Sessions").
+    pub async fn acquire<L: Link<Conn = C>>(
         &self,
-        robot: usize,
+        cx: RobotContext<'_, L>,
         hop: SocketAddr,
         deadline: Option<Nanos>,
-    ) -> Result<Box<PooledConnection<L::Conn>>, Unfinished> {
+    ) -> Result<Box<PooledConnection<C>>, Incomplete> {
         loop {
-            if let Some(connection) = self.take_idle(robot, hop) {
+            if let Some(connection) = self.take_idle(cx, hop) {
                 return Ok(connection);
             }
-            if self.has_room(robot) {
-                // Whoever waits next must not go on waiting for a place that this one could not use.
-                let opened = self.open_new(robot, hop).inspect_err(|_| self.call_waiting(robot));
+            if self.has_room(cx) {
+                // The next waiter must not go on waiting for a slot that this transaction could not use.
+                let opened = self.open_new(cx, hop).inspect_err(|_| self.wake_waiter(cx.robot));
                 return Ok(opened?);
             }
-            if self.is_resting(robot) {
-                return Err(Unfinished::Cancelled);
+            if self.is_session_idle(cx) {
+                return Err(Incomplete::Cancelled);
             }
-            let queue = self.queue(robot)?;
-            let now = self.now();
-            self.recorder().with(|block| block.waiting.enter(now));
-            let waited = match deadline {
-                Some(at) => queue.wait(self.link().sleep_until(at)).await,
-                None => queue.wait(std::future::pending()).await,
+            let queue = self.queue(cx)?;
+            let now = cx.now();
+            cx.recorder.with(|block| block.waiting.enter(now));
+            let end = match deadline {
+                Some(at) => queue.wait(cx.link.sleep_until(at)).await,
+                None => queue.wait(pending()).await,
             };
-            let now = self.now();
-            self.recorder().with(|block| block.waiting.leave(now));
-            match waited {
-                Waited::Called => {}
-                Waited::CalledOff => return Err(Unfinished::Cancelled),
-                Waited::TimedOut => {
-                    let fault = TransactionFailure::new(ErrorKind::Timeout, "while waiting for a connection");
-                    return Err(fault.into());
+            let now = cx.now();
+            cx.recorder.with(|block| block.waiting.leave(now));
+            match end {
+                WaitEnd::Woken => {}
+                WaitEnd::Cancelled => return Err(Incomplete::Cancelled),
+                WaitEnd::TimedOut => {
+                    let detail = "while waiting for a connection";
+                    return Err(TransactionFailure::new(ErrorKind::Timeout, detail).into());
                 }
             }
         }
     }
 
-    fn take_idle(&self, robot: usize, hop: SocketAddr) -> Option<Box<PooledConnection<L::Conn>>> {
-        while let Some(mut connection) = self.pop_idle(robot, |other| other == hop) {
-            if self.is_quiet(robot, &mut connection) {
+    fn take_idle<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        hop: SocketAddr,
+    ) -> Option<Box<PooledConnection<C>>> {
+        let to_hop = self.take_quiet(cx, |other| other == hop);
+        let minimize = cx.profile().minimize_new_conn;
+        if to_hop.is_some() || minimize <= 0.0 || !cx.draw_event(minimize) {
+            return to_hop;
+        }
+        let substitutes = cx.settings.field.substitutes.iter().find(|group| group.contains(&hop))?;
+        self.take_quiet(cx, |other| substitutes.contains(&other))
+    }
+
+    /// Takes the last used idle connection that `fits` and on which nothing has happened. Closes the others that fit.
+    fn take_quiet<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        fits: impl Fn(SocketAddr) -> bool,
+    ) -> Option<Box<PooledConnection<C>>> {
+        loop {
+            let mut connection = {
+                let idle = &mut self.of(cx.robot).idle;
+                let at = idle.iter().rposition(|connection| fits(connection.hop))?;
+                idle.remove(at)
+            };
+            if is_quiet(cx, &mut connection) {
                 return Some(connection);
             }
-            self.close_idle(robot, connection, CloseKind::IdleForeign);
+            self.close_idle(cx, connection, CloseKind::IdleForeign);
         }
-        let profile = self.profile(robot);
-        if profile.minimize_new_conn > 0.0
-            && self.connection_rng().event(profile.minimize_new_conn)
-            && let Some(group) = self.settings().field.substitutes.iter().find(|group| group.contains(&hop))
-        {
-            while let Some(mut connection) = self.pop_idle(robot, |other| group.contains(&other)) {
-                if self.is_quiet(robot, &mut connection) {
-                    return Some(connection);
-                }
-                self.close_idle(robot, connection, CloseKind::IdleForeign);
-            }
-        }
-        None
     }
 
-    /// True if nothing has happened on an idle connection. Bytes belong behind a reply that was complete without them.
-    fn is_quiet(&self, robot: usize, connection: &mut PooledConnection<L::Conn>) -> bool {
-        match connection.conn.idle_state() {
-            IdleState::Quiet => return true,
-            IdleState::Closed => {}
-            IdleState::Bytes(first) => {
-                let now = self.now();
-                self.recorder().error_with(ErrorKind::LateBytes, now, || {
-                    let idle = (now - connection.idle_since) as f64 * 1e-6;
-                    let (number, uses) = (connection.number, connection.uses);
-                    let number_of_robot = self.settings().first_robot + robot;
-                    let detail = format!(
-                        "on connection {number} to {}, {idle:.1} ms after reply {uses}",
-                        connection.hop
-                    );
-                    Evidence::new(detail)
-                        .fact(fact::ROBOT, number_of_robot.to_string())
-                        .expected("no byte", format!("`{}`", first.escape_ascii()))
-                });
-            }
-        }
-        false
-    }
-
-    /// True if the robot may open a connection; an idle one is closed if that makes room.
-    fn has_room(&self, robot: usize) -> bool {
-        let Some(limit) = self.profile(robot).open_limit else { return true };
-        if self.robots()[robot].open < limit as u32 {
-            return true;
-        }
+    /// Whether the robot may open a connection. Closes an idle one if that makes room.
+    fn has_room<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) -> bool {
+        let Some(limit) = cx.profile().open_limit else { return true };
         let oldest = {
-            let idle = &mut self.robots()[robot].idle;
-            (!idle.is_empty()).then(|| idle.remove(0))
-        };
-        match oldest {
-            Some(connection) => {
-                self.close_idle(robot, connection, CloseKind::Other);
-                true
+            let mut robot = self.of(cx.robot);
+            if robot.open < limit as u32 {
+                return true;
             }
-            None => false,
-        }
+            (!robot.idle.is_empty()).then(|| robot.idle.remove(0))
+        };
+        let Some(connection) = oldest else { return false };
+        self.close_idle(cx, connection, CloseKind::Other);
+        true
     }
 
     /// The queue of the robot's transactions that wait for a connection.
-    fn queue(&self, robot: usize) -> Result<Rc<WaitQueue>, TransactionFailure> {
-        let queue = Rc::clone(self.queues().entry(robot).or_default());
-        match self.profile(robot).wait_limit {
+    fn queue<L: Link>(&self, cx: RobotContext<'_, L>) -> Result<Rc<WaitQueue>, TransactionFailure> {
+        let queue = Rc::clone(self.queues.borrow_mut().entry(cx.robot).or_default());
+        match cx.profile().wait_limit {
             Some(limit) if queue.len() >= limit => {
                 let detail = format!("{} transactions of the robot wait for a connection", queue.len());
                 Err(TransactionFailure::new(ErrorKind::TooManyOpen, detail))
@@ -153,160 +176,147 @@ impl<L: Link> RobotGroup<L> {
         }
     }
 
-    fn open_new(
+    fn open_new<L: Link<Conn = C>>(
         &self,
-        robot: usize,
+        cx: RobotContext<'_, L>,
         hop: SocketAddr,
-    ) -> Result<Box<PooledConnection<L::Conn>>, TransactionFailure> {
-        if self.open_connections() >= self.settings().open_limit {
-            let open = self.open_connections();
-            return Err(match self.settings().limited_by_host {
-                // More connections are what the test asks for, so the device is not to blame.
-                true => {
-                    let detail =
-                        format!("{open} connections are open, as many as the file descriptors allow");
-                    TransactionFailure::new(ErrorKind::NoDescriptor, detail)
-                }
-                false => {
-                    TransactionFailure::new(ErrorKind::TooManyOpen, format!("{open} connections are open"))
-                }
-            });
+    ) -> Result<Box<PooledConnection<C>>, TransactionFailure> {
+        let open = self.open.get();
+        if open >= cx.settings.open_limit {
+            // If the test needs more connections than the host allows, the device is not to blame.
+            let (kind, why) = match cx.settings.limited_by_host {
+                true => (ErrorKind::NoDescriptor, ", as many as the file descriptors allow"),
+                false => (ErrorKind::TooManyOpen, ""),
+            };
+            return Err(TransactionFailure::new(kind, format!("{open} connections are open{why}")));
         }
-        let drawn = self.profile(robot).requests_per_connection.sample(&mut *self.connection_rng());
-        let opened = self.now();
-        let conn = self.link().connect(self.address(robot), hop)?;
-        self.robots()[robot].open += 1;
-        self.set_open_connections(self.open_connections() + 1);
-        self.recorder().with(|block| block.conns.enter(opened));
-        let use_limit = drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32;
-        let number = self.number_connection();
-        let connection = PooledConnection {
+        let drawn = cx.profile().requests_per_connection.sample(&mut *cx.reply_rng.borrow_mut());
+        let opened = cx.now();
+        let conn = cx.link.connect(cx.address(), hop)?;
+        self.of(cx.robot).open += 1;
+        self.open.set(open + 1);
+        self.opened.set(self.opened.get() + 1);
+        cx.recorder.with(|block| block.conns.enter(opened));
+        Ok(Box::new(PooledConnection {
             conn,
             uses: 0,
-            use_limit,
-            number,
-            stands: false,
+            use_limit: drawn.trunc().clamp(1.0, f64::from(u32::MAX)) as u32,
+            number: self.opened.get(),
+            established: false,
             opened,
             idle_since: opened,
             hop,
-        };
-        Ok(Box::new(connection))
+        }))
     }
 
-    fn pop_idle(
+    /// Keeps the connection for the robot's next request, idle from `now` on, or closes it if it cannot be reused.
+    pub fn release<L: Link<Conn = C>>(
         &self,
-        robot: usize,
-        fits: impl Fn(SocketAddr) -> bool,
-    ) -> Option<Box<PooledConnection<L::Conn>>> {
-        let idle = &mut self.robots()[robot].idle;
-        let at = idle.iter().rposition(|connection| fits(connection.hop))?;
-        Some(idle.remove(at))
-    }
-
-    /// The robot's own address, if it has one.
-    pub fn address(&self, robot: usize) -> Option<IpAddr> {
-        let addresses = &self.profile(robot).addresses;
-        let number = self.robots()[robot].number as usize;
-        (!addresses.is_empty()).then(|| addresses[number % addresses.len()])
-    }
-
-    /// Keeps the connection from `now` on for the robot's next request, or closes it if that is not possible.
-    pub fn give_back(
-        &self,
-        robot: usize,
-        mut connection: Box<PooledConnection<L::Conn>>,
+        cx: RobotContext<'_, L>,
+        mut connection: Box<PooledConnection<C>>,
         keep_alive: bool,
         now: Nanos,
     ) {
-        if keep_alive && connection.uses < connection.use_limit && !self.is_resting(robot) {
+        if keep_alive && connection.uses < connection.use_limit && !self.is_session_idle(cx) {
             connection.idle_since = now;
-            self.recorder().with(|block| block.idle.enter(connection.idle_since));
-            self.robots()[robot].idle.push(connection);
-            self.call_waiting(robot);
+            cx.recorder.with(|block| block.idle.enter(now));
+            self.of(cx.robot).idle.push(connection);
+            self.wake_waiter(cx.robot);
         } else {
-            self.close(robot, connection, true);
+            self.close(cx, connection, true);
         }
     }
 
-    /// Closes a connection in use; only those that did nothing wrong count in the statistics of lifetimes and
-    /// uses.
-    pub fn close(&self, robot: usize, connection: Box<PooledConnection<L::Conn>>, good: bool) {
-        self.forget(robot, &connection, good.then_some(CloseKind::Busy), self.now());
-    }
-
-    fn close_idle(&self, robot: usize, connection: Box<PooledConnection<L::Conn>>, kind: CloseKind) {
-        let now = self.now();
-        self.recorder().with(|block| block.idle.leave(now));
-        self.forget(robot, &connection, Some(kind), now);
-    }
-
-    /// Something could be sent on a connection at `now`; `stands` says whether that is known already.
-    pub(crate) fn note_established(&self, stands: &mut bool, now: Nanos) {
-        if !std::mem::replace(stands, true) {
-            self.recorder().with(|block| block.established.enter(now));
-        }
-    }
-
-    fn forget(
+    /// Closes a connection in use. It takes part in the statistics of lifetimes and uses only if its exchanges were `good`.
+    pub fn close<L: Link<Conn = C>>(
         &self,
-        robot: usize,
-        connection: &PooledConnection<L::Conn>,
+        cx: RobotContext<'_, L>,
+        connection: Box<PooledConnection<C>>,
+        good: bool,
+    ) {
+        self.forget(cx, &connection, good.then_some(CloseKind::Busy), cx.now());
+    }
+
+    fn close_idle<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: Box<PooledConnection<C>>,
+        kind: CloseKind,
+    ) {
+        let now = cx.now();
+        cx.recorder.with(|block| block.idle.leave(now));
+        self.forget(cx, &connection, Some(kind), now);
+    }
+
+    fn forget<L: Link<Conn = C>>(
+        &self,
+        cx: RobotContext<'_, L>,
+        connection: &PooledConnection<C>,
         kind: Option<CloseKind>,
         now: Nanos,
     ) {
-        self.set_open_connections(self.open_connections() - 1);
-        self.robots()[robot].open -= 1;
-        self.recorder().with(|block| {
+        self.open.set(self.open.get() - 1);
+        self.of(cx.robot).open -= 1;
+        cx.recorder.with(|block| {
             block.conns.leave(now);
-            if connection.stands {
+            if connection.established {
                 block.established.leave(now);
             }
             if let Some(kind) = kind {
                 block.close_connection(kind, (now - connection.opened) / 1000, u64::from(connection.uses));
             }
         });
-        self.call_waiting(robot);
+        self.wake_waiter(cx.robot);
     }
 
-    /// The robot's transactions that wait for a connection do not get any.
-    pub(crate) fn cancel_waiting(&self, robot: usize) {
-        let queue = self.queues().get(&robot).cloned();
+    fn wake_waiter(&self, robot: usize) {
+        let queue = self.queues.borrow().get(&robot).cloned();
         if let Some(queue) = queue {
-            queue.call_off();
+            queue.wake_first();
         }
     }
 
-    fn call_waiting(&self, robot: usize) {
-        let queue = self.queues().get(&robot).cloned();
+    /// Ends a busy or an idle period of the robot's session: cancels the transactions that wait for a connection, and closes all
+    /// idle connections. If the session becomes idle, it is so until `idle_until`.
+    pub fn change_session<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>, idle_until: Option<Nanos>) {
+        self.of(cx.robot).session_idle_until = idle_until.unwrap_or(0);
+        let queue = self.queues.borrow().get(&cx.robot).cloned();
         if let Some(queue) = queue {
-            queue.call();
+            queue.cancel_all();
         }
+        self.close_all_idle(cx);
     }
 
-    /// Closes all idle connections of a robot.
-    pub fn close_all_idle(&self, robot: usize) {
-        let idle = std::mem::take(&mut self.robots()[robot].idle);
-        idle.into_iter().for_each(|connection| self.close_idle(robot, connection, CloseKind::Other));
+    /// Whether the robot's session is idle: its connections are not kept, and its transactions do not wait for one.
+    fn is_session_idle<L: Link>(&self, cx: RobotContext<'_, L>) -> bool {
+        let until = self.of(cx.robot).session_idle_until;
+        until > 0 && cx.now() < until
     }
 
-    /// Closes idle connections that nobody would notice before their next use: those that the peer has closed,
-    /// those that have been idle for too long, and those of robots that are not active any more.
-    pub fn reap(&self) {
-        let now = self.now();
-        for robot in 0..self.settings().robots {
-            if self.robots()[robot].idle.is_empty() {
+    fn close_all_idle<L: Link<Conn = C>>(&self, cx: RobotContext<'_, L>) {
+        let idle = std::mem::take(&mut self.of(cx.robot).idle);
+        idle.into_iter().for_each(|connection| self.close_idle(cx, connection, CloseKind::Other));
+    }
+
+    /// Closes idle connections that would otherwise stay open until their next use: those that the peer has closed, those that
+    /// have been idle for longer than the idle timeout, and those of robots for which `is_active` is false.
+    pub fn reap<L: Link<Conn = C>>(&self, group: &GroupContext<L>, is_active: impl Fn(usize) -> bool) {
+        let now = group.now();
+        for robot in 0..group.settings.robots {
+            let cx = group.of(robot);
+            if self.of(robot).idle.is_empty() {
                 continue;
             }
-            if !self.is_active(robot, now) {
-                self.close_all_idle(robot);
+            if !is_active(robot) {
+                self.close_all_idle(cx);
                 continue;
             }
-            let timeout = self.profile(robot).idle_timeout;
-            let mut kept = std::mem::take(&mut self.robots()[robot].idle);
+            let timeout = cx.profile().idle_timeout;
+            let mut kept = std::mem::take(&mut self.of(robot).idle);
             let mut at = 0;
             while at < kept.len() {
                 let connection = &mut kept[at];
-                let kind = if !self.is_quiet(robot, connection) {
+                let kind = if !is_quiet(cx, connection) {
                     CloseKind::IdleForeign
                 } else if timeout.is_some_and(|timeout| now > connection.idle_since + timeout) {
                     CloseKind::IdleLocal
@@ -315,9 +325,28 @@ impl<L: Link> RobotGroup<L> {
                     continue;
                 };
                 let connection = kept.remove(at);
-                self.close_idle(robot, connection, kind);
+                self.close_idle(cx, connection, kind);
             }
-            self.robots()[robot].idle = kept;
+            self.of(robot).idle = kept;
         }
     }
+}
+
+/// Whether nothing has happened on an idle connection. Bytes would come after a reply that was complete without them.
+fn is_quiet<L: Link>(cx: RobotContext<'_, L>, connection: &mut PooledConnection<L::Conn>) -> bool {
+    match connection.conn.idle_state() {
+        IdleState::Quiet => return true,
+        IdleState::Closed => {}
+        IdleState::Bytes(first) => {
+            let now = cx.now();
+            cx.recorder.error_with(ErrorKind::LateBytes, now, || {
+                let idle = (now - connection.idle_since) as f64 * 1e-6;
+                let PooledConnection { number, uses, hop, .. } = connection;
+                Evidence::new(format!("on connection {number} to {hop}, {idle:.1} ms after reply {uses}"))
+                    .fact(fact::ROBOT, cx.number().to_string())
+                    .expected("no byte", format!("`{}`", first.escape_ascii()))
+            });
+        }
+    }
+    false
 }

@@ -1,7 +1,8 @@
-//! Resolvers are looked up where a robot connects to servers itself (reference: models.md, section 24).
+//! Where a request goes: the robot's proxy, or an address of the server, which may have to be looked up first
+//! (`docs/reference/models.md`, "Name resolution").
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_dns::address_cache::{AddressCache, AddressCaches};
@@ -9,34 +10,33 @@ use polygraph_dns::name::DomainName;
 use polygraph_dns::query::QueryType;
 use polygraph_dns::resolver::{AnswerSource, Resolver, ResolverConfig};
 use polygraph_dns::resolver_stats::ResolverStats;
-use polygraph_link::Link;
-use polygraph_stats::{ErrorKind, Recorder};
+use polygraph_link::{Link, Nanos, run_until};
+use polygraph_stats::ErrorKind;
 use polygraph_traffic::Random;
 use polygraph_wire::uri;
 use rustc_hash::FxHashMap;
 
-use crate::exchange::TransactionFailure;
-use crate::settings::{Dns, Settings};
+use crate::context::{GroupContext, RobotContext};
+use crate::failure::TransactionFailure;
+use crate::request::Request;
+use crate::settings::Dns;
 
-/// The resolvers of one loop.
+/// The name resolvers of one loop.
 #[derive(Debug)]
 pub struct Resolvers<L> {
-    link: L,
-    recorder: Recorder,
     stats: Rc<RefCell<ResolverStats>>,
     caches: RefCell<AddressCaches>,
-    /// By kind of robots and, where each has a cache of its own, by robot.
+    /// By profile and, where each robot has a cache of its own, by robot.
     resolvers: RefCell<FxHashMap<(usize, usize), Resolver<L>>>,
     first_id: u16,
 }
 
 impl<L: Link> Resolvers<L> {
-    /// Resolvers that have not been asked anything yet.
-    pub fn new(link: L, recorder: Recorder, settings: &Settings) -> Resolvers<L> {
+    /// Resolvers with empty caches.
+    pub fn new(group: &GroupContext<L>) -> Resolvers<L> {
+        let settings = &group.settings;
         let first_id = settings.seed.stream("dns", settings.first_robot as u64).bits() as u16;
         Resolvers {
-            link,
-            recorder,
             stats: Rc::default(),
             caches: RefCell::default(),
             resolvers: RefCell::default(),
@@ -44,47 +44,69 @@ impl<L: Link> Resolvers<L> {
         }
     }
 
-    fn resolver(&self, dns: &Dns, profile: usize, robot: usize) -> Resolver<L> {
-        let own = dns.cache > 0 && dns.sharing_group.is_none();
-        let key = (profile, if own { robot } else { usize::MAX });
-        let mut resolvers = self.resolvers.borrow_mut();
-        let resolver = resolvers.entry(key).or_insert_with(|| {
-            let config = ResolverConfig {
-                servers: dns.servers.clone(),
-                timeout: Some(dns.timeout),
-                query_type: if dns.v6 { QueryType::Aaaa } else { QueryType::A },
-            };
-            let cache = match dns.sharing_group.as_deref() {
-                Some(group) => self.caches.borrow_mut().cache(dns.cache, Some(group)),
-                None => AddressCache::new(dns.cache),
-            };
-            let id = self.first_id.wrapping_add(robot as u16);
-            Resolver::new(self.link.clone(), Rc::new(config), cache, Rc::clone(&self.stats), id)
-        });
-        resolver.clone()
-    }
-
-    /// An address of `authority`, which is `host:port`, for a robot of kind `profile` that lives at `from`.
+    /// Where a request goes: to the robot's proxy, to where its container came from, or to one of the addresses of its server.
     ///
     /// # Errors
-    /// If no server knows one.
-    pub async fn resolve(
+    /// If the server's name has no address, or if none is known before `deadline`.
+    pub async fn next_hop(
         &self,
+        cx: RobotContext<'_, L>,
+        request: &Request,
+        deadline: Option<Nanos>,
+    ) -> Result<SocketAddr, TransactionFailure> {
+        if let Some(hop) = cx.proxy().or(request.hop) {
+            return Ok(hop);
+        }
+        if let Some(url) = &request.foreign {
+            return match foreign_host(url)? {
+                Host::Address(address) => Ok(address),
+                Host::Name(authority) => Box::pin(self.resolve(cx, authority, deadline)).await,
+            };
+        }
+        let server = &cx.settings.field.servers[request.server];
+        match server.addresses[..] {
+            // A look-up is rare and its state is large, so it is boxed.
+            [] => Box::pin(self.resolve(cx, &server.authority, deadline)).await,
+            [only] => Ok(only),
+            _ => {
+                let at = cx.reply_rng.borrow_mut().below(server.addresses.len() as u64) as usize;
+                Ok(server.addresses[at])
+            }
+        }
+    }
+
+    async fn resolve(
+        &self,
+        cx: RobotContext<'_, L>,
+        authority: &str,
+        deadline: Option<Nanos>,
+    ) -> Result<SocketAddr, TransactionFailure> {
+        let Some(dns) = &cx.profile().dns else {
+            let detail = format!("{authority} has no address, and the robots have no dns_resolver");
+            return Err(TransactionFailure::new(ErrorKind::UnknownHost, detail));
+        };
+        let found = self.look_up(cx, dns, authority);
+        let Some(deadline) = deadline else { return found.await };
+        let timeout = || TransactionFailure::new(ErrorKind::Timeout, format!("while looking up {authority}"));
+        run_until(cx.link.sleep_until(deadline), found).await.unwrap_or_else(|| Err(timeout()))
+    }
+
+    /// An address of `authority`, which is `host` or `host:port`.
+    async fn look_up(
+        &self,
+        cx: RobotContext<'_, L>,
         dns: &Dns,
-        profile: usize,
-        robot: usize,
-        from: Option<IpAddr>,
         authority: &str,
     ) -> Result<SocketAddr, TransactionFailure> {
         let unknown = || TransactionFailure::new(ErrorKind::UnknownHost, authority);
         let (host, port) = uri::host_port(authority.as_bytes()).ok_or_else(unknown)?;
         let host = std::str::from_utf8(host).map_err(|_| unknown())?;
         let name = DomainName::parse(host).map_err(|_| unknown())?;
-        let resolver = self.resolver(dns, profile, robot);
-        self.recorder.with(|block| block.dns.lookups += 1);
-        match resolver.lookup(from, &name).await {
+        let resolver = self.resolver(cx, dns);
+        cx.recorder.with(|block| block.dns.lookups += 1);
+        match resolver.lookup(cx.address(), &name).await {
             Ok(found) => {
-                self.recorder.with(|block| match found.source {
+                cx.recorder.with(|block| match found.source {
                     AnswerSource::Cache => block.dns.cache_hits += 1,
                     AnswerSource::Server { response_us } => block.dns.rptm_us.record(response_us),
                     AnswerSource::Joined => {}
@@ -97,4 +119,41 @@ impl<L: Link> Resolvers<L> {
             }
         }
     }
+
+    fn resolver(&self, cx: RobotContext<'_, L>, dns: &Dns) -> Resolver<L> {
+        let own = dns.cache > 0 && dns.sharing_group.is_none();
+        let key = (cx.profile_index(), if own { cx.robot } else { usize::MAX });
+        let mut resolvers = self.resolvers.borrow_mut();
+        let resolver = resolvers.entry(key).or_insert_with(|| {
+            let config = ResolverConfig {
+                servers: dns.servers.clone(),
+                timeout: Some(dns.timeout),
+                query_type: if dns.v6 { QueryType::Aaaa } else { QueryType::A },
+            };
+            let cache = match dns.sharing_group.as_deref() {
+                Some(group) => self.caches.borrow_mut().cache(dns.cache, Some(group)),
+                None => AddressCache::new(dns.cache),
+            };
+            let id = self.first_id.wrapping_add(cx.robot as u16);
+            Resolver::new(cx.link.clone(), Rc::new(config), cache, Rc::clone(&self.stats), id)
+        });
+        resolver.clone()
+    }
+}
+
+/// Where a foreign URL leads.
+enum Host<'a> {
+    Address(SocketAddr),
+    /// Name and, maybe, port.
+    Name(&'a str),
+}
+
+fn foreign_host(url: &str) -> Result<Host<'_>, TransactionFailure> {
+    let failure = || TransactionFailure::new(ErrorKind::NoUrlHost, url);
+    let parts = uri::split(url.as_bytes()).ok_or_else(failure)?;
+    let authority = std::str::from_utf8(parts.authority).map_err(|_| failure())?;
+    let (host, port) = uri::host_port(parts.authority).ok_or_else(failure)?;
+    let port = port.or_else(|| uri::default_port(parts.scheme)).unwrap_or(80);
+    let ip = std::str::from_utf8(host).ok().and_then(|host| host.trim_matches(['[', ']']).parse().ok());
+    Ok(ip.map_or(Host::Name(authority), |ip| Host::Address(SocketAddr::new(ip, port))))
 }

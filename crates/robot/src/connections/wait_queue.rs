@@ -1,4 +1,4 @@
-//! Waiting for something that only another task of the same loop can bring about.
+//! A queue of tasks that wait for something that another task of the same loop does.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,98 +7,98 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// A place in a queue.
+/// How waiting ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// Another task woke the waiter.
+    Woken,
+    /// Nothing is left to wait for.
+    Cancelled,
+    /// The time was over.
+    TimedOut,
+}
+
 #[derive(Debug, Default)]
-struct Ticket {
-    called: Cell<Option<Waited>>,
-    /// Kept for the next time.
+struct State {
+    end: Cell<Option<WaitEnd>>,
+    /// The waker is kept for the next time.
     waker: RefCell<Option<Waker>>,
 }
 
-impl Ticket {
-    fn call(&self, how: Waited) {
-        self.called.set(Some(how));
+impl State {
+    fn wake(&self, end: WaitEnd) {
+        self.end.set(Some(end));
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    fn remember(&self, waker: &Waker) {
-        let mut known = self.waker.borrow_mut();
-        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *known = Some(waker.clone());
+    fn keep(&self, waker: &Waker) {
+        let mut kept = self.waker.borrow_mut();
+        if !kept.as_ref().is_some_and(|kept| kept.will_wake(waker)) {
+            *kept = Some(waker.clone());
         }
     }
 }
 
-/// What a task waits with that waits again and again, so that it costs no memory each time.
+/// A task that waits. One that waits again and again can use the same waiter, and needs no memory each time.
 #[derive(Debug, Default)]
-pub struct Waiter(Rc<Ticket>);
+pub struct Waiter(Rc<State>);
 
-/// A queue of tasks that wait to be called, first come, first served.
+/// A queue of waiting tasks, first come, first served.
 #[derive(Debug, Default)]
-pub struct WaitQueue(RefCell<VecDeque<Rc<Ticket>>>);
-
-/// How waiting ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// The task was called.
-    Called,
-    /// There is nothing to wait for any more.
-    CalledOff,
-    /// Time was over.
-    TimedOut,
-}
+pub struct WaitQueue(RefCell<VecDeque<Rc<State>>>);
 
 impl WaitQueue {
-    /// Number of tasks that wait.
+    /// Number of waiting tasks.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// True if nobody waits.
+    /// Whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// Calls the first task that waits. Returns false if nobody does.
-    pub fn call(&self) -> bool {
+    /// Wakes the task that has waited longest. Returns whether there was one.
+    pub fn wake_first(&self) -> bool {
         let first = self.0.borrow_mut().pop_front();
-        first.inspect(|ticket| ticket.call(Waited::Called)).is_some()
+        first.inspect(|state| state.wake(WaitEnd::Woken)).is_some()
     }
 
-    /// Calls the task that began to wait last, if any does: its memory is still warm.
-    pub fn call_last(&self) -> bool {
+    /// Wakes the task that started to wait last, whose memory is most likely in the processor's caches. Returns whether there was
+    /// one.
+    pub fn wake_last(&self) -> bool {
         let last = self.0.borrow_mut().pop_back();
-        last.inspect(|ticket| ticket.call(Waited::Called)).is_some()
+        last.inspect(|state| state.wake(WaitEnd::Woken)).is_some()
     }
 
-    /// Ends all waiting.
-    pub fn call_off(&self) {
-        self.0.borrow_mut().drain(..).for_each(|ticket| ticket.call(Waited::CalledOff));
+    /// Wakes all tasks: nothing is left to wait for.
+    pub fn cancel_all(&self) {
+        self.0.borrow_mut().drain(..).for_each(|state| state.wake(WaitEnd::Cancelled));
     }
 
-    /// Waits to be called, or until `timeout` completes.
-    pub async fn wait(&self, timeout: impl Future<Output = ()>) -> Waited {
+    /// Waits until another task wakes this one, or until `timeout` completes.
+    pub async fn wait(&self, timeout: impl Future<Output = ()>) -> WaitEnd {
         self.wait_with(&Waiter::default(), timeout).await
     }
 
-    /// The same, with a place that nobody else waits with.
-    pub async fn wait_with(&self, Waiter(ticket): &Waiter, timeout: impl Future<Output = ()>) -> Waited {
-        ticket.called.set(None);
-        self.0.borrow_mut().push_back(Rc::clone(ticket));
+    /// Like [`WaitQueue::wait`], with a waiter that no other task uses at the same time.
+    pub async fn wait_with(&self, Waiter(state): &Waiter, timeout: impl Future<Output = ()>) -> WaitEnd {
+        state.end.set(None);
+        self.0.borrow_mut().push_back(Rc::clone(state));
         let mut timeout = pin!(timeout);
-        let waited = poll_fn(|cx| {
-            if let Some(how) = ticket.called.get() {
-                return Poll::Ready(how);
+        let end = poll_fn(|cx| {
+            if let Some(end) = state.end.get() {
+                return Poll::Ready(end);
             }
-            ticket.remember(cx.waker());
-            timeout.as_mut().poll(cx).map(|()| Waited::TimedOut)
+            state.keep(cx.waker());
+            timeout.as_mut().poll(cx).map(|()| WaitEnd::TimedOut)
         })
         .await;
-        if waited == Waited::TimedOut {
-            self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, ticket));
+        if end == WaitEnd::TimedOut {
+            self.0.borrow_mut().retain(|other| !Rc::ptr_eq(other, state));
         }
-        waited
+        end
     }
 }

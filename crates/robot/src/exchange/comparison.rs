@@ -61,7 +61,7 @@ impl Comparison {
     }
 
     /// What is wrong with the bytes, if anything. `real`: the objects are real content, not filler.
-    pub fn verdict(&self, real: bool) -> Option<Violation> {
+    pub fn violation(&self, real: bool) -> Option<Violation> {
         let seen = self.differs.as_deref()?;
         let mut expected = self.expected.clone();
         expected.truncate(NEAR as u64);
@@ -152,11 +152,11 @@ mod tests {
         catalog.body(&Oid { world: UniqId::default(), kind: ContentKind::FIRST, name }, b"")
     }
 
-    fn verdict(comparison: &mut Comparison, bytes: &[u8], step: usize) -> Option<ErrorKind> {
+    fn violation(comparison: &mut Comparison, bytes: &[u8], step: usize) -> Option<ErrorKind> {
         bytes.chunks(step).for_each(|piece| {
             comparison.take(piece);
         });
-        comparison.verdict(false).map(|violation| violation.kind)
+        comparison.violation(false).map(|violation| violation.kind)
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             let catalog = catalog(unique);
             let right = body(&catalog, 0x12).to_vec();
             for step in [1, 7, 1000, 5000] {
-                let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, step);
+                let check = |bytes: &[u8]| violation(&mut Comparison::new(body(&catalog, 0x12)), bytes, step);
                 assert_eq!(check(&right), None);
                 assert_eq!(check(&right[..2000]), None, "the size is another matter");
                 for at in [0, 40, 1234, 2900, 2999] {
@@ -187,7 +187,7 @@ mod tests {
         for unique in [false, true] {
             let catalog = catalog(unique);
             let right = body(&catalog, 0x12).to_vec();
-            let check = |bytes: &[u8]| verdict(&mut Comparison::new(body(&catalog, 0x12)), bytes, 1000);
+            let check = |bytes: &[u8]| violation(&mut Comparison::new(body(&catalog, 0x12)), bytes, 1000);
             for at in [0, 5, 50, 127, 128, 1000, 2000] {
                 for len in [1, 2, 7, 25, 100, 115, 127, 128, 1000] {
                     let text = "<script>x</script>".repeat(60);
@@ -207,7 +207,7 @@ mod tests {
         let right = body(&catalog, 0x12);
         for name in 0x13..0x400 {
             let other = body(&catalog, name).to_vec();
-            let kind = verdict(&mut Comparison::new(right.clone()), &other, 1000);
+            let kind = violation(&mut Comparison::new(right.clone()), &other, 1000);
             assert_eq!(kind, Some(ErrorKind::WrongObject), "{name:x}");
         }
     }
@@ -217,7 +217,7 @@ mod tests {
         let catalog = catalog(false);
         let (whole, other) = (body(&catalog, 1), body(&catalog, 2));
         let bytes = whole.to_vec();
-        let check = |bytes: &[u8]| verdict(&mut Comparison::part(&whole, 1000, 200), bytes, 64);
+        let check = |bytes: &[u8]| violation(&mut Comparison::part(&whole, 1000, 200), bytes, 64);
         assert_eq!(check(&bytes[1000..1200]), None);
         for at in [500, 900, 999, 1001, 1100] {
             assert_eq!(check(&bytes[at..at + 200]), Some(ErrorKind::BadRange), "{at}");

@@ -1,9 +1,9 @@
 //! The content of a reply as it arrives: is it what the server must have sent, and what does it lead to?
 
 use std::io::Write;
-use std::rc::Rc;
 
 use flate2::write::GzDecoder;
+use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::content::{BodySource, MAX_BODY};
 use polygraph_traffic::{Body, Catalog, Fingerprint, Method};
@@ -12,11 +12,12 @@ use polygraph_wire::marks::ContentsMark;
 use polygraph_wire::multipart::{self, MultipartError};
 use polygraph_wire::range::{ByteRange, ContentRange};
 
+use crate::context::{ProfileContext, RobotContext};
 use crate::exchange::comparison::Comparison;
-use crate::exchange::links::{LinkFilter, LinkSearch};
-use crate::exchange::reply::{Coding, Content, ReplyMeta};
-use crate::request::generator::Request;
-use crate::settings::Verify;
+use crate::exchange::links::LinkSearch;
+use crate::exchange::reply::{Coding, ContentSink, ReplyMeta};
+use crate::request::Request;
+use crate::settings::{Settings, Verify};
 use crate::violation::Violation;
 
 /// How content becomes what is compared.
@@ -70,34 +71,21 @@ struct Seen {
     equal: u64,
 }
 
-/// What robots know about contents.
-#[derive(Clone, Copy)]
-pub struct Known<'a> {
-    /// The contents.
-    pub catalog: &'a Catalog,
-    /// Their fingerprint.
-    pub fingerprint: Fingerprint,
-    /// Where sizes are known from.
-    pub verify: Verify,
-    /// Replies without any marks of ours may be anything.
-    pub trusts_unmarked: bool,
-}
-
 /// The content of one reply.
 pub struct Entity<'a> {
-    known: Known<'a>,
+    settings: &'a Settings,
+    /// The contents that the robot expects of servers.
+    expected_contents: Fingerprint,
+    /// What is prepared for the robot's profile.
+    prepared: &'a ProfileContext,
     request: &'a Request,
     url: &'a dyn Fn() -> String,
-    /// Size of the object, without any coding, if it is known.
+    /// Size of the object in bytes, without any coding, if it is known.
     size: Option<u64>,
     way: Way,
-    /// Whether the robot accepts compressed content.
-    accepts_gzip: bool,
     digest: Option<Box<(ContentMd5, Vec<u8>)>>,
     problem: Option<Violation>,
-    /// The links that the robot follows, if it follows any.
-    wanted: Option<&'a Rc<LinkFilter>>,
-    /// Looks for them, if there may be any.
+    /// Looks for links to embedded objects, if there may be any.
     pub links: Option<Box<LinkSearch>>,
 }
 
@@ -115,23 +103,34 @@ pub struct Verified {
 }
 
 impl<'a> Entity<'a> {
-    /// The content of the reply to `request`. `url` tells its URL.
-    pub fn new(
-        known: Known<'a>,
+    /// The content of the reply to `request`, whose URL is `url()`.
+    pub fn new<L: Link>(
+        cx: RobotContext<'a, L>,
         request: &'a Request,
         url: &'a dyn Fn() -> String,
-        accepts_gzip: bool,
-        wanted: Option<&'a Rc<LinkFilter>>,
     ) -> Entity<'a> {
-        let way = Way::Ignored;
-        let (size, digest, problem, links) = (None, None, None, None);
-        Entity { known, request, url, size, way, accepts_gzip, digest, problem, wanted, links }
+        Entity {
+            settings: &cx.group.settings,
+            expected_contents: cx.contents,
+            prepared: cx.prepared(),
+            request,
+            url,
+            size: None,
+            way: Way::Ignored,
+            digest: None,
+            problem: None,
+            links: None,
+        }
+    }
+
+    fn catalog(&self) -> &'a Catalog {
+        &self.settings.field.catalog
     }
 
     /// What is wrong if the server has other contents than the robots. Then nothing follows from bodies.
     fn disagreement(&self, told: ContentsMark) -> Option<Violation> {
-        let (own, theirs) = (self.known.fingerprint, told.fingerprint);
-        let same_sizes = self.known.verify == Verify::Bytes || own.sizes == theirs.sizes;
+        let (own, theirs) = (self.expected_contents, told.fingerprint);
+        let same_sizes = self.settings.field.verify == Verify::Bytes || own.sizes == theirs.sizes;
         let what = match (own.contents == theirs.contents, same_sizes) {
             _ if self.request.foreign.is_some() => return None,
             (true, true) => return None,
@@ -148,7 +147,7 @@ impl<'a> Entity<'a> {
 
     /// The body of the object, without any coding. Only text that is inserted may quote the URL.
     fn expected(&self) -> Body {
-        let catalog = self.known.catalog;
+        let catalog = self.catalog();
         let url = match catalog.content(self.request.oid.kind) {
             Some(content) if content.injection.is_some() => (self.url)(),
             _ => String::new(),
@@ -163,14 +162,14 @@ impl<'a> Entity<'a> {
 
     /// The object is real content: bytes that differ say nothing about where they come from.
     fn is_real(&self) -> bool {
-        let source = self.known.catalog.content(self.request.oid.kind).map(|content| &content.source);
+        let source = self.catalog().content(self.request.oid.kind).map(|content| &content.source);
         matches!(source, Some(BodySource::Database(_) | BodySource::Root(_)))
     }
 
-    fn begin_ranges(&mut self, facts: &ReplyMeta) -> Result<(), Violation> {
+    fn begin_ranges(&mut self, meta: &ReplyMeta) -> Result<(), Violation> {
         let size = self.size();
-        let rare = facts.rare.as_deref();
-        let coded = facts.coding == Coding::Gzip;
+        let rare = meta.rare.as_deref();
+        let coded = meta.coding == Coding::Gzip;
         match rare.and_then(|rare| rare.range) {
             // Positions count in the compressed object (RFC 9110, section 14.1.2), which only the server has.
             Some(ContentRange::Part(range, whole)) if coded => {
@@ -214,9 +213,9 @@ impl<'a> Entity<'a> {
     /// knows, and several ranges may be refused for their number (RFC 9110, section 15.5.17).
     fn refused(&self) -> Option<Violation> {
         let (request, size) = (self.request, self.size());
-        let encodings = self.known.catalog.content(request.oid.kind).map(|content| content.encodings);
-        let plain =
-            encodings.is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.accepts_gzip);
+        let encodings = self.catalog().content(request.oid.kind).map(|content| content.encodings);
+        let plain = encodings
+            .is_none_or(|on_offer| !on_offer.gzip || on_offer.identity && !self.prepared.accepts_gzip);
         let alone = request.range_specs().len() == 1;
         let known = alone && plain && request.foreign.is_none() && self.size.is_some();
         let violation = || Violation::new(ErrorKind::BadStatus, "the object has bytes that were asked for");
@@ -226,7 +225,7 @@ impl<'a> Entity<'a> {
 
     /// What is wrong with the complete content, if anything, and how much of it was compared. Bytes say more than
     /// sizes, and those more than digests, so the first violation in that request counts.
-    pub fn finish(self, facts: &ReplyMeta) -> (Option<Violation>, Verified) {
+    pub fn finish(self, meta: &ReplyMeta) -> (Option<Violation>, Verified) {
         let real = self.is_real();
         let sized = self.size.is_some();
         let mut verified = Verified::default();
@@ -237,22 +236,22 @@ impl<'a> Entity<'a> {
         };
         let of_content = match self.way {
             Way::Unknown => {
-                verified.uncompared = facts.body_bytes;
+                verified.uncompared = meta.body_bytes;
                 self.problem
             }
             Way::Ignored => {
-                verified.uncompared = facts.body_bytes;
-                self.problem.or_else(|| wrong_length(self.request, facts))
+                verified.uncompared = meta.body_bytes;
+                self.problem.or_else(|| wrong_length(self.request, meta))
             }
             Way::Plain(comparison) => {
                 verified.bytes = comparison.equal;
-                verified.empty = comparison.size == 0 && facts.body_bytes == 0;
-                let size = || match facts.status {
-                    206 => wrong_length(self.request, facts),
-                    _ if sized => wrong_size(facts.body_bytes, comparison.size),
+                verified.empty = comparison.size == 0 && meta.body_bytes == 0;
+                let size = || match meta.status {
+                    206 => wrong_length(self.request, meta),
+                    _ if sized => wrong_size(meta.body_bytes, comparison.size),
                     _ => None,
                 };
-                self.problem.or_else(|| comparison.verdict(real)).or_else(size)
+                self.problem.or_else(|| comparison.violation(real)).or_else(size)
             }
             Way::Gzip(mut decoder) => {
                 let end = decoder.try_finish();
@@ -260,7 +259,7 @@ impl<'a> Entity<'a> {
                 verified.bytes = comparison.equal;
                 let coding = self.problem.or_else(|| end.err().map(|error| broken(&error)));
                 let size = || if sized { wrong_size(comparison.equal, comparison.size) } else { None };
-                match (comparison.verdict(real), coding) {
+                match (comparison.violation(real), coding) {
                     // One wrong bit can turn all that is decompressed after it into other text.
                     (Some(text), Some(coding)) if coding.kind == ErrorKind::AlteredBody => {
                         Some(Violation { comparison: text.comparison, ..coding })
@@ -333,10 +332,10 @@ fn wanted(request: &Request, size: u64) -> String {
 }
 
 /// What is wrong with the length of a part that came alone, if anything.
-fn wrong_length(request: &Request, facts: &ReplyMeta) -> Option<Violation> {
-    let Some(ContentRange::Part(range, whole)) = facts.rare.as_deref()?.range else { return None };
-    let (seen, size) = (facts.body_bytes, range.len());
-    let wrong = facts.status == 206 && request.method != Method::Head && seen != size;
+fn wrong_length(request: &Request, meta: &ReplyMeta) -> Option<Violation> {
+    let Some(ContentRange::Part(range, whole)) = meta.rare.as_deref()?.range else { return None };
+    let (seen, size) = (meta.body_bytes, range.len());
+    let wrong = meta.status == 206 && request.method != Method::Head && seen != size;
     let violation =
         || Violation::new(ErrorKind::BadRange, format!("{seen} body bytes of {}", text(range, whole)));
     wrong.then(|| violation().expected(format!("{size} bytes"), format!("{seen} bytes")))
@@ -382,7 +381,7 @@ impl Seen {
         if let Some(comparison) = self.current.take() {
             self.equal += comparison.equal;
             if self.problem.is_none() {
-                self.problem = comparison.verdict(self.real);
+                self.problem = comparison.violation(self.real);
             }
         }
     }
@@ -414,21 +413,21 @@ impl Parts {
     }
 }
 
-impl Content for Entity<'_> {
-    fn begin(&mut self, facts: &ReplyMeta) {
-        let told = facts.marks.contents;
+impl ContentSink for Entity<'_> {
+    fn begin(&mut self, meta: &ReplyMeta) {
+        let told = meta.marks.contents;
         self.problem = told.and_then(|told| self.disagreement(told));
         if self.problem.is_some() {
             return;
         }
-        self.size = match self.known.verify {
-            Verify::Full => Some(self.known.catalog.size(&self.request.oid)),
+        self.size = match self.settings.field.verify {
+            Verify::Full => Some(self.catalog().size(&self.request.oid)),
             Verify::Bytes => told.and_then(|told| told.size),
         };
-        let rare = facts.rare.as_deref();
-        let partial = facts.status == 206;
+        let rare = meta.rare.as_deref();
+        let partial = meta.status == 206;
         let told = rare.and_then(|rare| rare.range);
-        let expected = match facts.status {
+        let expected = match meta.status {
             206 => !self.request.range_specs().is_empty(),
             416 => true,
             _ => told.is_none(),
@@ -436,49 +435,53 @@ impl Content for Entity<'_> {
         if !expected {
             let violation = Violation::new(ErrorKind::UnexpectedRange, "a part instead of the whole");
             let field = told.map_or_else(String::new, |range| format!(", Content-Range: {}", field(range)));
-            let seen = format!("status {}{field}", facts.status);
+            let seen = format!("status {}{field}", meta.status);
             self.problem = Some(violation.expected("status 200 without Content-Range", seen));
             return;
         }
-        if facts.status == 416 {
+        if meta.status == 416 {
             self.problem = self.refused();
         }
-        if !matches!(facts.status, 200 | 206) {
+        if !matches!(meta.status, 200 | 206) {
             return;
         }
         // Without any Accept-Encoding all codings are acceptable (RFC 9110, section 12.5.3), but a server that has
         // the plain body sends that; who gets the other one got a reply to somebody else's request.
-        let content = self.known.catalog.content(self.request.oid.kind);
+        let content = self.catalog().content(self.request.oid.kind);
         let plain_on_offer = content.is_none_or(|content| content.encodings.identity);
-        let unwanted = facts.coding == Coding::Gzip && !self.accepts_gzip && plain_on_offer;
-        if facts.coding == Coding::Other || unwanted {
-            let text = format!("{:?} content although the request does not accept it", facts.coding);
+        let unwanted = meta.coding == Coding::Gzip && !self.prepared.accepts_gzip && plain_on_offer;
+        if meta.coding == Coding::Other || unwanted {
+            let text = format!("{:?} content although the request does not accept it", meta.coding);
             let violation = Violation::new(ErrorKind::UnacceptableCoding, text);
-            let accepted = if self.accepts_gzip { "gzip or no coding" } else { "no coding" };
-            self.problem = Some(violation.expected(accepted, format!("{:?}", facts.coding)));
+            let accepted = if self.prepared.accepts_gzip { "gzip or no coding" } else { "no coding" };
+            self.problem = Some(violation.expected(accepted, format!("{:?}", meta.coding)));
             return;
         }
         if self.request.method == Method::Head {
             return;
         }
-        let may_be_anything = self.known.trusts_unmarked && !facts.is_marked();
+        let may_be_anything = self.settings.tolerance.foreign_replies && !meta.is_marked();
         // A part of a page may begin and end within a tag.
         if !partial && !may_be_anything {
-            self.links = self.wanted.and_then(|wanted| wanted.search(self.known.catalog, self.request, rare));
+            self.links = self
+                .prepared
+                .links
+                .as_ref()
+                .and_then(|filter| filter.search(self.catalog(), self.request, rare));
         }
         if self.request.foreign.is_some() || may_be_anything {
             self.way = Way::Unknown;
             return;
         }
         if partial {
-            self.problem = self.begin_ranges(facts).err();
+            self.problem = self.begin_ranges(meta).err();
             return;
         }
         if let Some(announced) = rare.and_then(|rare| rare.md5.clone()) {
             self.digest = Some(Box::new((ContentMd5::default(), announced)));
         }
         let comparison = Comparison::new(self.expected());
-        self.way = match facts.coding {
+        self.way = match meta.coding {
             Coding::Gzip => Way::Gzip(Box::new(GzDecoder::new(Sink(comparison, Vec::new())))),
             _ => Way::Plain(comparison),
         };

@@ -9,7 +9,7 @@ use polygraph_wire::raw_uris::UriScanner;
 use rustc_hash::FxHashSet;
 
 use crate::exchange::reply::RareFields;
-use crate::request::generator::Request;
+use crate::request::Request;
 
 /// The links that robots of a kind follow.
 #[derive(Debug)]
@@ -42,11 +42,11 @@ impl LinkFilter {
             .is_some_and(|raw| raw == "*" || server.is_some_and(|server| server.starts_with(raw.as_bytes())));
         (container || markup).then(|| {
             Box::new(LinkSearch {
-                wanted: Rc::clone(self),
+                filter: Rc::clone(self),
                 scanner: Scanner::default(),
                 raw: (thrower && markup).then(Box::default),
                 found: Vec::new(),
-                faults: Vec::new(),
+                errors: Vec::new(),
             })
         })
     }
@@ -55,13 +55,13 @@ impl LinkFilter {
 /// LinkSearch found in one reply.
 #[derive(Debug)]
 pub struct LinkSearch {
-    wanted: Rc<LinkFilter>,
+    filter: Rc<LinkFilter>,
     scanner: Scanner,
     raw: Option<Box<Raw>>,
     /// References that nobody has taken yet.
     pub found: Vec<Vec<u8>>,
     /// What is wrong with the markup.
-    pub faults: Vec<MarkupError>,
+    pub errors: Vec<MarkupError>,
 }
 
 /// The search for URIs anywhere in the text.
@@ -75,9 +75,9 @@ struct Raw {
 impl LinkSearch {
     /// Takes the next bytes of the content.
     pub fn take(&mut self, bytes: &[u8]) {
-        let LinkSearch { wanted, scanner, found, faults, raw } = self;
+        let LinkSearch { filter, scanner, found, errors, raw } = self;
         let before = found.len();
-        scanner.feed(&wanted.tags, bytes, |item| sort(item, found, faults));
+        scanner.feed(&filter.tags, bytes, |item| sort(item, found, errors));
         if let Some(raw) = raw {
             raw.scanner.feed(bytes, |uri| found.push(meant(uri)));
             raw.drop_known(found, before);
@@ -86,9 +86,9 @@ impl LinkSearch {
 
     /// The content is complete.
     pub fn finish(&mut self) {
-        let LinkSearch { scanner, found, faults, raw, .. } = self;
+        let LinkSearch { scanner, found, errors, raw, .. } = self;
         let before = found.len();
-        scanner.finish(|item| sort(item, found, faults));
+        scanner.finish(|item| sort(item, found, errors));
         if let Some(raw) = raw {
             raw.scanner.finish(|uri| found.push(meant(uri)));
             raw.drop_known(found, before);
@@ -112,10 +112,10 @@ fn meant(uri: &[u8]) -> Vec<u8> {
     uri
 }
 
-fn sort(item: MarkupEvent<'_>, found: &mut Vec<Vec<u8>>, faults: &mut Vec<MarkupError>) {
+fn sort(item: MarkupEvent<'_>, found: &mut Vec<Vec<u8>>, errors: &mut Vec<MarkupError>) {
     match item {
         MarkupEvent::Link(link) => found.push(link.to_vec()),
-        MarkupEvent::Fault(fault) => faults.push(fault),
+        MarkupEvent::Fault(fault) => errors.push(fault),
     }
 }
 
@@ -146,11 +146,11 @@ mod tests {
         );
         let rare = RareFields { content_type: Some(b"text/html".to_vec()), ..RareFields::default() };
         let find = |raw: Option<&str>, step: usize| {
-            let wanted = Rc::new(LinkFilter { tags: LinkTags::default(), raw: raw.map(str::to_owned) });
-            let mut links = wanted.search(&catalog, &request, Some(&rare)).unwrap();
+            let filter = Rc::new(LinkFilter { tags: LinkTags::default(), raw: raw.map(str::to_owned) });
+            let mut links = filter.search(&catalog, &request, Some(&rare)).unwrap();
             text.chunks(step).for_each(|piece| links.take(piece));
             links.finish();
-            assert_eq!(links.faults, []);
+            assert_eq!(links.errors, []);
             links.found.iter().map(|link| String::from_utf8_lossy(link).into_owned()).collect::<Vec<_>>()
         };
         for step in [1, 7] {

@@ -57,7 +57,7 @@ pub struct RareFields {
     pub trailer: bool,
 }
 
-/// The facts of a reply that matter to a robot.
+/// The meta of a reply that matter to a robot.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyMeta {
     /// Status code; 0 before there is a head.
@@ -104,15 +104,15 @@ impl ReplyMeta {
         self.marks.xact.is_some() || self.marks.target.is_some()
     }
 
-    fn rare(&mut self) -> &mut RareFields {
+    fn rare_mut(&mut self) -> &mut RareFields {
         self.rare.get_or_insert_default()
     }
 }
 
 /// What is done with the content of a reply while it arrives.
-pub trait Content {
+pub trait ContentSink {
     /// The head is complete; the content follows.
-    fn begin(&mut self, facts: &ReplyMeta);
+    fn begin(&mut self, meta: &ReplyMeta);
     /// The next bytes of the content, framing removed.
     fn take(&mut self, bytes: &[u8]);
 }
@@ -124,7 +124,7 @@ pub struct ReplyReader {
     stash: Vec<u8>,
     body: Option<BodyReader>,
     /// What the head says, once it is complete.
-    facts: Option<Box<ReplyMeta>>,
+    meta: Option<Box<ReplyMeta>>,
     received: u64,
     /// The request was a HEAD.
     to_head: bool,
@@ -162,7 +162,7 @@ impl ReplyReader {
         ReplyReader {
             stash: Vec::new(),
             body: None,
-            facts: None,
+            meta: None,
             received: 0,
             to_head,
             expects_continue,
@@ -176,7 +176,7 @@ impl ReplyReader {
     ///
     /// # Errors
     /// What is wrong with the reply.
-    pub fn feed(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
+    pub fn feed(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
         if data.is_empty() {
             return self.closed();
         }
@@ -208,16 +208,16 @@ impl ReplyReader {
         self.endless
     }
 
-    /// The facts so far, if there is a head.
-    pub fn facts(&self) -> Option<&ReplyMeta> {
-        self.facts.as_deref()
+    /// The meta so far, if there is a head.
+    pub fn meta(&self) -> Option<&ReplyMeta> {
+        self.meta.as_deref()
     }
 
-    /// The facts of a complete reply.
-    pub fn into_facts(self) -> Box<ReplyMeta> {
-        let mut facts = self.facts.unwrap_or_default();
-        facts.overhead_bytes = self.received - facts.body_bytes;
-        facts
+    /// The meta of a complete reply.
+    pub fn into_meta(self) -> Box<ReplyMeta> {
+        let mut meta = self.meta.unwrap_or_default();
+        meta.overhead_bytes = self.received - meta.body_bytes;
+        meta
     }
 
     /// The body of the request is on its way; what is read from now on is the reply, and perhaps a late 100 (continue).
@@ -225,11 +225,11 @@ impl ReplyReader {
         self.awaits_continue = false;
     }
 
-    fn feed_head(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
+    fn feed_head(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
         let mut rest = data;
         loop {
             let head = read_head(rest, self.to_head).map_err(|error| violations::bad_head(error, rest))?;
-            let Some((mut facts, framing, len)) = head else {
+            let Some((mut meta, framing, len)) = head else {
                 if rest.len() > MAX_HEAD {
                     return Err(violations::oversized(rest));
                 }
@@ -237,18 +237,18 @@ impl ReplyReader {
                 return Ok(Progress::Partial);
             };
             if len > MAX_HEAD {
-                return self.refuse(facts, violations::oversized(rest));
+                return self.refuse(meta, violations::oversized(rest));
             }
             // Interim replies announce the real one. Those that ask for nothing may come at any time (RFC 9110, section 15.2).
-            if (100..200).contains(&facts.status) {
-                let asked_for = facts.status != 100 || self.expects_continue;
+            if (100..200).contains(&meta.status) {
+                let asked_for = meta.status != 100 || self.expects_continue;
                 self.interim += 1;
-                if facts.status == 101 || !asked_for || self.interim > MAX_INTERIM {
-                    let violation = violations::interim(facts.status, rest);
-                    return self.refuse(facts, violation);
+                if meta.status == 101 || !asked_for || self.interim > MAX_INTERIM {
+                    let violation = violations::interim(meta.status, rest);
+                    return self.refuse(meta, violation);
                 }
                 rest = &rest[len..];
-                if facts.status == 100 && self.awaits_continue {
+                if meta.status == 100 && self.awaits_continue {
                     self.received -= rest.len() as u64;
                     return Ok(Progress::Continue { rest: rest.len() });
                 }
@@ -256,15 +256,15 @@ impl ReplyReader {
             }
             let framing = match framing {
                 Ok(framing) => framing,
-                Err(violation) => return self.refuse(facts, violation),
+                Err(violation) => return self.refuse(meta, violation),
             };
             match framing {
-                Framing::Length(length) => facts.length = Some(length),
+                Framing::Length(length) => meta.length = Some(length),
                 Framing::Chunked => {}
-                Framing::UntilClose => self.endless = facts.keep_alive,
+                Framing::UntilClose => self.endless = meta.keep_alive,
             }
             self.body = Some(BodyReader::new(framing));
-            content.begin(self.facts.insert(facts));
+            content.begin(self.meta.insert(meta));
             return self.feed_body(&rest[len..], content);
         }
     }
@@ -272,15 +272,15 @@ impl ReplyReader {
     /// The head is complete, but there is something wrong with it.
     fn refuse(
         &mut self,
-        facts: Box<ReplyMeta>,
+        meta: Box<ReplyMeta>,
         violation: Box<Violation>,
     ) -> Result<Progress, Box<Violation>> {
-        self.facts = Some(facts);
+        self.meta = Some(meta);
         Err(violation)
     }
 
-    fn feed_body(&mut self, data: &[u8], content: &mut impl Content) -> Result<Progress, Box<Violation>> {
-        let (Some(body), Some(facts)) = (&mut self.body, &mut self.facts) else {
+    fn feed_body(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
+        let (Some(body), Some(meta)) = (&mut self.body, &mut self.meta) else {
             return Ok(Progress::Partial);
         };
         let mut bytes = 0;
@@ -288,11 +288,11 @@ impl ReplyReader {
             bytes += piece.len() as u64;
             content.take(piece);
         });
-        facts.body_bytes += bytes;
+        meta.body_bytes += bytes;
         let fed = fed.map_err(violations::broken)?;
         if fed.done {
             if body.has_trailer() {
-                facts.rare().trailer = true;
+                meta.rare_mut().trailer = true;
             }
             // What belongs to the next reply is not this one's.
             let rest = data.len() - fed.consumed;
@@ -306,8 +306,8 @@ impl ReplyReader {
     fn closed(&mut self) -> Result<Progress, Box<Violation>> {
         let kind = match &self.body {
             Some(body) if body.ends_at_close() => {
-                if let Some(facts) = &mut self.facts {
-                    facts.keep_alive = false;
+                if let Some(meta) = &mut self.meta {
+                    meta.keep_alive = false;
                 }
                 return Ok(Progress::Complete { rest: 0 });
             }
@@ -324,66 +324,66 @@ type Head = (Box<ReplyMeta>, Result<Framing, Box<Violation>>, usize);
 
 fn read_head(data: &[u8], to_head: bool) -> Result<Option<Head>, HeadError> {
     head::parse_reply(data, |reply| {
-        let (facts, framing) = read_facts(reply, to_head);
-        (facts, framing, reply.len)
+        let (meta, framing) = read_meta(reply, to_head);
+        (meta, framing, reply.len)
     })
 }
 
 /// What header fields say about the connection.
 #[derive(Default)]
-struct Hop {
+struct ConnectionFields {
     declared: DeclaredFraming,
     persistence: Persistence,
 }
 
-fn read_facts(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Result<Framing, Box<Violation>>) {
+fn read_meta(reply: &ReplyHead<'_, '_>, to_head: bool) -> (Box<ReplyMeta>, Result<Framing, Box<Violation>>) {
     // They go through many hands.
-    let mut facts = Box::<ReplyMeta>::default();
-    let mut hop = Hop::default();
-    facts.status = reply.status;
-    facts.cachable = true;
+    let mut meta = Box::<ReplyMeta>::default();
+    let mut connection = ConnectionFields::default();
+    meta.status = reply.status;
+    meta.cachable = true;
     for header in reply.headers {
-        if !facts.marks.see(header) {
-            read_field(&mut facts, &mut hop, header);
+        if !meta.marks.see(header) {
+            read_field(&mut meta, &mut connection, header);
         }
     }
-    facts.keep_alive = hop.persistence.keeps_alive(reply.minor_version);
-    if hop.declared.is_length_ignored() {
-        facts.rare().length_ignored = true;
+    meta.keep_alive = connection.persistence.keeps_alive(reply.minor_version);
+    if connection.declared.is_length_ignored() {
+        meta.rare_mut().length_ignored = true;
     }
-    let framing = hop.declared.reply_framing(reply.status, to_head);
-    (facts, framing.map_err(|error| violations::unframed(error, reply.headers)))
+    let framing = connection.declared.reply_framing(reply.status, to_head);
+    (meta, framing.map_err(|error| violations::unframed(error, reply.headers)))
 }
 
-fn read_field(facts: &mut ReplyMeta, hop: &mut Hop, header: &Header<'_>) {
+fn read_field(meta: &mut ReplyMeta, connection: &mut ConnectionFields, header: &Header<'_>) {
     let (name, value) = (header.name, header.value);
     let is = |wanted| is_named(name, wanted);
     let has = |token| has_token(value, token);
     let time = || date::parse_any(value, CENTURY).and_then(|at| i64::try_from(at).ok());
     // The length tells most names apart.
     match name.len() {
-        3 if is("Age") => facts.age = body::parse_decimal(value),
-        4 if is("Date") => facts.date = time(),
-        6 if is("Pragma") => facts.cachable &= !has("no-cache"),
-        6 if is("Server") => facts.rare().server = Some(value.to_vec()),
-        7 if is("Expires") => facts.expires = time(),
-        8 if is("Location") => facts.rare().location = Some(value.to_vec()),
-        10 if is("Connection") => hop.persistence.see(value),
-        10 if is("Set-Cookie") => facts.rare().cookies.push(value.to_vec()),
-        11 if is("Content-MD5") => facts.rare().md5 = Some(value.trim_ascii().to_vec()),
-        12 if is("Content-Type") => facts.rare().content_type = Some(value.to_vec()),
-        13 if is("Last-Modified") => facts.last_modified = time(),
+        3 if is("Age") => meta.age = body::parse_decimal(value),
+        4 if is("Date") => meta.date = time(),
+        6 if is("Pragma") => meta.cachable &= !has("no-cache"),
+        6 if is("Server") => meta.rare_mut().server = Some(value.to_vec()),
+        7 if is("Expires") => meta.expires = time(),
+        8 if is("Location") => meta.rare_mut().location = Some(value.to_vec()),
+        10 if is("Connection") => connection.persistence.see(value),
+        10 if is("Set-Cookie") => meta.rare_mut().cookies.push(value.to_vec()),
+        11 if is("Content-MD5") => meta.rare_mut().md5 = Some(value.trim_ascii().to_vec()),
+        12 if is("Content-Type") => meta.rare_mut().content_type = Some(value.to_vec()),
+        13 if is("Last-Modified") => meta.last_modified = time(),
         13 if is("Cache-Control") => {
-            facts.cachable &= !head::items(value).any(forbids_copies);
+            meta.cachable &= !head::items(value).any(forbids_copies);
         }
         13 if is("Content-Range") => {
             let range = ContentRange::parse(value);
-            facts.rare().bad_range = range.is_none();
-            facts.rare().range = range;
+            meta.rare_mut().bad_range = range.is_none();
+            meta.rare_mut().range = range;
         }
-        14 if is("Content-Length") => hop.declared.see_length(value),
+        14 if is("Content-Length") => connection.declared.see_length(value),
         16 if is("Content-Encoding") => {
-            facts.coding = match value.trim_ascii() {
+            meta.coding = match value.trim_ascii() {
                 coding if coding.eq_ignore_ascii_case(b"identity") => Coding::Identity,
                 coding if coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip") => {
                     Coding::Gzip
@@ -391,10 +391,10 @@ fn read_field(facts: &mut ReplyMeta, hop: &mut Hop, header: &Header<'_>) {
                 _ => Coding::Other,
             };
         }
-        16 if is("WWW-Authenticate") => facts.rare().challenges.push(value.to_vec()),
-        16 if is("Proxy-Connection") => hop.persistence.see_fallback(value),
-        17 if is("Transfer-Encoding") => hop.declared.see_coding(value),
-        18 if is("Proxy-Authenticate") => facts.rare().challenges.push(value.to_vec()),
+        16 if is("WWW-Authenticate") => meta.rare_mut().challenges.push(value.to_vec()),
+        16 if is("Proxy-Connection") => connection.persistence.see_fallback(value),
+        17 if is("Transfer-Encoding") => connection.declared.see_coding(value),
+        18 if is("Proxy-Authenticate") => meta.rare_mut().challenges.push(value.to_vec()),
         _ => {}
     }
 }

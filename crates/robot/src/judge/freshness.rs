@@ -5,7 +5,7 @@ use polygraph_traffic::Catalog;
 use polygraph_traffic::life::Times;
 
 use crate::exchange::reply::ReplyMeta;
-use crate::request::generator::Request;
+use crate::request::Request;
 use crate::violation::Violation;
 
 /// HTTP dates are whole seconds, and it takes time to pass a reply on.
@@ -22,13 +22,13 @@ pub(crate) fn http_time(seconds: i64) -> String {
 pub(crate) fn not_modified(
     catalog: &Catalog,
     request: &Request,
-    facts: &ReplyMeta,
+    reply: &ReplyMeta,
     times: Times,
-    asked: i64,
+    sent_at: i64,
 ) -> Option<Violation> {
     // The reply contradicts itself, or speaks of a version that is outdated for longer than clocks may differ.
-    let contradicts = facts.last_modified.is_some_and(|modified| modified >= times.lmt);
-    let outdated = asked >= times.lmt + MODIFICATION_TOLERANCE_S;
+    let contradicts = reply.last_modified.is_some_and(|modified| modified >= times.lmt);
+    let outdated = sent_at >= times.lmt + MODIFICATION_TOLERANCE_S;
     if !catalog.cachable(&request.oid) || !(contradicts || outdated) {
         return None;
     }
@@ -37,30 +37,30 @@ pub(crate) fn not_modified(
     Some(violation.expected(expected, format!("304 to a condition of {}", http_time(times.lmt - 1))))
 }
 
-/// A stored reply must not be older than the last modification, nor past its expiration. `asked` is when the
+/// A stored reply must not be older than the last modification, nor past its expiration. `sent_at` is when the
 /// request was made, in seconds since 1970; `times_at` tells the object's times at such a moment, if it has any.
 pub(crate) fn of_copy(
-    facts: &ReplyMeta,
-    asked: i64,
+    reply: &ReplyMeta,
+    sent_at: i64,
     times_at: impl FnOnce(i64) -> Option<Times>,
 ) -> Option<Violation> {
     // Not the last modification of all: that one may be too young to count, and others were before it.
-    let times = times_at(asked - MODIFICATION_TOLERANCE_S)?;
+    let times = times_at(sent_at - MODIFICATION_TOLERANCE_S)?;
     // Some stores date copies anew, but that does not make a new version.
-    let version = facts.last_modified.filter(|_| times.shows_lmt);
-    if let Some(made) = [facts.date, version].into_iter().flatten().find(|made| *made < times.lmt) {
+    let version = reply.last_modified.filter(|_| times.shows_lmt);
+    if let Some(made) = [reply.date, version].into_iter().flatten().find(|made| *made < times.lmt) {
         let detail = format!("the copy is {} s older than the last modification", times.lmt - made);
         let expected = format!("a reply made at {} or later", http_time(times.lmt));
         Some(
             Violation::new(ErrorKind::Stale, detail)
                 .expected(expected, format!("one of {}", http_time(made))),
         )
-    } else if let Some(expires) = facts.expires
-        && facts.status == 200
-        && asked > expires + EXPIRY_TOLERANCE_S
+    } else if let Some(expires) = reply.expires
+        && reply.status == 200
+        && sent_at > expires + EXPIRY_TOLERANCE_S
     {
-        let detail = format!("the copy expired {} s before the request", asked - expires);
-        let expected = format!("a reply that is fresh at {}", http_time(asked));
+        let detail = format!("the copy expired {} s before the request", sent_at - expires);
+        let expected = format!("a reply that is fresh at {}", http_time(sent_at));
         let seen = format!("one that expired at {}", http_time(expires));
         Some(Violation::new(ErrorKind::Expired, detail).expected(expected, seen))
     } else {
@@ -75,23 +75,23 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
 
     /// What is said of a copy of an object that is modified every three seconds, the last time at `NOW`.
-    fn check(asked: i64, shows_lmt: bool, copy: ReplyMeta) -> Option<ErrorKind> {
+    fn check(sent_at: i64, shows_lmt: bool, copy: ReplyMeta) -> Option<ErrorKind> {
         let times = |moment: i64| {
             let lmt = moment - (moment - NOW).rem_euclid(3);
             Some(Times { lmt, nmt: lmt + 3, shows_lmt, expires: None })
         };
-        of_copy(&ReplyMeta { status: 200, ..copy }, asked, times).map(|violation| violation.kind)
+        of_copy(&ReplyMeta { status: 200, ..copy }, sent_at, times).map(|violation| violation.kind)
     }
 
     #[test]
     fn a_copy_several_modifications_old_is_stale_at_any_time() {
         let of = |date| ReplyMeta { date: Some(date), ..ReplyMeta::default() };
-        for asked in NOW..NOW + 9 {
-            assert_eq!(check(asked, true, of(NOW - 4)), Some(ErrorKind::Stale), "{asked}");
-            assert_eq!(check(asked, true, of(asked - 2)), None, "{asked}");
+        for sent_at in NOW..NOW + 9 {
+            assert_eq!(check(sent_at, true, of(NOW - 4)), Some(ErrorKind::Stale), "{sent_at}");
+            assert_eq!(check(sent_at, true, of(sent_at - 2)), None, "{sent_at}");
         }
         // Of the last version but one, when the last one is too young to count.
-        assert_eq!([NOW, NOW + 1].map(|asked| check(asked, true, of(NOW - 1))), [None; 2]);
+        assert_eq!([NOW, NOW + 1].map(|sent_at| check(sent_at, true, of(NOW - 1))), [None; 2]);
         assert_eq!(check(NOW + 2, true, of(NOW - 1)), Some(ErrorKind::Stale));
     }
 

@@ -153,7 +153,7 @@ impl History {
     }
 
     /// Remembers for whom an uncachable reply is made.
-    pub fn asks(&mut self, xact: UniqId, robot: usize) {
+    pub fn keep_requester(&mut self, xact: UniqId, robot: usize) {
         if self.xacts.is_empty() {
             self.xacts = vec![(0, 0); XACTS];
         }
@@ -161,7 +161,7 @@ impl History {
     }
 
     /// The robot whose transaction `xact` was, if that is still known.
-    pub fn asker(&self, xact: UniqId) -> Option<usize> {
+    pub fn requester(&self, xact: UniqId) -> Option<usize> {
         let (known, robot) = *self.xacts.get(place(xact))?;
         (known == signature(xact)).then_some(robot as usize)
     }
@@ -226,14 +226,14 @@ mod tests {
         history.cut(&oid(1), PLAIN);
         assert_eq!(cause(&history), MissCause::AfterAbort);
         let xact = UniqId { counter: 42, ..UniqId::default() };
-        assert_eq!(history.asker(xact), None);
-        history.asks(xact, 7);
-        assert_eq!(history.asker(xact), Some(7));
-        assert_eq!(history.asker(UniqId { counter: 42 + 2 * XACTS as u32, ..xact }), None);
+        assert_eq!(history.requester(xact), None);
+        history.keep_requester(xact, 7);
+        assert_eq!(history.requester(xact), Some(7));
+        assert_eq!(history.requester(UniqId { counter: 42 + 2 * XACTS as u32, ..xact }), None);
         let mut ids = IdSource::reproducible(1, 5);
         let mut followers = ids.branch();
-        history.asks(ids.fresh(), 8);
-        assert_eq!(history.asker(followers.fresh()), None, "the other one with this counter");
+        history.keep_requester(ids.fresh(), 8);
+        assert_eq!(history.requester(followers.fresh()), None, "the other one with this counter");
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Busy and idle periods of a robot (reference: models.md, section 14.4).
+//! Busy and idle periods of a robot (`docs/reference/models.md`, "Sessions").
 
 use polygraph_link::{Nanos, nanos};
 use polygraph_traffic::Stream;
 
 use crate::settings::Session;
 
-/// What a robot is about.
+/// The kind of period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Busy since then.
+    /// Busy since this time.
     Busy(Nanos),
-    /// Idle until then.
+    /// Idle until this time.
     Idle(Nanos),
 }
 
@@ -18,47 +18,43 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct SessionState {
     state: State,
-    /// Transactions and fill bytes of the busy period.
+    /// Number of transactions in the busy period.
     xacts: u64,
+    /// Bytes of cachable misses in the busy period.
     fill: u64,
-    /// Idle periods so far.
+    /// Number of idle periods so far.
     idles: u64,
 }
 
-/// What has changed.
+/// How a session has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing: the robot is busy.
+pub enum SessionChange {
+    /// The robot is still busy.
     Busy,
-    /// Nothing: the robot is idle until then.
-    Idle(Nanos),
-    /// A busy period has begun. The idle one before it may have passed without anybody looking.
+    /// The robot is still idle.
+    Idle,
+    /// A busy period has started. The idle period before it may have started since the last check, too.
     BecameBusy,
-    /// An idle period has begun, until then.
+    /// An idle period has started, which lasts until this time.
     BecameIdle(Nanos),
 }
 
 impl SessionState {
-    /// A robot that becomes busy at `now`.
+    /// The session of a robot that becomes busy at `now`.
     pub fn new(now: Nanos) -> SessionState {
         SessionState { state: State::Busy(now), xacts: 0, fill: 0, idles: 0 }
     }
 
-    /// The robot is idle at `now`.
-    pub fn is_idle(&self, now: Nanos) -> bool {
-        matches!(self.state, State::Idle(until) if now < until)
-    }
-
-    /// A transaction has ended, and filled a cache with so many bytes.
+    /// Counts a transaction that filled a cache with `fill` bytes.
     pub fn count(&mut self, fill: u64) {
         self.xacts += 1;
         self.fill += fill;
     }
 
-    /// Brings the session up to `now`. Times must not decrease. Periods that end by the clock end at their time, not
-    /// only when somebody looks.
-    pub fn advance(&mut self, session: &Session, now: Nanos, rng: &mut Stream) -> Change {
-        let mut change = Change::Busy;
+    /// Brings the session up to `now`, which must not decrease. A period that ends by the clock ends at its time, whenever this
+    /// is called.
+    pub fn advance(&mut self, session: &Session, now: Nanos, rng: &mut Stream) -> SessionChange {
+        let mut change = SessionChange::Busy;
         loop {
             match self.state {
                 State::Busy(since) => {
@@ -70,19 +66,19 @@ impl SessionState {
                     };
                     let until = end.saturating_add(nanos(session.idle.sample_at(self.idles, rng)));
                     if until == since {
-                        // Periods without any length never come to an end.
+                        // Periods without any length would never come to an end.
                         return change;
                     }
                     self.idles += 1;
                     self.state = State::Idle(until);
                     if now < until {
-                        return Change::BecameIdle(until);
+                        return SessionChange::BecameIdle(until);
                     }
                 }
-                State::Idle(until) if now < until => return Change::Idle(until),
+                State::Idle(until) if now < until => return SessionChange::Idle,
                 State::Idle(until) => {
                     *self = SessionState { idles: self.idles, ..SessionState::new(until) };
-                    change = Change::BecameBusy;
+                    change = SessionChange::BecameBusy;
                 }
             }
         }
@@ -101,12 +97,12 @@ mod tests {
             Session { busy_s: Some(10.0), busy_xacts: Some(3), busy_fill: None, idle: Distr::Const(5.0) };
         let mut rng = Seed(1).stream("session", 0);
         let mut period = SessionState::new(0);
-        assert_eq!(period.advance(&session, 9 * SECOND, &mut rng), Change::Busy);
-        assert_eq!(period.advance(&session, 10 * SECOND, &mut rng), Change::BecameIdle(15 * SECOND));
-        assert_eq!(period.advance(&session, 14 * SECOND, &mut rng), Change::Idle(15 * SECOND));
-        assert_eq!(period.advance(&session, 16 * SECOND, &mut rng), Change::BecameBusy);
+        assert_eq!(period.advance(&session, 9 * SECOND, &mut rng), SessionChange::Busy);
+        assert_eq!(period.advance(&session, 10 * SECOND, &mut rng), SessionChange::BecameIdle(15 * SECOND));
+        assert_eq!(period.advance(&session, 14 * SECOND, &mut rng), SessionChange::Idle);
+        assert_eq!(period.advance(&session, 16 * SECOND, &mut rng), SessionChange::BecameBusy);
         (0..3).for_each(|_| period.count(100));
-        assert_eq!(period.advance(&session, 17 * SECOND, &mut rng), Change::BecameIdle(22 * SECOND));
+        assert_eq!(period.advance(&session, 17 * SECOND, &mut rng), SessionChange::BecameIdle(22 * SECOND));
     }
 
     #[test]
@@ -119,11 +115,11 @@ mod tests {
         };
         let mut rng = Seed(1).stream("session", 0);
         let mut period = SessionState::new(0);
-        assert_eq!(period.advance(&session, 12 * SECOND, &mut rng), Change::BecameIdle(15 * SECOND));
+        assert_eq!(period.advance(&session, 12 * SECOND, &mut rng), SessionChange::BecameIdle(15 * SECOND));
         // Busy from 15 to 25, idle for 6, busy from 31 on.
-        assert_eq!(period.advance(&session, 32 * SECOND, &mut rng), Change::BecameBusy);
-        assert_eq!(period.advance(&session, 41 * SECOND, &mut rng), Change::BecameIdle(48 * SECOND));
+        assert_eq!(period.advance(&session, 32 * SECOND, &mut rng), SessionChange::BecameBusy);
+        assert_eq!(period.advance(&session, 41 * SECOND, &mut rng), SessionChange::BecameIdle(48 * SECOND));
         let nothing = Session { busy_s: Some(0.0), idle: Distr::Const(0.0), ..session };
-        assert_eq!(SessionState::new(0).advance(&nothing, SECOND, &mut rng), Change::Busy);
+        assert_eq!(SessionState::new(0).advance(&nothing, SECOND, &mut rng), SessionChange::Busy);
     }
 }

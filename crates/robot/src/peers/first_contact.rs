@@ -1,31 +1,44 @@
-//! The first visits to all servers, with which a client learns of everybody before anything is measured (reference:
-//! models.md, section 19).
+//! The first visits to all servers, by which a client gets to know every server process before anything is measured
+//! (`docs/reference/models.md`, "First contact").
 
-/// A server is given up after so many visits without a reply of its own.
+use crate::settings::{Load, Settings};
+
+/// Number of visits without a reply of the server itself after which the server is given up.
 const TRIES: u8 = 2;
-/// A server that has answered.
+/// The count of a server that has answered.
 const ANSWERED: u8 = u8::MAX;
 
-/// Which servers have been visited.
+/// The servers that robots still have to visit.
 #[derive(Clone, Debug)]
 pub struct FirstContact {
-    /// By server: failed visits, or [`ANSWERED`].
+    /// By server: the number of failed visits, or [`ANSWERED`].
     visits: Vec<u8>,
     left: usize,
 }
 
-/// What a visit leads to.
+/// What follows from a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Nothing more.
+pub enum NextVisit {
+    /// Robots need not visit the server again.
     Nothing,
-    /// One more visit.
+    /// A robot must visit the server once more.
     Again,
 }
 
 impl FirstContact {
-    /// Visits to these servers, of `servers` in all.
-    pub fn new(servers: usize, to_visit: impl Iterator<Item = usize>) -> FirstContact {
+    /// The visits to the servers of all robots of this loop that have a load of their own.
+    pub fn of(settings: &Settings) -> FirstContact {
+        let visitors = settings.profiles.iter().enumerate().filter(|(index, profile)| {
+            let here = (settings.first_robot..settings.first_robot + settings.robots)
+                .any(|number| settings.member(number).0 == *index);
+            settings.share_phases && here && profile.foreign < 1.0 && profile.load != Load::Passive
+        });
+        let servers = visitors.flat_map(|(_, profile)| profile.origins.items().iter().copied());
+        FirstContact::new(settings.field.servers.len(), servers)
+    }
+
+    /// Visits to the servers `to_visit`, of `servers` in all.
+    fn new(servers: usize, to_visit: impl Iterator<Item = usize>) -> FirstContact {
         let mut visits = vec![ANSWERED; servers];
         let mut left = 0;
         for server in to_visit {
@@ -35,20 +48,20 @@ impl FirstContact {
         FirstContact { visits, left }
     }
 
-    /// A visit to a server has ended, with a first-hand reply or without.
-    pub fn visited(&mut self, server: usize, first_hand: bool) -> Next {
+    /// Counts a visit that ended with a reply of the server itself, or without.
+    pub fn visited(&mut self, server: usize, first_hand: bool) -> NextVisit {
         let Some(visits) = self.visits.get_mut(server).filter(|visits| **visits < TRIES) else {
-            return Next::Nothing;
+            return NextVisit::Nothing;
         };
         *visits = if first_hand { ANSWERED } else { *visits + 1 };
         if *visits >= TRIES {
             self.left -= 1;
-            return Next::Nothing;
+            return NextVisit::Nothing;
         }
-        Next::Again
+        NextVisit::Again
     }
 
-    /// Servers that must still be visited.
+    /// Number of servers that robots must still visit.
     pub fn left(&self) -> usize {
         self.left
     }
@@ -64,15 +77,15 @@ mod tests {
         assert_eq!(visits.left(), 3);
         // Server, whether it answered itself, what next, and how many are left then.
         for (server, first_hand, next, left) in [
-            (1, false, Next::Nothing, 3),
-            (0, true, Next::Nothing, 2),
-            (0, false, Next::Nothing, 2),
-            (2, false, Next::Again, 2),
-            (3, false, Next::Again, 2),
-            (2, true, Next::Nothing, 1),
-            (3, false, Next::Nothing, 0),
-            (3, true, Next::Nothing, 0),
-            (9, true, Next::Nothing, 0),
+            (1, false, NextVisit::Nothing, 3),
+            (0, true, NextVisit::Nothing, 2),
+            (0, false, NextVisit::Nothing, 2),
+            (2, false, NextVisit::Again, 2),
+            (3, false, NextVisit::Again, 2),
+            (2, true, NextVisit::Nothing, 1),
+            (3, false, NextVisit::Nothing, 0),
+            (3, true, NextVisit::Nothing, 0),
+            (9, true, NextVisit::Nothing, 0),
         ] {
             assert_eq!((visits.visited(server, first_hand), visits.left()), (next, left), "{server}");
         }

@@ -1,4 +1,4 @@
-//! The head of a request (reference: models.md, section 11.1).
+//! The head of a request (`docs/reference/models.md`, "Request header fields").
 
 use std::ops::Range;
 
@@ -11,44 +11,55 @@ use polygraph_wire::worlds::{
 };
 use polygraph_wire::{date, decimal, uri};
 
-use crate::request::generator::{Request, SharedWorld};
+use crate::request::Request;
+use crate::request::generator::SharedWorld;
 use crate::settings::{Field, Profile};
 
-/// Flag of `X-XactMark`: the client itself validates.
+/// Flag of `X-Xact`: the robot itself validates.
 const VALIDATES: u32 = 1;
 
-/// What a request head depends on besides its request.
+/// The fields of a request head that describe its body.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub struct BodyFields<'a> {
+    /// Size in bytes.
+    pub length: u64,
+    /// Value of `Content-MD5`, if the request carries one.
+    pub digest: Option<&'a str>,
+    /// Where the robot aborts the transaction, if it does.
+    pub abort: AbortCoords,
+    /// Whether the robot waits for 100 (continue) before it sends the body.
+    pub expects_continue: bool,
+}
+
+/// What a request head depends on besides the request.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadContext<'a> {
     /// What all robots have in common.
     pub field: &'a Field,
-    /// The robot's kind.
+    /// The robot's profile.
     pub profile: &'a Profile,
     /// 0 for HTTP/1.0, 1 for HTTP/1.1.
     pub http_minor: u8,
-    /// The request goes to a proxy.
-    pub via_proxy: bool,
-    /// The connection is closed afterwards.
+    /// Whether this is the last request on its connection.
     pub last: bool,
     /// Time of day in seconds since 1970.
     pub unix_s: i64,
     /// Id of the process.
     pub group: UniqId,
-    /// What is told of worlds.
-    pub told: (Option<SharedWorld>, Option<SharedWorld>),
-    /// Position in the schedule of phases, if it is told, and whether others are waited for there.
+    /// The worlds that the request tells its server about.
+    pub worlds: (Option<SharedWorld>, Option<SharedWorld>),
+    /// Position in the schedule of phases, and whether the process waits for others there.
     pub position: Option<(u64, bool)>,
-    /// Body of the request: size, digest if it is told, and coordinates of its abort.
-    pub body: Option<(u64, Option<&'a str>, AbortCoords)>,
-    /// The peer must agree before the body is sent.
-    pub expects: bool,
-    /// Further lines, each with its end: credentials and cookies.
+    /// What the head says about the body, if the request has one.
+    pub body: Option<BodyFields<'a>>,
+    /// Further header lines, each with its end: credentials and cookies.
     pub lines: &'a [u8],
 }
 
-/// Appends the head of the request for `request`. Configured fields come first, and win over others of their name.
-pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
-    let Context { field, profile, .. } = *context;
+/// Appends the head of `request`. Configured fields come first, and replace others with the same name.
+pub fn write(request: &Request, context: &HeadContext<'_>, out: &mut Vec<u8>) {
+    let HeadContext { field, profile, .. } = *context;
+    let via_proxy = !profile.proxies.is_empty();
     let foreign = request.foreign.as_deref().and_then(|url| uri::split(url.as_bytes()));
     let authority: &[u8] = match &foreign {
         Some(split) => split.authority,
@@ -57,7 +68,7 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
     let host = authority.strip_suffix(b":80").unwrap_or(authority);
     out.extend_from_slice(request.method.word().as_bytes());
     out.push(b' ');
-    if context.via_proxy {
+    if via_proxy {
         out.extend_from_slice(b"http://");
         out.extend_from_slice(host);
     }
@@ -69,7 +80,7 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(if context.http_minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     let mut head = Head { configured: out.len()..out.len(), out };
     let content = request.sends.and_then(|oid| field.catalog.content(oid.kind));
-    // Drawn for the transaction, so a retry carries the same fields.
+    // The draw depends on the transaction only, so a retry carries the same fields.
     if let Some(content) = content {
         head.configure(&content.headers, Draw::new(u64::from(request.xact.counter)));
     }
@@ -104,13 +115,13 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
     }
     head.add(X_XACT, |out| XactMark { group: context.group, id: request.xact, flags }.write(out));
     if foreign.is_none() {
-        for (name, told) in [(X_LOC_WORLD, context.told.0), (X_REM_WORLD, context.told.1)] {
-            let Some(told) = told else { continue };
-            head.add(name, |out| world_mark(&told).write(out));
+        for (name, world) in [(X_LOC_WORLD, context.worlds.0), (X_REM_WORLD, context.worlds.1)] {
+            let Some(world) = world else { continue };
+            head.add(name, |out| world_mark(&world).write(out));
         }
         head.text(X_TARGET, authority);
     }
-    if let Some((.., abort)) = context.body
+    if let Some(BodyFields { abort, .. }) = context.body
         && profile.abort_prob > 0.0
     {
         head.text(X_ABORT, format!("{} {}", abort.whether, abort.place).as_bytes());
@@ -121,13 +132,13 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
             head.text(X_PHASE_SYNC_WAIT, b"1");
         }
     }
-    if let Some((size, digest, _)) = context.body {
-        body_lines(content, size, digest, context.expects, &mut head);
+    if let Some(body) = context.body {
+        body_lines(content, body, &mut head);
     }
     if let Some(value) = connection(context.http_minor, context.last) {
         head.text("Connection", value);
-        // No standard, but what old proxies look at instead (docs/classic.md).
-        if context.via_proxy {
+        // This is not in any standard, but old proxies look at it (docs/classic.md).
+        if via_proxy {
             head.text("Proxy-Connection", value);
         }
     }
@@ -138,12 +149,12 @@ pub fn write(request: &Request, context: &Context<'_>, out: &mut Vec<u8>) {
 /// A head that is being written.
 struct Head<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the configured lines are.
+    /// Position of the configured lines.
     configured: Range<usize>,
 }
 
 impl Head<'_> {
-    /// Adds the fields that `rules` draw; of several with the same name the first one counts.
+    /// Adds the fields that `rules` draw. If several have the same name, the first one counts.
     fn configure(&mut self, rules: &[HeaderRule], mut rng: Draw) {
         draw_headers(rules, &mut rng, &mut |name, value: &str| {
             self.text(name, value.as_bytes());
@@ -161,7 +172,7 @@ impl Head<'_> {
         }
     }
 
-    /// Adds a field with a ready value, unless it is configured.
+    /// Adds a field with this value, unless it is configured.
     fn text(&mut self, name: &str, value: &[u8]) {
         self.add(name, |out| out.extend_from_slice(value));
     }
@@ -172,29 +183,23 @@ impl Head<'_> {
                 start.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
             })
         };
-        // Nearly always nothing is configured.
+        // Most workloads configure no fields.
         self.configured.is_empty() || !self.out[self.configured.clone()].split(|&b| b == b'\n').any(is_name)
     }
 }
 
-fn body_lines(
-    content: Option<&Content>,
-    size: u64,
-    digest: Option<&str>,
-    expects: bool,
-    head: &mut Head<'_>,
-) {
-    if let Some(digest) = digest {
+fn body_lines(content: Option<&Content>, body: BodyFields<'_>, head: &mut Head<'_>) {
+    if let Some(digest) = body.digest {
         head.text("Content-MD5", digest.as_bytes());
     }
-    head.add("Content-Length", |out| decimal::write(out, size));
+    head.add("Content-Length", |out| decimal::write(out, body.length));
     if let Some(mime) = content.and_then(|content| content.mime_type.as_deref()) {
         head.text("Content-Type", mime.as_bytes());
     }
     if content.is_some_and(|content| content.encodings.compresses_requests()) {
         head.text("Content-Encoding", b"gzip");
     }
-    if expects {
+    if body.expects_continue {
         head.text("Expect", b"100-continue");
     }
 }
@@ -208,8 +213,8 @@ fn connection(minor: u8, last: bool) -> Option<&'static [u8]> {
     }
 }
 
-/// The mark of a world that is told of.
-pub fn world_mark(told: &SharedWorld) -> WorldMark {
-    let facts = told.facts;
-    WorldMark { id: told.id, kind: told.kind, window: facts.window, size: facts.size, hot: facts.hot_end }
+/// The mark of a shared world.
+pub fn world_mark(world: &SharedWorld) -> WorldMark {
+    let facts = world.facts;
+    WorldMark { id: world.id, kind: world.kind, window: facts.window, size: facts.size, hot: facts.hot_end }
 }

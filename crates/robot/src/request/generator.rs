@@ -1,138 +1,21 @@
 //! What a request asks for, and under which transaction id.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::net::SocketAddr;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use polygraph_link::{Nanos, nanos};
-use polygraph_stats::TransactionHandle;
 use polygraph_traffic::content::BodySource;
-use polygraph_traffic::ranges::{RangeSet, RangeSpec};
 use polygraph_traffic::store::{Galaxies, RestoredShare};
 use polygraph_traffic::{
-    Behavior, ContentKind, Draw, Galaxy, IdSource, Method, Oid, Random, RequestKind, Selector, Stream,
-    UniqId, World, WorldFacts,
+    Behavior, ContentKind, Galaxy, IdSource, Method, Oid, Random, RequestKind, Selector, Stream, UniqId,
+    World, WorldFacts,
 };
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use crate::request::page::Page;
 use crate::request::trace::{self, TraceWalk};
+use crate::request::{Cause, Request};
 use crate::settings::{Field, Profile, Settings};
-
-/// Why a request is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The robot wants the object.
-    Direct,
-    /// The object is part of another.
-    Embedded,
-    /// A reply led here.
-    Redirected,
-}
-
-/// A request that is decided but not yet sent.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Number of the visible server.
-    pub server: usize,
-    /// The object.
-    pub oid: Oid,
-    /// The object was asked for before.
-    pub repeat: bool,
-    /// An object that was asked for before was wanted, whether there was one or not.
-    pub repeat_wanted: bool,
-    /// It was chosen from the hot set.
-    pub hot: bool,
-    /// What is wanted.
-    pub kind: RequestKind,
-    /// How.
-    pub method: Method,
-    /// Why.
-    pub cause: Cause,
-    /// Transaction id.
-    pub xact: UniqId,
-    /// When the request was due.
-    pub due: Nanos,
-    /// Decides everything else about this request, repeatably.
-    pub seed: u64,
-    /// The object in the body of the request.
-    pub sends: Option<Oid>,
-    /// The ranges of a range request.
-    pub ranges: Option<Rc<RangeSet>>,
-    /// The URL, if it is not ours.
-    pub foreign: Option<Rc<str>>,
-    /// Redirects that led here, one after the other.
-    pub redirects: u32,
-    /// Launches that are left out for embedded objects without waiting for these.
-    pub planned: u32,
-    /// When these objects can be expected to be asked for, so that launches are left out from then on. A cache has what
-    /// it can have; what a server takes is known on the mean. Replies are not waited for: same seed, same requests.
-    pub parts_from: Nanos,
-    /// Embedded objects of it that were asked for so far.
-    pub launched: Cell<u32>,
-    /// Where the request goes, if that is known: embedded objects come from where their container came from.
-    pub hop: Option<SocketAddr>,
-    /// The page that this request belongs to.
-    pub page: Option<Rc<Page>>,
-    /// Its number among the unfinished transactions, once it has begun.
-    pub ticket: TransactionHandle,
-    /// Files that were asked for because a file embeds them, and so on.
-    pub trail: OnceCell<Rc<RefCell<FxHashSet<Oid>>>>,
-}
-
-impl Request {
-    /// The ranges that are asked for.
-    pub fn range_specs(&self) -> &[RangeSpec] {
-        self.ranges.as_deref().map_or(&[], |set| &set.specs)
-    }
-
-    /// A basic GET for an object that was not asked for before.
-    pub fn basic(server: usize, oid: Oid, xact: UniqId, due: Nanos) -> Request {
-        Request {
-            server,
-            oid,
-            repeat: false,
-            repeat_wanted: false,
-            hot: false,
-            kind: RequestKind::Basic,
-            method: Method::Get,
-            cause: Cause::Direct,
-            xact,
-            due,
-            seed: 0,
-            sends: None,
-            ranges: None,
-            foreign: None,
-            redirects: 0,
-            planned: 0,
-            parts_from: due,
-            launched: Cell::new(0),
-            hop: None,
-            page: None,
-            ticket: TransactionHandle::default(),
-            trail: OnceCell::new(),
-        }
-    }
-
-    /// A GET for the object as it is. Only these take part in hit ratios (reference: models.md, section 2.2).
-    pub fn is_basic(&self) -> bool {
-        self.method == Method::Get && self.kind == RequestKind::Basic && self.cause != Cause::Redirected
-    }
-
-    /// Whether embedded object number `index` of this container is wanted, if a share `embed_recur` of them is.
-    pub fn wants_embedded(&self, index: u64, embed_recur: f64) -> bool {
-        embed_recur >= 1.0 || Draw::new(self.seed ^ polygraph_traffic::rng::mix(index)).event(embed_recur)
-    }
-
-    /// Whether the embedded object `oid` of this container is still to be asked for. The files of a site embed each
-    /// other in circles: each is asked for once, wherever in the page it is embedded.
-    pub fn leads_to(&self, oid: Oid) -> bool {
-        let embeds_files = self.oid.world == UniqId::default() && oid.world == UniqId::default();
-        let trail = || Rc::new(RefCell::new(FxHashSet::from_iter([self.oid])));
-        oid != self.oid && (!embeds_files || self.trail.get_or_init(trail).borrow_mut().insert(oid))
-    }
-}
 
 /// All objects known at a visible server.
 #[derive(Debug)]
@@ -237,7 +120,7 @@ impl RequestGenerator {
     }
 
     /// The next request of a robot of kind `profile`, whose stream is `rng`, due at `due`.
-    pub fn request(
+    pub fn next(
         &mut self,
         settings: &Settings,
         profile: usize,
@@ -435,7 +318,7 @@ impl RequestGenerator {
 
     /// A request that the server itself must answer, and that changes nothing in what is known to robots or caches:
     /// HEAD of an object in a world of its own.
-    pub fn question(&mut self, field: &Field, server: usize, now: Nanos) -> Request {
+    pub fn status_query(&mut self, field: &Field, server: usize, now: Nanos) -> Request {
         let kinds = field.direct[field.servers[server].direct].items();
         let is_file = |kind: ContentKind| {
             field.catalog.content(kind).is_some_and(|content| matches!(content.source, BodySource::Root(_)))
@@ -539,7 +422,11 @@ impl RequestGenerator {
     }
 
     /// What a request to `server` tells of worlds: one of this loop's own, and one that it knows.
-    pub fn told(&mut self, field: &Field, server: usize) -> (Option<SharedWorld>, Option<SharedWorld>) {
+    pub fn worlds_to_share(
+        &mut self,
+        field: &Field,
+        server: usize,
+    ) -> (Option<SharedWorld>, Option<SharedWorld>) {
         let Some(universe) = self.universes[server].as_deref_mut() else { return (None, None) };
         let direct = &field.direct[field.servers[server].direct];
         universe.told = universe.told.wrapping_add(1);
@@ -577,21 +464,21 @@ impl RequestGenerator {
     }
 }
 
+/// What a request or a reply says about a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedWorld {
+    /// Id of the world.
+    pub id: UniqId,
+    /// Content type of its objects.
+    pub kind: ContentKind,
+    /// Its size and window.
+    pub facts: WorldFacts,
+}
+
 /// So many servers are looked at for an object that can be repeated.
 const REPEAT_TRIES: usize = 16;
 /// So many galaxies of others are followed for each server.
 const MAX_REMOTE: usize = 64;
-
-/// What is told of a world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedWorld {
-    /// Its id.
-    pub id: UniqId,
-    /// Its content type.
-    pub kind: ContentKind,
-    /// Its sizes.
-    pub facts: WorldFacts,
-}
 
 fn universe<'a>(
     slot: &'a mut Option<Box<Universe>>,
@@ -613,7 +500,7 @@ fn worlds_at(field: &Field, server: usize) -> usize {
     }
 }
 
-/// Kind and method of a request: basic GET, but with probability `factor` what the behaviour says.
+/// ContentKind and method of a request: basic GET, but with probability `factor` what the behaviour says.
 fn special(behavior: &Behavior, factor: f64, rng: &mut Stream) -> (RequestKind, Method) {
     // Where there is no choice nothing is drawn, so simple workloads keep their sequences.
     let kind = pick(&behavior.kinds, factor, rng);

@@ -1,171 +1,175 @@
-//! What follows from transactions: embedded objects and redirects.
+//! What follows from a reply: requests for embedded objects and for the targets of redirects.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use polygraph_link::Link;
 use polygraph_stats::ErrorKind;
-use polygraph_traffic::{ContentKind, Oid, Random, RequestKind};
+use polygraph_traffic::{ContentKind, Oid, RequestKind};
 use polygraph_wire::uri::{self, UrlParts};
 
+use crate::context::{GroupContext, RobotContext};
+use crate::exchange::reply::ReplyMeta;
 use crate::group::RobotGroup;
-use crate::request::generator::{Cause, Request};
-use crate::settings::Profile;
+use crate::record;
+use crate::request::{Cause, Request};
 
-/// Redirects in a row that are followed. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
-/// device that sends its visitors in circles must not turn robots into a flood.
+/// Number of redirects in a row that a robot follows. Browsers give up after about as many (WHATWG Fetch, section 4.4), and a
+/// device that redirects in circles must not turn robots into a flood.
 const MAX_REDIRECTS: u32 = 20;
 
 impl<L: Link> RobotGroup<L> {
-    /// Begins a transaction that follows from another one.
-    pub(crate) fn follow(&self, robot: usize, request: Request) {
-        if let Some(page) = &request.page {
-            page.enter();
-        }
-        self.begin(robot, request);
-    }
-
-    /// Asks for an embedded object that `link` in the reply to `container` refers to.
-    pub fn follow_link(self: &Rc<Self>, robot: usize, container: &Request, hop: SocketAddr, link: &[u8]) {
-        let profile = self.profile(robot);
-        if container.foreign.is_some() {
-            return self.follow_foreign(robot, container, link, profile);
-        }
-        let oid = match self.embedded(container, link) {
-            Ok(oid) => oid,
-            Err(kind) => return self.note_link(kind, container, link),
+    /// Requests the embedded object to which `link` in the reply to `container` refers, if the robot wants it. The reply comes from
+    /// `hop`.
+    pub(super) fn request_embedded(&self, robot: usize, container: &Request, hop: SocketAddr, link: &[u8]) {
+        let cx = self.context.of(robot);
+        let request = match container.foreign.is_some() {
+            true => foreign_part(cx, container, link),
+            false => match embedded_object(cx.group, container, link) {
+                Ok(oid) => self.part(robot, container, oid, hop),
+                Err(kind) => return record::bad_link(cx, kind, container, link),
+            },
         };
-        if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
-            return;
-        }
-        // Only basic requests are satisfied with what the robot has.
-        let has = profile.private_cache > 0 && self.private(robot).received.contains(&oid);
-        if has && container.kind == RequestKind::Basic || !container.leads_to(oid) {
-            return;
-        }
-        let now = self.now();
-        let mut request = self.generator.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
-        request.hop = Some(hop);
-        self.count_launched(robot, container);
-        self.follow(robot, request);
-    }
-
-    /// The object that `link` in the reply to `container` refers to, on the same server.
-    fn embedded(&self, container: &Request, link: &[u8]) -> Result<Oid, ErrorKind> {
-        let leaves = |url| uri::split(url).is_some_and(|parts| !self.is_at(container, parts));
-        if leaves(link) {
-            return Err(ErrorKind::ForeignLink);
-        }
-        if let Some(oid) = polygraph_wire::url::parse(link) {
-            return Ok(oid);
-        }
-        // Files of a document root have names of their own, which may be relative.
-        let mut url = Vec::new();
-        let path = match uri::resolve(self.url(container).as_bytes(), link, &mut url) {
-            true if leaves(&url) => return Err(ErrorKind::ForeignLink),
-            true => uri::split(&url).map(|parts| parts.path),
-            false => None,
-        };
-        let found = path.and_then(|path| self.file(container, path));
-        found.ok_or(ErrorKind::ForeignTag)
-    }
-
-    /// The file that `path` in the reply to `container` names. Several document roots may have one of that name: those
-    /// that are likely to be meant come first.
-    fn file(&self, container: &Request, path: &[u8]) -> Option<Oid> {
-        let field = &self.settings.field;
-        let kind = container.oid.kind;
-        let embeds = field.catalog.content(kind).and_then(|content| content.embeds.as_ref());
-        let embedded = embeds.map_or(&[][..], |embeds| embeds.kinds.items());
-        let direct = field.direct[field.servers[container.server].direct].items();
-        let all = (0..field.catalog.contents.len()).map(ContentKind::of_index);
-        let likely = embedded.iter().chain([&kind]).chain(direct).copied();
-        field.catalog.file_at(path, likely.chain(all))
-    }
-
-    /// Whether a URL with these parts leads to the server of `request`.
-    fn is_at(&self, request: &Request, parts: UrlParts<'_>) -> bool {
-        let server = self.settings.field.servers.get(request.server);
-        let authority = server.map_or("", |server| &server.authority);
-        parts.authority == authority.as_bytes()
-            || parts.authority == authority.strip_suffix(":80").unwrap_or(authority).as_bytes()
-    }
-
-    /// An embedded object of `container` is asked for. If no launch was left out for it in advance, the next one
-    /// is (reference: models.md, section 9.3).
-    pub(crate) fn count_launched(&self, robot: usize, container: &Request) {
+        let Some(request) = request else { return };
+        // If the robot has not skipped a launch for this object in advance, it skips the next one
+        // (`docs/reference/models.md`, "Load compensation").
         let launched = container.launched.get() + 1;
         container.launched.set(launched);
         if launched > container.planned {
-            self.leave_out(robot, 1);
+            self.skip_launch(robot);
         }
+        if let Some(page) = &request.page {
+            page.enter();
+        }
+        self.launch(robot, request);
     }
 
-    /// So many of the robot's next launches are left out.
-    pub(crate) fn leave_out(&self, robot: usize, launches: u32) {
-        let extra = &mut self.robots()[robot].extra;
-        // Robots of a closed loop never make up for them.
-        *extra = extra.saturating_add(launches);
+    /// The request for an object that is embedded in the reply to `container`, if the robot wants it.
+    fn part(&self, robot: usize, container: &Request, oid: Oid, hop: SocketAddr) -> Option<Request> {
+        let cx = self.context.of(robot);
+        let profile = cx.profile();
+        if !container.wants_embedded(oid.name & 0xff, profile.embed_recur) {
+            return None;
+        }
+        // The private cache answers basic requests only.
+        let has = profile.private_cache > 0 && self.rare(robot).received.contains(&oid);
+        if has && container.kind == RequestKind::Basic || !container.leads_to(oid) {
+            return None;
+        }
+        let request = cx.generator.borrow_mut().follow_up(container, Cause::Embedded, oid, cx.now());
+        Some(Request { hop: Some(hop), ..request })
     }
 
-    pub(crate) fn follow_foreign(
-        self: &Rc<Self>,
-        robot: usize,
-        container: &Request,
-        link: &[u8],
-        profile: &Profile,
-    ) {
-        let base = container.foreign.as_deref().unwrap_or_default();
-        let mut url = Vec::new();
-        let now = self.now();
-        let wanted = self.connection_rng().event(profile.embed_recur);
-        if !wanted || !uri::resolve(base.as_bytes(), link, &mut url) {
-            return;
-        }
-        let Ok(url) = String::from_utf8(url) else { return };
-        let oid = Oid { name: container.oid.name << 8, ..container.oid };
-        let mut request = self.generator.borrow_mut().follow_up(container, Cause::Embedded, oid, now);
-        request.foreign = Some(Rc::from(url));
-        self.count_launched(robot, container);
-        self.follow(robot, request);
-    }
-
-    pub(crate) fn note_link(&self, kind: ErrorKind, container: &Request, link: &[u8]) {
-        let now = self.now();
-        self.recorder
-            .error(kind, now, || format!("{} in {}", String::from_utf8_lossy(link), self.url(container)));
-    }
-
-    /// Goes where a redirect leads, unless that goes on for ever.
-    pub fn follow_redirect(self: &Rc<Self>, robot: usize, from: &Request, location: &[u8]) {
-        if from.redirects >= MAX_REDIRECTS {
-            return self.note_link(ErrorKind::RedirectLoop, from, location);
-        }
-        let now = self.now();
-        let base = self.url(from);
-        let mut url = Vec::new();
-        if !uri::resolve(base.as_bytes(), location, &mut url) {
-            return self.note_link(ErrorKind::BadLocation, from, location);
-        }
-        let oid = polygraph_wire::url::parse(&url);
-        let same = uri::split(&url).is_some_and(|parts| self.is_at(from, parts));
-        let mut request = match oid {
-            Some(oid) if same => {
-                let request = self.generator.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
-                Request { repeat: true, kind: RequestKind::Basic, ..request }
-            }
-            Some(_) => return self.note_link(ErrorKind::ForeignLink, from, location),
-            None => {
-                let Ok(url) = String::from_utf8(url) else {
-                    return self.note_link(ErrorKind::BadLocation, from, location);
-                };
-                let oid = Oid { kind: ContentKind::FOREIGN, ..from.oid };
-                let request = self.generator.borrow_mut().follow_up(from, Cause::Redirected, oid, now);
-                Request { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..request }
-            }
+    /// Requests the target of a redirect, unless there were too many of them in a row.
+    pub(super) fn follow_redirect(&self, robot: usize, from: &Request, reply: &ReplyMeta) {
+        let cx = self.context.of(robot);
+        let Some(location) = reply.rare.as_deref().and_then(|rare| rare.location.as_deref()) else {
+            return record::no_location(cx, from);
         };
-        request.page = None;
-        self.leave_out(robot, 1);
-        self.follow(robot, request);
+        match redirected(cx.group, from, location) {
+            Ok(request) => {
+                self.skip_launch(robot);
+                self.launch(robot, request);
+            }
+            Err(kind) => record::bad_link(cx, kind, from, location),
+        }
     }
+
+    /// The robot's next launch is skipped. Robots of a closed loop never look at this.
+    fn skip_launch(&self, robot: usize) {
+        let to_skip = &mut self.robot(robot).to_skip;
+        *to_skip = to_skip.saturating_add(1);
+    }
+}
+
+/// The request to which a redirect of `from` leads.
+///
+/// # Errors
+/// If there were too many redirects in a row, or if the location is not a URL that a robot can request.
+fn redirected<L: Link>(
+    group: &GroupContext<L>,
+    from: &Request,
+    location: &[u8],
+) -> Result<Request, ErrorKind> {
+    if from.redirects >= MAX_REDIRECTS {
+        return Err(ErrorKind::RedirectLoop);
+    }
+    let mut url = Vec::new();
+    if !uri::resolve(group.url(from).as_bytes(), location, &mut url) {
+        return Err(ErrorKind::BadLocation);
+    }
+    let follow_up = |oid| group.generator.borrow_mut().follow_up(from, Cause::Redirected, oid, group.now());
+    let request = match polygraph_wire::url::parse(&url) {
+        Some(oid) if !leaves(group, from, &url) => {
+            Request { repeat: true, kind: RequestKind::Basic, ..follow_up(oid) }
+        }
+        Some(_) => return Err(ErrorKind::ForeignLink),
+        None => {
+            let url = String::from_utf8(url).map_err(|_| ErrorKind::BadLocation)?;
+            let request = follow_up(Oid { kind: ContentKind::FOREIGN, ..from.oid });
+            Request { foreign: Some(Rc::from(url)), repeat: false, hop: None, ..request }
+        }
+    };
+    Ok(Request { page: None, ..request })
+}
+
+/// The request for a URL in the reply to a foreign `container`, if the robot wants it.
+fn foreign_part<L: Link>(cx: RobotContext<'_, L>, container: &Request, link: &[u8]) -> Option<Request> {
+    let base = container.foreign.as_deref().unwrap_or_default();
+    let mut url = Vec::new();
+    if !cx.draw_event(cx.profile().embed_recur) || !uri::resolve(base.as_bytes(), link, &mut url) {
+        return None;
+    }
+    let url = String::from_utf8(url).ok()?;
+    let oid = Oid { name: container.oid.name << 8, ..container.oid };
+    let request = cx.generator.borrow_mut().follow_up(container, Cause::Embedded, oid, cx.now());
+    Some(Request { foreign: Some(Rc::from(url)), ..request })
+}
+
+/// The object to which `link` in the reply to `container` refers, on the same server.
+///
+/// # Errors
+/// If the link leads to another server, or to no object.
+fn embedded_object<L: Link>(
+    group: &GroupContext<L>,
+    container: &Request,
+    link: &[u8],
+) -> Result<Oid, ErrorKind> {
+    if uri::split(link).is_some() && leaves(group, container, link) {
+        return Err(ErrorKind::ForeignLink);
+    }
+    if let Some(oid) = polygraph_wire::url::parse(link) {
+        return Ok(oid);
+    }
+    // Files of a document root have names of their own, which may be relative.
+    let mut url = Vec::new();
+    let path = match uri::resolve(group.url(container).as_bytes(), link, &mut url) {
+        true if uri::split(&url).is_some() && leaves(group, container, &url) => {
+            return Err(ErrorKind::ForeignLink);
+        }
+        true => uri::split(&url).map(|parts| parts.path),
+        false => None,
+    };
+    let found = path.and_then(|path| file(group, container, path));
+    found.ok_or(ErrorKind::ForeignTag)
+}
+
+/// The file that `path` in the reply to `container` names. Several document roots may have a file with that name: the roots that
+/// are likely to be meant come first.
+fn file<L: Link>(group: &GroupContext<L>, container: &Request, path: &[u8]) -> Option<Oid> {
+    let field = &group.settings.field;
+    let kind = container.oid.kind;
+    let embeds = field.catalog.content(kind).and_then(|content| content.embeds.as_ref());
+    let embedded = embeds.map_or(&[][..], |embeds| embeds.kinds.items());
+    let direct = field.direct[field.servers[container.server].direct].items();
+    let all = (0..field.catalog.contents.len()).map(ContentKind::of_index);
+    let likely = embedded.iter().chain([&kind]).chain(direct).copied();
+    field.catalog.file_at(path, likely.chain(all))
+}
+
+/// Whether `url` does not lead to the server of `request`.
+fn leaves<L: Link>(group: &GroupContext<L>, request: &Request, url: &[u8]) -> bool {
+    let Some(UrlParts { authority, .. }) = uri::split(url) else { return true };
+    let own = group.settings.field.servers.get(request.server).map_or("", |server| &server.authority);
+    authority != own.as_bytes() && authority != own.strip_suffix(":80").unwrap_or(own).as_bytes()
 }

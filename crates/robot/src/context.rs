@@ -1,0 +1,243 @@
+//! What all parts of a robot group use: the event loop, the recorder, the settings, and the generator of requests.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::rc::Rc;
+
+use polygraph_link::{Link, Nanos, nanos};
+use polygraph_stats::Recorder;
+use polygraph_traffic::groups::PhaseStatus;
+use polygraph_traffic::{Fingerprint, IdSource, Random, Stream};
+use polygraph_wire::markup::LinkTags;
+
+use crate::exchange::links::LinkFilter;
+use crate::request::Request;
+use crate::request::auth::CredentialCycle;
+use crate::request::generator::RequestGenerator;
+use crate::robot::draw_http_version;
+use crate::settings::{Profile, Settings};
+
+/// What is prepared once for each profile.
+#[derive(Debug)]
+pub struct ProfileContext {
+    /// The links to embedded objects that robots with this profile follow, if they follow any.
+    pub links: Option<Rc<LinkFilter>>,
+    /// Whether robots with this profile accept compressed content.
+    pub accepts_gzip: bool,
+    /// The order in which robots with this profile take credentials.
+    pub credentials: CredentialCycle,
+}
+
+impl ProfileContext {
+    fn new(profile: &Profile, settings: &Settings) -> ProfileContext {
+        let filter = || {
+            let tags = LinkTags::parse(&profile.container_tags).unwrap_or_default();
+            Rc::new(LinkFilter { tags, raw: profile.raw_uri_thrower.clone() })
+        };
+        ProfileContext {
+            links: (profile.embed_recur > 0.0).then(filter),
+            accepts_gzip: profile.accept_encoding.as_deref().is_some_and(accepts_gzip),
+            credentials: CredentialCycle::new(
+                settings.seed,
+                profile.credentials.len(),
+                settings.all_robots(),
+            ),
+        }
+    }
+}
+
+/// What never changes about a robot. It is read at every step, so it stands apart from the robot's state.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    /// Position of the robot's profile.
+    profile: u32,
+    /// Number of the robot among those of its profile.
+    number: u32,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    http_minor: u8,
+}
+
+/// What all parts of a robot group use.
+#[derive(Debug)]
+pub struct GroupContext<L> {
+    /// The event loop.
+    pub link: L,
+    /// The recorder of the event loop.
+    pub recorder: Recorder,
+    /// The settings of the group.
+    pub settings: Settings,
+    /// The contents that robots expect of servers.
+    pub contents: Fingerprint,
+    /// What decides requests.
+    pub generator: RefCell<RequestGenerator>,
+    /// Random draws that depend on replies and thus on time, like the length of connections. They are apart from the robots'
+    /// own streams so that the sequence of a robot's requests does not depend on replies.
+    pub reply_rng: RefCell<Stream>,
+    /// What requests say about phases.
+    pub phase_status: Cell<PhaseStatus>,
+    /// A buffer for the head of the request that is being sent.
+    pub head_buffer: RefCell<Vec<u8>>,
+    profiles: Vec<ProfileContext>,
+    members: Vec<Member>,
+}
+
+impl<L: Link> GroupContext<L> {
+    /// The context of a group with these settings, whose ids come from `ids`.
+    pub fn new(link: L, recorder: Recorder, settings: Settings, ids: IdSource) -> GroupContext<L> {
+        let member = |robot: usize| {
+            let (profile, number) = settings.member(settings.first_robot + robot);
+            let http_minor = draw_http_version(&settings, settings.first_robot + robot).0;
+            Member { profile: profile as u32, number: number as u32, http_minor }
+        };
+        GroupContext {
+            profiles: settings
+                .profiles
+                .iter()
+                .map(|profile| ProfileContext::new(profile, &settings))
+                .collect(),
+            members: (0..settings.robots).map(member).collect(),
+            contents: Fingerprint::of(&settings.field.catalog),
+            generator: RefCell::new(RequestGenerator::new(&settings, ids)),
+            reply_rng: RefCell::new(settings.seed.stream("connection", settings.first_robot as u64)),
+            phase_status: Cell::default(),
+            head_buffer: RefCell::default(),
+            link,
+            recorder,
+            settings,
+        }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Nanos {
+        self.link.now()
+    }
+
+    /// The time of day in seconds since 1970, at least 0.
+    pub fn unix_seconds(&self) -> u64 {
+        u64::try_from(self.link.unix_seconds()).unwrap_or(0)
+    }
+
+    /// The view of robot number `robot` of this group.
+    pub fn of(&self, robot: usize) -> RobotContext<'_, L> {
+        RobotContext { group: self, robot }
+    }
+
+    /// The URL of a request.
+    pub fn url(&self, request: &Request) -> String {
+        if let Some(url) = &request.foreign {
+            return url.to_string();
+        }
+        let authority = &self.settings.field.servers[request.server].authority;
+        let host = authority.strip_suffix(":80").unwrap_or(authority);
+        format!("http://{host}{}", self.path(request))
+    }
+
+    /// The path in the URL of a request to a server of the test.
+    pub fn path(&self, request: &Request) -> String {
+        let mut path = Vec::new();
+        self.settings.field.catalog.write_path(&request.oid, &mut path);
+        String::from_utf8_lossy(&path).into_owned()
+    }
+
+    /// The position in the schedule of phases that requests carry, and whether this process waits for others there; `None` if
+    /// processes of the test do not agree about phases.
+    pub fn phase_position(&self) -> Option<(u64, bool)> {
+        let status = self.phase_status.get();
+        self.settings.share_phases.then_some((status.position, status.waits))
+    }
+}
+
+/// The view of one robot.
+#[derive(Debug)]
+pub struct RobotContext<'a, L> {
+    /// What the whole group uses.
+    pub group: &'a GroupContext<L>,
+    /// Number of the robot in this group.
+    pub robot: usize,
+}
+
+impl<L> Clone for RobotContext<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L> Copy for RobotContext<'_, L> {}
+
+impl<L> Deref for RobotContext<'_, L> {
+    type Target = GroupContext<L>;
+
+    fn deref(&self) -> &GroupContext<L> {
+        self.group
+    }
+}
+
+impl<'a, L: Link> RobotContext<'a, L> {
+    fn member(self) -> &'a Member {
+        &self.group.members[self.robot]
+    }
+
+    /// Position of the robot's profile.
+    pub fn profile_index(self) -> usize {
+        self.member().profile as usize
+    }
+
+    /// The robot's profile.
+    pub fn profile(self) -> &'a Profile {
+        &self.group.settings.profiles[self.profile_index()]
+    }
+
+    /// What is prepared for the robot's profile.
+    pub fn prepared(self) -> &'a ProfileContext {
+        &self.group.profiles[self.profile_index()]
+    }
+
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub fn http_minor(self) -> u8 {
+        self.member().http_minor
+    }
+
+    /// Number of the robot among those of all loops.
+    pub fn number(self) -> usize {
+        self.group.settings.first_robot + self.robot
+    }
+
+    /// The robot's own address, if it has one.
+    pub fn address(self) -> Option<IpAddr> {
+        self.dealt(&self.profile().addresses)
+    }
+
+    /// The robot's proxy, if it uses one.
+    pub fn proxy(self) -> Option<SocketAddr> {
+        self.dealt(&self.profile().proxies)
+    }
+
+    /// The robot's item of those that are dealt to the robots of a profile in turn.
+    fn dealt<T: Copy>(self, items: &[T]) -> Option<T> {
+        (!items.is_empty()).then(|| items[self.member().number as usize % items.len()])
+    }
+
+    /// When a transaction that starts at `now` times out, if it can.
+    pub fn draw_deadline(self, now: Nanos) -> Option<Nanos> {
+        let lifetime = self.profile().lifetime.as_ref()?.sample(&mut *self.group.reply_rng.borrow_mut());
+        Some(now + nanos(lifetime))
+    }
+
+    /// The largest number of requests in flight on a connection of the robot; drawn anew each time.
+    pub fn draw_pipeline_depth(self) -> u32 {
+        let depth = self.profile().pipeline.as_ref();
+        let drawn = depth.map(|depth| depth.sample(&mut *self.group.reply_rng.borrow_mut()));
+        drawn.unwrap_or(1.0).clamp(1.0, 1000.0) as u32
+    }
+
+    /// Whether something happens that has the probability `prob`, drawn from [`GroupContext::reply_rng`].
+    pub fn draw_event(self, prob: f64) -> bool {
+        self.group.reply_rng.borrow_mut().event(prob)
+    }
+}
+
+/// Whether an entry of the `Accept-Encoding` value starts with `gzip` or `*`.
+fn accepts_gzip(value: &str) -> bool {
+    value.split(',').any(|entry| entry.trim().starts_with("gzip") || entry.trim().starts_with('*'))
+}

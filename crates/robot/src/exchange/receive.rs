@@ -1,0 +1,214 @@
+//! Reading a reply.
+
+use std::io;
+use std::net::SocketAddr;
+
+use polygraph_link::{Conn, Link, Nanos, SECOND};
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::{AbortCoords, Method};
+
+use super::InFlight;
+use super::entity::Entity;
+use super::reply::{Progress, ReplyReader};
+use super::send::{self, Upload};
+use crate::context::RobotContext;
+use crate::failure::{TransactionFailure, connect_error};
+use crate::request::Request;
+use crate::violation::{ExpectedVsActual, Violation};
+
+/// How long the robot waits for 100 (continue) before it sends the body without it.
+const CONTINUE_TIMEOUT: Nanos = 3 * SECOND;
+/// How long the robot waits for more of a reply that only the end of the connection would end, although the connection is to stay
+/// open.
+const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
+
+/// A reply that is being read.
+pub struct Incoming<'a> {
+    /// Reads head and framing.
+    pub reader: ReplyReader,
+    /// Checks the content.
+    pub entity: Entity<'a>,
+    /// Bytes that arrived behind the previous reply, or behind this one.
+    pub carry: Vec<u8>,
+}
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyEnd {
+    /// The reply is complete.
+    Complete,
+    /// A complete final reply arrived instead of 100 (continue), so the robot does not send the body.
+    BeforeBody,
+    /// The robot has aborted the transaction in the middle of the request body.
+    BodyCut,
+}
+
+impl<'a> Incoming<'a> {
+    /// The reply to `request`, whose URL is `url()`.
+    pub fn new<L: Link>(
+        cx: RobotContext<'a, L>,
+        request: &'a Request,
+        url: &'a dyn Fn() -> String,
+        expects_continue: bool,
+        carry: Vec<u8>,
+    ) -> Incoming<'a> {
+        let reader = ReplyReader::new(request.method == Method::Head, expects_continue);
+        Incoming { reader, entity: Entity::new(cx, request, url), carry }
+    }
+
+    /// Checks that nothing follows the last reply.
+    ///
+    /// # Errors
+    /// If bytes follow.
+    pub fn check_end(&self) -> Result<(), TransactionFailure> {
+        match self.carry.len() {
+            0 => Ok(()),
+            rest => Err(failure(ErrorKind::BodyLong, &format!("{rest} bytes too many; "), &self.reader)),
+        }
+    }
+}
+
+/// Reads a reply. Before that, sends the body of a request that waits for 100 (continue).
+///
+/// # Errors
+/// If the connection fails, if the reply violates HTTP, or if it is not complete at the deadline.
+pub async fn reply<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &mut L::Conn,
+    flight: &mut InFlight<'_>,
+    incoming: &mut Incoming<'_>,
+    upload: Option<&mut Upload>,
+    found_link: &mut impl FnMut(&Request, SocketAddr, &[u8]),
+) -> Result<ReplyEnd, TransactionFailure> {
+    let deadline = flight.exchange.deadline;
+    if let Some(upload) = upload {
+        if upload.expects_continue {
+            // A server that does not know the expectation stays silent; the client must not wait for ever (RFC 9110, section 10.1.1).
+            conn.set_deadline(earlier(cx.now() + CONTINUE_TIMEOUT, deadline));
+            match read(cx, conn, flight, incoming, found_link).await {
+                Ok(Progress::Continue { .. }) => flight.exchange.continued = Some(cx.now()),
+                Ok(_) => return Ok(ReplyEnd::BeforeBody),
+                Err(failure)
+                    if failure.violation.kind == ErrorKind::Timeout && incoming.reader.is_silent() => {}
+                Err(failure) => return Err(failure),
+            }
+            incoming.reader.stop_awaiting();
+            conn.set_deadline(deadline);
+            send::body(cx, conn, flight, upload).await?;
+        }
+        if upload.is_cut {
+            return Ok(ReplyEnd::BodyCut);
+        }
+    }
+    read(cx, conn, flight, incoming, found_link).await?;
+    Ok(ReplyEnd::Complete)
+}
+
+/// Reads until the reply is complete or 100 (continue) has arrived.
+async fn read<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &mut L::Conn,
+    flight: &mut InFlight<'_>,
+    incoming: &mut Incoming<'_>,
+    found_link: &mut impl FnMut(&Request, SocketAddr, &[u8]),
+) -> Result<Progress, TransactionFailure> {
+    let Incoming { reader, entity, carry } = incoming;
+    loop {
+        let fed = if carry.is_empty() {
+            let received = conn.recv(|data| {
+                cx.recorder.read(flight.request.ticket, data.len() as u64);
+                feed(reader, entity, data, carry)
+            });
+            received.await.map_err(|e| receive_failure(&e, reader))?
+        } else {
+            let data = std::mem::take(carry);
+            feed(reader, entity, &data, carry)
+        };
+        let progress = fed.map_err(|violation| {
+            let Violation { kind, mut detail, .. } = *violation;
+            if !detail.is_empty() {
+                detail.push_str("; ");
+            }
+            failure(kind, &detail, reader)
+        })?;
+        if let Some(links) = &mut entity.links {
+            if matches!(progress, Progress::Complete { .. }) {
+                links.finish();
+            }
+            for link in std::mem::take(&mut links.found) {
+                found_link(flight.request, flight.exchange.hop, &link);
+            }
+        }
+        if progress != Progress::Partial {
+            return Ok(progress);
+        }
+        if reader.is_endless() {
+            conn.set_deadline(earlier(cx.now() + CLOSE_TIMEOUT, flight.exchange.deadline));
+        }
+        if flight.exchange.first_byte.is_none() && !reader.is_silent() {
+            flight.exchange.first_byte = Some(cx.now());
+        }
+    }
+}
+
+/// Gives `data` to the reader, and keeps what belongs to the next reply.
+fn feed(
+    reader: &mut ReplyReader,
+    entity: &mut Entity<'_>,
+    data: &[u8],
+    carry: &mut Vec<u8>,
+) -> Result<Progress, Box<Violation>> {
+    let fed = reader.feed(data, entity);
+    if let Ok(Progress::Complete { rest } | Progress::Continue { rest }) = fed {
+        carry.extend_from_slice(&data[data.len() - rest..]);
+    }
+    fed
+}
+
+fn earlier(at: Nanos, deadline: Option<Nanos>) -> Option<Nanos> {
+    Some(deadline.map_or(at, |deadline| deadline.min(at)))
+}
+
+/// Whether a reply is incomplete because its server aborted it, as the head says (`docs/reference/models.md`, "Aborts").
+pub fn is_intended<L: Link>(
+    cx: RobotContext<'_, L>,
+    request: &Request,
+    failure: &TransactionFailure,
+) -> bool {
+    let Some(reply) = failure.reply.as_deref() else { return false };
+    let Some(mark) = reply.marks.abort else { return false };
+    let cut_short = matches!(failure.violation.kind, ErrorKind::BodyShort | ErrorKind::Reset);
+    let coords = AbortCoords { whether: mark.whether.get(), place: mark.place.get() };
+    let size = reply.length.unwrap_or_else(|| cx.settings.field.catalog.size(&request.oid));
+    cut_short && coords.cut(size).is_some_and(|position| reply.body_bytes <= position)
+}
+
+fn receive_failure(error: &io::Error, reader: &ReplyReader) -> TransactionFailure {
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut if reader.is_endless() => {
+            return failure(ErrorKind::NoLength, "no length, and the connection stays open; ", reader);
+        }
+        io::ErrorKind::TimedOut => ErrorKind::Timeout,
+        io::ErrorKind::ConnectionReset => ErrorKind::Reset,
+        why => connect_error(why),
+    };
+    failure(kind, &format!("while waiting for the reply: {error}; "), reader)
+}
+
+/// A failure while a reply was read. The detail starts with `what` and ends with how far the reply came.
+fn failure(kind: ErrorKind, what: &str, reader: &ReplyReader) -> TransactionFailure {
+    let reply = reader.meta();
+    let state = match reply {
+        _ if reader.is_silent() => "nothing received".into(),
+        None => format!("{} bytes of a head received", reader.received()),
+        Some(reply) => format!("status {}, {} body bytes received", reply.status, reply.body_bytes),
+    };
+    let expected = match reply.and_then(|reply| Some((reply.status, reply.length?))) {
+        Some((status, length)) => format!("status {status}, {length} body bytes"),
+        None => "a complete reply".into(),
+    };
+    let comparison = ExpectedVsActual { expected, actual: format!("{what}{state}") };
+    let violation =
+        Violation { kind, detail: comparison.actual.clone(), comparison: Some(Box::new(comparison)) };
+    TransactionFailure { reply: reply.map(|reply| Box::new(reply.clone())), ..violation.into() }
+}

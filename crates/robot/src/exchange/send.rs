@@ -1,0 +1,215 @@
+//! Sending a request: its head, and its body if it has one.
+
+use std::io::{self, IoSlice};
+
+use polygraph_link::{Conn, Link, send_all};
+use polygraph_stats::ErrorKind;
+use polygraph_traffic::coding::gzip;
+use polygraph_traffic::{AbortCoords, Body, Draw, Oid, RequestKind};
+use polygraph_wire::checksum::{self, ContentMd5};
+
+use super::InFlight;
+use crate::connections::pool::PooledConnection;
+use crate::context::RobotContext;
+use crate::failure::{TransactionFailure, connect_error};
+use crate::request::Request;
+use crate::request::encode::{self, BodyFields, HeadContext};
+use crate::settings::Expect;
+
+/// The body of a request.
+#[derive(Debug)]
+pub struct Upload {
+    /// The rest that has not been sent.
+    body: Body,
+    /// Announced length of the whole body in bytes.
+    length: u64,
+    digest: Option<String>,
+    abort: AbortCoords,
+    /// Whether the robot stops in the middle of the body.
+    pub is_cut: bool,
+    /// Whether the robot waits for 100 (continue) before it sends the body.
+    pub expects_continue: bool,
+}
+
+impl Upload {
+    /// The object `oid` as the body of `request`.
+    pub fn new<L: Link>(cx: RobotContext<'_, L>, request: &Request, oid: Oid) -> Upload {
+        let catalog = &cx.settings.field.catalog;
+        let mut body = catalog.body(&oid, &[]);
+        if catalog.content(oid.kind).is_some_and(|content| content.encodings.compresses_requests()) {
+            body = gzip(body);
+        }
+        // The draw depends on the transaction only, so a retry is aborted at the same position.
+        let mut rng = Draw::new(u64::from(request.xact.counter) ^ cx.settings.seed.0 << 32);
+        let abort = AbortCoords::draw(cx.profile().abort_prob, &mut rng);
+        let (length, digest) = (body.len(), catalog.has_checksum(&oid).then(|| digest_of(&body)));
+        let cut = abort.cut(length);
+        if let Some(position) = cut {
+            body.truncate(position);
+        }
+        let expects_continue = match cx.profile().expect {
+            Expect::Never => false,
+            Expect::Prob(prob) => cx.http_minor() > 0 && cx.draw_event(prob),
+            Expect::From(size) => cx.http_minor() > 0 && length >= size,
+        };
+        Upload { body, length, digest, abort, is_cut: cut.is_some(), expects_continue }
+    }
+
+    fn fields(&self) -> BodyFields<'_> {
+        let Upload { length, ref digest, abort, expects_continue, .. } = *self;
+        BodyFields { length, digest: digest.as_deref(), abort, expects_continue }
+    }
+}
+
+fn digest_of(body: &Body) -> String {
+    let (mut body, mut digest) = (body.clone(), ContentMd5::default());
+    while !body.is_empty() {
+        let n = body.chunk().len();
+        digest.update(body.chunk());
+        body.advance(n as u64);
+    }
+    String::from_utf8_lossy(&checksum::text(digest.finish())).into_owned()
+}
+
+/// Sends a request on a connection, with its body unless the robot waits for 100 (continue).
+///
+/// # Errors
+/// If the connection fails.
+pub async fn request<L: Link>(
+    cx: RobotContext<'_, L>,
+    connection: &mut PooledConnection<L::Conn>,
+    flight: &mut InFlight<'_>,
+    mut upload: Option<&mut Upload>,
+) -> Result<(), TransactionFailure> {
+    connection.uses += 1;
+    let last = connection.uses >= connection.use_limit;
+    let conn = &mut connection.conn;
+    // The socket nearly always takes the whole request at once, so the one buffer of the loop is enough. The body is sent along with
+    // the head: behind it, a small body would wait until the peer has acknowledged the head (RFC 1122, section 4.2.3.4), and that
+    // takes 40 ms if the peer waits for the body.
+    let unsent = {
+        let mut head = cx.head_buffer.borrow_mut();
+        head.clear();
+        write_head(cx, flight, last, upload.as_deref(), &mut head);
+        flight.exchange.sent += head.len() as u64;
+        let body =
+            upload.as_deref_mut().filter(|upload| !upload.expects_continue).map(|upload| &mut upload.body);
+        send_with_head(cx, conn, &head, body, &mut flight.exchange.sent).map_err(|e| failure(&e))?
+    };
+    if let Some(rest) = unsent {
+        send_all(conn, &rest).await.map_err(|e| failure(&e))?;
+        count_written(cx, rest.len());
+    }
+    let now = cx.now();
+    flight.exchange.head_sent = Some(now);
+    if !std::mem::replace(&mut connection.established, true) {
+        cx.recorder.with(|block| block.established.enter(now));
+    }
+    match upload {
+        Some(upload) if !upload.expects_continue => body(cx, &mut connection.conn, flight, upload).await,
+        _ => Ok(()),
+    }
+}
+
+fn write_head<L: Link>(
+    cx: RobotContext<'_, L>,
+    flight: &InFlight<'_>,
+    last: bool,
+    upload: Option<&Upload>,
+    out: &mut Vec<u8>,
+) {
+    let (request, field) = (flight.request, &*cx.settings.field);
+    let worlds = match field.share_worlds && request.foreign.is_none() {
+        true => cx.generator.borrow_mut().worlds_to_share(field, request.server),
+        false => (None, None),
+    };
+    let validates = matches!(request.kind, RequestKind::Ims200 | RequestKind::Ims304);
+    let context = HeadContext {
+        field,
+        profile: cx.profile(),
+        http_minor: cx.http_minor(),
+        last,
+        unix_s: if validates { cx.link.unix_seconds() } else { 0 },
+        group: cx.settings.group,
+        worlds,
+        position: cx.phase_position(),
+        body: upload.map(Upload::fields),
+        lines: flight.lines,
+    };
+    encode::write(request, &context, out);
+}
+
+/// Sends as much of `head` and `body` as the socket takes now. Returns the rest of the head, if there is any.
+fn send_with_head<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &mut L::Conn,
+    head: &[u8],
+    body: Option<&mut Body>,
+    sent: &mut u64,
+) -> io::Result<Option<Vec<u8>>> {
+    let taken = match body.as_deref() {
+        None => conn.try_send(&[IoSlice::new(head)]),
+        Some(body) => {
+            let mut slices = [IoSlice::new(head); 16];
+            let used = body.slices(&mut slices[1..]);
+            conn.try_send(&slices[..=used])
+        }
+    };
+    match taken {
+        Ok(n) => {
+            count_written(cx, n);
+            let of_body = n.saturating_sub(head.len()) as u64;
+            if let Some(body) = body {
+                body.advance(of_body);
+                *sent += of_body;
+            }
+            Ok((n < head.len()).then(|| head[n..].to_vec()))
+        }
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Some(head.to_vec())),
+        Err(e) => Err(e),
+    }
+}
+
+/// Sends the rest of a request body.
+///
+/// # Errors
+/// If the connection fails.
+pub async fn body<L: Link>(
+    cx: RobotContext<'_, L>,
+    conn: &mut L::Conn,
+    flight: &mut InFlight<'_>,
+    upload: &mut Upload,
+) -> Result<(), TransactionFailure> {
+    let body = &mut upload.body;
+    while !body.is_empty() {
+        let mut slices = [IoSlice::new(&[]); 16];
+        let used = body.slices(&mut slices);
+        match conn.try_send(&slices[..used]) {
+            Ok(n) => {
+                body.advance(n as u64);
+                flight.exchange.sent += n as u64;
+                count_written(cx, n);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                conn.writable().await.map_err(|e| failure(&e))?
+            }
+            Err(e) => return Err(failure(&e)),
+        }
+    }
+    Ok(())
+}
+
+/// Counts the bytes that a connection took at once.
+fn count_written<L: Link>(cx: RobotContext<'_, L>, bytes: usize) {
+    cx.recorder.with(|block| block.writes.record(bytes as u64));
+}
+
+fn failure(error: &io::Error) -> TransactionFailure {
+    let kind = match error.kind() {
+        io::ErrorKind::TimedOut if error.raw_os_error().is_none() => ErrorKind::Timeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ErrorKind::Reset,
+        io::ErrorKind::AddrNotAvailable => ErrorKind::NoPort,
+        why => connect_error(why),
+    };
+    TransactionFailure::new(kind, format!("while sending the request: {error}"))
+}

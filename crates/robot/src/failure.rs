@@ -1,0 +1,80 @@
+//! Why a transaction has no result.
+
+use std::io;
+
+use polygraph_link::{Capture, ConnectError, Nanos};
+use polygraph_stats::ErrorKind;
+
+use crate::exchange::reply::ReplyMeta;
+use crate::violation::Violation;
+
+/// Why a transaction failed.
+#[derive(Clone, Debug)]
+pub struct TransactionFailure {
+    /// What went wrong.
+    pub violation: Violation,
+    /// The reply, as far as it arrived.
+    pub reply: Option<Box<ReplyMeta>>,
+    /// When the exchange started, if there was one.
+    pub started: Option<Nanos>,
+    /// The messages on the wire, if the user asked to see them.
+    pub capture: Option<Box<Capture>>,
+}
+
+impl TransactionFailure {
+    /// A failure without a reply.
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> TransactionFailure {
+        Violation::new(kind, detail).into()
+    }
+
+    /// A failure because of a violation in `reply`.
+    pub fn of_reply(violation: Violation, reply: &ReplyMeta) -> TransactionFailure {
+        TransactionFailure { reply: Some(Box::new(reply.clone())), ..violation.into() }
+    }
+}
+
+impl From<Violation> for TransactionFailure {
+    fn from(violation: Violation) -> TransactionFailure {
+        TransactionFailure { violation, reply: None, started: None, capture: None }
+    }
+}
+
+impl From<ConnectError> for TransactionFailure {
+    fn from(error: ConnectError) -> TransactionFailure {
+        let kind = match error {
+            ConnectError::NoPort => ErrorKind::NoPort,
+            ConnectError::NoDescriptor => ErrorKind::NoDescriptor,
+            ConnectError::NoMemory | ConnectError::Bind(_) => ErrorKind::System,
+            ConnectError::Refused(why) => connect_error(why),
+        };
+        TransactionFailure::new(kind, error.to_string())
+    }
+}
+
+/// Why a transaction has no complete reply.
+#[derive(Clone, Debug)]
+pub enum Incomplete {
+    /// The transaction failed.
+    Failed(TransactionFailure),
+    /// The robot's session became idle before it could send the request.
+    Cancelled,
+}
+
+impl From<TransactionFailure> for Incomplete {
+    fn from(failure: TransactionFailure) -> Incomplete {
+        Incomplete::Failed(failure)
+    }
+}
+
+/// The class of an error of a connection: the fault of the peer, or of the network. Everything else, like a lack of memory or a
+/// packet filter on this host, is the fault of the robots' host.
+pub fn connect_error(why: io::ErrorKind) -> ErrorKind {
+    use io::ErrorKind as K;
+    match why {
+        K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown => ErrorKind::Unreachable,
+        K::ConnectionRefused | K::TimedOut | K::ConnectionAborted | K::NotConnected => {
+            ErrorKind::ConnectFailed
+        }
+        _ => ErrorKind::System,
+    }
+}
