@@ -3,39 +3,46 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use polygraph_link::Nanos;
+
 use crate::access::Access;
 use crate::faults::Fault;
 use crate::service::ServiceModel;
+use crate::store::Replacement;
 
-/// Settings of a [`Proxy`](crate::Proxy).
+/// Settings of a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Address to listen on; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// Memory for stored replies, in bytes, heads and bookkeeping included; 0 stores nothing.
     pub cache_bytes: u64,
-    /// Threads, each with its own event loop and listening socket; at least 1.
+    /// Which stored replies make room for others.
+    pub replacement: Replacement,
+    /// Event loops, each with its own thread and listening socket; at least 1.
     pub loops: usize,
-    /// Addresses of origins by name; all other names are for the system's resolver.
+    /// Addresses of origins by name. Other names are looked up by the resolver.
     pub hosts: Vec<(String, IpAddr)>,
-    /// Client connections open at a time, over all loops. One more is answered `503` and closed.
+    /// Addresses of origins by `name:port`, which come before `hosts`.
+    pub servers: Vec<(String, SocketAddr)>,
+    /// Client connections open at a time, over all event loops. One more is answered `503` and closed.
     pub max_connections: usize,
-    /// The slower device that it poses as.
+    /// The slower device that it imitates.
     pub service: ServiceModel,
     /// Who may use the proxy; `None`: everybody.
     pub access: Option<Access>,
-    /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions; the last of several
-    /// shares of a fault counts.
+    /// Faults that it commits on purpose, each with its share (0 to 1) of the occasions. Of several shares of a fault
+    /// the last counts.
     pub faults: Vec<(Fault, f64)>,
     /// Seed of the draws of `service` and of faults.
     pub seed: u64,
-    /// How long a connection, on either side, may be idle between transactions.
+    /// The longest time that a connection, on either side, may be idle between transactions.
     pub idle_timeout: Duration,
-    /// How long a client may take for a request head, from its first byte.
+    /// The longest time that a client may take for a request head, from its first byte.
     pub head_timeout: Duration,
-    /// How long connecting to an origin may take.
+    /// The longest time that connecting to an origin may take.
     pub connect_timeout: Duration,
-    /// How long to wait for the next bytes of an origin, or for a peer to take ours, within a transaction.
+    /// The longest time to wait for the next bytes of an origin, or for a peer to take bytes, within a transaction.
     pub io_timeout: Duration,
 }
 
@@ -44,8 +51,10 @@ impl Default for ProxyConfig {
         ProxyConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             cache_bytes: 256 << 20,
+            replacement: Replacement::Lru,
             loops: 1,
             hosts: Vec::new(),
+            servers: Vec::new(),
             max_connections: 10_000,
             service: ServiceModel::default(),
             access: None,
@@ -72,4 +81,9 @@ impl ProxyConfig {
             self.service.problem()
         }
     }
+}
+
+/// A duration in nanoseconds; those beyond 500 years saturate.
+pub(crate) fn nanos_of(duration: Duration) -> Nanos {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }

@@ -1,4 +1,4 @@
-//! What the proxy counts. Each loop counts for itself; a snapshot adds them up.
+//! What the proxy counts. Each event loop counts for itself; a snapshot adds them up.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,24 +22,26 @@ impl Counter {
 
 macro_rules! counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// The counters of one loop.
+        /// The counters of one event loop.
         #[derive(Debug, Default)]
-        pub(crate) struct Counters {
-            $($(#[$doc])+ pub $name: Counter,)+
+        pub struct Counters {
+            $($(#[$doc])+ pub(crate) $name: Counter,)+
         }
 
-        /// Figures of a proxy at one moment, over all loops since the start.
+        /// Figures of a proxy at one moment, over all event loops since the start.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Snapshot {
             $($(#[$doc])+ pub $name: u64,)+
-            /// Open client connections, now.
+            /// Open client connections, at this moment.
             pub client_connections: u64,
-            /// Bytes taken by stored objects and their bookkeeping, now.
+            /// Bytes taken by stored objects and their bookkeeping, at this moment.
             pub store_bytes: u64,
-            /// Stored objects, now.
+            /// Stored objects, at this moment.
             pub store_objects: u64,
-            /// Objects pushed out of the store to make room.
+            /// Objects evicted from the store to make room.
             pub evicted: u64,
+            /// When the first of them was evicted: the store was full.
+            pub full_at: Option<polygraph_link::Nanos>,
         }
 
         impl Snapshot {
@@ -51,11 +53,11 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `asked`.
+    /// Requests whose head was understood: the sum of `hits`, `validations`, `misses`, `rejected` and `challenged`.
     requests,
-    /// Requests answered from the store without asking the origin, with the whole reply or `304`.
+    /// Requests answered from the store without a request to the origin, with the whole reply or `304`.
     hits,
-    /// Requests for which the origin was asked whether a stored reply is still good.
+    /// Requests for which the origin had to confirm a stored reply.
     validations,
     /// Validations that the origin answered with `304`, so that the stored reply was used.
     validated,
@@ -63,8 +65,8 @@ counters! {
     misses,
     /// Requests that the proxy refused itself (other methods, schemes, loops, `only-if-cached`).
     rejected,
-    /// Requests answered `407`: the client has to say first who it is.
-    asked,
+    /// Requests answered `407`: the client has to authenticate itself first.
+    challenged,
     /// Bytes that were not understood as a request, and request heads that took too long.
     bad_requests,
     /// Transactions that ended in a `502` or `504` because the origin failed before its reply began.
@@ -87,6 +89,6 @@ counters! {
     accept_errors,
     /// Connections opened to origins.
     origin_connects,
-    /// Open connections to origins, now, idle ones included.
+    /// Open connections to origins, at this moment, idle ones included.
     origin_connections,
 }

@@ -16,10 +16,10 @@ use polygraph_wire::head::Header;
 use polygraph_wire::range::{ByteRange, ContentRange, RangeSet};
 use polygraph_wire::{RequestHead, date};
 
-use crate::client::How;
+use crate::content::Content;
 use crate::counters::Counters;
 use crate::directives::Directives;
-use crate::object::Object;
+use crate::object::{Object, ReplyForm};
 use crate::policy::{ReplyFacts, RequestFacts, Reuse};
 use crate::store::Store;
 
@@ -118,7 +118,7 @@ pub(crate) struct Wrong {
     /// What is sent.
     pub object: Arc<Object>,
     /// In which form.
-    pub how: How,
+    pub form: ReplyForm,
     /// The connection is closed, for the end of the body will never come.
     pub closes: bool,
 }
@@ -160,15 +160,15 @@ impl Faults {
         now: u64,
     ) -> Option<Wrong> {
         let fitting = store.get(hash, key, |object| object.selecting.matches(head.headers));
-        let whole = |object, how| Some(Wrong { object, how, closes: false });
+        let whole = |object, form| Some(Wrong { object, form, closes: false });
         if let Some(object) = &fitting {
             if facts.if_modified_since.or(facts.if_none_match.map(|_| 0)).is_some()
                 && self.commits(Fault::FalseNotModified)
             {
-                return whole(Arc::clone(object), How::NotModified);
+                return whole(Arc::clone(object), ReplyForm::NotModified);
             }
             if facts.for_origin {
-                return whole(self.range(object, head.headers)?, How::Whole);
+                return whole(self.range(object, head.headers)?, ReplyForm::Whole);
             }
         }
         if facts.for_origin {
@@ -189,15 +189,15 @@ impl Faults {
             }
             wrong = true;
         }
-        let how = How::to(head.method, facts, &object);
-        if how == How::Whole
+        let form = ReplyForm::to(head.method, facts, &object);
+        if form == ReplyForm::Whole
             && object.status == 200
             && let Some((object, closes)) =
                 OF_BODIES.iter().find_map(|&fault| self.spoil(fault, store, &object))
         {
-            return Some(Wrong { object, how, closes });
+            return Some(Wrong { object, form, closes });
         }
-        if wrong { whole(object, how) } else { None }
+        if wrong { whole(object, form) } else { None }
     }
 
     /// The object with a spoiled body, and whether its end will never come.
@@ -205,7 +205,8 @@ impl Faults {
         if self.shares[fault as usize] == 0.0 || object.body.is_empty() {
             return None;
         }
-        let middle = object.body.len() / 2;
+        let body = object.body.bytes();
+        let middle = body.len() / 2;
         let other = match fault {
             Fault::SwapReplies | Fault::SwapBodies => {
                 let place = self.rng.borrow_mut().bits();
@@ -218,17 +219,17 @@ impl Faults {
         }
         let new = match (fault, other) {
             (Fault::SwapReplies, Some(other)) => other,
-            (_, Some(other)) => with_body(object, &object.head, other.body.clone(), true),
-            (Fault::Cut, _) => with_body(object, &object.head, object.body.slice(..middle), false),
-            (Fault::Shorten, _) => with_body(object, &object.head, object.body.slice(..middle), true),
+            (_, Some(other)) => with_body(object, &object.head, other.body.bytes(), true),
+            (Fault::Cut, _) => with_body(object, &object.head, body.slice(..middle), false),
+            (Fault::Shorten, _) => with_body(object, &object.head, body.slice(..middle), true),
             (Fault::Alter, _) => {
-                let mut body = object.body.to_vec();
+                let mut body = body.to_vec();
                 let at = self.rng.borrow_mut().below(body.len() as u64) as usize;
                 body[at] ^= 1;
                 with_body(object, &object.head, body.into(), false)
             }
             (fault, _) => {
-                let body = [&object.body[..], SURPLUS].concat();
+                let body = [&body[..], SURPLUS].concat();
                 with_body(object, &object.head, body.into(), fault == Fault::Lengthen)
             }
         };
@@ -238,7 +239,7 @@ impl Faults {
     /// A wrong part of an object, if one range is asked for.
     fn range(&self, object: &Arc<Object>, request: &[Header<'_>]) -> Option<Arc<Object>> {
         let wanted = request.iter().find(|header| header.name.eq_ignore_ascii_case("range"))?;
-        let size = object.body.len() as u64;
+        let size = object.body.len();
         let ranges: Vec<ByteRange> = RangeSet::parse(wanted.value)?.resolve(size).collect();
         let [asked] = ranges[..] else { return None };
         // As many bytes from another place, behind the wanted ones or before them.
@@ -261,7 +262,7 @@ impl Faults {
         head.extend_from_slice(b"Content-Range: ");
         ContentRange::Part(announced, Some(size)).write(&mut head);
         head.extend_from_slice(b"\r\n");
-        let body = object.body.slice(first as usize..(first + asked.len()) as usize);
+        let body = object.body.bytes().slice(first as usize..(first + asked.len()) as usize);
         Some(with_body(object, &head, body, true))
     }
 
@@ -312,11 +313,9 @@ fn with_body(object: &Object, head: &[u8], body: Bytes, adapts: bool) -> Arc<Obj
         selecting: object.selecting.clone(),
         status: object.status,
         head: new.into_boxed_slice(),
-        body,
+        body: Content::Kept(body),
         freshness: object.freshness,
-        etag: object.etag.clone(),
-        last_modified: object.last_modified,
-        date: object.date,
+        validators: object.validators.clone(),
     })
 }
 

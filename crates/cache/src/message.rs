@@ -5,9 +5,11 @@ use std::io::Write as _;
 use polygraph_wire::date;
 use polygraph_wire::head::{Header, ReplyHead, RequestHead, has_token};
 
-use crate::object::Object;
-use crate::policy::{ReplyFacts, weakly_equal};
+use crate::policy::Validators;
 use crate::target::Target;
+
+/// Heads larger than this are refused, of requests and of replies.
+pub const MAX_HEAD: usize = 64 * 1024;
 
 /// Fields that concern one connection only, named by `Connection` or known to (RFC 9110, section 7.6.1).
 /// `Trailer` is among them because trailers are not passed on.
@@ -48,14 +50,14 @@ pub enum BodyOut {
     Chunked,
 }
 
-/// Appends the request as the origin gets it. With `stale`, its validators take the place of the client's own
-/// conditions (RFC 9111, section 4.3.1).
+/// Appends the head of the request as the origin receives it. Validators of a stored reply replace the client's
+/// own conditions (RFC 9111, section 4.3.1).
 pub fn write_request(
     out: &mut Vec<u8>,
     request: &RequestHead<'_, '_>,
     target: &Target<'_>,
     body: BodyOut,
-    stale: Option<&Object>,
+    validators: Option<&Validators>,
     name: &str,
 ) {
     out.extend_from_slice(request.method.as_bytes());
@@ -69,7 +71,7 @@ pub fn write_request(
         let is = |wanted: &str| header.name.eq_ignore_ascii_case(wanted);
         let replaced = is("host")
             || is("content-length") && body == BodyOut::Chunked
-            || stale.is_some() && (is("if-none-match") || is("if-modified-since"));
+            || validators.is_some() && (is("if-none-match") || is("if-modified-since"));
         if is("max-forwards") && matches!(request.method, "OPTIONS" | "TRACE") {
             let left = polygraph_wire::body::parse_decimal(header.value.trim_ascii()).unwrap_or(1);
             field(out, header.name, left.saturating_sub(1).to_string().as_bytes());
@@ -80,11 +82,11 @@ pub fn write_request(
     if body == BodyOut::Chunked {
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
-    if let Some(stale) = stale {
-        if let Some(etag) = &stale.etag {
+    if let Some(validators) = validators {
+        if let Some(etag) = &validators.etag {
             field(out, "If-None-Match", etag);
         }
-        if let Some(modified) = stale.last_modified {
+        if let Some(modified) = validators.last_modified {
             field(out, "If-Modified-Since", date::format(modified).as_bytes());
         }
     }
@@ -156,11 +158,6 @@ fn line_name(line: &[u8]) -> &[u8] {
     &line[..line.iter().position(|&b| b == b':').unwrap_or(0)]
 }
 
-/// True if a `304` with these fields cannot be about the stored reply, because it names another entity tag.
-pub fn contradicts(stored: &Object, fresh: &ReplyFacts<'_>) -> bool {
-    matches!((&stored.etag, fresh.etag), (Some(ours), Some(theirs)) if !weakly_equal(ours, theirs))
-}
-
 /// Appends what ends a head towards a client: its `Age`, how the connection goes on, and the empty line.
 pub fn write_end(out: &mut impl std::io::Write, age: Option<u64>, client_minor: u8, keep: bool) {
     // Writing into memory of sufficient size does not fail.
@@ -175,46 +172,57 @@ pub fn write_end(out: &mut impl std::io::Write, age: Option<u64>, client_minor: 
 }
 
 /// A reply of the proxy itself: a status with a sentence.
-pub fn own_reply(
-    status: u16,
-    text: &str,
-    challenge: Option<&[u8]>,
-    client_minor: u8,
-    keep: bool,
-    now: u64,
-    name: &str,
-) -> Vec<u8> {
-    let reason = match status {
-        200 => "OK",
-        400 => "Bad Request",
-        407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        508 => "Loop Detected",
-        _ => "Error",
-    };
-    let mut out = Vec::with_capacity(256 + text.len());
-    let date = date::format(now);
-    let length = text.len() + 1;
-    let _ = write!(
-        out,
-        "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nVia: 1.1 {name}\r\nCache-Control: no-store\r\n\
-         Content-Type: text/plain\r\nContent-Length: {length}\r\n"
-    );
-    if let Some(challenge) = challenge {
-        out.extend_from_slice(b"Proxy-Authenticate: ");
-        out.extend_from_slice(challenge);
-        out.extend_from_slice(b"\r\n");
+#[derive(Clone, Copy, Debug)]
+pub struct OwnReply<'a> {
+    /// Status code.
+    pub status: u16,
+    text: &'a str,
+    challenge: Option<&'a [u8]>,
+}
+
+impl<'a> OwnReply<'a> {
+    /// A reply without further fields.
+    pub fn new(status: u16, text: &'a str) -> OwnReply<'a> {
+        OwnReply { status, text, challenge: None }
     }
-    write_end(&mut out, None, client_minor, keep);
-    out.extend_from_slice(text.as_bytes());
-    out.push(b'\n');
-    out
+
+    /// A `407` with this value of `Proxy-Authenticate`.
+    pub fn challenge(text: &'a str, challenge: &'a [u8]) -> OwnReply<'a> {
+        OwnReply { status: 407, text, challenge: Some(challenge) }
+    }
+
+    /// Head and body. `now`: the time of day in seconds since 1970; `name`: that of the proxy.
+    pub fn bytes(&self, client_minor: u8, keep: bool, now: u64, name: &str) -> Vec<u8> {
+        let OwnReply { status, text, challenge } = *self;
+        let reason = match status {
+            200 => "OK",
+            400 => "Bad Request",
+            407 => "Proxy Authentication Required",
+            408 => "Request Timeout",
+            431 => "Request Header Fields Too Large",
+            501 => "Not Implemented",
+            502 => "Bad Gateway",
+            503 => "Service Unavailable",
+            504 => "Gateway Timeout",
+            508 => "Loop Detected",
+            _ => "Error",
+        };
+        let mut out = Vec::with_capacity(256 + text.len());
+        let date = date::format(now);
+        let length = text.len() + 1;
+        let _ = write!(
+            out,
+            "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\nVia: 1.1 {name}\r\nCache-Control: no-store\r\n\
+             Content-Type: text/plain\r\nContent-Length: {length}\r\n"
+        );
+        if let Some(challenge) = challenge {
+            field(&mut out, "Proxy-Authenticate", challenge);
+        }
+        write_end(&mut out, None, client_minor, keep);
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'\n');
+        out
+    }
 }
 
 /// True if a message with these fields passed the proxy called `name` before.
@@ -228,6 +236,46 @@ pub fn went_through(headers: &[Header<'_>], name: &str) -> bool {
         })
     };
     headers.iter().any(|header| header.name.eq_ignore_ascii_case("via") && passed(header.value))
+}
+
+/// What surrounds a piece of content on the wire if it is a chunk: the line with its size, and its end.
+pub struct ChunkFrame {
+    size: [u8; 18],
+    size_len: usize,
+    after: &'static [u8],
+}
+
+impl ChunkFrame {
+    /// For `len` bytes of content, `last` if no more follow; empty if the content is not `chunked`.
+    pub fn new(chunked: bool, len: usize, last: bool) -> ChunkFrame {
+        let mut frame = ChunkFrame { size: [0; 18], size_len: 0, after: b"" };
+        if !chunked {
+            return frame;
+        }
+        if len > 0 {
+            let mut space = &mut frame.size[..];
+            // Sixteen digits and a line end fit exactly.
+            let _ = write!(space, "{len:x}\r\n");
+            frame.size_len = 18 - space.len();
+        }
+        frame.after = match (len > 0, last) {
+            (true, true) => b"\r\n0\r\n\r\n",
+            (true, false) => b"\r\n",
+            (false, true) => b"0\r\n\r\n",
+            (false, false) => b"",
+        };
+        frame
+    }
+
+    /// What precedes the content.
+    pub fn before(&self) -> &[u8] {
+        &self.size[..self.size_len]
+    }
+
+    /// What follows the content.
+    pub fn after(&self) -> &'static [u8] {
+        self.after
+    }
 }
 
 fn write_via(out: &mut Vec<u8>, minor_version: u8, name: &str) {

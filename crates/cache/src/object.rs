@@ -1,14 +1,14 @@
 //! A stored reply, and the name it is stored under.
 
-use bytes::Bytes;
 use polygraph_wire::head::Header;
 use polygraph_wire::parse_reply;
 
+use crate::content::Content;
 use crate::directives::for_each_item;
 use crate::message::merge_heads;
-use crate::policy::{Freshness, ReplyFacts, RequestFacts, may_store, not_modified};
+use crate::policy::{Freshness, ReplyFacts, RequestFacts, Validators, may_store};
 
-/// A complete reply as it is kept: never changed once made, shared by the store and by those who write it out.
+/// A complete stored reply: immutable, shared by the store and the transactions that send it.
 #[derive(Debug)]
 pub struct Object {
     /// The canonical URL it answers.
@@ -22,38 +22,35 @@ pub struct Object {
     /// Status line and end-to-end fields with `Via` and `Content-Length`, each line ended; no `Age`, no empty line.
     pub head: Box<[u8]>,
     /// The content.
-    pub body: Bytes,
+    pub body: Content,
     /// When it is fresh.
     pub freshness: Freshness,
-    /// `ETag`, a validator.
-    pub etag: Option<Box<[u8]>>,
-    /// `Last-Modified` in seconds since 1970, a validator.
-    pub last_modified: Option<u64>,
-    /// `Date` or else the time of arrival, in seconds since 1970.
-    pub date: u64,
+    /// What it is validated by.
+    pub validators: Validators,
 }
 
-/// Memory that a block of `bytes` takes: large ones are of whole pages.
-fn block(bytes: usize) -> usize {
-    const PAGE: usize = 4096;
-    const LARGE: usize = 64 * 1024;
+/// Memory that a block of `bytes` takes: large ones take whole pages.
+fn block(bytes: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const LARGE: u64 = 64 * 1024;
     if bytes < LARGE { bytes } else { bytes.next_multiple_of(PAGE) }
 }
 
 impl Object {
-    /// Bytes of memory this takes, apart from the store's own bookkeeping.
+    /// Bytes of memory that the reply takes without the store's own bookkeeping. A generated content counts as if it
+    /// were kept.
     pub fn bytes(&self) -> u64 {
         // Each separate allocation costs the allocator a header and rounding, about 16 bytes; `Bytes` adds a
         // small shared block.
         const ALLOCATIONS: usize = 6 * 16 + 32;
-        let own =
-            size_of::<Object>() + ALLOCATIONS + self.key.len() + self.head.len() + block(self.body.len());
-        (own + self.selecting.bytes() + self.etag.as_ref().map_or(0, |etag| etag.len())) as u64
+        let etag = self.validators.etag.as_ref().map_or(0, |etag| etag.len());
+        let own = size_of::<Object>() + ALLOCATIONS + self.key.len() + self.head.len() + etag;
+        (own + self.selecting.bytes()) as u64 + block(self.body.len())
     }
 
     /// The reply with the fields of the origin's `304`, written by [`write_reply`](crate::message::write_reply) to `block`,
-    /// and whether that may be stored (RFC 9111, section 4.3.4). `None`: taken together, these are too many fields.
-    pub fn brought_up_to_date(
+    /// and whether it may be stored (RFC 9111, section 4.3.4). `None` if both together have too many fields.
+    pub fn updated(
         &self,
         block: &[u8],
         facts_304: &ReplyFacts<'_>,
@@ -67,9 +64,9 @@ impl Object {
             let facts = ReplyFacts { age: facts_304.age, ..ReplyFacts::read(reply.headers, now_ms) };
             let keep = may_store("GET", wanted, self.status, &facts, now_ms);
             let freshness = Freshness::new(self.status, &facts, request_ms, now_ms);
-            (keep, freshness, Object::validators(&facts, now_ms))
+            (keep, freshness, Validators::of(&facts, now_ms))
         });
-        let (keep, freshness, (etag, last_modified, date)) = merged.ok()??;
+        let (keep, freshness, validators) = merged.ok()??;
         head.truncate(head.len() - 2);
         let object = Object {
             key: self.key.clone(),
@@ -79,27 +76,15 @@ impl Object {
             head: head.into_boxed_slice(),
             body: self.body.clone(),
             freshness,
-            etag,
-            last_modified,
-            date,
+            validators,
         };
         Some((object, keep))
-    }
-
-    /// True if the origin can be asked whether it is still good.
-    pub fn has_validator(&self) -> bool {
-        self.etag.is_some() || self.last_modified.is_some()
-    }
-
-    /// The moment that stands in for `Last-Modified`, and validators, taken from a reply's fields.
-    pub fn validators(facts: &ReplyFacts<'_>, response_ms: u64) -> (Option<Box<[u8]>>, Option<u64>, u64) {
-        (facts.etag.map(Box::from), facts.last_modified, facts.date.unwrap_or(response_ms / 1000))
     }
 }
 
 /// In which form a stored reply answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum ReplyForm {
     /// Head and body.
     Whole,
     /// The head alone, to `HEAD`.
@@ -108,17 +93,16 @@ pub enum How {
     NotModified,
 }
 
-impl How {
+impl ReplyForm {
     /// For a request with this method and these conditions.
-    pub fn to(method: &str, facts: &RequestFacts<'_>, object: &Object) -> How {
+    pub fn to(method: &str, facts: &RequestFacts<'_>, object: &Object) -> ReplyForm {
         // Conditions apply to what would otherwise be a success (RFC 9110, section 13.2.1).
-        let tag = object.etag.as_deref();
-        if object.status == 200 && not_modified(facts, tag, object.last_modified, object.date) {
-            How::NotModified
+        if object.status == 200 && object.validators.not_modified(facts) {
+            ReplyForm::NotModified
         } else if method == "HEAD" {
-            How::Head
+            ReplyForm::Head
         } else {
-            How::Whole
+            ReplyForm::Whole
         }
     }
 }

@@ -1,113 +1,169 @@
 //! Connections to origins: names, connecting, and idle connections kept for reuse.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
+use polygraph_link::{Conn, Link, Nanos, SECOND, send_all};
+use rustc_hash::FxHashMap;
 
-use crate::config::ProxyConfig;
+use crate::buffered::BufferedConn;
+use crate::config::{ProxyConfig, nanos_of};
 use crate::counters::Counters;
-use crate::peer::{Peer, within};
 
-/// How long an answer of the resolver is used; its own lifetime is not known here.
-const NAME_LIFETIME: Duration = Duration::from_secs(30);
-/// Known names; when there are more, all are forgotten.
+/// How long the addresses of a name are used; the lifetime that a name server gave them is not known here.
+const NAME_LIFETIME: Nanos = 30 * SECOND;
+/// Names whose addresses are kept; one more makes the proxy forget all.
 const MAX_NAMES: usize = 1024;
 
-/// The origins side of one loop.
-#[derive(Debug)]
-pub struct Origins {
-    idle: RefCell<HashMap<SocketAddr, Vec<Idle>>>,
+/// Finds the addresses of a host and port that the configuration does not know.
+pub type Resolver = dyn Fn(&str, u16) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>>>>;
+
+/// The connections of one event loop to origins.
+pub struct Origins<L: Link> {
+    link: L,
+    idle: RefCell<FxHashMap<SocketAddr, Vec<IdleConnection<L::Conn>>>>,
     idle_count: Cell<usize>,
     max_idle: usize,
-    names: RefCell<HashMap<(Box<str>, u16), Name>>,
-    /// Addresses that need no resolver, by name in lower case.
-    hosts: HashMap<String, Vec<IpAddr>>,
-    connect_timeout: Duration,
+    resolver: Box<Resolver>,
+    /// What the resolver found, by name and port.
+    resolved: RefCell<FxHashMap<(Box<str>, u16), ResolvedName>>,
+    /// Configured addresses, by name in lower case.
+    hosts: FxHashMap<String, Vec<IpAddr>>,
+    /// Configured addresses, by `name:port` in lower case.
+    servers: FxHashMap<String, SocketAddr>,
+    connect_timeout: Nanos,
+    io_timeout: Nanos,
     counters: Arc<Counters>,
 }
 
-#[derive(Debug)]
-struct Idle {
-    connection: Connection,
-    since: Instant,
+struct IdleConnection<C> {
+    connection: Connection<C>,
+    since: Nanos,
 }
 
-#[derive(Debug)]
-struct Name {
+struct ResolvedName {
     addresses: Arc<[SocketAddr]>,
-    until: Instant,
+    until: Nanos,
 }
 
 /// A connection to an origin.
-#[derive(Debug)]
-pub struct Connection {
-    /// The socket.
-    pub peer: Peer,
+pub struct Connection<C> {
+    /// The connection itself.
+    pub stream: BufferedConn<C>,
     /// It has served a transaction before, so the origin may be closing it just now.
-    pub reused: bool,
+    pub is_reused: bool,
     address: SocketAddr,
     counters: Arc<Counters>,
 }
 
-impl Drop for Connection {
+impl<C> Drop for Connection<C> {
     fn drop(&mut self) {
         self.counters.origin_connections.sub(1);
     }
 }
 
-impl Origins {
+/// Why a request could not be sent.
+#[derive(Debug)]
+pub enum SendError {
+    /// The origin has no address, or none of its addresses accepts connections.
+    Unreachable,
+    /// The origin could not be reached in time.
+    Timeout,
+    /// The origin closed the reused connection.
+    Outdated,
+}
+
+impl<L: Link> Origins<L> {
     /// Keeps up to `max_idle` idle connections.
-    pub fn new(max_idle: usize, config: &ProxyConfig, counters: Arc<Counters>) -> Origins {
-        let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
+    pub fn new(
+        link: L,
+        max_idle: usize,
+        config: &ProxyConfig,
+        resolver: Box<Resolver>,
+        counters: Arc<Counters>,
+    ) -> Origins<L> {
+        let mut hosts: FxHashMap<String, Vec<IpAddr>> = FxHashMap::default();
         for (name, ip) in &config.hosts {
             hosts.entry(name.to_ascii_lowercase()).or_default().push(*ip);
         }
+        let servers = config.servers.iter().map(|(name, at)| (name.to_ascii_lowercase(), *at)).collect();
         Origins {
+            link,
             idle: RefCell::default(),
             idle_count: Cell::new(0),
             max_idle,
-            names: RefCell::default(),
+            resolver,
+            resolved: RefCell::default(),
             hosts,
-            connect_timeout: config.connect_timeout,
+            servers,
+            connect_timeout: nanos_of(config.connect_timeout),
+            io_timeout: nanos_of(config.io_timeout),
             counters,
         }
     }
 
-    /// A connection to the host: an idle one if `reuse` allows and there is one, else a new one.
+    /// Sends the head of a request to a host and returns the connection: an idle one if `reuse` allows and there is
+    /// one, otherwise a new one.
     ///
     /// # Errors
-    /// If the name has no address or none of its addresses can be connected to.
-    pub async fn connect(&self, host: &str, port: u16, reuse: bool) -> io::Result<Connection> {
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            return self.connect_any(&[SocketAddr::new(ip, port)], reuse).await;
+    /// See [`SendError`].
+    pub async fn send(
+        &self,
+        host: &str,
+        port: u16,
+        reuse: bool,
+        head: &[u8],
+    ) -> Result<Connection<L::Conn>, SendError> {
+        if !self.servers.is_empty()
+            && let Some(address) = self.servers.get(&format!("{}:{port}", host.to_ascii_lowercase()))
+        {
+            return self.send_to_any(&[*address], reuse, head).await;
         }
-        let addresses = self.resolve(host, port).await?;
-        self.connect_any(&addresses, reuse).await
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            return self.send_to_any(&[SocketAddr::new(ip, port)], reuse, head).await;
+        }
+        let addresses = self.resolve(host, port).await.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => SendError::Timeout,
+            _ => SendError::Unreachable,
+        })?;
+        self.send_to_any(&addresses, reuse, head).await
     }
 
-    async fn connect_any(&self, addresses: &[SocketAddr], reuse: bool) -> io::Result<Connection> {
-        if let Some(connection) = reuse.then(|| addresses.iter().find_map(|a| self.take_idle(a))).flatten() {
-            return Ok(connection);
+    async fn send_to_any(
+        &self,
+        addresses: &[SocketAddr],
+        reuse: bool,
+        head: &[u8],
+    ) -> Result<Connection<L::Conn>, SendError> {
+        if reuse && let Some(mut idle) = addresses.iter().find_map(|address| self.take_idle(address)) {
+            idle.stream.conn.set_deadline(Some(self.link.now() + self.io_timeout));
+            return match send_all(&mut idle.stream.conn, head).await {
+                Ok(()) => Ok(idle),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(SendError::Timeout),
+                Err(_) => Err(SendError::Outdated),
+            };
         }
-        let mut outcome = Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        let mut failure = SendError::Unreachable;
         for &address in addresses {
-            outcome = within(self.connect_timeout, TcpStream::connect(address)).await.and_then(|stream| {
-                stream.set_nodelay(true)?;
-                Ok(stream)
-            });
-            if let Ok(stream) = outcome {
-                self.counters.origin_connects.add(1);
-                self.counters.origin_connections.add(1);
-                let counters = Arc::clone(&self.counters);
-                return Ok(Connection { peer: Peer::new(stream), reused: false, address, counters });
+            let Ok(mut conn) = self.link.connect(None, address) else { continue };
+            // The connection is complete when it takes the head.
+            conn.set_deadline(Some(self.link.now() + self.connect_timeout));
+            match send_all(&mut conn, head).await {
+                Ok(()) => {
+                    self.counters.origin_connects.add(1);
+                    self.counters.origin_connections.add(1);
+                    let (stream, counters) = (BufferedConn::new(conn), Arc::clone(&self.counters));
+                    return Ok(Connection { stream, is_reused: false, address, counters });
+                }
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => failure = SendError::Timeout,
+                Err(_) => failure = SendError::Unreachable,
             }
         }
-        outcome.and(Err(io::ErrorKind::NotFound.into()))
+        Err(failure)
     }
 
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Arc<[SocketAddr]>> {
@@ -116,28 +172,30 @@ impl Origins {
             return Ok(known.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
         }
         let name: (Box<str>, u16) = (host.into(), port);
-        let now = Instant::now();
-        if let Some(known) = self.names.borrow().get(&name).filter(|known| known.until > now) {
+        let now = self.link.now();
+        if let Some(known) = self.resolved.borrow().get(&name).filter(|known| known.until > now) {
             return Ok(Arc::clone(&known.addresses));
         }
-        let found = within(self.connect_timeout, tokio::net::lookup_host((&*name.0, port))).await?;
-        let addresses: Arc<[SocketAddr]> = found.collect();
-        let mut names = self.names.borrow_mut();
-        if names.len() >= MAX_NAMES {
-            names.clear();
+        let limit = self.link.sleep_until(now + self.connect_timeout);
+        let found = polygraph_link::run_until(limit, (self.resolver)(&name.0, port)).await;
+        let addresses: Arc<[SocketAddr]> =
+            found.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?.into();
+        let mut resolved = self.resolved.borrow_mut();
+        if resolved.len() >= MAX_NAMES {
+            resolved.clear();
         }
-        names.insert(name, Name { addresses: Arc::clone(&addresses), until: now + NAME_LIFETIME });
+        resolved.insert(name, ResolvedName { addresses: Arc::clone(&addresses), until: now + NAME_LIFETIME });
         Ok(addresses)
     }
 
     /// The idle connection that was used last: the others may grow old and be closed.
-    fn take_idle(&self, address: &SocketAddr) -> Option<Connection> {
+    fn take_idle(&self, address: &SocketAddr) -> Option<Connection<L::Conn>> {
         let mut idle = self.idle.borrow_mut();
         let stack = idle.get_mut(address)?;
-        while let Some(Idle { mut connection, .. }) = stack.pop() {
+        while let Some(IdleConnection { mut connection, .. }) = stack.pop() {
             self.idle_count.set(self.idle_count.get() - 1);
-            if connection.peer.is_quiet() {
-                connection.reused = true;
+            if connection.stream.is_quiet() {
+                connection.is_reused = true;
                 return Some(connection);
             }
         }
@@ -145,21 +203,22 @@ impl Origins {
     }
 
     /// Keeps a connection whose transaction is complete; closes it if there are too many.
-    pub fn give_back(&self, connection: Connection) {
+    pub fn give_back(&self, mut connection: Connection<L::Conn>) {
         if self.idle_count.get() >= self.max_idle {
             return;
         }
         self.idle_count.set(self.idle_count.get() + 1);
-        let address = connection.address;
-        self.idle.borrow_mut().entry(address).or_default().push(Idle { connection, since: Instant::now() });
+        connection.stream.conn.set_deadline(None);
+        let (address, since) = (connection.address, self.link.now());
+        self.idle.borrow_mut().entry(address).or_default().push(IdleConnection { connection, since });
     }
 
-    /// Closes connections that have been idle for longer than `limit` or were closed by the origin.
-    pub fn sweep(&self, limit: Duration) {
+    /// Closes connections that have been idle for `limit` or were closed by the origin.
+    pub fn sweep(&self, limit: Nanos) {
         let mut idle = self.idle.borrow_mut();
-        let now = Instant::now();
+        let now = self.link.now();
         idle.retain(|_, stack| {
-            stack.retain(|idle| now - idle.since < limit && idle.connection.peer.is_quiet());
+            stack.retain_mut(|idle| now - idle.since < limit && idle.connection.stream.is_quiet());
             !stack.is_empty()
         });
         self.idle_count.set(idle.values().map(Vec::len).sum());

@@ -228,24 +228,52 @@ impl Freshness {
     }
 }
 
-/// Whether the client's own copy is as good as the stored reply, so that `304` answers it
-/// (RFC 9110, section 13.2.2). `fallback_modified`: `Date` or time of arrival, in seconds, for a reply
-/// without `Last-Modified` (RFC 9111, section 4.3.2).
-pub fn not_modified(
-    request: &RequestFacts<'_>,
-    etag: Option<&[u8]>,
-    last_modified: Option<u64>,
-    fallback_modified: u64,
-) -> bool {
-    if let Some(list) = request.if_none_match {
-        if list == b"*" {
-            return true;
+/// What a stored reply is validated by (RFC 9111, section 4.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validators {
+    /// `ETag`.
+    pub etag: Option<Box<[u8]>>,
+    /// `Last-Modified` in seconds since 1970.
+    pub last_modified: Option<u64>,
+    /// `Date` or else the time of arrival, in seconds since 1970.
+    pub date: u64,
+}
+
+impl Validators {
+    /// Those of a reply that arrived at `response_ms`.
+    pub fn of(facts: &ReplyFacts<'_>, response_ms: u64) -> Validators {
+        Validators {
+            etag: facts.etag.map(Box::from),
+            last_modified: facts.last_modified,
+            date: facts.date.unwrap_or(response_ms / 1000),
         }
-        let mut found = false;
-        for_each_item(list, |item| found |= etag.is_some_and(|etag| weakly_equal(item, etag)));
-        return found;
     }
-    request.if_modified_since.is_some_and(|since| last_modified.unwrap_or(fallback_modified) <= since)
+
+    /// True if the origin can be asked whether the reply is still valid.
+    pub fn can_validate(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    /// True if a `304` with these fields cannot be about the stored reply, because it names another entity tag.
+    pub fn contradict(&self, fresh: &ReplyFacts<'_>) -> bool {
+        matches!((&self.etag, fresh.etag), (Some(ours), Some(theirs)) if !weakly_equal(ours, theirs))
+    }
+
+    /// Whether the client's own copy is as good as the stored reply, so that `304` answers it
+    /// (RFC 9110, section 13.2.2). `Date` stands in for a missing `Last-Modified` (RFC 9111, section 4.3.2).
+    pub fn not_modified(&self, request: &RequestFacts<'_>) -> bool {
+        if let Some(list) = request.if_none_match {
+            if list == b"*" {
+                return true;
+            }
+            let mut found = false;
+            for_each_item(list, |item| {
+                found |= self.etag.as_ref().is_some_and(|etag| weakly_equal(item, etag));
+            });
+            return found;
+        }
+        request.if_modified_since.is_some_and(|since| self.last_modified.unwrap_or(self.date) <= since)
+    }
 }
 
 /// Weak comparison of entity tags (RFC 9110, section 8.8.3.2).

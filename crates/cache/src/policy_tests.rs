@@ -156,7 +156,10 @@ fn whether_the_client_has_it_already() {
     fn check(request: &[&str], etag: Option<&str>, modified: Option<u64>, expected: bool) {
         let got = with_fields(request, |request| {
             let facts = RequestFacts::read(request, NOW);
-            not_modified(&facts, etag.map(str::as_bytes), modified, NOW / 1000)
+            {
+                let etag = etag.map(|etag| etag.as_bytes().into());
+                Validators { etag, last_modified: modified, date: NOW / 1000 }.not_modified(&facts)
+            }
         });
         assert_eq!(got, expected, "{request:?} against {etag:?}, {modified:?}");
     }

@@ -8,13 +8,16 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use polygraph_link::Nanos;
 use polygraph_traffic::{Distr, Stream};
+
+use crate::config::nanos_of;
 
 /// How a device is slower than the machine it runs on. By default it is not.
 ///
-/// All times have the resolution of the runtime, 1 ms, but those of the queue do not add up: throughput is exact.
+/// All times have the resolution of the event loop's timers, but errors of the queue do not add up: throughput is exact.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceModel {
     /// Seconds of work for each request, all through one queue with one server.
@@ -23,6 +26,10 @@ pub struct ServiceModel {
     pub miss_work: Option<Distr>,
     /// Latency in seconds that requests have after the queue, all at the same time.
     pub latency: Option<Distr>,
+    /// Further latency in seconds of requests that the store answers, after that decision.
+    pub hit_latency: Option<Distr>,
+    /// Further latency in seconds of all other requests, after that decision.
+    pub miss_latency: Option<Distr>,
     /// From so long after the start on, work and latency are so many times what they were at the start.
     pub changes: Vec<(Duration, f64)>,
 }
@@ -35,7 +42,9 @@ impl ServiceModel {
 
     /// True if requests are delayed.
     pub fn is_slower(&self) -> bool {
-        self.work.is_some() || self.miss_work.is_some() || self.latency.is_some()
+        [&self.work, &self.miss_work, &self.latency, &self.hit_latency, &self.miss_latency]
+            .iter()
+            .any(|time| time.is_some())
     }
 
     /// What is wrong with it, if anything.
@@ -49,25 +58,29 @@ impl ServiceModel {
         }
     }
 
-    /// The factor in force so long after the start.
-    fn factor(&self, since_start: Duration) -> f64 {
-        let past = self.changes.iter().filter(|(after, _)| *after <= since_start);
+    /// The factor in force at this time after the start.
+    fn factor(&self, since_start: Nanos) -> f64 {
+        let past = self.changes.iter().filter(|(after, _)| nanos_of(*after) <= since_start);
         past.max_by_key(|(after, _)| *after).map_or(1.0, |(_, factor)| *factor)
     }
 }
 
-/// A device that follows a model, shared by all loops.
+/// A device that follows a model, shared by all event loops.
+///
+/// The queue has one server and no limit. No request waits in a list: the moment at which the server becomes free
+/// again is enough to tell each arrival when it will be served, in the order of arrival.
 #[derive(Debug)]
 pub struct Service {
     model: ServiceModel,
-    start: Instant,
-    queue: Queue,
+    start: Nanos,
+    /// When everything in the queue is served.
+    free_at: AtomicU64,
 }
 
 impl Service {
-    /// A device that starts now.
-    pub fn new(model: ServiceModel, start: Instant) -> Service {
-        Service { model, start, queue: Queue { free_ns: AtomicU64::new(0) } }
+    /// A device that starts at `start`.
+    pub fn new(model: ServiceModel, start: Nanos) -> Service {
+        Service { model, start, free_at: AtomicU64::new(start) }
     }
 
     /// Whether requests are delayed.
@@ -75,60 +88,46 @@ impl Service {
         self.model.is_slower()
     }
 
-    /// When a request that arrives at `now` may be answered or passed on.
-    pub fn enter(&self, now: Instant, draws: &RefCell<Stream>) -> Instant {
+    /// When a request that arrives at `now` may be decided upon.
+    pub fn enter(&self, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
         let served = self.queue(&self.model.work, now, draws);
         served + self.draw(&self.model.latency, now, draws)
     }
 
-    /// When a request that an origin has to be asked for at `now` may be passed on.
-    pub fn miss(&self, now: Instant, draws: &RefCell<Stream>) -> Instant {
+    /// When a request may be answered or forwarded that was decided upon at `now`; `hit` if the store answers it.
+    pub fn decided(&self, now: Nanos, hit: bool, draws: &RefCell<Stream>) -> Nanos {
+        let latency = if hit { &self.model.hit_latency } else { &self.model.miss_latency };
+        now + self.draw(latency, now, draws)
+    }
+
+    /// When a request may be forwarded that needs an origin.
+    pub fn miss(&self, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
         self.queue(&self.model.miss_work, now, draws)
     }
 
-    fn queue(&self, work: &Option<Distr>, now: Instant, draws: &RefCell<Stream>) -> Instant {
-        match work {
-            Some(_) => {
-                let served = self.queue.enter(self.since_start(now), self.draw(work, now, draws));
-                self.start + served
-            }
-            None => now,
+    /// Enters the queue; returns when the work is done.
+    fn queue(&self, work: &Option<Distr>, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
+        if work.is_none() {
+            return now;
         }
+        let work = self.draw(work, now, draws);
+        let served = |free_at: Nanos| free_at.max(now).saturating_add(work);
+        let before = self.free_at.fetch_update(Relaxed, Relaxed, |free_at| Some(served(free_at)));
+        served(before.unwrap_or_else(|free_at| free_at))
     }
 
-    fn draw(&self, distr: &Option<Distr>, now: Instant, draws: &RefCell<Stream>) -> Duration {
-        let seconds = distr.as_ref().map_or(0.0, |distr| distr.sample(&mut *draws.borrow_mut()));
-        let factor = self.model.factor(self.since_start(now));
-        Duration::try_from_secs_f64(seconds * factor).unwrap_or_default()
-    }
-
-    fn since_start(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.start)
-    }
-}
-
-/// One server with one unbounded queue.
-///
-/// No transaction ever waits in a list: the moment at which the server becomes free again is enough to tell
-/// each arrival when it will be served, in the order of arrival.
-#[derive(Debug)]
-struct Queue {
-    /// Nanoseconds after the start at which everything accepted so far is served.
-    free_ns: AtomicU64,
-}
-
-impl Queue {
-    /// Enters the queue with so much work; gives the moment at which it is done. Both moments count from the start.
-    fn enter(&self, now: Duration, work: Duration) -> Duration {
-        let (now_ns, work_ns) = (now.as_nanos() as u64, work.as_nanos() as u64);
-        let served = |free_ns: u64| free_ns.max(now_ns).saturating_add(work_ns);
-        let before = self.free_ns.fetch_update(Relaxed, Relaxed, |free_ns| Some(served(free_ns)));
-        Duration::from_nanos(served(before.unwrap_or_else(|free_ns| free_ns)))
+    fn draw(&self, distr: &Option<Distr>, now: Nanos, draws: &RefCell<Stream>) -> Nanos {
+        let Some(distr) = distr else { return 0 };
+        let factor = self.model.factor(now.saturating_sub(self.start));
+        let seconds = distr.sample(&mut *draws.borrow_mut()) * factor;
+        // At most thirty years, so that no sum overflows.
+        (seconds * 1e9).round().clamp(0.0, 1e18) as Nanos
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use polygraph_link::{SECOND, nanos};
     use polygraph_traffic::Seed;
 
     use super::*;
@@ -139,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_at_the_rate_and_idle_time_is_not_saved_up() {
-        let start = Instant::now();
-        let at = |ms: u64| start + Duration::from_millis(ms);
+        let start = SECOND;
+        let at = |ms: u64| start + ms * 1_000_000;
         let service = Service::new(
             ServiceModel { work: Some(ServiceModel::rate(100.0)), ..ServiceModel::default() },
             start,
@@ -151,13 +150,13 @@ mod tests {
 
     #[test]
     fn misses_work_twice_and_latency_is_served_at_the_same_time() {
-        let start = Instant::now();
-        let at = |ms: u64| start + Duration::from_millis(ms);
+        let start = SECOND;
+        let at = |ms: u64| start + ms * 1_000_000;
         let model = ServiceModel {
             work: Some(Distr::Const(0.010)),
             miss_work: Some(Distr::Const(0.005)),
             latency: Some(Distr::Const(0.100)),
-            changes: Vec::new(),
+            ..ServiceModel::default()
         };
         let service = Service::new(model, start);
         assert_eq!(service.enter(at(0), &draws()), at(110));
@@ -171,11 +170,10 @@ mod tests {
         let changes = vec![(seconds(480), 1.5), (seconds(60), 2.0)];
         let model = ServiceModel { latency: Some(Distr::Const(0.1)), changes, ..ServiceModel::default() };
         for (since, factor) in [(0, 1.0), (59, 1.0), (60, 2.0), (479, 2.0), (480, 1.5), (9000, 1.5)] {
-            assert_eq!(model.factor(seconds(since)), factor, "after {since} s");
+            assert_eq!(model.factor(since * SECOND), factor, "after {since} s");
         }
-        let start = Instant::now();
-        let now = start + seconds(100);
-        assert_eq!(Service::new(model, start).enter(now, &draws()), now + Duration::from_millis(200));
+        let now = 100 * SECOND;
+        assert_eq!(Service::new(model, 0).enter(now, &draws()), now + SECOND / 5);
     }
 
     #[test]
@@ -211,15 +209,14 @@ mod tests {
         ];
         for (work, c2) in distrs {
             for load in [0.3, 0.7] {
-                let start = Instant::now();
                 let model = ServiceModel { work: Some(work.clone()), ..ServiceModel::default() };
-                let (service, draws) = (Service::new(model, start), draws());
+                let (service, draws) = (Service::new(model, 0), draws());
                 let mut arrivals = Seed(2).stream("arrivals", 0);
                 let (mut at, mut sum) = (0.0, 0.0);
                 for _ in 0..COUNT {
                     at -= (1.0 - arrivals.unit()).ln() * WORK / load;
-                    let now = start + Duration::from_secs_f64(at);
-                    sum += (service.enter(now, &draws) - now).as_secs_f64();
+                    let now = nanos(at);
+                    sum += (service.enter(now, &draws) - now) as f64 * 1e-9;
                 }
                 let expected = WORK + load * WORK * (1.0 + c2) / (2.0 * (1.0 - load));
                 let mean = sum / f64::from(COUNT);

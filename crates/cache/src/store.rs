@@ -1,4 +1,4 @@
-//! The memory store: least recently used replies go first when a limit of bytes would be exceeded.
+//! The memory store: least recently used replies are evicted first when a limit of bytes would be exceeded.
 //!
 //! One list and one lock for all loops, not shards: the order is then exactly LRU, as cache models assume, and
 //! a cache of any size can hold any object up to its share. The lock is held for a look-up and a few links
@@ -9,10 +9,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use polygraph_link::Nanos;
+
 use crate::object::Object;
 
 /// One object may take up to one part in so many of the store ...
-pub const OBJECT_SHARE: u64 = 8;
+const OBJECT_SHARE: u64 = 8;
 /// ... and replies still arriving up to that share on top of it, so that memory stays bounded whatever happens.
 const FILLING_SHARE: u64 = 4;
 /// More variants of one URL than this push out the oldest of them.
@@ -22,11 +24,21 @@ const MAX_STEPS: usize = 64;
 /// Memory of an index entry, at the load that a hash map has after growing.
 const INDEX_BYTES: u64 = 32;
 
+/// Which stored replies make room for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replacement {
+    /// The least recently used.
+    Lru,
+    /// The first that were stored.
+    Fifo,
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub struct Store {
     lru: Mutex<Lru>,
     capacity: u64,
+    replacement: Replacement,
     /// Makes hashes differ between processes, so that nobody can prepare URLs that collide.
     seed: u64,
     filling: AtomicU64,
@@ -39,16 +51,16 @@ pub struct StoreFigures {
     pub bytes: u64,
     /// Stored objects.
     pub objects: u64,
-    /// Objects pushed out to make room, so far.
+    /// Objects evicted to make room, so far.
     pub evicted: u64,
+    /// When the first of them was evicted.
+    pub full_at: Option<Nanos>,
 }
 
 impl Store {
-    /// A store for `capacity` bytes, bookkeeping included.
-    pub fn new(capacity: u64) -> Store {
-        use std::hash::BuildHasher;
-        let seed = std::hash::RandomState::new().hash_one(capacity);
-        Store { lru: Mutex::new(Lru::default()), capacity, seed, filling: AtomicU64::new(0) }
+    /// A store for `capacity` bytes, bookkeeping included. `seed` makes its hashes.
+    pub fn new(capacity: u64, replacement: Replacement, seed: u64) -> Store {
+        Store { lru: Mutex::new(Lru::default()), capacity, replacement, seed, filling: AtomicU64::new(0) }
     }
 
     /// The hash of a key.
@@ -63,7 +75,7 @@ impl Store {
 
     /// The object with this key that `selects` accepts; it becomes the most recently used.
     pub fn get(&self, hash: u64, key: &[u8], selects: impl Fn(&Object) -> bool) -> Option<Arc<Object>> {
-        self.lock().get(hash, key, selects)
+        self.lock().get(hash, key, self.replacement == Replacement::Lru, selects)
     }
 
     /// An object with another key, chosen by the number `place`; `None` if there is none or it is not found soon.
@@ -75,15 +87,22 @@ impl Store {
         near.into_iter().find(|object| *object.key != *key).map(Arc::clone)
     }
 
-    /// Stores an object, in place of those of the same key that `replaces` accepts, and makes room for it.
-    /// False if it is too large.
-    pub fn put(&self, object: Arc<Object>, replaces: impl Fn(&Object) -> bool) -> bool {
+    /// Stores an object at the time `now`, in place of those of the same key that `replaces` accepts, and makes room
+    /// for it. False if it is too large.
+    pub fn put(&self, object: Arc<Object>, now: Nanos, replaces: impl Fn(&Object) -> bool) -> bool {
         let bytes = object.bytes() + STORED_BYTES;
-        if bytes > self.capacity || object.body.len() as u64 > self.max_body() {
+        if bytes > self.capacity || object.body.len() > self.max_body() {
             return false;
         }
         // Dropped after the lock is given back: freeing memory takes longer than unlinking.
-        let _gone = self.lock().put(object, bytes, self.capacity, replaces);
+        let mut lru = self.lock();
+        let evicted = lru.evicted;
+        let gone = lru.put(object, bytes, self.capacity, replaces);
+        if lru.evicted > evicted {
+            lru.full_at.get_or_insert(now);
+        }
+        drop(lru);
+        drop(gone);
         true
     }
 
@@ -101,7 +120,7 @@ impl Store {
     pub fn figures(&self) -> StoreFigures {
         let lru = self.lock();
         let objects = lru.nodes.len() - lru.free.len();
-        StoreFigures { bytes: lru.bytes, objects: objects as u64, evicted: lru.evicted }
+        StoreFigures { bytes: lru.bytes, objects: objects as u64, evicted: lru.evicted, full_at: lru.full_at }
     }
 
     /// Asks for room for `bytes` of a reply that is arriving; `None` if too much is arriving already.
@@ -151,7 +170,7 @@ impl Drop for Reservation {
 type Id = u32;
 const NONE: Id = Id::MAX;
 /// Memory that a stored object takes beside [`Object::bytes`].
-pub const STORED_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
+const STORED_BYTES: u64 = size_of::<Node>() as u64 + INDEX_BYTES;
 
 #[derive(Debug)]
 struct Node {
@@ -177,24 +196,31 @@ struct Lru {
     oldest: Id,
     bytes: u64,
     evicted: u64,
+    full_at: Option<Nanos>,
 }
 
 impl Default for Lru {
     fn default() -> Lru {
         let (nodes, free, index) = (Vec::new(), Vec::new(), HashMap::default());
-        Lru { nodes, free, index, newest: NONE, oldest: NONE, bytes: 0, evicted: 0 }
+        Lru { nodes, free, index, newest: NONE, oldest: NONE, bytes: 0, evicted: 0, full_at: None }
     }
 }
 
 impl Lru {
-    fn get(&mut self, hash: u64, key: &[u8], selects: impl Fn(&Object) -> bool) -> Option<Arc<Object>> {
+    fn get(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        renews: bool,
+        selects: impl Fn(&Object) -> bool,
+    ) -> Option<Arc<Object>> {
         let mut id = self.index.get(&hash).copied().unwrap_or(NONE);
         while id != NONE {
             let node = &self.nodes[id as usize];
             if let Some(object) = node.object.as_ref().filter(|object| *object.key == *key && selects(object))
             {
                 let found = Arc::clone(object);
-                if self.newest != id {
+                if renews && self.newest != id {
                     self.unlink(id);
                     self.link_newest(id);
                 }
@@ -345,8 +371,9 @@ impl Hasher for Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Content;
     use crate::object::Selecting;
-    use crate::policy::{Freshness, ReplyFacts};
+    use crate::policy::{Freshness, ReplyFacts, Validators};
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -357,30 +384,28 @@ mod tests {
             selecting: Selecting::default(),
             status: 200,
             head: b"HTTP/1.1 200 OK\r\n".to_vec().into(),
-            body: Bytes::from(vec![0; body]),
+            body: Content::Kept(Bytes::from(vec![0; body])),
             freshness: Freshness::new(200, &ReplyFacts::default(), 0, 0),
-            etag: Some(tag.as_bytes().into()),
-            last_modified: None,
-            date: 0,
+            validators: Validators { etag: Some(tag.as_bytes().into()), last_modified: None, date: 0 },
         })
     }
 
     fn tag_of(store: &Store, key: &str) -> Option<String> {
         let found = store.get(store.hash(key.as_bytes()), key.as_bytes(), |_| true)?;
-        Some(String::from_utf8_lossy(found.etag.as_deref().unwrap_or_default()).into_owned())
+        Some(String::from_utf8_lossy(found.validators.etag.as_deref().unwrap_or_default()).into_owned())
     }
 
     #[test]
     fn put_replaces_what_it_is_told_to() {
-        let store = Store::new(100_000);
-        assert!(store.put(object(&store, "a", "1", 10), |_| true));
-        assert!(store.put(object(&store, "a", "2", 10), |_| true));
+        let store = Store::new(100_000, Replacement::Lru, 1);
+        assert!(store.put(object(&store, "a", "1", 10), 0, |_| true));
+        assert!(store.put(object(&store, "a", "2", 10), 0, |_| true));
         assert_eq!(store.figures().objects, 1);
         assert_eq!(tag_of(&store, "a").as_deref(), Some("2"));
-        assert!(store.put(object(&store, "a", "3", 10), |_| false));
+        assert!(store.put(object(&store, "a", "3", 10), 0, |_| false));
         assert_eq!(store.figures().objects, 2);
         let hash = store.hash(b"a");
-        assert!(store.get(hash, b"a", |object| object.etag.as_deref() == Some(b"2")).is_some());
+        assert!(store.get(hash, b"a", |object| object.validators.etag.as_deref() == Some(b"2")).is_some());
         store.remove(hash, b"a");
         assert_eq!(store.figures(), StoreFigures::default());
         assert_eq!(tag_of(&store, "a"), None);
@@ -388,9 +413,9 @@ mod tests {
 
     #[test]
     fn variants_of_one_url_are_bounded() {
-        let store = Store::new(10_000_000);
+        let store = Store::new(10_000_000, Replacement::Lru, 1);
         for n in 0..100 {
-            store.put(object(&store, "a", &n.to_string(), 10), |_| false);
+            store.put(object(&store, "a", &n.to_string(), 10), 0, |_| false);
         }
         assert_eq!(store.figures().objects, MAX_VARIANTS as u64);
         assert_eq!(tag_of(&store, "a").as_deref(), Some("99"));
@@ -398,30 +423,31 @@ mod tests {
 
     #[test]
     fn equal_hashes_do_not_confuse_keys() {
-        let store = Store::new(100_000);
+        let store = Store::new(100_000, Replacement::Lru, 1);
         let first = object(&store, "a", "1", 10);
         let hash = first.hash;
-        store.put(first, |_| true);
+        store.put(first, 0, |_| true);
         let mut second = Arc::into_inner(object(&store, "b", "2", 10)).expect("the only owner");
         second.hash = hash;
-        store.put(Arc::new(second), |_| true);
+        store.put(Arc::new(second), 0, |_| true);
         assert_eq!(store.figures().objects, 2);
-        let tag = |key: &[u8]| store.get(hash, key, |_| true).and_then(|object| object.etag.clone());
+        let tag =
+            |key: &[u8]| store.get(hash, key, |_| true).and_then(|object| object.validators.etag.clone());
         assert_eq!((tag(b"a").as_deref(), tag(b"b").as_deref()), (Some(b"1" as &[u8]), Some(b"2" as &[u8])));
     }
 
     #[test]
     fn an_object_too_large_is_refused_and_evicts_nothing() {
-        let store = Store::new(80_000);
-        assert!(store.put(object(&store, "a", "1", 10_000), |_| true));
-        assert!(!store.put(object(&store, "b", "1", 10_001), |_| true));
+        let store = Store::new(80_000, Replacement::Lru, 1);
+        assert!(store.put(object(&store, "a", "1", 10_000), 0, |_| true));
+        assert!(!store.put(object(&store, "b", "1", 10_001), 0, |_| true));
         assert_eq!((store.figures().objects, store.figures().evicted), (1, 0));
-        assert!(!Store::new(0).put(object(&store, "a", "1", 0), |_| true));
+        assert!(!Store::new(0, Replacement::Lru, 1).put(object(&store, "a", "1", 0), 0, |_| true));
     }
 
     #[test]
     fn arriving_replies_share_a_bounded_room() {
-        let store = Arc::new(Store::new(80_000));
+        let store = Arc::new(Store::new(80_000, Replacement::Lru, 1));
         let mut first = store.reserve(9_000).expect("there is room");
         assert!(store.reserve(10_001).is_none());
         let second = store.reserve(10_000).expect("there is room");
@@ -475,7 +501,7 @@ mod tests {
         #[test]
         fn behaves_as_a_plain_lru_and_keeps_its_limit(steps in prop::collection::vec(step(), 1..200)) {
             const CAPACITY: u64 = 8_000;
-            let store = Store::new(CAPACITY);
+            let store = Store::new(CAPACITY, Replacement::Lru, 1);
             let mut model = Model::default();
             for (n, step) in steps.into_iter().enumerate() {
                 match step {
@@ -484,7 +510,7 @@ mod tests {
                         let (key, tag) = (key.to_string(), n.to_string());
                         let object = object(&store, &key, &tag, size);
                         let bytes = object.bytes() + STORED_BYTES;
-                        if store.put(object, |_| true) {
+                        if store.put(object, 0, |_| true) {
                             model.put(&key, &tag, bytes, CAPACITY);
                         } else {
                             prop_assert!(size as u64 > store.max_body());

@@ -67,6 +67,11 @@ impl<'a> Target<'a> {
     }
 }
 
+/// The path of the URL with this key, see [`Target::write_key`].
+pub fn path_of_key(key: &[u8]) -> &[u8] {
+    &key[key.iter().position(|&b| b == b'/').unwrap_or(key.len())..]
+}
+
 fn split_port(authority: &str) -> Option<(&str, u16)> {
     if authority.contains('@') {
         return None;

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
+use polygraph_cache::{ProxyConfig, Snapshot};
+use polygraph_engine::proxy::ProxyServer;
 
 use crate::access_log::AccessCounts;
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ pub(crate) const NAME: &str = "builtin";
 #[derive(Debug)]
 pub(crate) struct Builtin {
     config: ProxyConfig,
-    proxy: Option<Proxy>,
+    proxy: Option<ProxyServer>,
     /// The counts and the processor seconds of earlier instances.
     before: (AccessCounts, f64),
     /// Counts that do not belong to the test.
@@ -55,7 +56,7 @@ impl Builtin {
     pub fn resume(&mut self) -> Result<()> {
         if self.proxy.is_none() {
             let address = self.config.listen;
-            let proxy = Proxy::start(self.config.clone()).map_err(|source| Error::Address {
+            let proxy = ProxyServer::start(self.config.clone()).map_err(|source| Error::Address {
                 device: NAME.into(),
                 address,
                 source,

@@ -21,6 +21,7 @@
 //! * [`pacing`]: converts the factors of a phase to the pace of robots.
 //! * [`net`], [`loop_state`], [`socket`], [`datagram`], [`listen`], [`ports`], [`poller`]: the
 //!   [`Link`](polygraph_link::Link) over real sockets.
+//! * [`proxy`]: the built-in proxy on sockets.
 //! * [`timers`], [`deadlines`]: timers finer than a millisecond, and deadlines of connections.
 //! * [`preflight`]: a request to a server and back before a test.
 //! * [`host`], [`limits`], [`signals`]: clocks, memory, file descriptors, signals and panics.
@@ -64,6 +65,7 @@ pub mod ports;
 pub mod preflight;
 pub mod process;
 pub mod protocol;
+pub mod proxy;
 pub mod relay;
 pub mod run;
 pub mod setup;

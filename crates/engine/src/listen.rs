@@ -77,6 +77,35 @@ pub fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
     listening().map_err(|e: io::Error| io::Error::new(e.kind(), format!("cannot listen at {address}: {e}")))
 }
 
+/// One listening socket for each of `loops` event loops, all at the same address; returns it with the actual port.
+/// Connections are handed over at once, also those of clients that stay silent.
+///
+/// # Errors
+/// If the address cannot be used.
+pub fn listen_on_all(address: SocketAddr, loops: usize) -> io::Result<(SocketAddr, Vec<OwnedFd>)> {
+    if loops > 1 && address.port() != 0 {
+        // Sockets that share a port would share it with another process of the same user, too, and each would
+        // get a part of the connections. A socket that does not share finds out.
+        bind(address, false)?;
+    }
+    let first = bind(address, loops > 1)?;
+    let bound = first.local_addr()?.as_socket();
+    let address = bound.ok_or_else(|| io::Error::other("a socket without an internet address"))?;
+    let mut sockets = vec![first];
+    while sockets.len() < loops {
+        sockets.push(bind(address, true)?);
+    }
+    let ready = |socket: Socket2| {
+        // Accepted connections inherit this on Linux.
+        socket.set_tcp_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    };
+    let sockets: io::Result<Vec<OwnedFd>> = sockets.into_iter().map(ready).collect();
+    Ok((address, sockets?))
+}
+
 fn bind(address: SocketAddr, shared: bool) -> io::Result<Socket2> {
     let socket = Socket2::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;

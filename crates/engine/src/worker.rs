@@ -82,7 +82,7 @@ async fn live(spec: LoopSpec, context: RunContext, channels: LoopChannels) -> io
             return Err(e);
         }
     };
-    net.spawn(sweep(net.clone()));
+    net.spawn(sweep_deadlines(net.clone()));
     LoopDriver::new(net, context, channels, recorder, role).run().await;
     Ok(())
 }
@@ -134,7 +134,7 @@ fn serve_all(net: &Net, server: Rc<Server<Net>>, listener: OwnedFd, recorder: &R
 }
 
 /// Expires deadlines, for ever.
-async fn sweep(net: Net) {
+pub async fn sweep_deadlines(net: Net) {
     loop {
         net.sleep_until(net.now() + deadlines::SWEEP_INTERVAL).await;
         net.state().deadlines().sweep(net.now());

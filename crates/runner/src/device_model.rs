@@ -11,7 +11,7 @@ use polygraph_sim::device::{Cache, Model};
 pub fn parse(text: &str) -> Result<Option<Model>, String> {
     let wrong = |why: &str| {
         format!(
-            "`{text}` is not a model of a device: {why}; write none, ideal, lru:4GB, fifo:4GB, s3fifo:4GB or tinylfu:4GB, \
+            "`{text}` is not a model of a device: {why}; write none, ideal, lru:4GB or fifo:4GB, \
              optionally followed by ,hit=2ms ,miss=5ms and ,rate=300/s"
         )
     };
@@ -29,8 +29,6 @@ pub fn parse(text: &str) -> Result<Option<Model>, String> {
         "ideal" => return Err(wrong("an ideal cache has no size")),
         "lru" => sized(Cache::Lru)?,
         "fifo" => sized(Cache::Fifo)?,
-        "s3fifo" => sized(Cache::S3Fifo)?,
-        "tinylfu" => sized(Cache::TinyLfu)?,
         _ => return Err(wrong(&format!("there is no policy `{policy}`"))),
     };
     let mut model = Model::instant(cache);
@@ -53,8 +51,6 @@ pub fn describe(model: &Model) -> String {
         Cache::Ideal => ("ideal cache", None),
         Cache::Lru(bytes) => ("LRU", Some(bytes)),
         Cache::Fifo(bytes) => ("FIFO", Some(bytes)),
-        Cache::S3Fifo(bytes) => ("S3-FIFO", Some(bytes)),
-        Cache::TinyLfu(bytes) => ("W-TinyLFU", Some(bytes)),
     };
     let mut text = policy.to_owned();
     if let Some(bytes) = bytes {
@@ -80,8 +76,6 @@ mod tests {
             ("ideal", Model::instant(Cache::Ideal), "ideal cache"),
             ("lru:4GB", lru, "LRU, 4096 MB"),
             ("FIFO:1MB", Model::instant(Cache::Fifo(1 << 20)), "FIFO, 1 MB"),
-            ("s3fifo:1MB", Model::instant(Cache::S3Fifo(1 << 20)), "S3-FIFO, 1 MB"),
-            ("tinylfu:1MB", Model::instant(Cache::TinyLfu(1 << 20)), "W-TinyLFU, 1 MB"),
             (
                 "lru:1GB,hit=2ms,miss=5ms,rate=300/s",
                 slow,

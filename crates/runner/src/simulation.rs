@@ -11,7 +11,7 @@ use polygraph_engine::simulation::simulate;
 use polygraph_engine::{Layout, ReservedAddress, RunOutcome, RunSetup, StartRule};
 use polygraph_link::{Nanos, nanos};
 use polygraph_plan::Test;
-use polygraph_sim::device::{Device, Figures, Model};
+use polygraph_sim::device::{Device, Model, Snapshot};
 use polygraph_stats::{Header, Record};
 use polygraph_traffic::{IdSource, UniqId};
 
@@ -175,7 +175,7 @@ impl Simulation {
         self,
         limit: Option<Nanos>,
         observer: impl FnMut(&Header, &Record),
-    ) -> Result<(RunOutcome, Option<Figures>), Failure> {
+    ) -> Result<(RunOutcome, Option<Snapshot>), Failure> {
         let Simulation { test, job, device, delay, epoch } = self;
         let zone = Rc::new(zone(&test)?);
         let started: RefCell<Option<Device>> = RefCell::default();
@@ -207,7 +207,7 @@ impl Simulation {
             observer,
         )
         .map_err(Failure::setup)?;
-        Ok((outcome, started.take().map(|device| device.figures())))
+        Ok((outcome, started.take().map(|device| device.snapshot())))
     }
 }
 

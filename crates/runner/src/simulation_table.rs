@@ -6,7 +6,7 @@ use std::path::Path;
 use polygraph_link::SECOND;
 use polygraph_report::figures::find;
 use polygraph_report::{RunFacts, Scope};
-use polygraph_sim::device::Figures;
+use polygraph_sim::device::Snapshot;
 use polygraph_stats::{LogReader, NextRecord, Record};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn cell(value: Option<f64>) -> String {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn table(facts: &RunFacts, log: &Path, device: Option<&Figures>) -> Result<String, Failure> {
+pub fn table(facts: &RunFacts, log: &Path, device: Option<&Snapshot>) -> Result<String, Failure> {
     let mut out = format!("\n{:<10} {:>9}", "phase", "minutes");
     for (name, _) in COLUMNS {
         let _ = write!(out, " {name:>8}");
@@ -77,13 +77,13 @@ pub fn table(facts: &RunFacts, log: &Path, device: Option<&Figures>) -> Result<S
 }
 
 /// The state of the cache at the end.
-fn cache(figures: &Figures) -> String {
+fn cache(figures: &Snapshot) -> String {
     let full = match figures.full_at {
         Some(at) => format!("full after {}, {} objects evicted", span(at), figures.evicted),
         None => "never full".to_owned(),
     };
-    let megabytes = figures.bytes as f64 / 1024.0 / 1024.0;
-    format!("cache: {full}; at the end {} objects, {megabytes:.0} MB", figures.objects)
+    let megabytes = figures.store_bytes as f64 / 1024.0 / 1024.0;
+    format!("cache: {full}; at the end {} objects, {megabytes:.0} MB", figures.store_objects)
 }
 
 /// Hours, minutes and seconds.
@@ -93,14 +93,14 @@ fn span(ns: u64) -> String {
 }
 
 /// The part of the manifest about a simulated device.
-pub fn device_manifest(figures: &Figures) -> serde_json::Value {
+pub fn device_manifest(figures: &Snapshot) -> serde_json::Value {
     json!({
         "requests": figures.requests,
         "hits": figures.hits,
         "validated": figures.validated,
         "origin_errors": figures.origin_errors,
-        "objects": figures.objects,
-        "bytes": figures.bytes,
+        "objects": figures.store_objects,
+        "bytes": figures.store_bytes,
         "evicted": figures.evicted,
         "full_after_s": figures.full_at.map(|at| at as f64 / SECOND as f64),
     })

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use polygraph_cache::{Fault, Proxy};
+use polygraph_cache::{Fault, Identity, ProxyConfig, Shared};
 
-use crate::support::{Act, Client, Origin, Reply, proxy_with, reply};
+use crate::support::{Act, Client, Origin, Proxy, Reply, advance, proxy_with, reply};
 
 const HOUR: &str = "Cache-Control: public, max-age=3600";
 
@@ -66,8 +66,7 @@ fn what_follows_a_body_is_not_announced() {
     assert_eq!(hit.text(), "the first");
     let mut client = Client::of(&proxy);
     client.send(origin.get("/a", &["Connection: close"]));
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut client.stream, &mut bytes).unwrap();
+    let bytes = client.read_to_end();
     assert!(bytes.ends_with(b"the firstand more"), "{}", String::from_utf8_lossy(&bytes));
 }
 
@@ -83,7 +82,7 @@ fn stored_replies_are_used_although_they_must_not_be() {
         let proxy = always(fault);
         let mut client = Client::of(&proxy);
         client.ask(origin.get("/a", &["Accept: x"]));
-        std::thread::sleep(Duration::from_millis(1100));
+        advance(Duration::from_millis(1100));
         assert_eq!(client.ask(origin.get("/a", second)).text(), "hello");
         assert_eq!((origin.seen().len() == 1, proxy.snapshot().hits == 1), (expected, expected), "{fault:?}");
     }
@@ -168,8 +167,8 @@ fn names_are_read_and_shares_are_checked() {
         assert_eq!(fault.name().parse(), Ok(fault));
     }
     assert!("nothing".parse::<Fault>().unwrap_err().contains("swap-bodies"));
-    let config = polygraph_cache::ProxyConfig { faults: vec![(Fault::Stale, 1.5)], ..Default::default() };
-    assert!(Proxy::start(config).is_err());
+    let config = ProxyConfig { faults: vec![(Fault::Stale, 1.5)], ..ProxyConfig::default() };
+    assert!(Shared::new(config, Identity::unique(), 0, None).is_err());
 }
 
 #[test]

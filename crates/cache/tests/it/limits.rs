@@ -1,11 +1,11 @@
 //! Limits and refusals, the service model, start and stop.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use polygraph_cache::{Proxy, ProxyConfig, ServiceModel};
+use polygraph_cache::ServiceModel;
 use polygraph_traffic::Distr;
 
-use crate::support::{Act, Client, Origin, proxy, proxy_with, reply, request};
+use crate::support::{Act, Client, Origin, advance, elapsed, proxy, proxy_with, reply, request};
 
 const HOUR: &str = "Cache-Control: max-age=3600";
 
@@ -68,11 +68,8 @@ fn five_hundred_clients_at_once() {
     let figures = proxy.snapshot();
     assert_eq!((figures.hits, figures.misses, figures.client_connections), (500, 500, 500));
     drop(clients);
-    let end = Instant::now() + Duration::from_secs(10);
-    while proxy.snapshot().client_connections > 0 {
-        assert!(Instant::now() < end, "closed connections are still counted");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    advance(Duration::from_millis(1));
+    assert_eq!(proxy.snapshot().client_connections, 0);
 }
 
 #[test]
@@ -91,11 +88,8 @@ fn one_connection_too_many_is_told_so() {
     // Those inside are still served, and a place that becomes free is given away.
     assert_eq!(clients[0].ask(origin.get("/a", &[])).status, 200);
     clients.pop();
-    let end = Instant::now() + Duration::from_secs(10);
-    while Client::of(&proxy).ask(origin.get("/a", &[])).status != 200 {
-        assert!(Instant::now() < end, "the free place is never given away");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    advance(Duration::from_millis(1));
+    assert_eq!(Client::of(&proxy).ask(origin.get("/a", &[])).status, 200);
 }
 
 #[test]
@@ -157,9 +151,10 @@ fn idle_clients_are_closed() {
     let proxy = proxy_with(|config| config.idle_timeout = Duration::from_millis(200));
     let mut client = Client::of(&proxy);
     client.ask(origin.get("/a", &[]));
-    let start = Instant::now();
+    let start = elapsed();
     assert!(client.is_at_end());
-    assert!(start.elapsed() > Duration::from_millis(150));
+    let idle = (elapsed() - start).as_millis();
+    assert!((199..=201).contains(&idle), "{idle} ms");
 }
 
 #[test]
@@ -167,7 +162,7 @@ fn a_service_rate_limits_throughput() {
     let origin = Origin::with(reply(&[HOUR], "hello"));
     let proxy = proxy_with(|config| config.service.work = Some(ServiceModel::rate(100.0)));
     let mut clients: Vec<_> = (0..40).map(|_| Client::of(&proxy)).collect();
-    let start = Instant::now();
+    let start = elapsed();
     for client in &mut clients {
         client.send(origin.get("/a", &[]));
     }
@@ -175,8 +170,8 @@ fn a_service_rate_limits_throughput() {
         assert_eq!(client.read().status, 200);
     }
     // 40 transactions leave a queue of 100 per second after 0.4 s, however many connections there are.
-    let elapsed = start.elapsed().as_secs_f64();
-    assert!((0.4..4.0).contains(&elapsed), "{elapsed}");
+    let seconds = (elapsed() - start).as_secs_f64();
+    assert!((0.4..0.402).contains(&seconds), "{seconds}");
 }
 
 #[test]
@@ -184,7 +179,7 @@ fn a_service_time_delays_each_transaction_but_not_in_a_row() {
     let origin = Origin::with(reply(&[HOUR], "hello"));
     let proxy = proxy_with(|config| config.service.latency = Some(Distr::Const(0.3)));
     let mut clients: Vec<_> = (0..20).map(|_| Client::of(&proxy)).collect();
-    let start = Instant::now();
+    let start = elapsed();
     for client in &mut clients {
         client.send(origin.get("/a", &[]));
     }
@@ -192,8 +187,8 @@ fn a_service_time_delays_each_transaction_but_not_in_a_row() {
         assert_eq!(client.read().status, 200);
     }
     // In a row they would take 6 s.
-    let elapsed = start.elapsed().as_secs_f64();
-    assert!((0.3..3.0).contains(&elapsed), "{elapsed}");
+    let seconds = (elapsed() - start).as_secs_f64();
+    assert!((0.3..0.302).contains(&seconds), "{seconds}");
 }
 
 #[test]
@@ -202,56 +197,30 @@ fn misses_are_more_work_than_hits() {
     let proxy = proxy_with(|config| config.service.miss_work = Some(Distr::Const(0.2)));
     let mut client = Client::of(&proxy);
     let mut seconds = |path: &str| {
-        let start = Instant::now();
+        let start = elapsed();
         assert_eq!(client.ask(origin.get(path, &[])).status, 200);
-        start.elapsed().as_secs_f64()
+        (elapsed() - start).as_secs_f64()
     };
-    let (miss, other) = (seconds("/a"), seconds("/b"));
-    // The fastest of several, for the machine may be busy.
-    let hit = (0..10).map(|_| seconds("/a")).fold(f64::MAX, f64::min);
-    assert!(miss >= 0.2 && other >= 0.2 && hit < 0.15, "{miss} {other} {hit}");
+    let (miss, other, hit) = (seconds("/a"), seconds("/b"), seconds("/a"));
+    assert!(miss >= 0.2 && other >= 0.2 && hit < 0.002, "{miss} {other} {hit}");
 }
 
 #[test]
-fn a_stop_lets_transactions_end_and_figures_stay() {
+fn a_stop_closes_connections_after_their_transaction() {
     let origin = Origin::start(|_| {
         vec![Act::Wait(Duration::from_millis(300)), Act::Send(reply(&[HOUR], "hello").into())]
     });
-    let mut proxy = proxy();
-    let (mut busy, mut idle) = (Client::of(&proxy), Client::of(&proxy));
+    let proxy = proxy();
+    let mut busy = Client::of(&proxy);
     busy.send(origin.get("/a", &[]));
-    while origin.seen().is_empty() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    advance(Duration::from_millis(100));
     proxy.stop();
-    assert_eq!(busy.read().text(), "hello");
-    assert!(busy.is_at_end() && idle.is_at_end());
-    assert!(std::net::TcpStream::connect(proxy.local_addr()).is_err());
+    let last = busy.read();
+    assert_eq!((last.text(), last.field("Connection")), ("hello", Some("close")));
+    assert!(busy.is_at_end());
+    drop(busy);
+    advance(Duration::from_millis(1));
     assert_eq!((proxy.snapshot().misses, proxy.snapshot().client_connections), (1, 0));
-    let cpu = proxy.cpu_seconds();
-    assert!(cpu > 0.0 && cpu < 5.0, "{cpu}");
-    proxy.stop();
-}
-
-#[test]
-fn settings_and_ports_that_cannot_be_used_are_errors() {
-    let taken = proxy();
-    let error = |change: fn(&mut ProxyConfig)| {
-        let mut config = ProxyConfig::default();
-        change(&mut config);
-        Proxy::start(config).map(|_| ()).expect_err("an error").kind()
-    };
-    assert_eq!(error(|config| config.loops = 0), std::io::ErrorKind::InvalidInput);
-    assert_eq!(error(|config| config.max_connections = 0), std::io::ErrorKind::InvalidInput);
-    assert_eq!(
-        error(|config| config.service.changes = vec![(Duration::ZERO, 0.0)]),
-        std::io::ErrorKind::InvalidInput
-    );
-    for loops in [1, 2] {
-        let config = ProxyConfig { listen: taken.local_addr(), loops, ..ProxyConfig::default() };
-        let kind = Proxy::start(config).map(|_| ()).expect_err("an error").kind();
-        assert_eq!(kind, std::io::ErrorKind::AddrInUse);
-    }
 }
 
 #[test]

@@ -1,6 +1,4 @@
-//! The proxy between a hand-written origin and a hand-written client, over loopback.
-
-#![allow(clippy::disallowed_methods, reason = "peers of the proxy are threads")]
+//! The proxy between a hand-written origin and a hand-written client, in virtual time.
 
 mod caching;
 mod faults;

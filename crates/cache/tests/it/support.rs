@@ -1,13 +1,53 @@
-//! An origin that says exactly what a test tells it to, and a client that reads exactly what it gets.
+//! An origin that sends exactly what a test tells it to, a client that reads exactly what it gets, and a proxy between
+//! them in virtual time: all on one loop per test.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_cache::{Identity, ProxyConfig, Shared, Snapshot};
+use polygraph_link::{Link, Nanos, SECOND, send_all};
+use polygraph_sim::device::Device;
+use polygraph_sim::{VirtualConn, VirtualLink};
 use polygraph_wire::body::{reply_framing, request_framing};
 use polygraph_wire::{BodyReader, Framing, parse_reply, parse_request};
+
+/// The time of day at the start of each test.
+const EPOCH: u64 = 1_795_219_200;
+/// A client looks for new bytes this often.
+const STEP: Nanos = SECOND / 1000;
+/// A client waits no longer than this for a reply.
+const PATIENCE: Nanos = 20 * SECOND;
+
+thread_local! {
+    /// The loop of the test, which has a thread of its own.
+    static LINK: VirtualLink = VirtualLink::new(EPOCH);
+    static ADDRESSES: Cell<u8> = const { Cell::new(1) };
+}
+
+/// The loop of this test.
+pub fn link() -> VirtualLink {
+    LINK.with(VirtualLink::clone)
+}
+
+/// Lets time pass.
+pub fn advance(time: Duration) {
+    let link = link();
+    assert!(link.run(link.now() + time.as_nanos() as Nanos), "a task never waits");
+}
+
+/// The time since the start of the test.
+pub fn elapsed() -> Duration {
+    Duration::from_nanos(link().now())
+}
+
+/// An address where nobody listens yet.
+pub fn new_address() -> SocketAddr {
+    let last = ADDRESSES.replace(ADDRESSES.get() + 1);
+    SocketAddr::from(([10, 0, 0, last], 80))
+}
 
 /// What an origin does with a request, step by step.
 pub enum Act {
@@ -46,26 +86,24 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// An origin on a port of its own.
+/// An origin at an address of its own.
 pub struct Origin {
     pub address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    connections: Arc<Mutex<usize>>,
+    seen: Rc<RefCell<Vec<Seen>>>,
+    connections: Rc<Cell<usize>>,
 }
 
 impl Origin {
     /// Answers each request with what `script` says; connections persist unless a script closes them.
-    pub fn start(script: impl Fn(&Seen) -> Vec<Act> + Send + Sync + 'static) -> Origin {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let (seen, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-        let (log, count, script) = (Arc::clone(&seen), Arc::clone(&connections), Arc::new(script));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                *count.lock().unwrap() += 1;
-                let (log, script) = (Arc::clone(&log), Arc::clone(&script));
-                std::thread::spawn(move || serve(stream, &log, &*script));
-            }
+    pub fn start(script: impl Fn(&Seen) -> Vec<Act> + 'static) -> Origin {
+        let (address, link) = (new_address(), link());
+        let (seen, connections) = (Rc::<RefCell<Vec<Seen>>>::default(), Rc::<Cell<usize>>::default());
+        let (log, count, script, spawning) =
+            (Rc::clone(&seen), Rc::clone(&connections), Rc::new(script), link.clone());
+        link.listen(address, move |conn, _| {
+            count.set(count.get() + 1);
+            let (log, script) = (Rc::clone(&log), Rc::clone(&script));
+            spawning.spawn(async move { serve(conn, &log, &*script).await });
         });
         Origin { address, seen, connections }
     }
@@ -78,12 +116,12 @@ impl Origin {
 
     /// The requests so far.
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.borrow().clone()
     }
 
     /// Connections accepted so far.
     pub fn connections(&self) -> usize {
-        *self.connections.lock().unwrap()
+        self.connections.get()
     }
 
     /// The URL of a path here.
@@ -97,66 +135,52 @@ impl Origin {
     }
 }
 
-fn serve(mut stream: TcpStream, log: &Mutex<Vec<Seen>>, script: &dyn Fn(&Seen) -> Vec<Act>) {
+async fn serve(mut conn: VirtualConn, log: &RefCell<Vec<Seen>>, script: &dyn Fn(&Seen) -> Vec<Act>) {
     let mut input = Vec::new();
-    while let Some(request) = read_request(&mut stream, &mut input) {
-        log.lock().unwrap().push(request.clone());
+    while let Some(request) = read_request(&mut conn, &mut input).await {
+        log.borrow_mut().push(request.clone());
         for act in script(&request) {
             match act {
                 Act::Send(bytes) => {
-                    if stream.write_all(&bytes).is_err() {
+                    if send_all(&mut conn, &bytes).await.is_err() {
                         return;
                     }
                 }
-                Act::Wait(time) => std::thread::sleep(time),
+                Act::Wait(time) => {
+                    let link = link();
+                    link.sleep_until(link.now() + time.as_nanos() as Nanos).await;
+                }
                 Act::Close => return,
             }
         }
     }
 }
 
-fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Seen> {
+async fn read_request(conn: &mut VirtualConn, input: &mut Vec<u8>) -> Option<Seen> {
     let (len, framing) = loop {
         let parsed = parse_request(input, |head| (head.len, request_framing(head)));
         if let Some((len, framing)) = parsed.expect("the proxy sends well-formed heads") {
             break (len, framing.expect("the proxy frames bodies well"));
         }
-        more(stream, input).ok().filter(|&n| n > 0)?;
+        input.extend(conn.take().await.ok().filter(|piece| !piece.is_empty())?);
     };
     let head = String::from_utf8(input.drain(..len).collect()).expect("an ASCII head");
     if head.contains("Expect: 100-continue") {
-        stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").ok()?;
+        send_all(conn, b"HTTP/1.1 100 Continue\r\n\r\n").await.ok()?;
     }
-    let mut body = Vec::new();
-    let complete = read_body(stream, input, framing, &mut body).ok()?;
-    complete.then_some(Seen { head, body })
+    let (mut reader, mut body) = (BodyReader::new(framing), Vec::new());
+    while !feed(&mut reader, input, &mut body) {
+        input.extend(conn.take().await.ok().filter(|piece| !piece.is_empty())?);
+    }
+    Some(Seen { head, body })
 }
 
-/// Reads a body; false if it ends too early.
-fn read_body(
-    stream: &mut TcpStream,
-    input: &mut Vec<u8>,
-    framing: Framing,
-    body: &mut Vec<u8>,
-) -> io::Result<bool> {
-    let mut reader = BodyReader::new(framing);
-    loop {
-        let fed = reader.feed(input, |piece| body.extend_from_slice(piece)).map_err(io::Error::other)?;
-        input.drain(..fed.consumed);
-        if fed.done {
-            return Ok(true);
-        }
-        if more(stream, input)? == 0 {
-            return Ok(reader.ends_at_close());
-        }
-    }
-}
-
-fn more(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<usize> {
-    let mut buffer = [0; 16 * 1024];
-    let n = stream.read(&mut buffer)?;
-    input.extend_from_slice(&buffer[..n]);
-    Ok(n)
+/// Moves what belongs to a body from `input` to `body`; true if it is complete.
+fn feed(reader: &mut BodyReader, input: &mut Vec<u8>, body: &mut Vec<u8>) -> bool {
+    let fed = reader.feed(input, |piece| body.extend_from_slice(piece)).expect("a well-formed body");
+    let (consumed, done) = (fed.consumed, fed.done);
+    input.drain(..consumed);
+    done
 }
 
 /// A request for a proxy.
@@ -203,21 +227,38 @@ impl Reply {
 
 /// A client's connection to a proxy.
 pub struct Client {
-    pub stream: TcpStream,
+    conn: VirtualConn,
     input: Vec<u8>,
 }
 
 impl Client {
     /// Connects.
     pub fn of(proxy: &Proxy) -> Client {
-        let stream = TcpStream::connect(proxy.local_addr()).expect("the proxy accepts");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        Client { stream, input: Vec::new() }
+        Client { conn: link().connect(None, proxy.address).expect("the proxy accepts"), input: Vec::new() }
     }
 
     /// Sends bytes.
     pub fn send(&mut self, text: impl AsRef<[u8]>) {
-        self.stream.write_all(text.as_ref()).expect("the proxy reads");
+        self.conn.send_at(link().now(), text.as_ref().to_vec());
+    }
+
+    /// Lets time pass until more bytes have come; false at the end of the connection.
+    pub fn more(&mut self) -> bool {
+        let link = link();
+        let (end, mut step) = (link.now() + PATIENCE, 0);
+        loop {
+            let piece = self.conn.take_arrived();
+            if !piece.is_empty() {
+                self.input.extend(piece);
+                return true;
+            }
+            if self.conn.is_ended() {
+                return false;
+            }
+            assert!(link.now() < end, "neither a reply nor an end");
+            link.run(link.now() + step);
+            step = STEP;
+        }
     }
 
     /// Reads a reply, to `HEAD` or to something else; `None` at the end of the connection.
@@ -228,12 +269,21 @@ impl Client {
             if let Some(found) = parsed.expect("the proxy sends well-formed heads") {
                 break found;
             }
-            more(&mut self.stream, &mut self.input).ok().filter(|&n| n > 0)?;
+            if !self.more() {
+                return None;
+            }
         };
-        let framing = framing.expect("the proxy frames bodies well");
+        let framing: Framing = framing.expect("the proxy frames bodies well");
         let head = String::from_utf8(self.input.drain(..len).collect()).expect("an ASCII head");
-        let mut body = Vec::new();
-        let complete = read_body(&mut self.stream, &mut self.input, framing, &mut body).unwrap_or(false);
+        let (mut reader, mut body) = (BodyReader::new(framing), Vec::new());
+        let complete = loop {
+            if feed(&mut reader, &mut self.input, &mut body) {
+                break true;
+            }
+            if !self.more() {
+                break reader.ends_at_close();
+            }
+        };
         Some(Reply { status, head, body, complete })
     }
 
@@ -248,20 +298,52 @@ impl Client {
         self.read()
     }
 
-    /// True if the proxy has closed and nothing is left to read.
+    /// All bytes up to the end of the connection.
+    pub fn read_to_end(&mut self) -> Vec<u8> {
+        while self.more() {}
+        std::mem::take(&mut self.input)
+    }
+
+    /// True if the proxy closes and nothing is left to read.
     pub fn is_at_end(&mut self) -> bool {
-        self.input.is_empty() && matches!(more(&mut self.stream, &mut self.input), Ok(0))
+        self.read_to_end().is_empty()
     }
 }
 
-/// A proxy with usual settings and two loops.
+/// A proxy on the loop of the test.
+pub struct Proxy {
+    address: SocketAddr,
+    device: Device,
+}
+
+impl Proxy {
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has done.
+    pub fn snapshot(&self) -> Snapshot {
+        self.device.snapshot()
+    }
+
+    /// From now on connections are closed after their transaction.
+    pub fn stop(&self) {
+        self.device.proxy().stop();
+    }
+}
+
+/// A proxy with usual settings.
 pub fn proxy() -> Proxy {
     proxy_with(|_| ())
 }
 
 /// A proxy with changed settings.
 pub fn proxy_with(change: impl FnOnce(&mut ProxyConfig)) -> Proxy {
-    let mut config = ProxyConfig { loops: 2, cache_bytes: 8 << 20, ..ProxyConfig::default() };
+    let mut config = ProxyConfig { cache_bytes: 8 << 20, ..ProxyConfig::default() };
     change(&mut config);
-    Proxy::start(config).expect("a proxy")
+    let identity = Identity { name: "polygraph-test".to_owned(), secret: 1 };
+    let (address, link) = (new_address(), link());
+    let shared = Shared::new(config, identity, link.now(), None).expect("settings that make sense");
+    Proxy { address, device: Device::run(&link, &[address], Arc::new(shared)) }
 }

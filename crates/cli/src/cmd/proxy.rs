@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use polygraph_cache::{Access, Fault, Proxy, ProxyConfig, Scheme, Snapshot};
+use polygraph_cache::{Access, Fault, ProxyConfig, Scheme, Snapshot};
 use polygraph_engine::limits;
+use polygraph_engine::proxy::ProxyServer;
 use polygraph_plan::values;
 use polygraph_report::text;
 use polygraph_runner::Failure;
@@ -104,7 +105,7 @@ pub fn run(args: Args) -> Done {
         ..ProxyConfig::default()
     };
     let (cache, begin) = (args.cache, Instant::now());
-    let mut proxy = Proxy::start(config).map_err(|e| {
+    let mut proxy = ProxyServer::start(config).map_err(|e| {
         Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", listen_hint(&e)))
     })?;
     output::note(&format!("proxy at {}; Ctrl-C stops it", proxy.local_addr()));
@@ -143,7 +144,7 @@ fn summary(seen: &Snapshot, seconds: f64, cpu: f64, cache: u64) -> String {
         (seen.misses, "passed on to origin servers"),
         (seen.validations, "validations of stored replies"),
         (seen.rejected, "refused"),
-        (seen.asked, "answered with an authentication challenge"),
+        (seen.challenged, "answered with an authentication challenge"),
     ]));
     row("requests", requests);
     let mut store =

@@ -32,8 +32,8 @@ pub struct Args {
     /// Workload file in PGL
     #[arg(value_name = "FILE")]
     file: String,
-    /// Model of the device: none, ideal (a cache that keeps everything), or a replacement policy with a cache size: lru:4GB,
-    /// fifo:4GB, s3fifo:4GB or tinylfu:4GB. Optional parameters are the time that the device needs for hits and for other
+    /// Model of the device: none, ideal (a cache that keeps everything), or a replacement policy with a cache size: lru:4GB
+    /// or fifo:4GB. Optional parameters are the time that the device needs for hits and for other
     /// requests, and its maximum request rate: lru:4GB,hit=2ms,miss=5ms,rate=300/s
     #[arg(long, value_name = "MODEL", default_value = "ideal", value_parser = device_model)]
     device: Optional<Model>,

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use polygraph_cache::{Proxy, ProxyConfig};
+use polygraph_cache::ProxyConfig;
 use polygraph_engine::limits;
+use polygraph_engine::proxy::ProxyServer;
 use polygraph_plan::{Goal, Schedule};
 use polygraph_robot::Tolerance;
 use polygraph_runner::{Expectations, Failure, RunResult};
@@ -50,7 +51,7 @@ pub fn run(args: Args) -> Done {
     let RunDefaults { bench: options } = RunDefaults::try_parse_from(OPTIONS).map_err(Failure::usage)?;
     limits::raise_descriptor_limit();
     let config = ProxyConfig { cache_bytes: CACHE, ..ProxyConfig::default() };
-    let mut proxy = Proxy::start(config).map_err(Failure::setup)?;
+    let mut proxy = ProxyServer::start(config).map_err(Failure::setup)?;
     let address = proxy.local_addr().to_string();
     output::note(&format!(
         "{NAME}: robots at {RATE} -> built-in caching proxy at {address} -> origin servers, for {:.0} s",

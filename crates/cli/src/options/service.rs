@@ -39,6 +39,7 @@ impl From<ServiceOptions> for ServiceModel {
             miss_work: options.miss_work.0,
             latency: options.service_time.0,
             changes: options.slow_down,
+            ..ServiceModel::default()
         }
     }
 }
@@ -87,8 +88,8 @@ mod tests {
         let expected = ServiceModel {
             work: Some(Distr::Exp { mean: 0.01 }),
             miss_work: Some(Distr::Const(0.002)),
-            latency: None,
             changes: vec![(Duration::from_secs(600), 1.25), (Duration::from_secs(900), 0.5)],
+            ..ServiceModel::default()
         };
         assert_eq!(model, expected);
         assert_eq!(set(&mut model, "service_rate", "200/sec"), Ok(true));

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use polygraph_cache::{Proxy, ProxyConfig, Snapshot};
+use polygraph_cache::{ProxyConfig, Snapshot};
+use polygraph_engine::proxy::ProxyServer;
 use polygraph_engine::simulation::simulate;
 use polygraph_engine::{
     ClientSetup, Layout, ReservedAddress, RunOutcome, RunSetup, ServerSetup, StartRule, run,
@@ -93,7 +94,7 @@ impl Bench {
         let path = |name: &str| -> PathBuf { folder.path().join(name) };
         let reserved = ReservedAddress::new(ANY_PORT).unwrap();
         let origin = reserved.address();
-        let mut proxy = self.proxy.take().map(|config| Proxy::start(config).unwrap());
+        let mut proxy = self.proxy.take().map(|config| ProxyServer::start(config).unwrap());
         if let Some(proxy) = &proxy {
             self.profiles.iter_mut().for_each(|profile| profile.proxies = vec![proxy.local_addr()]);
         }

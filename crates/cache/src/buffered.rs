@@ -1,0 +1,119 @@
+//! A connection with the bytes that were received and not used yet.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+
+use polygraph_link::Conn;
+
+/// Receive buffers of one event loop. A connection borrows one when bytes arrive and returns it when it has used
+/// them, so idle connections, of which there are thousands, occupy none.
+#[derive(Debug)]
+pub struct Buffers {
+    free: RefCell<Vec<Vec<u8>>>,
+    size: usize,
+}
+
+/// Buffers kept for reuse; more are freed.
+const MAX_FREE: usize = 256;
+
+impl Buffers {
+    /// Buffers of `size` bytes.
+    pub fn new(size: usize) -> Buffers {
+        Buffers { free: RefCell::default(), size }
+    }
+
+    fn take(&self) -> Vec<u8> {
+        self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(self.size))
+    }
+
+    /// Takes a buffer back. One that has grown is freed.
+    fn give_back(&self, mut buffer: Vec<u8>) {
+        let mut free = self.free.borrow_mut();
+        if buffer.capacity() == self.size && free.len() < MAX_FREE {
+            buffer.clear();
+            free.push(buffer);
+        }
+    }
+}
+
+/// A connection and what was received on it but not used yet.
+#[derive(Debug)]
+pub struct BufferedConn<C> {
+    /// The connection.
+    pub conn: C,
+    /// Without memory of its own while nothing is unread.
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl<C: Conn> BufferedConn<C> {
+    /// Takes over a connection on which nothing was received yet.
+    pub fn new(conn: C) -> BufferedConn<C> {
+        BufferedConn { conn, buffer: Vec::new(), used: 0 }
+    }
+
+    /// The bytes that were received and not used yet.
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer[self.used..]
+    }
+
+    /// Marks the first `n` unread bytes as used.
+    pub fn consume(&mut self, n: usize) {
+        self.used = (self.used + n).min(self.buffer.len());
+    }
+
+    /// Receives more bytes behind the unread ones and returns their number, 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// As [`Conn::recv`]. No byte is lost if the future is dropped early.
+    pub async fn fill(&mut self, buffers: &Buffers) -> io::Result<usize> {
+        self.release(buffers);
+        let (buffer, used) = (&mut self.buffer, &mut self.used);
+        self.conn
+            .recv(|bytes| {
+                if buffer.capacity() == 0 && !bytes.is_empty() {
+                    *buffer = buffers.take();
+                }
+                buffer.drain(..std::mem::take(used));
+                buffer.extend_from_slice(bytes);
+                bytes.len()
+            })
+            .await
+    }
+
+    /// Returns the buffer if all its bytes are used.
+    pub fn release(&mut self, buffers: &Buffers) {
+        if self.used == self.buffer.len() && self.buffer.capacity() > 0 {
+            buffers.give_back(std::mem::take(&mut self.buffer));
+            self.used = 0;
+        }
+    }
+
+    /// True if this idle connection is open and nothing arrived on it.
+    pub fn is_quiet(&mut self) -> bool {
+        self.unread().is_empty() && !self.conn.is_disturbed()
+    }
+}
+
+/// The output of whichever of two futures completes first.
+pub enum First<A, B> {
+    /// The left one's.
+    Left(A),
+    /// The right one's.
+    Right(B),
+}
+
+/// Waits for the first of two futures and drops the other.
+pub async fn first<A, B>(left: impl Future<Output = A>, right: impl Future<Output = B>) -> First<A, B> {
+    let (mut left, mut right) = (pin!(left), pin!(right));
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = left.as_mut().poll(cx) {
+            return Poll::Ready(First::Left(output));
+        }
+        right.as_mut().poll(cx).map(First::Right)
+    })
+    .await
+}

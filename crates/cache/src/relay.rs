@@ -1,0 +1,116 @@
+//! An origin's reply on its way to the client and into the store.
+
+use std::io::{IoSlice, Write as _};
+
+use polygraph_link::{Conn, Link, send_all_parts};
+use polygraph_wire::{BodyReader, Framing};
+
+use crate::admission::Admission;
+use crate::buffered::BufferedConn;
+use crate::message::{ChunkFrame, write_end};
+use crate::origins::Connection;
+use crate::proxy::Proxy;
+use crate::reply::AfterReply;
+use crate::request::{ForwardError, ForwardedRequest};
+
+impl<L: Link> Proxy<L> {
+    /// Relays the reply as it arrives. `whole`: the origin received the whole request.
+    pub(crate) async fn relay(
+        &self,
+        client: &mut BufferedConn<L::Conn>,
+        request: &ForwardedRequest,
+        mut connection: Connection<L::Conn>,
+        admission: Admission,
+        whole: bool,
+    ) -> Result<AfterReply, ForwardError> {
+        let Admission {
+            status,
+            head_len,
+            framing,
+            is_bodiless,
+            head: block,
+            age,
+            is_reusable,
+            mut pending,
+            ..
+        } = admission;
+        connection.stream.consume(head_len);
+        let is_open_ended = matches!(framing, Framing::Chunked | Framing::UntilClose);
+        let until_close = is_open_ended && request.client.minor == 0;
+        let chunked = is_open_ended && !until_close;
+        let keep = request.client.keep && whole && !until_close && !self.is_stopping();
+
+        let (mut head, mut stored_head) = match pending {
+            Some(_) => (block.clone(), block),
+            None => (block, Vec::new()),
+        };
+        match framing {
+            _ if is_bodiless => {}
+            Framing::Length(bytes) => {
+                let _ = write!(head, "Content-Length: {bytes}\r\n");
+            }
+            _ if chunked => head.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            _ => {}
+        }
+        write_end(&mut head, age, request.client.minor, keep);
+
+        let mut reader = BodyReader::new(framing);
+        let mut content = Vec::new();
+        let mut ended = false;
+        loop {
+            content.clear();
+            let fed = reader.feed(connection.stream.unread(), |piece| {
+                if framing == Framing::Chunked {
+                    content.extend_from_slice(piece);
+                }
+                if pending.as_mut().is_some_and(|pending| !pending.append(piece)) {
+                    pending = None;
+                }
+            });
+            let Ok(fed) = fed else {
+                self.counters.aborted.add(1);
+                return Ok(AfterReply::Reset);
+            };
+            let done = fed.done || ended;
+            if done && let Some(pending) = pending.take() {
+                // Before the last byte is sent, so that a client that has the reply will find it stored.
+                self.store_complete(request, status, std::mem::take(&mut stored_head), pending);
+            }
+            let piece: &[u8] = match framing {
+                Framing::Chunked => &content,
+                _ => &connection.stream.unread()[..fed.consumed],
+            };
+            let frame = ChunkFrame::new(chunked, piece.len(), done);
+            let mut parts = [&head, frame.before(), piece, frame.after()].map(IoSlice::new);
+            let bytes: usize = parts.iter().map(|part| part.len()).sum();
+            let until = Some(self.link.now() + self.io_timeout);
+            client.conn.set_deadline(until);
+            let sent = send_all_parts(&mut client.conn, &mut parts).await;
+            sent.map_err(|_| ForwardError::Client)?;
+            self.counters.bytes_out.add(bytes as u64);
+            head.clear();
+            connection.stream.consume(fed.consumed);
+            if done {
+                break;
+            }
+            connection.stream.conn.set_deadline(until);
+            match connection.stream.fill(&self.bodies).await {
+                Ok(0) if reader.ends_at_close() => ended = true,
+                Ok(n @ 1..) => self.counters.bytes_in.add(n as u64),
+                _ => {
+                    self.counters.aborted.add(1);
+                    return Ok(AfterReply::Reset);
+                }
+            }
+        }
+        if is_reusable && whole {
+            self.keep_connection(connection);
+        }
+        Ok(match (keep, whole && !request.client.keep) {
+            (true, _) => AfterReply::NextRequest,
+            (false, true) => request.client.after(client),
+            // The client does not expect this end and may have sent more.
+            (false, false) => AfterReply::LingeringClose,
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What several unit tests use: a proxy without connections, and texts that are nearly messages.
+
+use std::future::{Future, ready};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use polygraph_link::{Conn, ConnectError, IdleState, Link, Nanos};
+use proptest::prelude::*;
+
+use crate::config::ProxyConfig;
+use crate::proxy::{Identity, Proxy, Shared};
+
+/// A link on which time stands still and nothing can be connected.
+#[derive(Clone)]
+pub struct NoLink;
+
+impl Link for NoLink {
+    type Conn = NoConn;
+
+    fn now(&self) -> Nanos {
+        0
+    }
+
+    fn http_date(&self) -> [u8; 29] {
+        *b"Sat, 21 Nov 2026 00:00:00 GMT"
+    }
+
+    fn unix_seconds(&self) -> i64 {
+        1_795_219_200
+    }
+
+    fn unix_millis(&self) -> u64 {
+        1_795_219_200_000
+    }
+
+    fn sleep_until(&self, _: Nanos) -> impl Future<Output = ()> {
+        ready(())
+    }
+
+    fn connect(&self, _: Option<IpAddr>, _: SocketAddr) -> Result<NoConn, ConnectError> {
+        Err(ConnectError::NoPort)
+    }
+
+    async fn exchange_datagram<R>(
+        &self,
+        _: Option<IpAddr>,
+        _: SocketAddr,
+        _: &[u8],
+        _: Option<Nanos>,
+        _: impl FnMut(&[u8]) -> Option<R>,
+    ) -> io::Result<R> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn spawn(&self, _: impl Future<Output = ()> + 'static) {}
+}
+
+/// Never made.
+pub enum NoConn {}
+
+impl Conn for NoConn {
+    fn try_send(&mut self, _: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match *self {}
+    }
+
+    async fn writable(&mut self) -> io::Result<()> {
+        match *self {}
+    }
+
+    async fn recv<R>(&mut self, _: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+        match *self {}
+    }
+
+    fn idle_state(&mut self) -> IdleState {
+        match *self {}
+    }
+
+    fn set_deadline(&mut self, _: Option<Nanos>) {}
+
+    fn finish(&mut self) {}
+
+    fn reset(&mut self) {}
+}
+
+/// A proxy with a small store.
+pub fn proxy() -> Proxy<NoLink> {
+    let config = ProxyConfig { cache_bytes: 100_000, ..ProxyConfig::default() };
+    let identity = Identity { name: "me".to_owned(), secret: 1 };
+    let shared = Shared::new(config, identity, 0, None).expect("settings that make sense");
+    let resolver = |_: &str, _| -> std::pin::Pin<Box<dyn Future<Output = _>>> {
+        Box::pin(ready(Err(io::ErrorKind::NotFound.into())))
+    };
+    Proxy::new(NoLink, Arc::new(shared), 0, Box::new(resolver))
+}
+
+/// Texts near to messages: a message with some bytes replaced, doubled or cut off.
+pub fn mangled(base: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
+    let edits = prop::collection::vec((0..base.len(), any::<u8>(), any::<bool>()), 0..6);
+    // Half of the cases are cut off somewhere.
+    (edits, 0..=2 * base.len()).prop_map(move |(edits, end)| {
+        let mut text = base.to_vec();
+        for (at, byte, insert) in edits {
+            if insert {
+                text.insert(at, byte);
+            } else {
+                text[at] = byte;
+            }
+        }
+        text.truncate(end);
+        text
+    })
+}
