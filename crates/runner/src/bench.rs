@@ -19,12 +19,10 @@ use crate::name_server::RunNameServer;
 use crate::prediction::{PredictionInput, PredictionModel};
 use crate::preflight::{self, OriginPlaces, PreflightCheck};
 use crate::result::{Conclusion, check_empty, manifest, partial_summary, result_directory, write_manifest};
+use crate::run_settings::FAIL_TIMEOUT_S;
 use crate::simulation::RunIdentities;
 use crate::working_set::WorkingSetFiles;
 use crate::{Expectations, Failure, Notify, RunResult, RunSettings, layouts, make_directory};
-
-/// A run fails if nothing succeeds for this many seconds, unless the user says otherwise.
-pub const FAIL_TIMEOUT_S: Option<f64> = Some(15.0);
 
 /// A test with both sides on this machine.
 #[derive(Debug)]

@@ -2,6 +2,9 @@
 
 use polygraph_stats::DumpPlan;
 
+/// A run fails if nothing succeeds for this many seconds, unless the user says otherwise.
+pub const FAIL_TIMEOUT_S: Option<f64> = Some(15.0);
+
 /// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {

@@ -15,10 +15,10 @@ use polygraph_sim::device::{Device, Model, Snapshot};
 use polygraph_stats::{Header, Record};
 use polygraph_traffic::{IdSource, UniqId};
 
-use crate::bench::FAIL_TIMEOUT_S;
 use crate::jobs::{ClientSettings, ServerTolerance, client_job_within, server_job};
 use crate::name_server::zone;
 use crate::open_limit::OpenLimit;
+use crate::run_settings::FAIL_TIMEOUT_S;
 use crate::working_set::WorkingSetFiles;
 use crate::{Failure, RunSettings, device_model};
 

@@ -21,8 +21,8 @@ Examples:
   polygraph accounts my.pg --format ldif | ldapadd -x -D cn=admin,dc=polygraph,dc=test -W
   polygraph accounts my.pg --format plain --clear   user:password, for other programs that hash passwords
 
-Accounts from credentials() depend on the global seed, which must be that of the run. They differ from those of Web
-Polygraph 4."
+Accounts from credentials() depend on the global seed, which must be that of the run. They differ from \
+those of Web Polygraph 4."
 )]
 pub struct Args {
     /// Workload file; `-` is standard input

@@ -41,7 +41,7 @@ const REACH: Duration = Duration::from_secs(5);
 pub struct Args {
     #[command(subcommand)]
     command: Option<Sub>,
-    /// BakeoffPlan of the series (docs/bakeoff.md)
+    /// Plan of the series (docs/bakeoff.md)
     #[arg(value_name = "PLAN.toml", required = true)]
     plan: Option<PathBuf>,
     /// First delete all results of this device; repeatable

@@ -17,7 +17,7 @@ use crate::output;
 #[derive(Parser, Debug)]
 #[command(
     rename_all = "snake_case",
-    after_help = "Checks the network, runs without the proxy, fills the cache, then runs PolyMix-1 at each rate with pauses in between:\n\
+    after_help = "Checks the network, runs without the proxy, fills the cache, then runs PolyMix-1 at each rate with pauses in between: \
         12 hours with the default options. Run the same command again to resume.\n\
         Examples:\n  bb --proxy 10.0.0.1:3128 --size 20GB --rates 250,25,225,50,200,80,100,180,130,160\n  \
         bb --device squid --device_opt mem=64MB --rates 20,80,50 --goal 2min --idle 10s --launch_win 10s --check 30s",

@@ -142,7 +142,7 @@ pub struct LtraceArgs {
     /// Length of the window
     #[arg(long, value_name = "TIME", default_value = "60sec", value_parser = positive_time)]
     win_len: f64,
-    /// Print times in this unit since the first interval. Default: seconds since 1970
+    /// Count times from the first interval, in this unit. Default: seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     time_unit: Option<f64>,
     /// Treat all logs as if they started at the same time

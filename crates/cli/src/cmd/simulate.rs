@@ -48,7 +48,7 @@ pub struct Args {
     #[command(flatten)]
     variant: VariantOptions,
     /// Share knowledge about objects that may be requested again between --loops, through the servers. Default: no, unless
-    /// servers redirect (302 Found): they redirect to objects that they know from robots
+    /// servers redirect (302 Found) to objects that they know from robots
     #[arg(long, value_name = "yes|no", value_parser = yes_no)]
     share_worlds: Option<bool>,
     /// A name for the run

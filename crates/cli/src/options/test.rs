@@ -113,7 +113,7 @@ pub fn of_options(
     })
 }
 
-/// The server side of a test that options describe. ServerGroup do not know the robots.
+/// The server side of a test that options describe. Servers do not know the robots.
 pub fn servers_of_options(
     common: &CommonOptions,
     listen: Vec<SocketAddr>,

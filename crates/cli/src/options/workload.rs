@@ -70,8 +70,8 @@ pub struct ConfigOptions {
     #[command(flatten)]
     pub variant: VariantOptions,
     /// Share knowledge about objects that may be requested again with the other processes of the test, through the servers.
-    /// Default: yes, except for `run`, whose robots are all in one place, unless servers redirect (302 Found): they redirect
-    /// to objects that they know from robots
+    /// Default: yes for `client` and `server`. With both sides in one process: no, unless servers redirect (302 Found) to
+    /// objects that they know from robots
     #[arg(long, value_name = "yes|no", value_parser = yes_no, requires = "config")]
     pub share_worlds: Option<bool>,
 }

@@ -167,7 +167,7 @@ fn what_the_machine_lacks_is_said_before_anything_starts() {
     }
     check(&sandbox, "client --goal 1s --log no/such/place.log", &["cannot write the log no/such/place.log"]);
     check(&sandbox, "server --listen 127.0.0.1:0 --log file/x.log", &["cannot write the log file/x.log"]);
-    check(&sandbox, "run --no-proxy --runs file", &["cannot make the result directory file"]);
+    check(&sandbox, "run --no-proxy --runs file", &["cannot make the directory file"]);
     check(&sandbox, "client --origin no-such-host.invalid:80 --goal 1s", &["no-such-host.invalid:80"]);
     check(&sandbox, "client --open_conn_lmt 4000000000 --goal 1s", &["--open_conn_lmt", "ulimit"]);
 }
