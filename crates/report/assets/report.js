@@ -7,7 +7,7 @@
   const page = source ? JSON.parse(source.textContent) : { x: [], charts: {} };
 
   // The same styles as in src/html/chart/mod.rs and heat.rs.
-  const DASHES = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
+  const DASHES = ["", "8,3", "2,3", "10,3,2,3", "5,2", "6,2,1,2,1,2"];
   const SHADES = [0.01, 0.03, 0.1, 0.2, 0.4];
   const OPACITY = [0.12, 0.26, 0.42, 0.6, 0.8, 1];
   const colour = (style) => `var(--line-${style % (2 * DASHES.length)})`;

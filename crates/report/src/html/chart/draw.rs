@@ -19,6 +19,9 @@ const NO_LINE: &str = "0,99999";
 /// Distance of the labels of the y axis from the axis.
 pub(super) const LABEL_GAP: f64 = 8.0;
 
+/// Widest character of labels in their font size of 12.
+const CHARACTER: f64 = 7.6;
+
 /// Where the axes of a drawing are, and which values they span.
 #[derive(Clone, Debug)]
 pub struct Axes {
@@ -45,14 +48,18 @@ pub fn svg(chart: &Chart) -> Option<(String, Axes)> {
     let [left, _, _, bottom] = frame;
     let ticks = x_ticks(&page, bottom);
     let page = relabel(&page, LABEL, |page, index, label| {
-        if let Some(tick) = ticks.get(index) {
-            align_last_text(page, *tick, "middle");
-        }
-        match chart.x_axis {
+        let label = match chart.x_axis {
             XAxis::Nines => nines(label),
             XAxis::Log(_) => exponent(label),
             _ => label.to_owned(),
+        };
+        if let Some(&tick) = ticks.get(index) {
+            // A label must not leave the picture.
+            let is_inside = tick + CHARACTER * label.chars().count() as f64 / 2.0 <= f64::from(WIDTH);
+            let (x, anchor) = if is_inside { (tick, "middle") } else { (f64::from(WIDTH), "end") };
+            align_last_text(page, x, anchor);
         }
+        label
     });
     // Labels of the y axis come from the top down.
     let labels = match chart.log {

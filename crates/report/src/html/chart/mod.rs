@@ -27,7 +27,7 @@ pub use heat::HeatMap;
 pub use labels::share_of_nines;
 
 /// Dash patterns by style. The page has two colours for each (`--line-0` to `--line-11`).
-const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "1,2"];
+const DASHES: [&str; 6] = ["", "8,3", "2,3", "10,3,2,3", "5,2", "6,2,1,2,1,2"];
 /// Name of the vertical marks in the legend.
 const MARKS: &str = "phase boundaries";
 /// Dash pattern of the vertical marks.

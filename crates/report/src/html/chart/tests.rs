@@ -155,6 +155,15 @@ fn the_script_knows_where_the_plot_is() {
 }
 
 #[test]
+fn labels_stay_within_the_picture() {
+    let values = (0..4).map(|i| (f64::from(i), Some(1.0))).collect();
+    let svg =
+        Chart::new("c", "t", "y").x_axis(XAxis::Nines).with(Series::line("a", values)).draw().unwrap().svg;
+    let label = &svg[..svg.find(">99.9 %<").unwrap()];
+    assert!(label[label.rfind("<text").unwrap()..].contains("x=\"900\" text-anchor=\"end\""), "{svg}");
+}
+
+#[test]
 fn heat_maps_fill_the_frame() {
     let map = |columns: Vec<Vec<u64>>| HeatMap {
         id: "h".into(),
