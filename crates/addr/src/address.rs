@@ -35,7 +35,7 @@ impl From<IpAddr> for Host {
     }
 }
 
-/// The host as it stands inside an address: IPv6 in brackets.
+/// Writes the host as it appears in an address: IPv6 in brackets.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,7 +46,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// One address with everything a bench wants to know about it.
+/// One address: host, port, and the interface and subnet of its alias.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Addr {
     /// The network interface that carries the alias (`lo0` in `lo0::10.1.0.7`).
@@ -77,8 +77,8 @@ impl From<IpAddr> for Addr {
     }
 }
 
-/// Writes plain text. A name that happens to look like a range (`x.1-3.y`) is not protected here; convert to an
-/// [`AddrRange`](crate::AddrRange) first where the text is to be read back.
+/// Writes plain text. A name that happens to look like a range (`x.1-3.y`) is not escaped; to write text that
+/// can be read back, convert the address to an [`AddrRange`](crate::AddrRange) first.
 impl fmt::Display for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(interface) = &self.interface {

@@ -2,8 +2,8 @@
 
 /// The smallest integer `n` with `n * b >= a`, robust against rounding: 700/0.7 is 1000, not 1001.
 ///
-/// The quotient is rounded to single precision before it is rounded up; workloads depend on exactly this. A quotient
-/// that is not a positive number gives 0; one too great for `u64` gives `u64::MAX`.
+/// The quotient is rounded to single precision before it is rounded up; the standard workloads depend on
+/// exactly this. A quotient that is not a positive number gives 0; one that exceeds `u64` gives `u64::MAX`.
 pub fn xceil(a: f64, b: f64) -> u64 {
     ((a / b) as f32).ceil() as u64
 }

@@ -1,14 +1,14 @@
-//! The bench as the address schemes see it, and what they answer.
+//! The bench as address schemes see it, and the allocations that they compute.
 
 use std::fmt;
 
 use crate::{Addr, AddrRange, merge_all};
 
-/// The most agents that a scheme gives to one side. Far above every bench that exists; it only keeps a slip of the pen
-/// from eating the memory.
+/// The largest number of agents that a scheme gives to one side. It is far above every real bench; it keeps a
+/// typing error from exhausting memory.
 pub const MAX_AGENTS: u64 = 1 << 24;
 
-/// One side of a bench; what the user left out is `None` or empty.
+/// One side of a bench. Settings that the user left out are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideSpec {
     /// The real addresses of the machines.
@@ -23,7 +23,7 @@ pub struct SideSpec {
     pub addr_mask: Option<Addr>,
 }
 
-/// The bench: the total request rate and what serves it.
+/// A bench: the total request rate, and the machines of each side.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BenchSpec {
     /// The total request rate that the device under test sees, per second.
@@ -38,6 +38,9 @@ pub struct BenchSpec {
 
 impl BenchSpec {
     /// The number of client machines: peak rate over the load of one machine, rounded up.
+    ///
+    /// # Errors
+    /// If `peak_req_rate` or `client_side.max_host_load` is missing or not positive.
     pub fn client_host_count(&self) -> Result<u64, SchemeError> {
         let mut wants = RequiredSettings::to("clientHostCount", "count the client hosts".to_owned());
         let rate = wants.positive("peak_req_rate", self.peak_req_rate);
@@ -55,7 +58,7 @@ impl BenchSpec {
     }
 }
 
-/// For whom addresses are wanted.
+/// The agents that addresses are computed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BenchRole {
     /// The robots of the client side.
@@ -90,11 +93,11 @@ impl fmt::Display for BenchRole {
 /// Agents distributed over addresses and machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// The addresses of each machine in turn, each address once.
+    /// The addresses of each machine, each address once.
     pub shares: Vec<Vec<AddrRange>>,
-    /// Agents that share one address.
+    /// The number of agents that share one address.
     pub agents_per_addr: u64,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<SchemeWarning>,
 }
 
@@ -104,7 +107,7 @@ impl Allocation {
         self.shares.len() as u64
     }
 
-    /// All addresses, machine after machine, each address once.
+    /// All addresses in the order of the machines, each address once.
     pub fn addresses(&self) -> Vec<AddrRange> {
         merge_all(self.shares.iter().flatten().cloned())
     }
@@ -124,7 +127,8 @@ impl Allocation {
         self.shares.get(host).map_or(0, |share| crate::count(share)) * self.agents_per_addr
     }
 
-    /// The address of every agent in order: the whole list of addresses, as often as agents share one.
+    /// The address of every agent in order: the whole list of addresses, repeated once for each agent of an
+    /// address.
     pub fn agent_addresses(&self) -> impl Iterator<Item = Addr> + '_ {
         (0..self.agents_per_addr).flat_map(|_| self.shares.iter().flatten().flatten())
     }
@@ -151,16 +155,16 @@ pub enum SchemeError {
         /// Its value.
         value: f64,
     },
-    /// The agents of one machine would have to work harder than they may.
+    /// The agents of one machine would exceed its capacity.
     #[error("{agents} {role} do not fit on {hosts} hosts: one host takes {per_host}")]
     HostCapacity {
-        /// For whom.
+        /// The agents.
         role: BenchRole,
         /// The number of agents.
         agents: u64,
         /// The number of machines.
         hosts: u64,
-        /// How many agents one machine may have.
+        /// The number of agents that one machine may have.
         per_host: u64,
     },
     /// The pool has fewer addresses than needed.
@@ -191,12 +195,12 @@ pub enum SchemeError {
     /// More agents or addresses than a plan may hold.
     #[error("{role} would be {count} agents, and the limit is {MAX_AGENTS}")]
     TooMany {
-        /// For whom.
+        /// The agents.
         role: BenchRole,
         /// The number of agents; `u64::MAX` stands for more than that.
         count: u64,
     },
-    /// A name in a pool.
+    /// A host name in an address pool.
     #[error("{side}.addr_space has the name {name}, and agents need IP addresses")]
     NameInPool {
         /// The side of the bench.
@@ -212,10 +216,10 @@ pub enum SchemeError {
         /// The mask.
         mask: String,
     },
-    /// More third octets than there are.
+    /// The scheme needs more third octets than it has.
     #[error("{agents} {role} need {octets} third octets, and PolyMix3As has {room} for them")]
     MaskTooSmall {
-        /// For whom.
+        /// The agents.
         role: BenchRole,
         /// The number of agents.
         agents: u64,
@@ -224,7 +228,7 @@ pub enum SchemeError {
         /// Third octets available.
         room: u64,
     },
-    /// The scheme does not know proxies.
+    /// The scheme does not assign addresses to proxies.
     #[error("{scheme} has no proxy addresses")]
     NoProxies {
         /// The scheme.
@@ -232,10 +236,10 @@ pub enum SchemeError {
     },
 }
 
-/// What is odd about a bench, though addresses could be computed.
+/// A questionable setting of a bench for which addresses could still be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemeWarning {
-    /// A generation 3 mask where a pool is used.
+    /// A generation 3 mask where the scheme uses a pool.
     #[error("{side}.addr_mask is deprecated and not used by {scheme}")]
     MaskIgnored {
         /// The scheme.
@@ -243,7 +247,7 @@ pub enum SchemeWarning {
         /// The side of the bench.
         side: &'static str,
     },
-    /// A pool where the real machines are used.
+    /// A pool where the scheme uses the addresses of the real machines.
     #[error("{scheme} uses {side}.hosts as addresses and ignores {side}.addr_space")]
     PoolIgnored {
         /// The scheme.
@@ -251,7 +255,7 @@ pub enum SchemeWarning {
         /// The side of the bench.
         side: &'static str,
     },
-    /// A load that does not count.
+    /// An agent load that the scheme ignores.
     #[error("{scheme} ignores {side}.max_agent_load: the number of servers follows from the robots")]
     AgentLoadIgnored {
         /// The scheme.
@@ -269,7 +273,7 @@ pub enum SchemeWarning {
         /// The subnet that holds all addresses of one machine.
         needed: u8,
     },
-    /// More load than a machine takes.
+    /// A machine gets more load than it can take.
     #[error(
         "each of {hosts} hosts of {side} gets {rate} requests/sec, above its max_host_load of {limit}/sec"
     )]
@@ -285,7 +289,7 @@ pub enum SchemeWarning {
     },
 }
 
-/// Refuses numbers of agents that no bench has.
+/// Refuses more than [`MAX_AGENTS`] agents.
 pub(crate) fn check_limit(role: BenchRole, count: u64) -> Result<(), SchemeError> {
     if count > MAX_AGENTS { Err(SchemeError::TooMany { role, count }) } else { Ok(()) }
 }
@@ -307,7 +311,8 @@ impl RequiredSettings {
         RequiredSettings { scheme, purpose, missing: Vec::new(), wrong: None }
     }
 
-    /// A setting that must be there and above zero; 0 stands for one that is not, until [`RequiredSettings::check`].
+    /// A setting that must be present and positive. A missing or wrong one counts as 0 until
+    /// [`RequiredSettings::check`] reports it.
     pub fn positive(&mut self, setting: &str, value: Option<f64>) -> f64 {
         match value {
             Some(value) if value > 0.0 && value.is_finite() => return value,
@@ -320,12 +325,12 @@ impl RequiredSettings {
         0.0
     }
 
-    /// A whole number that must be there and above zero.
+    /// A whole number that must be present and positive.
     pub fn count(&mut self, setting: &str, value: Option<i64>) -> u64 {
         self.positive(setting, value.map(|n| n as f64)) as u64
     }
 
-    /// A list that must have members.
+    /// A list that must not be empty.
     pub fn list<'a>(&mut self, setting: &str, list: &'a [AddrRange]) -> &'a [AddrRange] {
         if list.is_empty() {
             self.missing.push(setting.to_owned());

@@ -1,4 +1,4 @@
-//! What can be wrong with the text of an address, where, and what would be right.
+//! Errors in the text of an address: what is wrong, where, and how to correct it.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ impl ParseError {
     }
 }
 
-/// The kinds of mistakes. The display form says what is wrong, [`ParseProblem::help`] what would be right.
+/// The kinds of mistakes. The display form says what is wrong; [`ParseProblem::help`] says what is right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProblem {
     /// Nothing before `::`.
@@ -29,7 +29,7 @@ pub enum ParseProblem {
     /// A character that no interface name has.
     #[error("'{0}' cannot be part of an interface name")]
     InterfaceChar(char),
-    /// No host at all.
+    /// An address without a host.
     #[error("the host is missing")]
     EmptyHost,
     /// An IPv6 address outside brackets.
@@ -44,7 +44,7 @@ pub enum ParseProblem {
     /// An IPv4 address has another number of parts than four.
     #[error("an IPv4 address has four numbers, not {0}")]
     OctetCount(usize),
-    /// A number does not fit its place.
+    /// A number out of range.
     #[error("the {what} {value} is above {max}")]
     TooBig {
         /// What kind of number this is: octet, port, group.
@@ -57,7 +57,7 @@ pub enum ParseProblem {
     /// Something that is neither `n` nor `n-m`.
     #[error("'{0}' is neither a number nor a range of numbers")]
     NotASpan(String),
-    /// A range that ends before it begins.
+    /// A range whose end is below its start.
     #[error("the range {0} ends before it begins")]
     Backwards(String),
     /// A bracket group without `]`.
@@ -87,7 +87,7 @@ pub enum ParseProblem {
     /// Text after the closing bracket of an IPv6 address.
     #[error("'{0}' follows the address")]
     Trailing(String),
-    /// A range where one address is wanted.
+    /// A range where one address is required.
     #[error("this is a range of addresses")]
     RangeForOne,
 }

@@ -43,13 +43,13 @@ struct AgentTable {
 /// The loads that `webaxe4-ips` computes with, in requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebAxeLoads {
-    /// One client machine.
+    /// The load of one client machine.
     pub client_host: f64,
-    /// One robot.
+    /// The load of one robot.
     pub client_agent: f64,
-    /// One server machine.
+    /// The load of one server machine.
     pub server_host: f64,
-    /// One server.
+    /// The load of one server.
     pub server_agent: f64,
 }
 
@@ -61,6 +61,9 @@ impl Default for WebAxeLoads {
 
 impl IpTable {
     /// The table of PolyMix-2 and PolyMix-3: network 10.BENCH, 400 requests/sec per machine, 0.4 per robot.
+    ///
+    /// # Errors
+    /// If the scheme cannot distribute the agents.
     pub fn polymix3(bench_id: u8, rate: f64) -> Result<Self, SchemeError> {
         let (host_load, agent_load) = (400.0, 0.4);
         let side = SideSpec {
@@ -89,8 +92,12 @@ impl IpTable {
 
     /// The table of WebAxe-4: robots in 10.BENCH.0-123, two per address, and servers in 10.BENCH.128-251.
     ///
-    /// Each machine owns a /22 as in the workload, or more where the loads ask for more addresses. The workload itself
-    /// puts servers on the real addresses of their machines; the server half serves set-ups that use aliases instead.
+    /// Each machine owns a /22 as in the workload, or more where the loads need more addresses. The workload
+    /// itself uses the real addresses of machines for servers; the server half of the table is for set-ups with
+    /// aliases.
+    ///
+    /// # Errors
+    /// If the scheme cannot distribute the agents.
     pub fn webaxe4(bench_id: u8, rate: f64, loads: WebAxeLoads) -> Result<Self, SchemeError> {
         let clients = webaxe_side(bench_id, BenchRole::Robots, rate, loads.client_host, loads.client_agent)?;
         let servers = webaxe_side(bench_id, BenchRole::Servers, rate, loads.server_host, loads.server_agent)?;
@@ -147,8 +154,11 @@ impl IpTable {
         out
     }
 
-    /// One address range per machine for everything that `id` names (`clt2`, `srv1`, or `clts` and `srvs` for whole
-    /// sides), without interface, port and subnet.
+    /// One address range per machine for everything that `id` names (`clt2`, `srv1`, or `clts` and `srvs` for
+    /// whole sides), without interface, port and subnet.
+    ///
+    /// # Errors
+    /// If `id` names no side or machine of the table.
     pub fn ranges(&self, id: &str) -> Result<String, IdError> {
         let (side, host) = self.find(id)?;
         let allocation = &side.allocation;
@@ -158,7 +168,11 @@ impl IpTable {
         })
     }
 
-    /// The network that each machine named by `id` (all machines without one) occupies, one `net/subnet` per line.
+    /// The network that each machine named by `id` (all machines without one) occupies, one `net/subnet` per
+    /// line.
+    ///
+    /// # Errors
+    /// If `id` names no side or machine of the table.
     pub fn routes(&self, id: Option<&str>) -> Result<String, IdError> {
         let route = |side: &AgentTable, host: usize| {
             let first = side.allocation.shares[host].first().and_then(|range| range.get(0));
@@ -176,7 +190,7 @@ impl IpTable {
         }
     }
 
-    /// The side that a name means, and the machine unless all are meant.
+    /// The side that a name means, and the machine unless the name means all of them.
     fn find(&self, id: &str) -> Result<(&AgentTable, Option<usize>), IdError> {
         let unknown = || IdError::Unknown(id.to_owned());
         let (side, rest) = match (id.strip_prefix("clt"), id.strip_prefix("srv")) {
@@ -228,7 +242,7 @@ fn webaxe_side(
             addr_space: vec![space],
             ..SideSpec::default()
         };
-        // Servers on aliases are distributed like robots, only from their own half of the network.
+        // Servers on aliases are distributed like robots, but from their own half of the network.
         let bench = BenchSpec { peak_req_rate: Some(rate), client_side: side, ..BenchSpec::default() };
         AddrScheme::WebAxe4 { agents_per_addr }.allocate(BenchRole::Robots, &bench)
     };

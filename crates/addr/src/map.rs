@@ -1,4 +1,4 @@
-//! Address maps: which addresses are behind which visible name.
+//! Address maps: the addresses behind each visible name.
 
 use crate::Addr;
 
@@ -15,8 +15,8 @@ pub struct PairError {
     pub addresses: usize,
 }
 
-/// The addresses behind each name, in the order of the names: all of them behind a single name, else address
-/// (i mod count) behind name i (`pgl.md` section 5.5).
+/// The addresses behind each name, in the order of the names. A single name has all of them; otherwise name i
+/// has address (i mod count) (`docs/reference/language.md`, "Address maps").
 ///
 /// # Errors
 /// If there are fewer names than addresses, but more than one, or no addresses.

@@ -1,11 +1,11 @@
-//! The way back: lists of addresses as short lists of ranges.
+//! Lists of addresses written as short lists of ranges.
 
 use crate::{Addr, AddrRange, HostRange, NumberRange, TextPart, TextRange};
 
-/// The shortest list found of ranges that have these members in this order.
+/// The shortest list of ranges that has these members in this order.
 ///
-/// Neighbours merge when they differ in one number only and the numbers follow each other, so the order never changes.
-/// Numbers inside names merge too: `w1.x, w2.x` becomes `w[1-2].x`.
+/// Neighbours are merged if they differ in one number only and the numbers are consecutive, so the order never
+/// changes. Numbers inside names are merged too: `w1.x, w2.x` becomes `w[1-2].x`.
 pub fn compact(addrs: impl IntoIterator<Item = Addr>) -> Vec<AddrRange> {
     let numbered = addrs.into_iter().map(|addr| {
         let name = match &addr.host {
@@ -27,10 +27,10 @@ pub fn compact(addrs: impl IntoIterator<Item = Addr>) -> Vec<AddrRange> {
     ranges
 }
 
-/// Merges neighbouring ranges where that keeps members and order.
+/// Merges neighbouring ranges where that preserves members and order.
 ///
-/// Places are merged one after the other from the right, each over the whole list: merging 10.0.3.1-9 with the first
-/// nine of 10.0.4.1-250 as soon as they are seen would tear the latter apart.
+/// Number positions are merged one after the other from the right, each over the whole list. Merging 10.0.3.1-9
+/// with the first nine of 10.0.4.1-250 at once would split the latter.
 pub fn merge_all(ranges: impl IntoIterator<Item = AddrRange>) -> Vec<AddrRange> {
     let mut ranges: Vec<AddrRange> = ranges.into_iter().collect();
     let most_places = ranges.iter().map(AddrRange::places).max().unwrap_or(0);
@@ -40,10 +40,11 @@ pub fn merge_all(ranges: impl IntoIterator<Item = AddrRange>) -> Vec<AddrRange> 
     ranges
 }
 
-/// Makes `a` the range for `a` followed by `b`, if they differ only in one place and its numbers follow each other.
+/// Turns `a` into the range for `a` followed by `b`, if they differ in one number position only and its numbers
+/// are consecutive.
 ///
-/// All places left of it must hold one number each: they run slower, so with more numbers `b` would not follow `a` as
-/// a whole.
+/// All positions left of it must have one number each: they change more slowly, so otherwise `b` would not
+/// follow all of `a`.
 fn absorb(a: &mut AddrRange, b: &AddrRange, from_right: usize) -> Option<()> {
     let place = a.places().checked_sub(from_right)?;
     let (left, right) = (a.place(place)?, b.place(place)?);
@@ -76,7 +77,8 @@ fn same_shape(a: &AddrRange, b: &AddrRange) -> bool {
     same_host && a.port.is_some() == b.port.is_some()
 }
 
-/// The numbered places of a range, left to right; literal parts of a name and a missing port are places without number.
+/// The number positions of a range, from left to right. Literal parts of a name and a missing port are
+/// positions without a number.
 impl AddrRange {
     fn places(&self) -> usize {
         1 + match &self.host {

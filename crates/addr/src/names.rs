@@ -6,9 +6,9 @@ use crate::{Addr, AddrRange, HostRange, NumberRange, ParseProblem, TextPart, Tex
 
 /// How to make a name from an IP address.
 ///
-/// A plain domain gives `w1007.h1000o1001s1010.DOMAIN` for 10.1.0.7 and keeps the port. A template with macros gives
-/// what it says: `${dashed_ip}` is 10-1-0-7, `${port}` the port, `${worker}` the number of the process; a port is
-/// written where the template says so, as in `h${dashed_ip}.org:${port}`.
+/// A plain domain gives `w1007.h1000o1001s1010.DOMAIN` for 10.1.0.7 and keeps the port. In a template, macros
+/// are replaced: `${dashed_ip}` is 10-1-0-7, `${port}` is the port, `${worker}` is the number of the process.
+/// The port appears only where the template has it, as in `h${dashed_ip}.org:${port}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameTemplate {
     pieces: Vec<TemplatePart>,
@@ -35,16 +35,19 @@ pub enum NameError {
     /// Text that cannot be part of a name.
     #[error("{0} in the template '{1}'; {help}", help = .0.help())]
     BadText(ParseProblem, String),
-    /// A name where an IP address is wanted.
+    /// A name where an IP address is required.
     #[error("{0} is a name already, and names are made from IP addresses")]
     NotAnIp(String),
-    /// `${port}` for an address without one.
+    /// `${port}` for an address without a port.
     #[error("the template asks for the port, and {0} has none")]
     NoPort(String),
 }
 
 impl NameTemplate {
     /// Reads a domain or a template.
+    ///
+    /// # Errors
+    /// If a macro is malformed or unknown, or the text cannot be part of a name.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -62,7 +65,7 @@ impl NameTemplate {
         }
         pieces.push(TemplatePart::Text(rest.to_owned()));
         let template = NameTemplate { plain: pieces.len() == 1, pieces };
-        // What the macros yield is harmless, so one address shows whether the text between them is.
+        // Macros yield valid characters only, so one address shows whether the text between them is valid.
         let sample = template.text(&Addr::from(IpAddr::from([10, 1, 0, 7])).with_port(Some(80)), 0)?;
         match AddrRange::parse(&sample.to_string()) {
             Ok(_) => Ok(template),
@@ -70,7 +73,11 @@ impl NameTemplate {
         }
     }
 
-    /// Names for these addresses in their order, neighbours merged into ranges. `worker` is the number of the process.
+    /// Names for these addresses in their order, neighbours merged into ranges. `worker` is the number of the
+    /// process.
+    ///
+    /// # Errors
+    /// If an address is a name, or has no port where the template needs one.
     pub fn names(
         &self,
         addrs: impl IntoIterator<Item = Addr>,
@@ -80,7 +87,7 @@ impl NameTemplate {
         Ok(merge_all(names))
     }
 
-    /// The name for one address; each number made from the address is a place of its own.
+    /// The name for one address. Each number that comes from the address is a number position.
     fn name(&self, addr: &Addr, worker: u32) -> Result<AddrRange, NameError> {
         let mut name = self.text(addr, worker)?;
         let mut port = addr.port.filter(|_| self.plain).map(|port| NumberRange::one(port.into()));
@@ -135,12 +142,12 @@ fn dashed_parts(ip: IpAddr) -> Vec<TextPart> {
             let dash = || TextPart::Lit("-".to_owned());
             vec![a, dash(), b, dash(), c, dash(), d]
         }
-        // Places count in decimal, so groups of hex digits stay text.
+        // Number positions are decimal, so groups of hex digits stay text.
         IpAddr::V6(ip) => vec![TextPart::Lit(ip.segments().map(|group| format!("{group:x}")).join("-"))],
     }
 }
 
-/// Splits `name:port` whose port is one place or plain digits.
+/// Splits `name:port`, where the port is one number position or plain digits.
 fn split_port(text: &TextRange) -> Option<(TextRange, NumberRange)> {
     let mut parts = text.parts.clone();
     let (colon, port) = match (parts.pop()?, parts.last()) {

@@ -20,18 +20,18 @@ impl NumberRange {
         (lo <= hi).then_some(NumberRange { lo, hi })
     }
 
-    /// One number.
+    /// A range of one number.
     pub fn one(n: u32) -> Self {
         NumberRange { lo: n, hi: n }
     }
 
-    /// How many numbers these are.
+    /// The count of numbers.
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub fn len(self) -> u64 {
         u64::from(self.hi) - u64::from(self.lo) + 1
     }
 
-    /// The number at an index that wraps, and the index for the next slower place.
+    /// The number at an index that wraps around, and the index for the next slower position.
     pub(crate) fn digit(self, index: u64) -> (u32, u64) {
         (self.lo + (index % self.len()) as u32, index / self.len())
     }
@@ -79,7 +79,8 @@ pub(crate) fn strip_brackets(text: &str) -> &str {
     text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text)
 }
 
-/// Only numbers and dots is an IPv4 address, even a wrong one; a name has a letter, a `*` or a `\` somewhere.
+/// True for text of digits, dots, dashes and brackets, which is an IPv4 address even if it is a wrong one. A
+/// name has a letter, a `*` or a `\`.
 pub(crate) fn looks_like_ipv4(host: &str) -> bool {
     host.bytes().all(|b| b.is_ascii_digit() || b".-[]".contains(&b))
 }

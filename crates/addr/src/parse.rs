@@ -1,4 +1,4 @@
-//! Reading `[interface::]host[:port][/subnet]`.
+//! Reads addresses and ranges: `[interface::]host[:port][/subnet]`.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -12,7 +12,7 @@ impl AddrRange {
     /// Reads the notation of PGL and of the command line tools. One address is a range of one.
     ///
     /// # Errors
-    /// If `text` is not of that notation.
+    /// If `text` is not in this notation.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         range(text)
     }
@@ -20,7 +20,7 @@ impl AddrRange {
     /// Reads ranges separated by blanks, commas or semicolons.
     ///
     /// # Errors
-    /// The first range that cannot be read.
+    /// If one of the ranges cannot be read; the error is that of the first.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, ParseError> {
         let separator = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
         text.split(separator).filter(|part| !part.is_empty()).map(AddrRange::parse).collect()
@@ -101,11 +101,11 @@ fn range(text: &str) -> Result<AddrRange, ParseError> {
     Ok(AddrRange { interface, host, port, subnet })
 }
 
-/// Where the host and the port stand.
+/// The positions of the host and the port.
 fn split_port(text: &str, at: Range<usize>) -> Result<(Range<usize>, Option<Range<usize>>), ParseError> {
     let fail = |span: Range<usize>, problem| Err(ParseError::new(text, span, problem));
     let body = &text[at.clone()];
-    // A bracket that holds a colon is an IPv6 address; otherwise it is a numbered place of a name.
+    // A bracket with a colon inside is an IPv6 address; otherwise it is a number position of a name.
     if let Some(inner) = body.strip_prefix('[')
         && inner.contains(':')
     {
@@ -195,7 +195,7 @@ fn split_at(text: &str, at: Range<usize>, separator: char) -> impl Iterator<Item
     })
 }
 
-/// The place inside `[` and `]`, if both stand there.
+/// The position inside `[` and `]`, if both are present.
 fn bare(text: &str, at: Range<usize>) -> Range<usize> {
     match strip_brackets(&text[at.clone()]).len() == at.len() {
         true => at,

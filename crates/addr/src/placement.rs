@@ -17,9 +17,10 @@ pub struct AgentGroup {
 /// One side of a bench: its machines and the agents that live on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SidePlan {
-    /// The machines in order; one that is named twice runs two processes.
+    /// The machines in order. A machine that is named twice runs two processes.
     pub hosts: Vec<Addr>,
-    /// The addresses that the machines share, if the bench lists them; empty: those of the agents.
+    /// The addresses that the machines share, if the bench lists them; if empty, they share the addresses of
+    /// the agents.
     pub aliases: Vec<Addr>,
     /// The agents in order of use.
     pub groups: Vec<AgentGroup>,
@@ -54,7 +55,7 @@ pub enum PlacementError {
     /// The addresses of a side cannot be shared evenly.
     #[error("{addresses} addresses of {role} do not divide evenly among {hosts} hosts of {}", role.side_name())]
     Uneven {
-        /// Whose addresses.
+        /// The agents with these addresses.
         role: BenchRole,
         /// The number of different addresses.
         addresses: usize,
@@ -74,7 +75,7 @@ pub enum PlacementError {
     NoVariable(String),
 }
 
-/// What part of a placement to look at; an empty scope is everything.
+/// The part of a placement to show; an empty scope means everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlacementScope<'a> {
     /// One machine: `polyclt1`, `polysrv1` or its address.
@@ -84,8 +85,11 @@ pub struct PlacementScope<'a> {
 }
 
 impl Placement {
-    /// Cuts the different addresses of each side, in order, into equal consecutive slices, one for each machine. A side
-    /// without machines has agents only.
+    /// Cuts the different addresses of each side, in order, into equal consecutive slices, one for each
+    /// machine. A side without machines has agents only.
+    ///
+    /// # Errors
+    /// If the addresses of a side cannot be divided evenly among its machines.
     pub fn new(clients: SidePlan, servers: SidePlan) -> Result<Self, PlacementError> {
         let mut placement = Placement { machines: Vec::new(), agents: Vec::new() };
         placement.add(BenchRole::Robots, "polyclt", "robot", clients)?;
@@ -128,6 +132,9 @@ impl Placement {
     }
 
     /// One line for each machine and each kind of agents in the scope.
+    ///
+    /// # Errors
+    /// If the scope names a machine or agents that do not exist.
     pub fn text(&self, scope: PlacementScope<'_>) -> Result<String, PlacementError> {
         let (machines, agents) = self.select(scope)?;
         let mut out =
@@ -143,11 +150,15 @@ impl Placement {
         Ok(out)
     }
 
-    /// One value: `polyclt1.host`, `polyclt1.ips`, `polyclt1.agents`, `robot1.kind`, `robot1.ips`, `robot1.agents`.
+    /// One value: `polyclt1.host`, `polyclt1.ips`, `polyclt1.agents`, `robot1.kind`, `robot1.ips`,
+    /// `robot1.agents`.
+    ///
+    /// # Errors
+    /// If there is no such machine, agent or variable.
     pub fn variable(&self, scope: PlacementScope<'_>, name: &str) -> Result<String, PlacementError> {
         let (machines, agents) = self.select(scope)?;
         let unknown = || PlacementError::NoVariable(name.to_owned());
-        // Kinds and addresses may have dots themselves.
+        // Kinds and addresses may contain dots.
         let (object, field) = name.rsplit_once('.').ok_or_else(unknown)?;
         let machine = machines.iter().find(|machine| machine.is(object));
         let group = agents.iter().find(|group| group.is(object));

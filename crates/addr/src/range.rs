@@ -14,13 +14,14 @@ pub enum HostRange {
     V4([NumberRange; 4]),
     /// Eight groups, each 0 to 65535.
     V6([NumberRange; 8]),
-    /// A name with numbered places.
+    /// A name with number positions.
     Name(TextRange),
 }
 
 /// A range of addresses, `[interface::]a-b.c-d.e-f.g-h[:port or :p-q][/subnet]`, also with IPv6 or a name.
 ///
-/// The right-most range runs fastest, the port before the host. Interface and subnet belong to every member.
+/// The right-most number changes fastest, the port before the host. Every member has the same interface and
+/// subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddrRange {
     /// The interface of every member.
@@ -34,7 +35,7 @@ pub struct AddrRange {
 }
 
 impl AddrRange {
-    /// How many addresses this stands for; `u64::MAX` stands for more than that.
+    /// The number of addresses; `u64::MAX` means that many or more.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(&self) -> u64 {
         let hosts = match &self.host {
@@ -45,7 +46,7 @@ impl AddrRange {
         hosts.saturating_mul(self.port.map_or(1, NumberRange::len))
     }
 
-    /// The member at an index, in the documented order; `None` behind the end.
+    /// The member at an index, in the documented order; `None` past the end.
     pub fn get(&self, index: u64) -> Option<Addr> {
         if index >= self.len() {
             return None;
@@ -82,7 +83,7 @@ impl AddrRange {
         Some(Addr { interface: self.interface.clone(), host, port, subnet: self.subnet })
     }
 
-    /// All members in order, made one at a time.
+    /// Iterates over all members in order.
     pub fn iter(&self) -> Iter<'_> {
         Iter { range: self, next: 0, len: self.len() }
     }
@@ -150,8 +151,8 @@ impl fmt::Display for AddrRange {
             HostRange::V6(groups) => write_groups(f, groups)?,
             HostRange::Name(name) => {
                 let text = name.to_string();
-                // A name of numbers alone says with a backslash that it is a name, and so does one that together with
-                // the interface looks like an IPv6 address.
+                // A backslash marks a name that consists of numbers only, or that together with the interface
+                // looks like an IPv6 address.
                 let hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
                 let like_ipv6 = hex(&text) && self.interface.as_deref().is_some_and(hex);
                 let groups = name.parts.iter().map_while(|part| match part {
@@ -201,22 +202,25 @@ fn write_groups(f: &mut fmt::Formatter<'_>, groups: &[NumberRange; 8]) -> fmt::R
     f.write_str("]")
 }
 
-/// More addresses than the caller wanted to hold.
+/// There are more addresses than the caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these are {count} addresses, and the limit is {limit}")]
 pub struct TooMany {
-    /// How many addresses there would be.
+    /// The number of addresses.
     pub count: u64,
-    /// How many are allowed.
+    /// The largest number that the caller accepts.
     pub limit: u64,
 }
 
-/// How many addresses these ranges stand for together; `u64::MAX` stands for more than that.
+/// The number of addresses in all ranges; `u64::MAX` means that many or more.
 pub fn count(ranges: &[AddrRange]) -> u64 {
     ranges.iter().fold(0, |n: u64, range| n.saturating_add(range.len()))
 }
 
-/// All addresses of these ranges in order, unless they are more than `limit`.
+/// All addresses of these ranges in order.
+///
+/// # Errors
+/// If there are more than `limit`.
 pub fn expand(ranges: &[AddrRange], limit: u64) -> Result<Vec<Addr>, TooMany> {
     let count = count(ranges);
     if count > limit {

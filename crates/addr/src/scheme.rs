@@ -46,6 +46,9 @@ impl AddrScheme {
     }
 
     /// Distributes agents of one role over addresses and machines.
+    ///
+    /// # Errors
+    /// If settings are missing or wrong, addresses do not suffice, or the scheme has no proxies.
     pub fn allocate(self, role: BenchRole, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
         let none = Err(SchemeError::NoProxies { scheme: self.name() });
         match (self, role) {

@@ -1,37 +1,40 @@
-//! Text with numbered places: `www[1-5].host[1-2].com`.
+//! Text with number positions: `www[1-5].host[1-2].com`.
 
 use std::fmt;
 
 use crate::number::{NumberRange, read_range, strip_brackets};
 use crate::{ParseError, ParseProblem};
 
-/// A piece of a [`TextRange`].
+/// A part of a [`TextRange`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TextPart {
     /// Text that stays as it is.
     Lit(String),
-    /// A number that runs from one value to another.
+    /// A number that takes all values of a range.
     Range(NumberRange),
 }
 
-/// Text in which some numbers run through a range. The right-most number runs fastest.
+/// Text in which numbers take all values of a range. The right-most number changes fastest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct TextRange {
     pub(crate) parts: Vec<TextPart>,
 }
 
-/// Whether bare `n-m` between dots counts as a range.
+/// Whether `n-m` between dots, without brackets, is a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeSyntax {
     /// Only `[n-m]`: PGL strings.
     Plain,
-    /// Also whole labels `n-m`, and only characters of host names.
+    /// Also whole labels `n-m`; only characters of host names are allowed.
     HostName,
 }
 
 impl TextRange {
     /// Reads a string range: any number of `[n-m]` or `[n]` groups; a backslash makes the next character plain.
     /// Leading zeros of a range are lost.
+    ///
+    /// # Errors
+    /// If a group is not closed or not a range of numbers, or the text ends with a backslash.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Self::parse_within(text, 0..text.len(), RangeSyntax::Plain)
     }
@@ -136,12 +139,12 @@ impl TextRange {
         Self::from_parts(parts)
     }
 
-    /// The pieces in order.
+    /// The parts in order.
     pub fn parts(&self) -> &[TextPart] {
         &self.parts
     }
 
-    /// How many texts this stands for; `u64::MAX` stands for more than that.
+    /// The number of texts; `u64::MAX` means that many or more.
     pub fn len(&self) -> u64 {
         self.spans().fold(1, |n: u64, span| n.saturating_mul(span.len()))
     }
@@ -151,7 +154,7 @@ impl TextRange {
         false
     }
 
-    /// The member at an index, in odometer order; the index wraps.
+    /// The member at an index, the right-most number changing fastest; the index wraps around.
     pub(crate) fn at(&self, mut index: u64) -> String {
         let mut values: Vec<u32> = Vec::new();
         for part in self.parts.iter().rev() {
@@ -170,12 +173,12 @@ impl TextRange {
         out
     }
 
-    /// The member at an index, in odometer order; `None` behind the end.
+    /// The member at an index, the right-most number changing fastest; `None` past the end.
     pub fn get(&self, index: u64) -> Option<String> {
         (index < self.len()).then(|| self.at(index))
     }
 
-    /// All members in order, made one at a time.
+    /// Iterates over all members in order.
     pub fn iter(&self) -> impl Iterator<Item = String> + '_ {
         (0..self.len()).map(|index| self.at(index))
     }
@@ -208,8 +211,8 @@ impl fmt::Display for TextRange {
                         if j > 0 {
                             f.write_str(".")?;
                         }
-                        // A plain label that looks like a range needs protection, unless text follows it in the same
-                        // label, which is the case when this part ends inside a label and another part follows.
+                        // A plain label that looks like a range is escaped, unless more text follows in the
+                        // same label: the part ends inside a label and another part follows.
                         let ends_label = labels > j + 1 || i + 1 == self.parts.len();
                         if j > 0 && ends_label && is_span_label(label) {
                             f.write_str("\\")?;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::{Addr, Host};
 
-/// Where the name server of a bench lives.
+/// The address of the name server of a bench.
 const NAME_SERVER: &str = "172.16.101.100";
 
 /// Seconds of the SOA record: time to live, refresh, retry, expire, minimum; and the fixed serial number.
@@ -19,13 +19,13 @@ pub struct ZoneFiles {
     pub config: String,
     /// Name of the file that maps names to addresses.
     pub forward_name: String,
-    /// Its text.
+    /// The text of that file.
     pub forward: String,
     /// Name of the file that maps addresses to names.
     pub reverse_name: String,
-    /// Its text.
+    /// The text of that file.
     pub reverse: String,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
@@ -40,27 +40,30 @@ pub enum ZoneError {
     OutsideZone {
         /// The name.
         name: String,
-        /// The zone.
+        /// The zone that was asked for.
         zone: String,
     },
-    /// No addresses.
+    /// The list of addresses is empty.
     #[error("the map has no addresses")]
     NoAddresses,
-    /// Nothing that DNS could answer.
+    /// The map has no names that DNS could answer for.
     #[error("the map has no names: DNS has nothing to answer for IP addresses")]
     NoNames,
-    /// A name where an address is wanted.
+    /// A name where an address is required.
     #[error("{0} is a name, and a name server needs its IP address")]
     NameAsAddress(String),
-    /// IPv4 and IPv6 in one map.
+    /// The map has both IPv4 and IPv6 addresses.
     #[error("the map has IPv4 and IPv6 addresses; make one zone file for each")]
     MixedFamilies,
 }
 
-/// Writes zone files in which name i has address i; with fewer addresses they are used round robin.
+/// Writes zone files in which name i has address i; if there are fewer addresses, they are used in turn.
 ///
-/// Names are cut of the zone, dynamic names (`*.x`, `.x`) become wildcards, and names with an underscore, which are no
-/// host names, are written as comments.
+/// Names outside the zone are cut, dynamic names (`*.x`, `.x`) become wildcards, and names with an underscore,
+/// which are not host names, are written as comments.
+///
+/// # Errors
+/// If the zone is not a domain name, or names and addresses do not fit together.
 pub fn zone_files(zone: &str, addresses: &[Addr], names: &[Addr]) -> Result<ZoneFiles, ZoneError> {
     let root = zone == ".";
     let domain = if root { "" } else { zone.trim_matches('.') };
@@ -119,7 +122,7 @@ pub fn zone_files(zone: &str, addresses: &[Addr], names: &[Addr]) -> Result<Zone
         let kind = if ip.is_ipv4() { "A" } else { "AAAA" };
         let _ = writeln!(files.forward, "{comment}{owner}\tIN\t{kind}\t{ip}");
         let place = labels[..labels.len() - shared].join(".");
-        // An address has one name to give back even where the map makes up names as it goes.
+        // An address has one reverse name, even where the map makes up names as it is used.
         let first_name = if wildcard { "w000000." } else { "" };
         let _ = writeln!(files.reverse, "{comment}{place}\tIN\tPTR\t{first_name}{plain}.");
     }
@@ -142,7 +145,7 @@ fn config(reverse_zone: &str, reverse_file: &str, zone: &str, forward_file: &str
         + &master(zone, forward_file)
 }
 
-/// The records that every zone begins with; `domain` is the zone in which the name server has its name.
+/// The records at the start of every zone; `domain` is the zone in which the name server has its name.
 fn head(origin: &str, domain: &str) -> String {
     let name_server = if domain == "." { "ns.".to_owned() } else { format!("ns.{domain}") };
     let hostmaster = if domain == "." { "hostmaster.".to_owned() } else { format!("hostmaster.{domain}") };
@@ -189,7 +192,7 @@ fn reverse_labels(ip: &IpAddr) -> Vec<String> {
     }
 }
 
-/// How many labels at the end all names share, leaving at least one for each name.
+/// The number of labels at the end that all names share; at least one label stays for each name.
 fn shared_labels(names: &[Vec<String>]) -> usize {
     let first = &names[0];
     let same = |n: usize| names.iter().all(|labels| labels[labels.len() - n..] == first[first.len() - n..]);

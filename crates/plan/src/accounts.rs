@@ -1,4 +1,4 @@
-//! The accounts that robots of a workload log in with, as proxies, servers and directories want to have them.
+//! The accounts that robots of a workload log in with, in the formats of proxies, servers and directories.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::lower::WORKER;
 /// A user with a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The name.
+    /// The user name.
     pub user: String,
     /// The password in clear.
     pub password: String,
@@ -24,27 +24,27 @@ pub struct Account {
 pub struct Accounts {
     /// Each user once, in the order of the robots.
     pub list: Vec<Account>,
-    /// Users who have another password elsewhere in the workload.
+    /// Users that have a different password elsewhere in the workload.
     pub contradictory: Vec<String>,
-    /// Entries with `${target_ip}`, which no list can have.
+    /// The number of entries with `${target_ip}`, which cannot be listed.
     pub by_target: usize,
 }
 
-/// How accounts are written.
+/// The formats of account lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountFormat<'a> {
     /// Lines of `htpasswd`: `user:$apr1$...`.
     Htpasswd,
-    /// Entries of a directory below this name, passwords as `{SMD5}` or in clear.
+    /// Entries of a directory below this name, with passwords as `{SMD5}` or in clear.
     Ldif {
-        /// Where the entries are.
+        /// The name of the directory entry above the accounts.
         base: &'a str,
-        /// Passwords as they are, for directories that hash them in a way of their own.
+        /// Write passwords in clear, for directories that hash passwords themselves.
         clear: bool,
     },
-    /// Lines `user:password` in clear, or just names.
+    /// Lines `user:password` in clear, or user names only.
     Plain {
-        /// Whether passwords are told.
+        /// Write passwords.
         clear: bool,
     },
 }
@@ -101,7 +101,7 @@ impl Accounts {
     }
 }
 
-/// A value as a part of a name of a directory (RFC 4514, section 2.4).
+/// A value as a part of a directory name (RFC 4514, section 2.4).
 fn in_name(value: &str) -> String {
     let last = value.chars().count().saturating_sub(1);
     let mut name = String::new();
@@ -115,7 +115,7 @@ fn in_name(value: &str) -> String {
     name
 }
 
-/// A line of LDIF; what is not plain text is in base64 (RFC 2849).
+/// A line of LDIF; a value that is not plain text is in base64 (RFC 2849).
 fn line(text: &mut String, name: &str, value: &str) {
     let plain = value.bytes().all(|c| (32..127).contains(&c))
         && !value.starts_with([' ', ':', '<'])

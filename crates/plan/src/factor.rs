@@ -1,23 +1,24 @@
-//! The factors of a phase: how much of the configured behaviour is in force, from its beginning to its end.
+//! The factors of a phase: how much of the configured behaviour applies, from its start to its end.
 
 use serde::{Deserialize, Serialize};
 
 /// A factor at both ends of a phase; in between it changes linearly along the phase's goal.
 ///
 /// The original lifts rising ramps and lowers falling ones by a square root term, so that robots with a rate of
-/// nothing wake up again (reference: models.md, section 17.3). Ramps here are plain lines: robots thin out a
-/// stream that flows at the full rate, which cannot get stuck at zero while time goes by. Only a ramp along a
-/// count has to begin a little above zero, or nothing would ever be counted; the engine sees to that.
+/// zero become active again (`docs/reference/models.md`, "Factors"). Ramps here are plain lines: robots thin
+/// out a stream that flows at the full rate, so they cannot get stuck at zero while time passes. Only a ramp
+/// along a count has to start a little above zero, or nothing would ever be counted; the engine takes care of
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
-    /// At the beginning, 0 to 1; beyond that only where a ramp was made so steep that it meets its limit on the way.
+    /// Value at the start, 0 to 1. A larger value occurs only in a ramp that reaches its limit before its end.
     pub beg: f64,
-    /// At the end, in the same way.
+    /// Value at the end, with the same range.
     pub end: f64,
 }
 
 impl Factor {
-    /// All of it, all the time.
+    /// The factor 1 from start to end.
     pub const ONE: Factor = Factor { beg: 1.0, end: 1.0 };
 
     /// A factor that does not change.
@@ -25,15 +26,15 @@ impl Factor {
         Factor { beg: value, end: value }
     }
 
-    /// The factor of the next phase: a beginning that is not given takes its value from the end of this one, an
-    /// end that is not given from the beginning.
+    /// The factor of the next phase. A start that is not given is the end of this factor; an end that is not
+    /// given is the start.
     #[must_use]
     pub fn next(self, beg: Option<f64>, end: Option<f64>) -> Factor {
         let beg = beg.unwrap_or(self.end);
         Factor { beg, end: end.unwrap_or(beg) }
     }
 
-    /// True if it does not change.
+    /// True if the factor does not change.
     pub fn is_flat(&self) -> bool {
         self.beg == self.end
     }
@@ -44,7 +45,7 @@ impl Factor {
     }
 }
 
-/// The four factors of a phase (reference: models.md, section 17.1).
+/// The four factors of a phase (`docs/reference/models.md`, "Factors").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Factors {
     /// Share of robots that are active.
@@ -58,31 +59,32 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// Everything as configured.
+    /// All factors at 1.
     pub const ONE: Factors =
         Factors { populus: Factor::ONE, load: Factor::ONE, recur: Factor::ONE, special_msg: Factor::ONE };
 
-    /// Share of the full request rate that the phase launches on average: the mean of the product of two lines.
+    /// The share of the full request rate that the phase launches on average: the mean of the product of two
+    /// lines.
     pub fn mean_load(&self) -> f64 {
         let (a, b) = (self.populus, self.load);
         (a.beg * b.beg + a.end * b.end) / 3.0 + (a.beg * b.end + a.end * b.beg) / 6.0
     }
 }
 
-/// What a factor takes from the end of the phase before it.
+/// What a factor inherits from the end of the phase before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Inherited {
-    /// Nothing: it begins and ends as given.
+    /// Nothing: start and end are given.
     #[default]
     Nothing,
-    /// The beginning; the end is given.
+    /// The start; the end is given.
     Begin,
-    /// All of it: it stays as it was.
+    /// Start and end: the factor stays as it was.
     Whole,
 }
 
 impl Inherited {
-    /// What a factor with these ends, as far as they are given, takes from the phase before it.
+    /// What a factor inherits if these ends are given.
     pub fn of(beg: Option<f64>, end: Option<f64>) -> Inherited {
         match (beg, end) {
             (Some(_), _) => Inherited::Nothing,
@@ -100,7 +102,7 @@ impl Inherited {
     }
 }
 
-/// What the factors of a phase take from the phase before it.
+/// What the factors of a phase inherit from the phase before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inheritance {
     /// See [`Factors::populus`].
@@ -137,8 +139,8 @@ impl Factors {
         }
     }
 
-    /// These factors, planned as if the phase before had ended as planned, after a phase that ended at `levels`:
-    /// goals are met early, and levels are changed while a test runs.
+    /// These factors after a phase that ended at `levels`. They were planned as if that phase had ended as
+    /// planned; but goals may be met early, and levels may change while a test runs.
     #[must_use]
     pub fn after(&self, levels: &Levels, inherited: &Inheritance) -> Factors {
         Factors {
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_inherited() {
-        // (beg, end) as given in phases in a row, and what becomes of them.
+        // (start, end) as given in consecutive phases, and the resulting factors.
         let rows = [
             ((None, None), (1.0, 1.0)),
             ((Some(0.0), Some(0.5)), (0.0, 0.5)),

@@ -1,22 +1,22 @@
-//! Goals: when a phase has done its work, and when the test has failed.
+//! Goals: when a phase is complete, and when the test has failed.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Error shares are judged only after so many transactions.
+/// The number of transactions after which an error share is judged.
 pub const ERROR_RATIO_AFTER: u64 = 1000;
 
-/// Workloads end when this share of the transactions of a phase has failed, unless the phase says otherwise.
+/// The default share of failed transactions in a phase that ends the test.
 pub const DEFAULT_ERRORS: f64 = 0.5;
 
-/// What a phase aims at. Meeting one of the positive goals (duration, transactions, fill) ends the phase; reaching
-/// the negative goal (errors) ends the whole test (reference: models.md, section 17.2).
+/// What a phase aims at. Meeting one of the positive goals (duration, transactions, fill) ends the phase;
+/// reaching the negative goal (errors) ends the whole test (`docs/reference/models.md`, "Goals").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Positive: seconds since the phase began.
+    /// Positive: seconds since the start of the phase.
     pub duration: Option<f64>,
-    /// Positive: transactions ended in the phase, well or badly.
+    /// Positive: transactions that ended in the phase, successful or not.
     pub xactions: Option<u64>,
     /// Positive: bytes of replies that filled the device's cache in the phase: cachable basic misses.
     pub fill_size: Option<u64>,
@@ -28,9 +28,9 @@ pub struct Goal {
 /// The positive goal along which the factors of a phase change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PositiveGoal {
-    /// Seconds since the phase began.
+    /// Seconds since the start of the phase.
     Time(f64),
-    /// Transactions ended in the phase.
+    /// Transactions that ended in the phase.
     Xactions(u64),
     /// Bytes filled in the phase.
     Fill(u64),
@@ -49,13 +49,13 @@ impl Goal {
         self.duration.map(PositiveGoal::Time).or_else(others)
     }
 
-    /// True if only a fill can end the phase well.
+    /// True if a fill is the only positive goal.
     pub fn ends_by_fill_alone(&self) -> bool {
         matches!(self.along(), Some(PositiveGoal::Fill(_)))
     }
 
-    /// Whether `xactions` ended transactions or `filled` bytes of the phase meet a positive goal. The duration is
-    /// not asked for: its end is known ahead.
+    /// Whether `xactions` ended transactions or `filled` bytes of the phase meet a positive goal. The duration
+    /// is not considered: its end is known in advance.
     pub fn is_met(&self, xactions: u64, filled: u64) -> bool {
         self.xactions.is_some_and(|goal| xactions >= goal)
             || self.fill_size.is_some_and(|goal| filled >= goal)
@@ -71,8 +71,8 @@ impl Goal {
         }
     }
 
-    /// The goal with its positive parts multiplied by `share`, counts to at least 1; the negative goal is the same
-    /// for all.
+    /// The goal with its positive parts multiplied by `share`, counts at least 1. The negative goal does not
+    /// change.
     #[must_use]
     pub fn part(&self, share: f64) -> Goal {
         Goal {

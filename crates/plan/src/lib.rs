@@ -1,17 +1,17 @@
-//! From options or a workload to a plan: values, phases, goals, predictions.
+//! Plans of tests, from options or a workload: values, phases, goals, predictions.
 //!
 //! * [`values`]: the value grammar of the command lines (`80p`, `250/sec`, `norm:3s,1.5s`).
-//! * [`goal`]: when a phase has done its work, and when the test has failed.
-//! * [`factor`]: how much of the configured behaviour is in force in a phase.
+//! * [`goal`]: when a phase is complete, and when the test has failed.
+//! * [`factor`]: how much of the configured behaviour applies in a phase.
 //! * [`offered`]: the hit ratio that robots offer.
-//! * [`peak`]: the search for the highest rate at which a device holds.
+//! * [`peak`]: the search for the highest rate that a device sustains.
 //! * [`phases`], [`table`]: the phases of a test in order, and as a table for people.
-//! * [`rptmstat`]: load that follows the response time.
+//! * [`rptmstat`]: the controller that keeps the response time within a window.
 //! * [`script`]: code that runs with a phase.
 //! * [`mod@lower`]: from a workload to a test that the engine can run.
 //! * [`mod@test`]: a test as the engine runs it.
-//! * [`accounts`]: whom robots log in as.
-//! * [`predict`]: what a workload will do, and what the hosts must be able to do for it.
+//! * [`accounts`]: the accounts that robots log in with.
+//! * [`predict`]: what load a workload offers, and what the hosts need for it.
 //!
 //! # Decisions
 //!

@@ -5,15 +5,14 @@ use polygraph_traffic::{ContentKind, Selector};
 
 use crate::test::{Test, rate};
 
-/// How deep embedding is followed: containers in containers in containers.
+/// The number of levels to which embedding is followed.
 const DEPTH: usize = 4;
 
-/// The document hit ratio of an ideal cache in the phase that results are taken from: the share of requests for
-/// known objects that caches may store, among basic requests. Objects that are found in a known container are known
-/// as well.
+/// The document hit ratio of an ideal cache in the primary phase: the share of requests for known objects that
+/// caches may store, among basic requests. Objects that are embedded in a known container are known as well.
 ///
-/// `None` where that depends on replies: on the speed of different robots, or on what they remember; or where there
-/// are no contents of this test to speak of.
+/// `None` where the ratio depends on replies (the speed of different robots, or what they remember), or where
+/// the test has no contents of its own.
 pub fn offered_dhr(test: &Test) -> Option<f64> {
     let phases = &test.schedule.phases;
     let primary = phases.iter().find(|phase| phase.primary).or(phases.first())?;
@@ -34,7 +33,7 @@ pub fn offered_dhr(test: &Test) -> Option<f64> {
             return None;
         }
         let share = RequestShare::of(profile, &test.field, primary.factors.recur.beg);
-        // The rate of a robot counts embedded objects: with many of them there are fewer of everything.
+        // The rate of a robot includes embedded objects: the more of them, the fewer page requests.
         hits += weight * share.hits / share.all;
         all += weight;
     }
@@ -42,7 +41,7 @@ pub fn offered_dhr(test: &Test) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// Requests that follow from one that a robot begins with, itself included.
+/// The requests that follow from one page request, itself included.
 struct RequestShare {
     hits: f64,
     all: f64,

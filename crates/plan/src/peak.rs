@@ -1,75 +1,76 @@
-//! The search for the highest rate at which a device holds: which rate to try next, and when it is known.
+//! The search for the highest rate that a device sustains: which rate to try next, and when to stop.
 //!
-//! From the first rate upwards the load is doubled until a run fails, then the gap between the highest rate that held
-//! and the lowest that failed is halved until it is narrow enough, then both ends are repeated. Runs are noisy near the
-//! limit, so every run is a vote, and the majority says whether a rate holds: an end whose repetitions say otherwise
-//! moves, and the search goes on from there.
+//! From the first rate upwards the load is doubled until a run fails. Then the gap between the highest rate
+//! that was sustained and the lowest that failed is halved until it is narrow enough, and both ends are
+//! repeated. Runs are noisy near the limit, so every run is a vote, and the majority decides about a rate: an
+//! end whose repetitions say otherwise moves, and the search continues from there.
 //!
-//! The search is a function of the trials so far and knows neither time nor devices, so it goes on wherever it was
-//! broken off.
+//! The search is a function of the trials so far and uses neither time nor devices, so an interrupted search
+//! can be resumed.
 
 use serde::{Deserialize, Serialize};
 
-/// How often the first rate is halved before it is given up that any holds.
+/// How often the first rate is halved before the search concludes that no rate is sustained.
 const HALVINGS: i32 = 6;
-/// So many runs of a rate in which the bench did not do its part, and none in which it did: the bench's limit.
+/// The number of void runs of a rate, without a valid one, that make it the limit of the bench.
 const VOIDS: usize = 3;
 
-/// What a run says of its rate.
+/// The result of a run for its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vote {
-    /// The device held.
+    /// The device sustained the rate.
     Held,
-    /// The device did not hold.
+    /// The device did not sustain the rate.
     Failed,
-    /// The bench did not do its part, so nothing is known of the device.
+    /// The run was invalid: the bench was the limit, so it says nothing about the device.
     Void,
 }
 
-/// A run.
+/// A run of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its rate, requests per second.
+    /// Requests per second.
     pub rate: f64,
-    /// What it says.
+    /// The result of the run.
     pub vote: Vote,
 }
 
-/// How to search.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// The first rate, positive; response times at higher ones are compared with those at this one.
+    /// The first rate, positive. Response times at higher rates are compared with those at this one.
     pub first: f64,
     /// The highest rate to try.
     pub most: Option<f64>,
-    /// The gap between the rate that holds and the one that does not, as a share of the latter (0 to 1).
+    /// The largest gap between the sustained and the failed rate at which the search stops, as a share of the
+    /// failed one (0 to 1).
     pub precision: f64,
-    /// How often the highest rate that holds is repeated.
+    /// How often the highest sustained rate is repeated.
     pub confirm: usize,
-    /// Runs at most.
+    /// The largest number of runs.
     pub runs: usize,
 }
 
 /// Why a rate is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialReason {
-    /// It is the first.
+    /// This is the first rate.
     First,
-    /// Everything held so far.
+    /// All rates so far were sustained.
     Raise,
-    /// Nothing held so far.
+    /// No rate so far was sustained.
     Lower,
-    /// It lies between one that held and one that did not.
+    /// The rate lies between a sustained and a failed one.
     Bisect,
-    /// Its runs so far do not agree, or the bench did not do its part.
+    /// The runs of this rate do not agree so far, or the bench was the limit.
     Repeat,
-    /// It is one of the ends of the result.
+    /// The rate is one of the ends of the result.
     Confirm,
 }
 
 impl TrialReason {
-    /// The reason in a word.
+    /// The reason as one word.
     pub fn word(self) -> &'static str {
         match self {
             TrialReason::First => "first",
@@ -85,46 +86,46 @@ impl TrialReason {
 /// How the search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
-    /// The peak lies between two rates that are near enough to each other.
+    /// The peak lies between two rates that are close enough to each other.
     Found,
-    /// The highest rate that may be tried holds.
+    /// The device sustains the highest rate that may be tried.
     Most,
-    /// Beyond the highest rate that holds, the bench does not do its part.
+    /// Beyond the highest sustained rate, the bench is the limit.
     BenchLimit,
-    /// No rate holds.
+    /// The device sustains no rate.
     Nothing,
-    /// There were as many runs as there may be.
+    /// The search used the largest number of runs.
     OutOfRuns,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PeakResult {
     /// How the search ended.
     pub end: SearchEnd,
-    /// The highest rate that holds with all lower ones.
+    /// The highest sustained rate below which all rates are sustained.
     pub held: Option<f64>,
-    /// The lowest rate that does not hold.
+    /// The lowest rate that failed.
     pub failed: Option<f64>,
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SearchStep {
-    /// Try this rate.
+    /// Run the test at this rate.
     Run(f64, TrialReason),
-    /// Nothing: it is known, or will not be.
+    /// The search is complete.
     Done(PeakResult),
 }
 
-/// What is known of a rate.
+/// The status of a rate after its runs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RateStatus {
     Held,
     Failed,
-    /// The bench cannot do it.
+    /// The bench cannot offer this rate.
     Blocked,
-    /// Another run has to tell.
+    /// The rate needs another run.
     Open,
 }
 
@@ -156,7 +157,7 @@ impl Votes {
     }
 }
 
-/// The ends of the gap in which the peak must be.
+/// The ends of the gap that contains the peak.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bracket {
     low: Option<f64>,
@@ -164,7 +165,7 @@ struct Bracket {
 }
 
 impl Search {
-    /// What to do after these trials.
+    /// The next step after these trials.
     pub fn next(&self, trials: &[Trial]) -> SearchStep {
         match self.wanted(trials) {
             SearchStep::Run(..) if trials.len() >= self.runs => {
@@ -175,7 +176,7 @@ impl Search {
         }
     }
 
-    /// The same if there were no limit of runs.
+    /// The next step without the limit of runs.
     fn wanted(&self, trials: &[Trial]) -> SearchStep {
         let bracket = bracket(trials);
         let done = |end| SearchStep::Done(PeakResult { end, held: bracket.low, failed: bracket.high });
@@ -213,21 +214,21 @@ impl Search {
         }
     }
 
-    /// About how many runs are still to come, if those that come now are not contradicted.
+    /// An estimate of the number of runs to come, provided that further runs do not contradict these.
     pub fn remaining(&self, trials: &[Trial]) -> usize {
         if matches!(self.next(trials), SearchStep::Done(_)) {
             return 0;
         }
         let Bracket { low, high } = bracket(trials);
         let votes = |rate: Option<f64>| rate.map_or(0, |rate| Votes::of(trials, rate).count());
-        // Until one fails the next one may.
+        // Before the first failure, the next run may fail.
         let gap = match (low, high) {
             (Some(low), Some(high)) => 1.0 - low / high,
             _ => 0.5,
         };
         let raise = if low.is_some() && high.is_some() { 0 } else { 1 };
         let halvings = (gap / self.precision).log2().ceil().max(0.0) as usize;
-        // The ends that there are now will be others then.
+        // After more halvings the ends will be different ones.
         let (held, failed) = if halvings == 0 { (votes(low), votes(high)) } else { (1, 1) };
         let confirm =
             (self.confirm + 1).saturating_sub(held) + (self.confirm.min(1) + 1).saturating_sub(failed);
@@ -239,8 +240,8 @@ impl Search {
     }
 }
 
-/// The highest rate that holds below the lowest that does not. What held above a failure was luck, or the failure was
-/// bad luck; its repetition will tell.
+/// The highest sustained rate below the lowest failed one. A rate sustained above a failure contradicts it; a
+/// repetition decides.
 fn bracket(trials: &[Trial]) -> Bracket {
     let rates = |wanted: fn(RateStatus) -> bool| {
         trials.iter().map(|trial| trial.rate).filter(move |&rate| wanted(Votes::of(trials, rate).standing()))
@@ -251,11 +252,11 @@ fn bracket(trials: &[Trial]) -> Bracket {
     Bracket { low: rates(|standing| standing == RateStatus::Held).filter(below).reduce(f64::max), high }
 }
 
-/// A rate in the middle, with as few digits as are needed to be near it.
+/// A rate near the middle, rounded to as few digits as possible.
 fn between(low: f64, high: f64) -> f64 {
     let (middle, gap) = ((low + high) / 2.0, high - low);
     let step = 10f64.powf((gap / 4.0).log10().floor());
-    // Divided where possible, for 0.1 is no number of the machine.
+    // Dividing is more exact where possible, because 0.1 has no exact binary form.
     let round = |rate: f64| {
         if step < 1.0 { (rate / step).round() / (1.0 / step).round() } else { (rate / step).round() * step }
     };
@@ -271,7 +272,8 @@ mod tests {
 
     const SEARCH: Search = Search { first: 50.0, most: None, precision: 0.02, confirm: 2, runs: 60 };
 
-    /// Searches a device whose answers come from `answer`, which is told the rate and the number of the run.
+    /// Searches for the limit of a device whose results come from `answer`, a function of the rate and the
+    /// number of the run.
     fn search(
         rules: Search,
         mut answer: impl FnMut(f64, usize) -> Vote,
@@ -314,7 +316,7 @@ mod tests {
             (SEARCH, |_, _| Vote::Failed, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
             (SEARCH, |_, _| Vote::Void, SearchEnd::Nothing, None, Some(50.0 / 64.0)),
             (SEARCH, |rate, _| holds(rate <= 3.0), SearchEnd::Found, Some(3.0), Some(3.05)),
-            // The bench reaches 150 and the device more than that.
+            // The bench reaches 150; the device would sustain more.
             (
                 Search { precision: 0.1, ..SEARCH },
                 |rate, _| if rate > 150.0 { Vote::Void } else { Vote::Held },
@@ -353,7 +355,7 @@ mod tests {
 
     #[test]
     fn bad_and_good_luck_are_found_out() {
-        // Runs that say the opposite of the truth: at the first doubling, in the middle, at the end.
+        // Wrong results at different points of the search: at the first doubling, in the middle, at the end.
         for liar in 0..12 {
             let (finding, runs) = search(SEARCH, |rate, run| holds((rate <= 187.0) != (run == liar)));
             let held = finding.held.unwrap_or(0.0);
@@ -361,8 +363,8 @@ mod tests {
         }
     }
 
-    /// A device whose odds of holding fall from 88 % to 12 % within 4 % around its limit: nine of ten searches
-    /// end within 5 % of it (1000 devices).
+    /// For a device whose probability of success falls from 88 % to 12 % within 4 % around its limit, nine of
+    /// ten searches end within 5 % of that limit (1000 devices).
     #[test]
     fn noise_near_the_limit_moves_the_result_little() {
         use polygraph_traffic::{Random, Seed};

@@ -8,54 +8,57 @@ use crate::goal::{Goal, scaled};
 use crate::rptmstat::Rptmstat;
 use crate::script::Script;
 
-/// A stretch of the test with a goal of its own.
+/// A part of the test with its own goal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Name in logs and reports.
     pub name: String,
     /// Results are taken from this phase.
     pub primary: bool,
-    /// Its statistics count when results of the whole run are asked for.
+    /// The statistics of the phase are part of those of the whole run.
     pub log_stats: bool,
-    /// When it ends.
+    /// The goal that ends the phase.
     pub goal: Goal,
-    /// How much of the configured behaviour is in force, inherited values filled in as if the phase before it ended
-    /// with the values that are planned for its end.
+    /// How much of the configured behaviour applies. Inherited values are filled in as if the phase before
+    /// ended at its planned values.
     pub factors: Factors,
-    /// Which of these values come from the end of the phase before it, so that they are known only then.
+    /// Which of these values the phase inherits from the actual end of the phase before it.
     pub inherited: Inheritance,
-    /// A met goal does not end the phase while the working set fills (reference: models.md, section 17.4).
+    /// A met goal does not end the phase while the working set fills (`docs/reference/models.md`, "End of a
+    /// phase").
     pub wait_wss_freeze: bool,
-    /// How its load follows the response time, if it does.
+    /// The response-time controller, if the phase has one.
     pub rptmstat: Option<Rptmstat>,
-    /// Samples of single transactions. Those of the whole run are with the first phase.
+    /// Samples of single transactions. Those of the whole run are in the first phase.
     pub samples: Vec<SamplePlan>,
-    /// Code that the client's side runs when the phase begins. It stays with the conductor; other processes do not get it.
+    /// Code that the client side runs when the phase starts. Only the phase controller has it; it is not sent
+    /// to other processes.
     #[serde(skip)]
     pub script: Option<Script>,
-    /// It ends together with that of the other processes of the test (reference: models.md, section 17.4).
+    /// The phase ends together with that of the other processes of the test (`docs/reference/models.md`, "End
+    /// of a phase").
     pub synchronize: bool,
 }
 
 /// Transactions to be recorded one by one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplePlan {
-    /// Its name.
+    /// Name of the sample.
     pub name: String,
-    /// It begins so many seconds after the begin of its phase, or of the run.
+    /// Seconds from the start of its phase, or of the run, to the start of the sample.
     pub start: f64,
-    /// The start counts from the begin of the run.
+    /// `start` counts from the start of the run.
     pub of_run: bool,
     /// Number of transactions.
     pub capacity: u64,
 }
 
-/// When the working set stops growing (reference: models.md, section 3.3).
+/// When the working set stops growing (`docs/reference/models.md`, "Working set limits").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum WorkingSetLimit {
-    /// So many seconds after the start of the run.
+    /// This many seconds after the start of the run.
     After(f64),
-    /// With so many objects filled since the start of the run.
+    /// When this many objects have been filled since the start of the run.
     Fill(u64),
 }
 
@@ -64,19 +67,19 @@ pub enum WorkingSetLimit {
 pub struct Schedule {
     /// In order, at least one.
     pub phases: Vec<Phase>,
-    /// When the working set freezes; `None`: it grows to the end.
+    /// When the working set freezes; `None` if it grows to the end.
     pub working_set: Option<WorkingSetLimit>,
 }
 
 /// Loads that differ by less than this share count as equal when the primary phase is chosen.
 const EQUAL_LOADS: f64 = 0.01;
 
-/// Share of a 1.x run that only warms things up (reference: PolyMix-1).
+/// The share of a run of generation 1.x that is warm-up, as in PolyMix-1.
 pub const WARM_SHARE: f64 = 0.1;
 
 impl Schedule {
-    /// The phases of a 1.x run with the given goal: `warm` for a tenth of it, `meas` for the rest, then
-    /// `cool` for `cool` seconds, if any. Without a positive goal there is only an endless `meas`.
+    /// The phases of a run of generation 1.x with the given goal: `warm` for a tenth of it, `meas` for the
+    /// rest, then `cool` for `cool` seconds, if any. Without a positive goal there is only an endless `meas`.
     pub fn classic(goal: Goal, cool: Option<f64>) -> Schedule {
         let phase = |name: &str, primary, goal| Phase {
             name: name.into(),
@@ -100,8 +103,8 @@ impl Schedule {
         Schedule { phases, working_set: None }
     }
 
-    /// Marks the phase that results are taken from, if none is marked: of the logged phases whose load is the
-    /// highest within 1 % the last one (reference: workloads.md, section 12.2).
+    /// Marks the primary phase, if none is marked: the last of the logged phases whose load is within 1 % of
+    /// the highest (`docs/reference/workloads.md`, "Baseline phase").
     pub fn choose_primary(&mut self) {
         let logged = || self.phases.iter().filter(|phase| phase.log_stats);
         let highest = logged().map(|phase| phase.factors.mean_load()).fold(0.0, f64::max);
@@ -115,8 +118,8 @@ impl Schedule {
         }
     }
 
-    /// The schedule made shorter or longer: durations, transactions, fills and the limit of the working set are
-    /// multiplied by `factor` (positive), counts to at least 1. Error goals, factors and names stay.
+    /// The schedule made shorter or longer. Durations, transactions, fills and the limit of the working set are
+    /// multiplied by `factor` (positive), counts at least 1. Error goals, factors and names do not change.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Schedule {
         let sample = |sample: &SamplePlan| SamplePlan { start: sample.start * factor, ..sample.clone() };
@@ -132,7 +135,7 @@ impl Schedule {
         Schedule { phases: phases.collect(), working_set }
     }
 
-    /// All samples of single transactions by number: those of the phases in order.
+    /// All samples of single transactions in the order of their numbers.
     pub fn samples(&self) -> impl Iterator<Item = &SamplePlan> {
         self.phases.iter().flat_map(|phase| &phase.samples)
     }
@@ -142,7 +145,7 @@ impl Schedule {
         self.phases.iter().any(|phase| phase.synchronize)
     }
 
-    /// What a log says about the phases.
+    /// The phases as a log describes them.
     pub fn plans(&self) -> Vec<PlannedPhase> {
         self.phases
             .iter()
@@ -158,7 +161,7 @@ impl Schedule {
             .collect()
     }
 
-    /// True if the load of a primary phase follows what is measured, so that nobody knows it before.
+    /// True if the load of a primary phase depends on measurements, so that it is not known in advance.
     pub fn is_steered(&self) -> bool {
         self.phases.iter().any(|phase| phase.primary && (phase.script.is_some() || phase.rptmstat.is_some()))
     }
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn without_a_mark_the_last_of_the_busiest_logged_phases_is_primary() {
-        // Load at both ends, logged, and the phase that is chosen.
+        // Load at both ends, whether the phase is logged; then the phase that is chosen.
         type Row = (f64, f64, bool);
         let rows: [(&[Row], Option<usize>); 6] = [
             (

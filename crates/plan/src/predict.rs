@@ -1,8 +1,9 @@
-//! What a workload will do, before it runs: agents and addresses per host, phases, offered load, and what physics says
-//! about it.
+//! Predictions of a workload: agents and addresses per host, phases, offered load, and warnings about what
+//! hosts and networks cannot do.
 //!
-//! All figures are expectations computed from the workload alone. The robot's request rate is its total rate: embedded
-//! objects are part of it. The offered hit ratio is recurrence times the cachable share of what is requested.
+//! All figures are expectations computed from the workload alone. The robot's request rate is its total rate:
+//! embedded objects are part of it. The offered hit ratio is recurrence times the cachable share of what is
+//! requested.
 
 mod lengths;
 mod phases;
@@ -24,22 +25,22 @@ pub use scaled::scaled;
 pub(crate) use traffic::direct;
 pub use traffic::{ContentMix, OfferedLoad};
 
-/// The plan of a workload as a reader wants it.
+/// The prediction of a workload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Prediction {
-    /// Robots and where they live.
+    /// Robots and their addresses.
     pub robots: SidePrediction,
-    /// Servers and where they live.
+    /// Servers and their addresses.
     pub servers: SidePrediction,
     /// The schedule.
     pub phases: Vec<PhasePrediction>,
-    /// Client processes that the workload deals its robots and goals to.
+    /// The number of client processes that share robots and goals.
     pub processes: usize,
-    /// Time of all phases that end by time, in seconds.
+    /// Total time of the phases that end by time, in seconds.
     pub timed_secs: f64,
-    /// Time of all phases as it is expected, in seconds; `None` if that of some cannot be said.
+    /// Expected time of all phases, in seconds; `None` if that of some phase is unknown.
     pub total_secs: Option<f64>,
-    /// What is offered at the peak.
+    /// The load at the peak.
     pub load: OfferedLoad,
     /// The content types with their shares of requests.
     pub mix: ContentMix,
@@ -74,7 +75,7 @@ pub fn phase_plans(workload: &Workload) -> Vec<PhasePrediction> {
     phases::plan(workload, None)
 }
 
-/// Plans a workload.
+/// Predicts what a workload does.
 pub fn predict(workload: &Workload) -> Prediction {
     let bench = workload.bench.as_ref();
     let robots: Vec<&AgentAddrs> = workload.robots.iter().map(|robot| &robot.agent.addresses).collect();
@@ -91,7 +92,7 @@ pub fn predict(workload: &Workload) -> Prediction {
     Prediction { robots, servers, phases, processes, timed_secs, total_secs, load, mix }
 }
 
-/// Client processes that share the robots: the machines of the bench or, where it names none, as many as it needs.
+/// Client processes that share the robots: the machines of the bench or, if it names none, as many as it needs.
 fn processes(workload: &Workload, robots: &SidePrediction) -> usize {
     let limit = workload.bench.as_ref().and_then(|bench| bench.client_side.as_deref()?.max_host_load);
     match (robots.hosts.len(), workload.peak_req_rate.zip(limit)) {
@@ -101,7 +102,7 @@ fn processes(workload: &Workload, robots: &SidePrediction) -> usize {
 }
 
 fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> SidePrediction {
-    // Agents at each host: there may be a million of them, and many machines.
+    // Agents at each host. There may be a million of them, and many machines.
     let mut counts: HashMap<&Host, usize> = HashMap::new();
     let mut unique: Vec<&Addr> = Vec::new();
     for addr in agents.iter().flat_map(|addrs| &addrs.0) {
@@ -111,7 +112,7 @@ fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> SidePrediction {
             unique.push(addr);
         }
     }
-    // Interface and subnet belong to the machine, not to the reader's picture of who lives where.
+    // Interface and subnet describe the machine and would clutter the ranges.
     let bare = |addrs: &[&Addr]| {
         let addrs = addrs.iter().map(|addr| Addr { interface: None, subnet: None, ..(*addr).clone() });
         join(&compact(addrs), " ")
@@ -127,20 +128,20 @@ fn side(agents: &[&AgentAddrs], bench: Option<&BenchSide>) -> SidePrediction {
     SidePrediction { agents: counts.values().sum(), addresses: unique.len(), hosts, ranges: bare(&unique) }
 }
 
-/// Ports that one client address has towards one server address on a common system (32768 to 60999).
+/// Ports that one client address has towards one server address on a typical system (32768 to 60999).
 const PORTS: f64 = 28_232.0;
 /// Seconds for which a closed connection keeps its port.
 const TIME_WAIT_SECS: f64 = 60.0;
-/// Bits per second of a common network card.
+/// Bits per second of a typical network card.
 const CARD_BITS: f64 = 1e9;
-/// Memory of one robot or server in bytes, and of one open connection with its buffers in the kernel.
+/// Memory of one robot or server in bytes, and of one open connection with its kernel buffers.
 const AGENT_BYTES: f64 = 1_000.0;
 const CONN_BYTES: f64 = 10_000.0;
-/// Memory of a common machine in bytes.
+/// Memory of a typical machine in bytes.
 const HOST_BYTES: f64 = 8e9;
 
-/// True if robots offer more than the bench says, and not just because schemes round the number of robots up: each
-/// host gets as many as others, and each address as many as fit there.
+/// True if robots offer more than the bench allows, by more than rounding explains: schemes round the number of
+/// robots up, because all hosts and all addresses get the same number.
 fn above_peak(rate: f64, peak: f64, plan: &Prediction) -> bool {
     let robots = plan.robots.agents.max(1) as f64;
     let per_address = (robots / plan.robots.addresses.max(1) as f64).ceil();
@@ -148,7 +149,7 @@ fn above_peak(rate: f64, peak: f64, plan: &Prediction) -> bool {
     rate > peak * 1.1 && rate - peak > rounded_up * rate / robots
 }
 
-/// What physics says about a plan.
+/// Warnings about a prediction: what hosts, ports and networks cannot do.
 pub fn warnings(workload: &Workload, plan: &Prediction) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let hosts = plan.robots.hosts.len().max(1) as f64;
@@ -291,7 +292,7 @@ mod tests {
         check(&with("1/sec", "10/sec", "10/sec"), &[]);
         check(&with("1/sec", "10/sec", "9/sec"), &[(Code::Load, "max_host_load of 9/sec")]);
         check(&with("5/sec", "10/sec", "500/sec"), &[(Code::Load, "10 robots offer 50 requests/sec, above")]);
-        // A bench that is only given to a scheme counts as well.
+        // A bench that is only passed to a scheme counts as well.
         let scheme = "Bench B = { peak_req_rate = 10/sec; client_side = { max_host_load = 500/sec; max_agent_load = 1/sec; \
                       addr_space = [ '10.0.0.1-50' ]; }; }; PolyMix4As a = { agents_per_addr = 1; }; R.addresses = robotAddrs(a, B);";
         check(&program("undef()", "1/sec", scheme), &[]);
@@ -303,7 +304,7 @@ mod tests {
         check(&program("[ '10.0.0.1-2' ] ** 2", "0.4/sec", &bench("1/sec", "500/sec")), &[]);
     }
 
-    /// Lengths of the phases and of all.
+    /// Lengths of the phases, and their total.
     fn lengths(text: &str) -> (Vec<Option<f64>>, Option<f64>) {
         let (_, plan) = plan(text);
         let round = |secs: f64| (secs * 100.0).round() / 100.0;
@@ -312,7 +313,8 @@ mod tests {
 
     #[test]
     fn phases_last_until_enough_is_counted() {
-        // Ten requests per second, of which half are repeats and a fifth is not cachable: 4 new objects of 13 KB for the cache.
+        // Ten requests per second; half of them are repeats and a fifth is not cachable: 4 new objects of 13 KB
+        // per second for the cache.
         let with = |goal: &str, more: &str| {
             let robots = "R.pop_model.pop_distr = popUnif(); R.recurrence = 50%;".to_owned() + more;
             program("[ '10.0.0.1-10' ]", "1/sec", &robots).replace("goal.duration = 1min", goal)
@@ -321,7 +323,7 @@ mod tests {
             ("goal.fill_size = 5200KB", "", Some(100.0)),
             ("goal.xactions = 300", "", Some(30.0)),
             ("goal = { fill_size = 5200KB; duration = 90sec; }", "", Some(90.0)),
-            // A quarter of the requests is not plain, so a quarter fewer objects come.
+            // A quarter of the requests is not basic, so a quarter fewer objects come.
             ("goal.fill_size = 5200KB", "R.req_types = [ \"Ims304\": 25%, \"Basic\" ];", Some(133.33)),
             // The factor halves the repeats: 6 objects per second.
             ("goal.fill_size = 5200KB; recur_factor_beg = 0.5", "", Some(66.67)),

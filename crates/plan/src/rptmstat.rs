@@ -1,19 +1,21 @@
-//! The thermostat of a phase: how its load follows the response time.
+//! The response-time controller of a phase: its load follows the response time.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A rule that keeps the mean response time within a window by changing the load (reference: models.md, section 18.1).
+/// A rule that keeps the mean response time within a window by changing the load (`docs/reference/models.md`,
+/// "Response-time controller").
 ///
-/// At the end of each sample the mean is compared with the window: below it the load grows by a share of itself, above
-/// it the load shrinks by the same share. At least one bound is given; without the other the window is open there.
+/// At the end of each sample the mean is compared with the window. Below it the load grows by a share of
+/// itself; above it the load shrinks by the same share. At least one bound is given; a missing bound is
+/// infinite.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rptmstat {
     /// Length of a sample in seconds, positive.
     pub sample_dur: f64,
-    /// Change of the load factor as a share of itself. A negative one turns the rule around: for a device that answers
-    /// the faster the more it has to do.
+    /// Change of the load factor as a share of itself. A negative value reverses the rule, for a device that
+    /// responds faster the more load it has.
     pub load_delta: f64,
     /// Lower bound of the mean response time in seconds.
     pub rptm_min: Option<f64>,
@@ -22,7 +24,7 @@ pub struct Rptmstat {
 }
 
 impl Rptmstat {
-    /// By which share of itself the load changes after a sample with this mean response time, in seconds; 0 if it is
+    /// The change of the load, as a share of itself, after a sample with this mean response time in seconds; 0
     /// within the window.
     pub fn change(&self, mean: f64) -> f64 {
         if self.rptm_min.is_some_and(|min| mean < min) {
@@ -34,7 +36,8 @@ impl Rptmstat {
         }
     }
 
-    /// What is said of a sample with this mean, as the original says it; without a mean there was nothing to look at.
+    /// The message about a sample with this mean, in the words of the original. `None` means that the sample
+    /// had no transactions.
     pub fn report(&self, mean: Option<f64>) -> String {
         let Some(mean) = mean else { return "no transactions to judge the response time by".to_owned() };
         match self.change(mean) {

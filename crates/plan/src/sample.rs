@@ -1,8 +1,9 @@
-//! A sample of a test: some of its robots and servers, for some of its time.
+//! A sample of a test: some of its robots and servers, for part of its time.
 //!
-//! What is the same for every robot and every server stays: rates of robots, objects of a server, how often each is asked
-//! for, think times. So hit ratios, sizes and uses of connections are those of the whole test but for chance. A test that only had
-//! shorter phases would have other ones: fewer objects of each server.
+//! Whatever is the same for every robot and every server does not change: rates of robots, objects of a server,
+//! how often each is requested, think times. Hit ratios, sizes and uses of connections are therefore those of
+//! the whole test, except for chance. A test with shorter phases only would have fewer objects of each server,
+//! and other hit ratios.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -14,12 +15,12 @@ use polygraph_traffic::Selector;
 use crate::phases::{Schedule, WorkingSetLimit};
 use crate::test::{Endpoint, Test};
 
-/// With so many robots the number of those that are active is a fine enough measure of the load.
+/// The number of robots from which on the share of active ones is a precise enough measure of the load.
 const ROBOTS: f64 = 20.0;
-/// Phases do not get shorter than this share of theirs: think times stay as long as they are.
+/// The smallest share of their length that phases keep, because think times do not shrink.
 const TIME: f64 = 0.05;
 
-/// How a share of the requests is taken from a test: the product of three.
+/// The three shares whose product is the share of requests that a sample takes from a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shares {
     robots: f64,
@@ -29,7 +30,7 @@ struct Shares {
 }
 
 impl Shares {
-    /// Fewer robots first, then less time, and slower robots only where even that is too much.
+    /// Fewer robots first, then less time, and slower robots only if that is not enough.
     fn of(share: f64, robots: usize) -> Shares {
         let of_robots = share.max((ROBOTS / robots.max(1) as f64).min(1.0));
         let time = (share / of_robots).max(TIME);
@@ -38,8 +39,8 @@ impl Shares {
 }
 
 impl Test {
-    /// A sample that makes the share `share` (at most 1) of the requests. Goals of transactions and bytes, and the working
-    /// set, are those of one of `processes` that share the test.
+    /// A sample that makes the share `share` (at most 1) of the requests. Goals of transactions and bytes, and
+    /// the working set, are those of one of `processes` that share the test.
     #[must_use]
     pub fn sample(&self, share: f64, processes: usize) -> Test {
         let shares = Shares::of(share, self.robot_count());
@@ -55,7 +56,7 @@ impl Test {
     }
 }
 
-/// The schedule with this share of what is counted, and of the time.
+/// The schedule with this share of the counts, and of the time.
 fn schedule(whole: &Schedule, count: f64, time: f64) -> Schedule {
     let mut schedule = whole.scaled(count);
     for (phase, whole) in schedule.phases.iter_mut().zip(&whole.phases) {
@@ -69,21 +70,22 @@ fn schedule(whole: &Schedule, count: f64, time: f64) -> Schedule {
     schedule
 }
 
-/// The robots of a sample, and the servers that they ask.
+/// The robots of a sample, and the servers that they use.
 fn robots(whole: &Profile, field: &Field, share: f64, shares: Shares) -> Profile {
     let mut profile = whole.clone();
     let wanted = whole.count as f64 * shares.robots;
     profile.count = (wanted.round() as usize).clamp(1, whole.count.max(1));
     profile.addresses.truncate(profile.count);
     if let Load::Open { rate } = &mut profile.load {
-        // With what is missing to whole robots.
+        // The rate compensates for rounding the number of robots.
         *rate *= shares.rate * wanted / profile.count as f64;
     }
     profile.origins = origins(&whole.origins, field, share);
     profile
 }
 
-/// A share of the servers of each sort, but at least one; together they are asked as often as all of the sort.
+/// A share of the servers of each sort, at least one. Together they get as many requests as all servers of the
+/// sort.
 fn origins(whole: &Selector<usize>, field: &Field, share: f64) -> Selector<usize> {
     let mut sorts: Vec<(usize, Vec<usize>, f64)> = Vec::new();
     for (at, &server) in whole.items().iter().enumerate() {
@@ -104,7 +106,7 @@ fn origins(whole: &Selector<usize>, field: &Field, share: f64) -> Selector<usize
     }))
 }
 
-/// The visible servers that robots ask.
+/// The visible servers that robots request.
 struct RequestedServers<'a> {
     names: HashSet<&'a str>,
     addresses: HashSet<SocketAddr>,

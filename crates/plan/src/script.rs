@@ -7,7 +7,7 @@ use polygraph_pgl::types::{Goal as PglGoal, ScriptId};
 
 use crate::goal::Goal;
 
-/// A script of a workload. Two are equal if they are the same one.
+/// A script of a workload. Two values are equal if they mean the same script.
 #[derive(Clone, Debug)]
 pub struct Script {
     scripts: Arc<Scripts>,
@@ -20,12 +20,12 @@ impl Script {
         Script { scripts: Arc::clone(scripts), id }
     }
 
-    /// Its number.
+    /// The number of the script.
     pub fn id(&self) -> ScriptId {
         self.id
     }
 
-    /// An interpreter for all scripts of a test, at its start.
+    /// An interpreter for all scripts of a test, in its initial state.
     pub fn interpreter(&self) -> Interpreter {
         Interpreter::new(&self.scripts)
     }

@@ -1,4 +1,4 @@
-//! The phases of a test as a table for people (reference: stats.md, section 8.3).
+//! The phases of a test as a table for people (`docs/reference/statistics.md`, "Phase table").
 
 use polygraph_pgl::value::{show_size, show_time};
 
@@ -12,7 +12,7 @@ const COLUMNS: [&str; 11] = [
     "goal", "flags",
 ];
 
-/// One line for each phase below the names of the columns. Values that depend on how the phase before ends are `?`.
+/// One line for each phase, below the column names. A value that depends on how the phase before ends is `?`.
 pub fn table(schedule: &Schedule) -> String {
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     rows.extend(schedule.phases.iter().map(row));
@@ -20,7 +20,7 @@ pub fn table(schedule: &Schedule) -> String {
         std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
     let line = |row: &[String; COLUMNS.len()]| {
         let cells = row.iter().zip(widths).enumerate().map(|(at, (cell, width))| match at {
-            // Words to the left, numbers to the right.
+            // Words are aligned to the left, numbers to the right.
             0 | 10 => format!("{cell:<width$}"),
             _ => format!("{cell:>width$}"),
         });

@@ -1,4 +1,4 @@
-//! A test as the engine runs it, whatever it was made from: options of the command line or a workload.
+//! A test as the engine runs it, made from options of the command line or from a workload.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -10,46 +10,47 @@ use polygraph_traffic::{Distr, Selector};
 
 use crate::phases::Schedule;
 
-/// A test.
+/// A test that the engine can run.
 #[derive(Clone, Debug)]
 pub struct Test {
     /// Name of the workload, for example `PolyMix-1`.
     pub name: String,
-    /// Kinds of robots; none if the client side is somebody else's business.
+    /// Kinds of robots; empty if another program is the client side.
     pub robots: Vec<Arc<Profile>>,
-    /// What all robots have in common: the visible servers, and the contents, which servers share.
+    /// What all robots share: the visible servers, and the contents, which servers share too.
     pub field: Arc<Field>,
     /// Kinds of servers.
     pub servers: Vec<ServerGroup>,
-    /// The test is one of generation 1.x: its replies are marked as ever, and its contents are not told apart.
+    /// The test is one of generation 1.x: its replies carry the marks of that generation, and its contents are
+    /// not distinguished.
     pub classic: bool,
     /// The phases.
     pub schedule: Schedule,
-    /// The load rises over so many seconds.
+    /// Seconds over which the load rises at the start.
     pub launch_window: f64,
     /// Names of visible servers with the addresses behind them, for a name server.
     pub names: Vec<(String, Vec<IpAddr>)>,
     /// The workload's text as it was compiled; empty for tests that options describe.
     pub text: String,
-    /// What the user should know: parts of the workload that change nothing on the wire here.
+    /// Notes for the user: parts of the workload that have no effect on the wire here.
     pub notes: Vec<String>,
 }
 
 /// Servers of one kind.
 #[derive(Clone, Debug)]
 pub struct ServerGroup {
-    /// What they do.
+    /// The behaviour of the servers.
     pub farm: ServerProfile,
-    /// Where they are.
+    /// The addresses and names of the servers.
     pub sites: Vec<Endpoint>,
 }
 
-/// A place of a server.
+/// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it listens; port 0 for a free one.
+    /// The address to listen at; port 0 means a free one.
     pub listen: SocketAddr,
-    /// The names, as `host:port`, by which robots know it; none: any name.
+    /// The names, as `host:port`, by which robots know the server; empty if it accepts any name.
     pub names: Vec<String>,
 }
 
@@ -59,7 +60,7 @@ impl Test {
         self.robots.iter().map(|profile| profile.count).sum()
     }
 
-    /// Requests per second of all robots at full load; `None` if some go as fast as replies let them.
+    /// Requests per second of all robots at full load; `None` if some robots wait for replies.
     pub fn full_rate(&self) -> Option<f64> {
         self.robots.iter().map(|profile| rate(profile)).sum()
     }
@@ -73,7 +74,7 @@ impl Test {
         Some(self.full_rate()? * busiest.fold(0.0, f64::max))
     }
 
-    /// Tells robots that know no servers of those at these addresses.
+    /// Gives these server addresses to robots that have none.
     pub fn serve_at(&mut self, addresses: &[SocketAddr]) {
         if !self.field.servers.is_empty() {
             return;
@@ -89,15 +90,15 @@ impl Test {
         }
     }
 
-    /// Sends all robots through proxies, one after another: requests carry absolute URLs.
+    /// Sends all robots through proxies, in turn: requests carry absolute URLs.
     pub fn through_proxies(&mut self, proxies: &[SocketAddr]) {
         for profile in &mut self.robots {
             Arc::make_mut(profile).proxies = proxies.to_vec();
         }
     }
 
-    /// Robots ask the servers themselves, which listen at these addresses: there is no device between them, unless a network
-    /// slips one in.
+    /// True if robots connect to servers that listen at these addresses: no device is between them, unless the
+    /// network inserts one.
     pub fn is_direct(&self, listening: &[SocketAddr]) -> bool {
         let named: HashMap<&str, &Vec<IpAddr>> =
             self.names.iter().map(|(name, addresses)| (name.as_str(), addresses)).collect();
@@ -114,8 +115,8 @@ impl Test {
         self.robots.iter().all(|profile| profile.proxies.is_empty()) && self.field.servers.iter().all(is_ours)
     }
 
-    /// What is wrong with a name behind which servers have different contents: whoever looks for its address draws one
-    /// whatever is asked for, and most requests fail. A device with an address of its own may tell requests apart.
+    /// A description of a name that has servers with different contents behind it: a resolver picks one of them
+    /// for any request, and most requests fail. A device with its own address may distinguish requests.
     pub fn misdirection(&self) -> Option<String> {
         let contents = |servers: &ServerGroup| {
             servers.farm.contents.items().iter().map(|kind| kind.0).collect::<BTreeSet<u8>>()
@@ -140,11 +141,11 @@ impl Test {
         None
     }
 
-    /// Lets `device` pose as all visible servers: robots connect there, and requests name the visible servers in
-    /// `Host`. That is how surrogates and balancers are tested.
+    /// Lets `device` pose as all visible servers: robots connect to it, and `Host` names the visible server.
+    /// Surrogates and load balancers are tested this way.
     pub fn through_surrogate(&mut self, device: SocketAddr) {
         for profile in &mut self.robots {
-            // The device's address is known; there is no name to look up.
+            // The device's address is known; there is no name to resolve.
             Arc::make_mut(profile).dns = None;
         }
         for server in &mut Arc::make_mut(&mut self.field).servers {
@@ -164,12 +165,12 @@ pub(crate) fn rate(profile: &Profile) -> Option<f64> {
     Some(each * profile.count as f64)
 }
 
-/// A device gets so many seconds more than the servers think before it must have an object.
+/// The allowance, in seconds beyond the think time, for a device to store an object.
 const SETTLE_MARGIN: f64 = 0.25;
 
-/// The age in seconds from which on objects may be asked for again: what nearly all replies of servers with this
-/// think time need to arrive. Objects inside containers are asked for after these, so with them it takes twice as
-/// long until everything has arrived.
+/// The age in seconds from which objects may be requested again: the time that nearly all replies of servers
+/// with this think time need to arrive. Embedded objects are requested after their containers, so with them the
+/// time is twice as long.
 pub fn repeat_delay(think: Option<&Distr>, embedded: bool) -> f64 {
     let replies = if embedded { 2.0 } else { 1.0 };
     replies * think.map_or(0.0, Distr::high) + SETTLE_MARGIN

@@ -1,15 +1,15 @@
-//! The value grammar of the command lines (reference: tools, section 2.1).
+//! The value grammar of the command lines (`docs/reference/tools.md`, "Value grammar").
 //!
 //! | kind | examples |
 //! |---|---|
 //! | share | `0.55`, `55%`, `55p` |
 //! | time | `3s`, `1.5min`, `1hr`, `250msec`, `0` |
-//! | size | `13KB`, `1MB`, `512` with a unit of 1024 bytes each step |
+//! | size | `13KB`, `1MB`, `512` (steps of 1024 bytes) |
 //! | rate | `250/sec`, `3/min` |
 //! | distribution | `exp:13KB`, `norm:3s,1.5s`, `unif:1s,2s`, `const:5s`, `logn:25KB,10KB`, `zipf:64`, `seq:10` |
 //! | goal | `1hr`, `5000`, `-1:1hr:0.30` (transactions : time : errors) |
 //!
-//! Every function takes the whole value and returns what it means or a sentence that says what would be right.
+//! Every function takes the whole value and returns its meaning, or a sentence that says what would be right.
 
 use polygraph_traffic::{Distr, Popularity};
 
@@ -32,7 +32,7 @@ pub fn share(text: &str) -> Result<f64, String> {
     Ok(value)
 }
 
-/// A time in seconds; a bare unit means one of it.
+/// A time in seconds; a unit without a number means one of it.
 ///
 /// # Errors
 /// If the text is anything else.
@@ -90,14 +90,14 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What the parameters of a distribution are.
+/// The unit of the parameters of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Times; values in seconds.
     Time,
     /// Sizes; values in bytes.
     Size,
-    /// Numbers.
+    /// Plain numbers.
     Count,
 }
 

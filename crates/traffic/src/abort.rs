@@ -1,10 +1,10 @@
-//! Configured aborts: both sides know from a header whether and where a message is cut (reference: models.md,
-//! section 13).
+//! Configured aborts: a header tells both sides whether and where a message is cut (`docs/reference/models.md`,
+//! "Aborts").
 
 use crate::rng::{Draw, Random};
 
-/// Coordinates of an abort: two generator states, both non-zero. Whoever has them can tell whether the sender
-/// of a body meant to cut it, and where, without any other word.
+/// Coordinates of an abort: two generator states, both non-zero. From them alone a receiver can compute whether
+/// the sender of a body meant to cut it, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbortCoords {
     /// State that the generator must reach if the message is to be cut.
@@ -14,7 +14,7 @@ pub struct AbortCoords {
 }
 
 impl AbortCoords {
-    /// Coordinates of a message that is cut with probability `prob`.
+    /// Draws the coordinates of a message that is cut with probability `prob`.
     pub fn draw(prob: f64, rng: &mut impl Random) -> AbortCoords {
         let place = non_zero(rng.bits());
         let (_, state) = cut(place, 1);
@@ -22,7 +22,8 @@ impl AbortCoords {
         AbortCoords { whether, place }
     }
 
-    /// Bytes of a body of `size` bytes that are sent before the message is cut, or `None` if it is not.
+    /// The number of bytes of a body of `size` bytes that are sent before the message is cut, or `None` if it
+    /// is not cut.
     pub fn cut(&self, size: u64) -> Option<u64> {
         let (position, state) = cut(self.place, size);
         (size > 0 && state == self.whether).then_some(position)
@@ -36,7 +37,7 @@ fn cut(place: i64, size: u64) -> (u64, i64) {
 }
 
 fn non_zero(bits: u64) -> i64 {
-    // The sign is left out, so the decimal form has no dash that a device might trip over.
+    // The sign is left out, so the decimal form has no minus sign, which a device might refuse.
     ((bits >> 1) as i64).max(1)
 }
 

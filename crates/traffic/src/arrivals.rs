@@ -1,5 +1,5 @@
-//! When the next request is due (reference: models.md, section 14.1): a Poisson stream whose rate may ramp up at the
-//! start.
+//! When the next request is due (`docs/reference/models.md`, "Arrivals"): a Poisson stream whose rate may ramp
+//! up at the start.
 
 use crate::distr::Distr;
 use crate::rng::Random;

@@ -1,4 +1,4 @@
-//! The bytes of bodies: both sides can make them, the server to send, the client to compare.
+//! The bytes of bodies. Both sides can make them: the server to send them, the client to compare them.
 
 use std::io::IoSlice;
 use std::sync::OnceLock;
@@ -10,15 +10,15 @@ use crate::inject::Insertions;
 use crate::object::{Oid, PATH_LEN};
 use crate::rng::{Random, Seed};
 
-/// The filler repeats after so many bytes; bodies start anywhere in it.
+/// The period of the filler in bytes; bodies start anywhere in it.
 pub const PERIOD: usize = 16 * 1024;
-/// Length of the filler in memory: a multiple of the period, so that most bodies are one stretch of it.
+/// Length of the filler in memory: a multiple of the period, so that most bodies are one contiguous part of it.
 const LENGTH: usize = 32 * PERIOD;
 
-/// Fillers that bodies are stretches of.
+/// The fillers that bodies are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filler {
-    /// Printable bytes without `<` and `"`, so that it never looks like markup.
+    /// Printable bytes without `<` and `"`, which never look like markup.
     Text,
     /// Bytes 0 to 254.
     Data,
@@ -41,7 +41,7 @@ impl Filler {
     }
 }
 
-/// True if `sample`, of at least eight bytes, occurs in one of the fillers: it is text of some object.
+/// True if `sample`, of at least eight bytes, occurs in one of the fillers, so that it belongs to some object.
 pub fn is_filler(sample: &[u8]) -> bool {
     let occurs = |filler: Filler| {
         let period = &filler.bytes()[..PERIOD + sample.len()];
@@ -56,19 +56,19 @@ fn repeated(purpose: &str, values: u64, byte: impl Fn(u64) -> u8) -> Vec<u8> {
     period.repeat(LENGTH / PERIOD)
 }
 
-/// A part of a body: where its next bytes are.
+/// A part of a body: the source of its next bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum BodyPiece {
-    /// A stretch of filler from an offset on.
+    /// Part of a filler, from an offset on.
     Filler(Filler, usize),
     /// The bytes that were made for the body, from an offset on.
     Made(usize),
-    /// Real content.
+    /// Content from files.
     Content(Reading),
 }
 
 impl BodyPiece {
-    /// The next bytes, as many as lie together, at least one. `made` is what was made for the body.
+    /// The next contiguous bytes, at least one. `made` holds the bytes that were made for the body.
     fn chunk<'a>(&'a self, made: &'a [u8]) -> &'a [u8] {
         match self {
             BodyPiece::Filler(filler, offset) => &filler.bytes()[*offset..],
@@ -77,7 +77,7 @@ impl BodyPiece {
         }
     }
 
-    /// Goes `n` bytes ahead.
+    /// Skips `n` bytes.
     fn skip(&mut self, n: u64) {
         match self {
             BodyPiece::Filler(_, offset) => *offset = filler_place(*offset, n),
@@ -87,40 +87,42 @@ impl BodyPiece {
     }
 }
 
-/// The place in the filler `n` bytes after `offset`.
+/// The position in the filler `n` bytes after `offset`.
 fn filler_place(offset: usize, n: u64) -> usize {
     (offset + (n % PERIOD as u64) as usize) % PERIOD
 }
 
 impl Catalog {
-    /// The object's body, not coded. `url` is what injected text may quote.
+    /// The object's body without content coding. `url` is the URL that injected text may quote.
     pub fn body(&self, oid: &Oid, url: &[u8]) -> Body {
         self.body_of(oid, url, self.size(oid))
     }
 
-    /// The same with another size than the object has here, for those who know sizes from somebody else.
+    /// The object's body with another size than the catalog gives, for callers that learned the size from
+    /// elsewhere.
     pub fn body_of(&self, oid: &Oid, url: &[u8], size: u64) -> Body {
         Body::of(self, oid, url, size)
     }
 }
 
-/// The body of an object, or what is left of it.
+/// The body of an object, or the rest of it.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The piece that comes next, and what is left of it.
+    /// The current piece, and the number of its bytes that are left.
     current: (BodyPiece, u64),
     /// Pieces after it with their lengths.
     rest: vec::IntoIter<(BodyPiece, u64)>,
-    /// Bytes that were made for it: all that is neither filler nor real content, such as the tags of a page.
+    /// Bytes that were made for the body: everything except filler and content from files, such as the tags of
+    /// a page.
     made: Vec<u8>,
     left: u64,
 }
 
-/// What a body is made of where nothing else is put in.
+/// The material of a body between insertions.
 enum Material {
-    /// Filler: what is put in takes the place of some of it.
+    /// Filler; insertions replace some of it.
     Filler(Filler, usize),
-    /// Real content: it makes room for what is put in and loses its end.
+    /// Content from files; insertions move it back, and its end is cut.
     Content(Reading),
 }
 
@@ -133,18 +135,18 @@ impl Material {
             BodySource::Database(files) => catalog.entry(oid).and_then(|at| Reading::onward(files, at)),
             BodySource::Root(files) => catalog.entry(oid).and_then(|at| Reading::repeated(files, at)),
         };
-        // Files without a byte cannot fill a body that has a size of its own.
+        // Empty files cannot fill a body with a size of its own.
         reading.map_or_else(|| Material::Filler(Filler::Text, start()), Material::Content)
     }
 }
 
-/// Builds a body of a given size from front to back; what does not fit is cut.
+/// Builds a body of a given size from front to back and cuts the rest.
 struct Builder<'a> {
     pieces: Vec<(BodyPiece, u64)>,
     made: Vec<u8>,
     /// Bytes so far.
     at: u64,
-    /// Where the body ends.
+    /// Length of the whole body.
     end: u64,
     material: Material,
     insertions: Option<Insertions<'a>>,
@@ -195,13 +197,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds material up to `until` with what is inserted there.
+    /// Adds material up to `until`, with insertions.
     fn stretch(&mut self, until: u64) {
         self.insert(until);
         self.fill(until);
     }
 
-    /// The same, but ends earlier if a tag would be open there.
+    /// Adds material up to `until`, or up to an earlier position if a tag would be open there.
     fn stretch_between_tags(&mut self, until: u64) {
         self.insert(until);
         let until = until.min(self.end).max(self.at);
@@ -224,12 +226,12 @@ fn from_pieces(pieces: Vec<(BodyPiece, u64)>, made: Vec<u8>) -> Body {
     Body { current, rest, made, left }
 }
 
-/// Begin and end of containers, so that browsers take them for pages.
+/// Start and end of containers, so that browsers treat them as pages.
 const PAGE_HEAD: &[u8] = b"<!DOCTYPE html><html><head><title>page</title></head><body>\n";
 const PAGE_TAIL: &[u8] = b"\n</body></html>\n";
 
 impl Body {
-    /// The body of `oid` as `catalog` has it, `size` bytes of it. `url` is what injected text may quote.
+    /// The first `size` bytes of the body of `oid` in `catalog`. `url` is the URL that injected text may quote.
     pub fn of(catalog: &Catalog, oid: &Oid, url: &[u8], size: u64) -> Body {
         let Some(content) = catalog.content(oid.kind) else { return Body::empty() };
         let material = Material::of(catalog, oid, &content.source);
@@ -241,7 +243,7 @@ impl Body {
             },
         };
         if content.unique.is_none() && content.embeds.is_none() && insertions.is_none() && quote.is_empty() {
-            // Nearly all bodies: nothing to allocate.
+            // Nearly all bodies need no allocation.
             let piece = match material {
                 Material::Filler(filler, offset) => BodyPiece::Filler(filler, offset),
                 Material::Content(reading) => BodyPiece::Content(reading),
@@ -273,13 +275,13 @@ impl Body {
         builder.build()
     }
 
-    /// A body of ready bytes.
+    /// A body with the given bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Body {
         let left = bytes.len() as u64;
         Body { current: (BodyPiece::Made(0), left), rest: vec::IntoIter::default(), made: bytes, left }
     }
 
-    /// What is left of several bodies, one after the other.
+    /// The rests of several bodies, one after the other.
     pub fn chain(bodies: impl IntoIterator<Item = Body>) -> Body {
         let (mut pieces, mut made) = (Vec::new(), Vec::new());
         for body in bodies {
@@ -299,17 +301,17 @@ impl Body {
         Body::from_bytes(Vec::new())
     }
 
-    /// Bytes left.
+    /// The number of bytes left.
     pub fn len(&self) -> u64 {
         self.left
     }
 
-    /// True if nothing is left.
+    /// True if no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 
-    /// The next bytes, as many as lie together.
+    /// The next contiguous bytes.
     pub fn chunk(&self) -> &[u8] {
         self.beginning(&self.current)
     }
@@ -325,7 +327,7 @@ impl Body {
             }
             *slice = IoSlice::new(bytes);
             used += 1;
-            // What follows is only known if that is all of its piece.
+            // Later bytes can only be given if this is all of its piece.
             if (bytes.len() as u64) < piece.1 {
                 break;
             }
@@ -333,7 +335,7 @@ impl Body {
         used
     }
 
-    /// Goes `n` bytes ahead, at most to the end.
+    /// Skips `n` bytes, at most to the end.
     pub fn advance(&mut self, n: u64) {
         let mut n = n.min(self.left);
         self.left -= n;
@@ -353,7 +355,7 @@ impl Body {
         }
     }
 
-    /// Only the first `n` bytes of what is left.
+    /// Keeps only the next `n` bytes.
     pub fn truncate(&mut self, n: u64) {
         if n >= self.left {
             return;
@@ -371,8 +373,8 @@ impl Body {
         self.current.1 -= excess;
     }
 
-    /// Compares the next bytes with `data` and goes ahead of what is equal. Returns the number of equal bytes:
-    /// all of `data` if it is what the body says.
+    /// Compares the next bytes with `data` and skips the equal ones. Returns the number of equal bytes: the
+    /// length of `data` if all of it is as expected.
     pub fn compare(&mut self, data: &[u8]) -> usize {
         let mut same = 0;
         while same < data.len() {
@@ -393,7 +395,7 @@ impl Body {
         same
     }
 
-    /// The next bytes of a piece of which so much is left, as many as lie together.
+    /// The next contiguous bytes of a piece with the given number of bytes left.
     fn beginning<'a>(&'a self, (piece, left): &'a (BodyPiece, u64)) -> &'a [u8] {
         if *left == 0 {
             return &[];
@@ -402,7 +404,7 @@ impl Body {
         &bytes[..bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX))]
     }
 
-    /// All that is left, for bodies that are known to be small.
+    /// All bytes that are left, for bodies that are known to be small.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut body = self.clone();
         let mut out = Vec::with_capacity(usize::try_from(body.left).unwrap_or(0));
@@ -415,7 +417,7 @@ impl Body {
     }
 }
 
-/// The beginning of bodies of content with `unique`: a unique one names its object, a common one its type.
+/// The start of bodies of content with `unique`: a unique one names its object, a common one its type.
 fn mark(unique: bool, oid: &Oid) -> String {
     match unique {
         true => format!("http:1:{}:{:02x}:{:016x}\n", oid.world, oid.kind.0, oid.name),
@@ -423,7 +425,7 @@ fn mark(unique: bool, oid: &Oid) -> String {
     }
 }
 
-/// Bytes that most tags need no more than: what stands around the URL, its path and an extension.
+/// The number of bytes that suffices for most tags: the text around the URL, its path and an extension.
 const TAG_ROOM: usize = 24 + PATH_LEN;
 
 /// A page with its tags at even distances. A tag that no longer fits is left out.
@@ -431,11 +433,11 @@ fn container(builder: &mut Builder<'_>, catalog: &Catalog, oid: &Oid) {
     let (start, size) = (builder.at, builder.end - builder.at);
     let count = catalog.embedded_count(oid);
     let step = size / (count + 1);
-    // Real content is a page already, or none.
+    // Content from files needs no frame.
     let framed = matches!(builder.material, Material::Filler(..))
         && size >= (PAGE_HEAD.len() + PAGE_TAIL.len()) as u64;
     let end = builder.end - if framed { PAGE_TAIL.len() as u64 } else { 0 };
-    // Everything in one go: the frame, and each tag with the filler before it.
+    // Made in one go: the frame, and each tag with the filler before it.
     builder.made.reserve(PAGE_HEAD.len() + PAGE_TAIL.len() + count as usize * TAG_ROOM);
     builder.pieces.reserve(3 + 2 * count as usize);
     if framed {
@@ -538,7 +540,7 @@ mod tests {
         }
         // Only pages of a few hundred bytes have no room for their tags.
         assert!(tags * 100 > announced * 95, "{tags} of {announced}");
-        // Reference: zipf(13) has a mean of 4.3; standard deviation 3.3, five standard errors.
+        // zipf(13) has a mean of 4.3 and a standard deviation of 3.3; the tolerance is five standard errors.
         let mean = announced as f64 / 2_000.0;
         assert!((mean - Distr::Zipf { n: 13 }.mean()).abs() < 5.0 * 3.4 / 2_000f64.sqrt(), "{mean}");
     }

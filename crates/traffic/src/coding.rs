@@ -1,4 +1,4 @@
-//! Bodies in another coding.
+//! Bodies with a content coding.
 
 use std::io::Write;
 
@@ -7,16 +7,16 @@ use flate2::write::GzEncoder;
 
 use crate::body::Body;
 
-/// The level of compression that servers usually have.
+/// The compression level that most servers use.
 const LEVEL: u32 = 6;
 
-/// The body as gzip has it (RFC 1952), the same whenever it is made.
+/// The body compressed with gzip (RFC 1952), always to the same bytes.
 pub fn gzip(mut body: Body) -> Body {
     let mut coder = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
     while !body.is_empty() {
         let chunk = body.chunk();
         let n = chunk.len();
-        // Memory takes everything.
+        // Writing to memory cannot fail.
         if coder.write_all(chunk).is_err() {
             break;
         }

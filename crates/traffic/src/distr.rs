@@ -1,4 +1,4 @@
-//! The distributions a workload may name, in the base unit of whatever they describe (seconds, bytes, counts).
+//! The distributions that a workload may name, in the base unit of their quantity (seconds, bytes, counts).
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::table::{Table, mean_within};
 /// A probability distribution of a non-negative quantity.
 ///
 /// Samples are drawn by methods with a fixed formula, not by a library's current algorithm, because results
-/// must repeat from a seed across releases. Parameters are checked where they are read; ones without a meaning
-/// (negative, not a number) give 0 here, never a panic.
+/// must repeat from a seed across releases. Parameters are checked where they are read; meaningless ones
+/// (negative, not a number) give 0 here and never panic.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Distr {
-    /// Always the same value.
+    /// A constant value.
     Const(f64),
     /// Uniform over `[min, max)`.
     Unif {
@@ -22,7 +22,7 @@ pub enum Distr {
         /// Upper bound, never reached.
         max: f64,
     },
-    /// Exponential.
+    /// The exponential distribution.
     Exp {
         /// Mean value.
         mean: f64,
@@ -36,26 +36,26 @@ pub enum Distr {
     },
     /// Lognormal, given by mean and standard deviation of the *result* (not of its logarithm).
     Logn(Logn),
-    /// `floor((n + 1)^u)` with `u` uniform, over `1..=n`: value `k` has the probability `ln(1 + 1/k) / ln(n + 1)`,
-    /// close to Zipf's `1/k` (reference: the language's `zipf(n)`).
+    /// `floor((n + 1)^u)` with `u` uniform, over `1..=n`: value `k` has the probability `ln(1 + 1/k) / ln(n +
+    /// 1)`, close to Zipf's `1/k`. This is the language's `zipf(n)`.
     Zipf {
         /// Largest value.
         n: u64,
     },
-    /// `1, 2, ... period, 1, 2, ...` in order of the draws' index, here drawn uniformly when there is no index.
+    /// `1, 2, ... period, 1, 2, ...` in the order of the draws' index; uniform for draws without an index.
     Seq {
         /// Number of values.
         period: u64,
     },
-    /// `first, first + 1, ...` in order of the draws' index (reference: the language's `seq(first)`).
+    /// `first, first + 1, ...` in the order of the draws' index. This is the language's `seq(first)`.
     ///
-    /// Such a sequence has a place for every draw only where draws are counted, see [`Distr::sample_at`]; a draw
-    /// without an index gives `first`.
+    /// The sequence advances only where draws are numbered, see [`Distr::sample_at`]; a draw without an index
+    /// gives `first`.
     Ascending {
         /// First value.
         first: f64,
     },
-    /// As a table of the user says.
+    /// A table given by the user.
     Table(Table),
 }
 
@@ -84,10 +84,10 @@ impl Distr {
         })
     }
 
-    /// Draw number `index` (from 0) of a sequence of draws. Only `Seq` and `Ascending` look at the index.
+    /// Draw number `index` (from 0) of a sequence of draws. Only `Seq` and `Ascending` use the index.
     ///
-    /// What counts the draws is up to the quantity: the gaps of a robot are counted by the robot, properties of
-    /// objects by the objects' names.
+    /// The quantity determines how draws are numbered: a robot numbers its gaps; objects have the index of
+    /// their names.
     pub fn sample_at(&self, index: u64, rng: &mut impl Random) -> f64 {
         match *self {
             Distr::Seq { period } => (1 + index % period.max(1)) as f64,
@@ -122,7 +122,8 @@ impl Distr {
         })
     }
 
-    /// A value that few draws exceed (about one in a thousand): used to bound waiting, never to measure.
+    /// A value that few draws exceed (about one in a thousand). It bounds waiting times and is never used as a
+    /// measurement.
     pub fn high(&self) -> f64 {
         non_negative(match *self {
             Distr::Const(value) => value,

@@ -1,75 +1,75 @@
-//! Real content, loaded by whoever may do I/O.
+//! Content from files. The caller loads it, because this crate does no I/O.
 
 use std::sync::Arc;
 
 /// A file or database entry.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct File {
-    /// Name relative to its directory as it stands in URLs, with `/` between directories (RFC 3986); empty for
+    /// Name relative to its directory as it appears in URLs, with `/` between directories (RFC 3986); empty for
     /// entries of databases.
     pub name: String,
-    /// Content.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
 }
 
-/// A list of files or database entries. Lists that are sorted by name are searched faster.
+/// A list of files or database entries. Lookup by name is faster in lists that are sorted by name.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Files(pub Vec<File>);
 
 impl Files {
-    /// The file of object number `name` (from 1): files are used in turn.
+    /// The file of object number `name` (from 1); objects use the files in turn.
     pub fn of_name(&self, name: u64) -> Option<&File> {
         self.0.get(self.index_of(name)?)
     }
 
-    /// Position of the file of object number `name` (from 1).
+    /// The index of the file of object number `name` (from 1).
     pub fn index_of(&self, name: u64) -> Option<usize> {
         (!self.0.is_empty()).then(|| (name.wrapping_sub(1) % self.0.len() as u64) as usize)
     }
 
-    /// Position of the file with this name.
+    /// The index of the file with this name.
     pub fn find(&self, name: &str) -> Option<usize> {
-        // In a list that is not sorted the quick search may miss, but not err.
+        // In an unsorted list the binary search may miss the name, but a name that it finds is right.
         let quick = self.0.binary_search_by(|file| file.name.as_str().cmp(name)).ok();
         quick.or_else(|| self.0.iter().position(|file| file.name == name))
     }
 }
 
-/// How far back the beginning of a tag is searched: tags of real content are shorter.
+/// The number of bytes in which the start of a tag is searched backwards; longer tags are not recognised.
 const TAG_REACH: u64 = 64 * 1024;
 
-/// A place in real content from which a body goes on.
+/// A position in content from files, from which a body continues.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     files: Arc<Files>,
-    /// Of a file that is not empty.
+    /// The index of a file that is not empty.
     index: usize,
-    /// Below the length of the file.
+    /// The offset in the file, less than its length.
     at: usize,
-    /// After the end the same file follows, not the next one.
+    /// The same file follows its end, not the next one.
     repeats: bool,
 }
 
 impl Reading {
-    /// One file again and again; `None` if it is empty or not there.
+    /// One file, repeated; `None` if it is empty or does not exist.
     pub fn repeated(files: &Arc<Files>, index: usize) -> Option<Reading> {
         let there = files.0.get(index).is_some_and(|file| !file.bytes.is_empty());
         there.then(|| Reading { files: Arc::clone(files), index, at: 0, repeats: true })
     }
 
-    /// The files from `index` on, after the last one the first; `None` if all are empty.
+    /// The files from `index` on, starting again after the last one; `None` if all are empty.
     pub fn onward(files: &Arc<Files>, index: usize) -> Option<Reading> {
         let count = files.0.len();
         let index = (0..count).map(|step| (index + step) % count).find(|&i| !files.0[i].bytes.is_empty())?;
         Some(Reading { files: Arc::clone(files), index, at: 0, repeats: false })
     }
 
-    /// The next bytes, as many as lie together, at least one.
+    /// The next contiguous bytes, at least one.
     pub fn chunk(&self) -> &[u8] {
         &self.files.0[self.index].bytes[self.at..]
     }
 
-    /// Goes `n` bytes ahead.
+    /// Skips `n` bytes.
     pub fn skip(&mut self, n: u64) {
         let mut n = n;
         loop {
@@ -92,12 +92,13 @@ impl Reading {
         }
     }
 
-    /// If a tag is open after `n` bytes, where it begins. Every file begins outside of tags.
+    /// The position where the tag starts that is open after `n` bytes, if any. Every file starts outside of
+    /// tags.
     pub fn open_tag(&self, n: u64) -> Option<u64> {
         self.markup(n).0
     }
 
-    /// The first place after at least `n` bytes where no tag is open.
+    /// The first position after at least `n` bytes where no tag is open.
     pub fn after_tag(&self, n: u64) -> u64 {
         let (Some(_), mut markup, reading) = self.markup(n) else { return n };
         let chunk = reading.chunk();
@@ -108,7 +109,8 @@ impl Reading {
         n + (0..chunk.len()).position(closes).map_or(chunk.len(), |at| at + 1) as u64
     }
 
-    /// Where the tag begins that is open after `n` bytes, with the markup and the place there.
+    /// The start of the tag that is open after `n` bytes, with the markup state and the reading at that
+    /// position.
     fn markup(&self, n: u64) -> (Option<u64>, Markup, Reading) {
         let mut reading = self.clone();
         let mut done = n.saturating_sub(TAG_REACH);
@@ -134,13 +136,14 @@ impl Reading {
     }
 }
 
-/// What it takes to know where tags end (HTML standard, section 13.2.5): a `>` in a quoted value ends none.
+/// The state needed to find the ends of tags (HTML standard, section 13.2.5): a `>` in a quoted value does not
+/// end a tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Markup {
     open: bool,
-    /// The quote that a value of the open tag began with.
+    /// The quote that started a value of the open tag.
     quote: Option<u8>,
-    /// The byte before was an `=`, after which a quote begins a value.
+    /// The byte before was an `=`, so a quote starts a value.
     value: bool,
 }
 
@@ -148,7 +151,7 @@ impl Markup {
     fn step(&mut self, byte: u8, next: Option<u8>) {
         match (self.open, self.quote) {
             (false, _) => {
-                // A tag, a comment or a declaration.
+                // The start of a tag, a comment or a declaration.
                 self.open = byte == b'<'
                     && next.is_some_and(|next| next.is_ascii_alphabetic() || b"/!?".contains(&next));
             }
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn tags_are_known_from_text() {
         let reading = Reading::onward(&files(&["a < b <i>c</i><br", "x>y<!-- z"]), 0).unwrap();
-        // Position in the text, where the open tag begins, first place outside.
+        // Position in the text, start of the open tag, first position outside.
         for (at, open, after) in [
             (3, None, 3),
             (6, None, 6),

@@ -1,18 +1,19 @@
-//! What both sides must agree on, in a few digits: by them a client knows whether a server makes the contents that it expects.
+//! Fingerprints of what both sides must agree on: they show a client whether a server makes the contents that
+//! it expects.
 
 use crate::content::{Catalog, Content};
 
 /// Digits of each half.
 const HALF: usize = 6;
 
-/// Two hashes of a catalog: what a client cannot do without, and what it may learn from the server.
+/// Two hashes of a catalog: one of what a client must share, one of what it may learn from the server.
 ///
-/// Names, further header fields and what robots do with a content are left out: they may differ.
+/// Names, further header fields and the behaviour of robots are left out: they may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Of the seed and of everything about contents but their sizes; 24 bits.
+    /// Hash of the seed and of all properties of contents except sizes; 24 bits.
     pub contents: u32,
-    /// Of the sizes; 24 bits.
+    /// Hash of the sizes; 24 bits.
     pub sizes: u32,
 }
 
@@ -46,7 +47,7 @@ impl Fingerprint {
     }
 }
 
-/// Takes every property into account; one that is added to contents does not compile before it is decided on here.
+/// Hashes every property. A new property of contents does not compile until it is handled here.
 fn see(content: &Content, contents: &mut Hasher, sizes: &mut Hasher) {
     let Content {
         name: _,
@@ -75,8 +76,8 @@ struct Hasher(xxhash_rust::xxh3::Xxh3Default);
 
 impl Hasher {
     fn see(&mut self, property: &impl serde::Serialize) {
-        // The format of logs and stored working sets: the same on every machine, and exact. What has no text form there
-        // does not exist.
+        // The format of logs and stored working sets is exact and the same on every machine. Properties without
+        // a form there do not exist.
         let bytes = postcard::to_stdvec(property).unwrap_or_default();
         self.0.update(&bytes);
     }

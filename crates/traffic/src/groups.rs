@@ -1,39 +1,42 @@
-//! Agreement of the processes of a test about phases: what each of them tells, and what it has heard of others.
+//! Agreement of the processes of a test about phases: what each process reports, and what it has received from
+//! others.
 //!
-//! All loops of a process, and of its worker processes, are one *group* with one id. A group tells its *position*: how
-//! many phases it has behind it, where a phase whose end it waits for counts. Robots tell theirs in requests, servers
-//! answer with the least of all positions they know of (reference: models.md, section 17.4).
+//! All loops of a process, and of its worker processes, are one *group* with one id. A group reports its
+//! *position*: the number of phases that it has completed, including one whose end it waits for. Robots send
+//! theirs in requests; servers answer with the least of all positions that they know
+//! (`docs/reference/models.md`, "End of a phase").
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::UniqId;
 
-/// Groups that are kept in mind, at most: more than any bench has, and a bound for what strangers can claim to be.
+/// The largest number of groups that are remembered: more than any bench has, and a bound for forged messages.
 pub const MAX_GROUPS: usize = 1000;
 
-/// What is told to others, and what they do not need to know.
+/// The phase status that a process sends to others, and what it keeps for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseStatus {
     /// The position of this process.
     pub position: u64,
-    /// The least position of this process and of all clients that it has heard of.
+    /// The least position of this process and of all clients that it has received.
     pub least: u64,
     /// The process is at the end of a phase and waits for others.
     pub waits: bool,
-    /// A group that was given up because it had not given a sign for too long.
+    /// A group that was given up because it was silent for too long.
     pub gone: Option<UniqId>,
 }
 
-/// What a group said last.
+/// The last status of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerStatus {
-    /// Who said it.
+    /// The group.
     pub group: UniqId,
     /// Its position.
     pub position: u64,
-    /// It is at the end of a phase and waits for others; without it the position is that of a phase that goes on.
+    /// The group is at the end of a phase and waits for others; otherwise its position is that of a running
+    /// phase.
     pub waits: bool,
-    /// When it was heard, in nanoseconds by the clock of whoever heard it.
+    /// When the status arrived, in nanoseconds by the receiver's clock.
     pub at: u64,
     /// The group that it has given up, if any.
     pub gone: Option<UniqId>,
@@ -42,13 +45,13 @@ pub struct PeerStatus {
 /// Which status of a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusRule {
-    /// The largest position: clients only ever go on, and their requests may overtake each other.
+    /// The largest position: clients never go back, and their requests may overtake each other.
     Highest,
-    /// The last one: what servers answer falls when a new client appears.
+    /// The last one: the position that servers answer with falls when a new client appears.
     Latest,
 }
 
-/// The groups that were heard of.
+/// The groups whose status has arrived.
 #[derive(Clone, Debug)]
 pub struct Groups {
     rule: StatusRule,
@@ -56,12 +59,12 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Nobody so far.
+    /// No groups.
     pub const fn new(rule: StatusRule) -> Groups {
         Groups { rule, statuses: Vec::new() }
     }
 
-    /// Takes note of a status. Returns the number of its group, or `None` if it is one too many.
+    /// Records a status. Returns the index of its group, or `None` if there are too many groups.
     pub fn record(&mut self, status: PeerStatus) -> Option<usize> {
         let Some(at) = self.statuses.iter().position(|known| known.group == status.group) else {
             if self.statuses.len() >= MAX_GROUPS {
@@ -75,7 +78,7 @@ impl Groups {
             StatusRule::Highest if status.position > known.position => {
                 (known.position, known.waits) = (status.position, status.waits);
             }
-            // Who has gone on does not come back.
+            // A group that has gone on does not come back.
             StatusRule::Highest if status.position == known.position => known.waits &= status.waits,
             StatusRule::Latest if status.at >= known.at => known.position = status.position,
             StatusRule::Highest | StatusRule::Latest => {}
@@ -85,12 +88,12 @@ impl Groups {
         Some(at)
     }
 
-    /// What each group said last.
+    /// The last status of each group.
     pub fn statuses(&self) -> &[PeerStatus] {
         &self.statuses
     }
 
-    /// The least position; `None` if nobody was heard of.
+    /// The least position; `None` if no status has arrived.
     pub fn least(&self) -> Option<u64> {
         self.statuses.iter().map(|status| status.position).min()
     }
@@ -112,14 +115,14 @@ mod tests {
 
     #[test]
     fn which_word_counts() {
-        // Words in a row, and the positions that are known then under both rules.
+        // Statuses in a row, and the positions that are known then under both rules.
         let rows: [(&[PeerStatus], &[u64], &[u64]); 5] = [
             (&[], &[], &[]),
             (&[status(1, 3, 10), status(2, 4, 11)], &[3, 4], &[3, 4]),
             (&[status(1, 3, 10), status(1, 4, 12)], &[4], &[4]),
             // A request that was overtaken, and a new client far behind.
             (&[status(1, 4, 12), status(1, 3, 13)], &[4], &[3]),
-            // Loops tell of the same group one after the other.
+            // Loops report the same group one after the other.
             (&[status(1, 4, 12), status(1, 3, 11)], &[4], &[4]),
         ];
         for (statuses, highest, latest) in rows {

@@ -1,20 +1,20 @@
-//! Configured header fields (reference: pgl.md, section 4.2).
+//! Configured header fields (`docs/reference/language.md`, "Probabilities").
 
 use crate::rng::Random;
 
-/// A header field, or several, that a message carries with a probability.
+/// Header fields that a message carries with a probability.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct HeaderRule {
     /// Probability (0 to 1).
     pub prob: f64,
-    /// What is carried.
+    /// The fields.
     pub what: HeaderChoice,
 }
 
 /// What a [`HeaderRule`] is about.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum HeaderChoice {
-    /// A field.
+    /// A single field.
     One {
         /// Its name.
         name: String,

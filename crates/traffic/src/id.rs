@@ -1,4 +1,4 @@
-//! Unique ids of worlds and transactions, and the *mutant* that proves a first-hand reply.
+//! Unique ids of worlds and transactions, and the *mutant* that proves that a reply is not a stored one.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use crate::rng::mix;
 
 /// A unique id: three numbers of 31 or 32 bits, written as `01234567.89abcdef:00000002`.
 ///
-/// Ids come from an [`IdSource`] with an even counter. The [mutant](UniqId::mutant) of an id has an odd one,
-/// so ids and mutants never meet.
+/// Ids come from an [`IdSource`] with an even counter. The [mutant](UniqId::mutant) of an id has an odd one, so
+/// ids and mutants never collide.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
 )]
 pub struct UniqId {
     /// Seconds since the id epoch in unique mode, the seed in reproducible mode.
     pub time: u32,
-    /// Tells processes apart that start in the same second.
+    /// Distinguishes processes that start in the same second.
     pub mix: u32,
     /// Even for ids, odd for mutants.
     pub counter: u32,
@@ -24,7 +24,7 @@ pub struct UniqId {
 pub const ID_TEXT_LEN: usize = 26;
 
 impl UniqId {
-    /// The id a server puts into its reply to prove that it answered *this* request.
+    /// The id that a server puts into its reply to prove that it answered *this* request.
     ///
     /// A cache that serves a stored reply necessarily returns the mutant of an older id. The transform is its
     /// own inverse.
@@ -33,14 +33,14 @@ impl UniqId {
         UniqId { counter: !self.counter & 0x7fff_ffff, ..self }
     }
 
-    /// True if both ids come from one source and its [`branch`](IdSource::branch), as those of one loop do.
+    /// True if both ids come from one source or its [`branch`](IdSource::branch), as those of one loop do.
     pub fn shares_source(self, other: UniqId) -> bool {
         self.time == other.time && matches!(self.mix ^ other.mix, 0 | BRANCH)
     }
 
-    /// A number that stands for the id in seeded draws.
+    /// The number that represents the id in seeded draws.
     ///
-    /// Only the counter takes part. Time and mix make ids differ from run to run, so that no cache knows the
+    /// Only the counter contributes. Time and mix make ids differ from run to run, so that no cache knows the
     /// objects of an earlier run; sizes and cachability must not differ, or no run could be repeated.
     pub fn hash(self) -> u64 {
         mix(u64::from(self.counter))
@@ -74,7 +74,7 @@ impl fmt::Display for UniqId {
 
 /// The digits of `value` as lower-case hex, all of them at once: every transaction writes about ten numbers.
 fn hex(value: u32) -> [u8; 8] {
-    // One digit per byte, the highest first once they are bytes.
+    // One digit per byte, the highest first in memory.
     let mut digits = u64::from(value);
     digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff;
     digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff;
@@ -85,7 +85,7 @@ fn hex(value: u32) -> [u8; 8] {
 const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Eight digits as text: what each byte, 0 to 15, is in lower-case hex.
+/// Eight digits as text: the lower-case hex digit for each byte, 0 to 15.
 fn text_of(digits: u64) -> u64 {
     let letters = (digits + 6 * ONES) >> 4 & ONES;
     digits + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'9' - 1)
@@ -95,10 +95,10 @@ fn text_of(digits: u64) -> u64 {
 #[inline]
 fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     let text = u64::from_be_bytes(*text);
-    // Letters have a bit that figures lack, and count from 1.
+    // Letters have a bit that digits lack, and count from 1.
     let letters = text >> 6 & ONES;
     let digits = (text & LOW_HALVES) + 9 * letters;
-    // What is no digit was taken for one that is written otherwise, or is too large.
+    // Bytes that are not digits were read as digits with another spelling, or as too large values.
     let lower_case = text | letters << 5;
     if (text_of(digits) ^ lower_case) | (digits & !LOW_HALVES) != 0 {
         return None;
@@ -123,7 +123,7 @@ pub fn parse_hex(text: &[u8]) -> Option<u64> {
         return None;
     }
     let (first, eights) = text.as_rchunks();
-    // All are read before any is judged, so nothing waits for a branch.
+    // All bytes are read before any is checked, to avoid branches.
     let (value, seen) = first.iter().fold((0u64, 0u8), |(value, seen), &byte| {
         let digit = DIGIT[usize::from(byte)];
         (value << 4 | u64::from(digit & 15), seen | digit)
@@ -132,7 +132,7 @@ pub fn parse_hex(text: &[u8]) -> Option<u64> {
     eights.iter().try_fold(value, |value, eight| Some(value << 32 | u64::from(parse_eight(eight)?)))
 }
 
-/// The value of a byte as a hex digit; 255 if it is none.
+/// The value of a byte as a hex digit; 255 if it is not one.
 const DIGIT: [u8; 256] = {
     let mut digits = [u8::MAX; 256];
     let mut value = 0;
@@ -145,7 +145,7 @@ const DIGIT: [u8; 256] = {
     digits
 };
 
-/// Sets the ids of a branch apart: bits that no number of a loop or process reaches.
+/// The bits that separate the ids of a branch: no loop or process number reaches them.
 const BRANCH: u32 = 0x6000_0000;
 
 /// Hands out fresh ids with even counters.
@@ -155,9 +155,9 @@ pub struct IdSource {
 }
 
 impl IdSource {
-    /// A source whose ids differ from those of any other run: `seconds` and `micros` are the time of day,
-    /// `discriminator` tells apart sources that start in the same microsecond (process and loop number). Counting
-    /// begins at `first`, which follows from the seed: what depends on an id repeats with it.
+    /// A source whose ids differ from those of any other run. `seconds` and `micros` are the time of day;
+    /// `discriminator` (process and loop number) separates sources that start in the same microsecond. Counting
+    /// starts at `first`, which follows from the seed, so that whatever depends on an id repeats with the seed.
     pub fn unique(seconds: u64, micros: u32, discriminator: u32, first: u64) -> IdSource {
         let time = (seconds.wrapping_sub(912_345_678) & 0x7fff_ffff) as u32;
         let mix = ((micros << 16) ^ (micros >> 4) ^ discriminator) & 0x7fff_ffff;
@@ -170,21 +170,21 @@ impl IdSource {
         IdSource { next: UniqId { time: (seed & 0x7fff_ffff) as u32, mix: index & 0x7fff_ffff, counter: 2 } }
     }
 
-    /// A source of other ids than this one's, for what happens in an order that nobody knows: fresh ids of this one
-    /// then do not depend on it.
+    /// A source of other ids, for events in unpredictable order: fresh ids of this source do not depend on
+    /// them.
     #[must_use]
     pub fn branch(&self) -> IdSource {
         IdSource { next: UniqId { mix: self.next.mix ^ BRANCH, ..self.next } }
     }
 
-    /// This source, gone on so far that neither its ids nor those of its [`branch`](IdSource::branch) are among those
-    /// that it and `branch` have given.
+    /// This source, advanced so far that neither its ids nor those of its [`branch`](IdSource::branch) repeat
+    /// any that it and `branch` have given out.
     #[must_use]
     pub fn beyond(&self, branch: &IdSource) -> IdSource {
         IdSource { next: UniqId { counter: self.next.counter.max(branch.next.counter), ..self.next } }
     }
 
-    /// A fresh id. The counter wraps into the mix part after a thousand million ids.
+    /// A fresh id. The counter wraps into the mix part after about a billion ids.
     pub fn fresh(&mut self) -> UniqId {
         let id = self.next;
         self.next.counter += 2;

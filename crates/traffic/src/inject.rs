@@ -1,7 +1,8 @@
-//! Text that is inserted into bodies, for filters and virus scanners (reference: models.md, section 5.2).
+//! Text that is inserted into bodies, for tests of filters and virus scanners (`docs/reference/models.md`,
+//! "Text injection").
 //!
-//! The size of a body stays as it is. Insertions take the place of filler; real content is not lost where they are
-//! put but moves back and loses its end. They go between tags, never inside one.
+//! The size of a body does not change. Insertions replace filler; content from files moves back and loses its
+//! end. Insertions are placed between tags, never inside one.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::distr::Distr;
 use crate::files::{Files, Reading};
 use crate::rng::{Draw, Random};
 
-/// Insertions in one body, at most: bounds the memory of large bodies with small gaps.
+/// The largest number of insertions in one body; it bounds the memory of large bodies with small gaps.
 pub const MAX_INSERTIONS: u32 = 20_000;
 
 /// The insertions of a body, from front to back.
@@ -18,15 +19,16 @@ pub(crate) struct Insertions<'a> {
     texts: &'a Arc<Files>,
     gap: &'a Distr,
     rng: Draw,
-    /// Which text comes next.
+    /// The index of the next text.
     text: usize,
-    /// Where it comes at the earliest: a gap after the end of the one before.
+    /// The least position of the next text: a gap after the end of the one before.
     due: u64,
     drawn: u32,
 }
 
 impl<'a> Insertions<'a> {
-    /// Insertions of `texts`, each as likely as the others; `None` if there is no text. Gaps are at least a byte.
+    /// Insertions of `texts`, all with the same probability; `None` if there is no text. Gaps are at least one
+    /// byte.
     pub fn new(texts: &'a Arc<Files>, gap: &'a Distr, rng: Draw) -> Option<Insertions<'a>> {
         let mut insertions = Insertions { texts, gap, rng, text: 0, due: 0, drawn: 0 };
         insertions.draw(0);
@@ -40,11 +42,11 @@ impl<'a> Insertions<'a> {
         self.drawn += 1;
     }
 
-    /// Place, text and length of the next insertion in the stretch from `start` to `until`, if there is one.
-    /// `between` gives the first place at or after another that is between tags.
+    /// Position, text and length of the next insertion in the range from `start` to `until`, if there is one.
+    /// `between` gives the first position at or after another that is between tags.
     ///
-    /// A text for which a stretch has no room waits for the next stretch. If it does not fit from its beginning on
-    /// either, another takes its turn: a long text must not keep out all others.
+    /// A text that does not fit into a range waits for the next one. If it does not fit even at its start,
+    /// another text takes its turn, so that a long text does not block all others.
     pub fn next(
         &mut self,
         start: u64,
@@ -98,7 +100,7 @@ mod tests {
         String::from_utf8(body).unwrap()
     }
 
-    /// Distances between texts, the first one from the start.
+    /// Distances between texts; the first one is that from the start.
     fn gaps(body: &str, text: &str) -> Vec<f64> {
         let mut end = 0;
         let gap = |(at, _): (usize, &str)| {
@@ -116,9 +118,9 @@ mod tests {
 
     #[test]
     fn gaps_and_share_are_as_asked() {
-        // Exponential gaps with a mean of 100 bytes, cut to whole bytes and at least 1 (mean 99.5 and a bit): 1,000
-        // bodies of 11 KB hold about 100,000. A body's end hides gaps that do not fit, each body the last one, which
-        // favours short gaps by at most a gap in a hundred. Tolerance 3 %.
+        // Exponential gaps with a mean of 100 bytes, cut to whole bytes and at least 1 (mean about 99.5): 1,000
+        // bodies of 11 KB have about 100,000. The end of each body hides its last gap, which favours short gaps
+        // by at most one in a hundred. The tolerance is 3 %.
         let what = || Injected::Texts { texts: files(&[b"EVIL"]), gap: Distr::Exp { mean: 100.0 } };
         let all = catalog(1.0, what(), |_| ());
         let found: Vec<f64> = (1..1_000).flat_map(|name| gaps(&text(&all, name), "EVIL")).collect();
@@ -171,7 +173,7 @@ mod tests {
                 let body = text(&injected, name);
                 assert!(text(&clean, name).starts_with(&body.replace("[EVIL]", "")));
                 texts += body.matches("[EVIL]").count();
-                // Without the whole tags there is none left, unless the end of the body cuts it.
+                // Once the whole tags are removed none is left, unless the end of the body cuts it.
                 let rest = TAGS.iter().fold(body, |rest, tag| rest.replace(tag, ""));
                 assert!(rest.find('<').is_none_or(|at| !rest[at..].contains("[EVIL]")), "{rest}");
             }

@@ -1,19 +1,21 @@
 //! What both sides of a test must agree on: identities, seeded draws, object properties, working sets.
 //!
-//! Nothing here reads a clock or does I/O. Time and randomness are arguments, so the same code serves
-//! real sockets, the simulation and the tests.
+//! Nothing here reads a clock or does I/O. Time and randomness are arguments, so the same code serves real
+//! sockets, the simulation and the tests.
 //!
 //! * [`rng`]: seeded streams, one per purpose, and one-shot draws per object.
-//! * [`distr`], [`logn`], [`table`], [`selector`]: the distributions and choices a workload may name.
-//! * [`id`]: unique ids of worlds and transactions and their *mutants*, the proof of a first-hand reply.
-//! * [`object`]: object ids, what URLs name.
+//! * [`distr`], [`logn`], [`table`], [`selector`]: the distributions and choices that a workload may name.
+//! * [`id`]: unique ids of worlds and transactions and their *mutants*, which show that a reply is not a stored
+//!   one.
+//! * [`object`]: object ids, which URLs name.
 //! * [`content`]: content types, and the properties of objects that follow from ids (size, cachability, times,
-//!   embedded objects); [`life`], [`body`], [`coding`], [`inject`], [`files`], [`headers`] and [`abort`] have the details.
+//!   embedded objects); [`life`], [`body`], [`coding`], [`inject`], [`files`], [`headers`] and [`abort`] have
+//!   the details.
 //! * [`fingerprint`]: whether both sides have the same contents.
 //! * [`world`], [`popularity`]: which objects exist, and which of them a repeated request may ask for.
-//! * [`request`], [`ranges`]: kinds of requests and what robots prefer.
+//! * [`request`], [`ranges`]: kinds of requests and the preferences of robots.
 //! * [`groups`]: agreement of processes about phases.
-//! * [`store`]: what a later test needs to go on with the objects of this one.
+//! * [`store`]: the working set that a later test continues with.
 //!
 //! # Decisions
 //!

@@ -1,10 +1,10 @@
-//! When objects change and expire (reference: models.md, section 6).
+//! When objects change and expire (`docs/reference/models.md`, "Object life cycle").
 
 use crate::distr::Distr;
 use crate::rng::{Draw, Random, mix};
 use crate::selector::Selector;
 
-/// From what an expiration time is counted.
+/// The base of an expiration time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ExpiryBase {
     /// The last modification.
@@ -18,7 +18,7 @@ pub enum ExpiryBase {
 /// An expiration rule: a base and a gap in seconds.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Expiry {
-    /// From what the gap is counted.
+    /// The base of the gap.
     pub base: ExpiryBase,
     /// The gap in seconds.
     pub gap: Distr,
@@ -29,34 +29,34 @@ pub struct Expiry {
 pub struct LifeCycle {
     /// Time between modifications in seconds, drawn once for each object.
     pub length: Distr,
-    /// How far a modification may be off its place, as a share of the cycle (0 to 1).
+    /// The largest deviation of a modification from its regular time, as a share of the cycle (0 to 1).
     pub variance: f64,
     /// Share of objects that show their last modification (0 to 1).
     pub with_lmt: f64,
-    /// Expiration rules; none: no `Expires`.
+    /// Expiration rules; if empty, replies have no `Expires`.
     pub expires: Selector<Expiry>,
 }
 
-/// No cycle is longer, in seconds (31,688 years): sums of times stay far from the ends of their range.
+/// The longest cycle, in seconds (31,688 years): sums of times stay far from the ends of their range.
 const MAX_CYCLE: f64 = 1e12;
 
 /// The times of an object at a moment, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// Last modification, not after the moment.
+    /// Last modification, not after that moment.
     pub lmt: i64,
-    /// Next modification, after the moment.
+    /// Next modification, after that moment.
     pub nmt: i64,
     /// Replies show the last modification.
     pub shows_lmt: bool,
-    /// Expiration.
+    /// Expiration time, if replies have one.
     pub expires: Option<i64>,
 }
 
 impl LifeCycle {
-    /// The times at `now` (seconds since 1970, within 10^12 of it) of the object whose draws begin with `seed`.
+    /// The times at `now` (seconds since 1970, within 10^12 of it) of the object whose draws start with `seed`.
     ///
-    /// Objects are there since 1970: one that has not been modified yet shows that moment.
+    /// Objects exist since 1970: one that has not been modified yet shows that moment.
     pub fn times(&self, seed: u64, now: i64) -> Times {
         let now = now.clamp(-(MAX_CYCLE as i64), MAX_CYCLE as i64);
         let mut rng = Draw::new(seed);
@@ -65,7 +65,7 @@ impl LifeCycle {
         let shows_lmt = rng.event(self.with_lmt);
         let cycle = self.length.sample(&mut rng).clamp(1.0, MAX_CYCLE) as i64;
         let birth = rng.below(cycle as u64) as i64;
-        // More than one would let modifications overtake each other.
+        // With more than one, modifications could overtake each other.
         let variance = self.variance.clamp(0.0, 1.0);
         let modified = |n: i64| match n {
             ..0 => now.min(0),

@@ -4,7 +4,7 @@ use crate::rng::{Random, standard_normal};
 
 /// A lognormal distribution, given by mean and standard deviation of the *result*.
 ///
-/// What follows from them is computed once: two of the three logarithms of a draw are always the same.
+/// Derived values are computed once: two of the three logarithms of a draw are always the same.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Moments", into = "Moments")]
 pub struct Logn {
@@ -15,7 +15,7 @@ pub struct Logn {
     scale: f64,
 }
 
-/// What a lognormal distribution is given by.
+/// The parameters of a lognormal distribution.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Moments {
     mean: f64,
@@ -26,7 +26,7 @@ impl From<Moments> for Logn {
     fn from(moments: Moments) -> Logn {
         let Moments { mean, sd } = moments;
         if mean <= 0.0 {
-            // It has no logarithm, and all values are 0.
+            // The logarithm is undefined, and all values are 0.
             return Logn { moments, location: 0.0, scale: 0.0 };
         }
         let variance = (1.0 + (sd / mean).powi(2)).ln();
@@ -56,12 +56,12 @@ impl Logn {
         self.moments.sd
     }
 
-    /// Draws a value. Where all are 0 nothing is drawn from `rng`.
+    /// Draws a value. If all values are 0, nothing is drawn from `rng`.
     pub(crate) fn sample(&self, rng: &mut impl Random) -> f64 {
         if self.mean() <= 0.0 { 0.0 } else { self.at(standard_normal(rng)) }
     }
 
-    /// The value that is so many standard deviations of the logarithm above the median.
+    /// The value that is this many standard deviations of the logarithm above the median.
     pub(crate) fn at(&self, deviations: f64) -> f64 {
         if self.mean() <= 0.0 { 0.0 } else { (self.location + self.scale * deviations).exp() }
     }
@@ -87,7 +87,8 @@ mod tests {
         let logn = Logn::new(3.0, 4.0);
         let median = 3.0 / (1.0f64 + 16.0 / 9.0).sqrt();
         assert!((logn.at(0.0) / median - 1.0).abs() < 1e-12);
-        // A standard deviation above it the logarithm is greater by the square root of ln(1 + (sd / mean)^2).
+        // One standard deviation above the median, the logarithm is greater by the square root of ln(1 + (sd /
+        // mean)^2).
         let scale = (1.0f64 + 16.0 / 9.0).ln().sqrt();
         assert!(((logn.at(1.0) / median).ln() / scale - 1.0).abs() < 1e-12);
         assert_eq!((Logn::new(0.0, 1.0).at(1.0), Logn::new(-1.0, 1.0).at(1.0)), (0.0, 0.0));

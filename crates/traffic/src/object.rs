@@ -1,7 +1,7 @@
-//! Object ids: what URLs name.
+//! Object ids, which URLs name.
 //!
 //! Every property of an object is a pure function of its id, its content type and the global seed. Client and
-//! server never exchange such facts; each computes them (see [`crate::Catalog`]).
+//! server never exchange properties; each computes them (see [`crate::Catalog`]).
 
 use crate::id::{ID_TEXT_LEN, UniqId, write_hex};
 use crate::rng::mix;
@@ -11,11 +11,11 @@ use crate::rng::mix;
 pub struct ContentKind(pub u8);
 
 impl ContentKind {
-    /// The object is not ours.
+    /// An object that does not belong to the test.
     pub const FOREIGN: ContentKind = ContentKind(0);
     /// A message without a body.
     pub const BODILESS: ContentKind = ContentKind(1);
-    /// Not known.
+    /// An unknown kind.
     pub const UNKNOWN: ContentKind = ContentKind(2);
     /// The first content type of a workload; the others follow in order of configuration.
     pub const FIRST: ContentKind = ContentKind(3);
@@ -25,16 +25,16 @@ impl ContentKind {
         ContentKind(u8::try_from(index + 3).unwrap_or(u8::MAX))
     }
 
-    /// Position among the content types of the workload, `None` for the reserved kinds.
+    /// The index among the content types of the workload; `None` for the reserved kinds.
     pub fn index(self) -> Option<usize> {
         usize::from(self.0).checked_sub(3)
     }
 }
 
-/// An object id: which object a URL names.
+/// An object id: the object that a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Oid {
-    /// The URL name space the object lives in.
+    /// The world (URL name space) of the object.
     pub world: UniqId,
     /// Content kind.
     pub kind: ContentKind,
@@ -42,21 +42,21 @@ pub struct Oid {
     pub name: u64,
 }
 
-/// Length of a standard path.
+/// Length of a standard path in bytes.
 pub const PATH_LEN: usize = 50;
 
 impl Oid {
-    /// A number that stands for the object in seeded draws. The kind takes no part in it.
+    /// The number that represents the object in seeded draws. The kind does not contribute.
     pub fn hash(&self) -> u64 {
         mix(self.world.hash() ^ self.name)
     }
 
-    /// The object is part of a container: its world is a mutant.
+    /// True if the object is part of a container: its world is a mutant.
     pub fn is_embedded(&self) -> bool {
         self.world.counter % 2 == 1
     }
 
-    /// The standard path (reference: models.md, section 4.1), `/w<world>/t<kind>/_<name>`:
+    /// The standard path (`docs/reference/models.md`, "Standard URLs"), `/w<world>/t<kind>/_<name>`:
     ///
     /// ```text
     /// /w12345678.00abcdef:0000002a/t03/_00000000000001f4
@@ -68,7 +68,7 @@ impl Oid {
         let mut out = *b"/w00000000.00000000:00000000/t00/_0000000000000000";
         out[WORLD_AT..WORLD_AT + ID_TEXT_LEN].copy_from_slice(&self.world.text());
         write_hex(&mut out[KIND_AT..KIND_AT + 2], u64::from(self.kind.0));
-        // Names are small numbers: most of their digits are zeros and stand there already.
+        // Names are small numbers: most of their digits are zeros, which are already there.
         let digits = (u64::BITS - self.name.leading_zeros()).div_ceil(4) as usize;
         write_hex(&mut out[PATH_LEN - digits..], self.name);
         out

@@ -1,11 +1,12 @@
-//! Which of the known objects is asked for again (reference: models.md, section 7).
+//! Which of the known objects is requested again (`docs/reference/models.md`, "Popularity").
 
 use crate::rng::Random;
 
-/// How often which of the known objects is asked for again.
+/// The law by which a known object is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Popularity {
-    /// All known objects alike; older objects gather more requests because they are known longer.
+    /// All known objects have the same probability; older objects gather more requests because they are known
+    /// longer.
     #[default]
     Unif,
     /// Recent objects are the popular ones: rank 1 is the newest. A `skew` of 1 gives the plain Zipf law.
@@ -37,7 +38,7 @@ pub struct PopModel {
     pub hot_frac: f64,
     /// Share of repeats that go to the hot set (0 to 1).
     pub hot_prob: f64,
-    /// Probability of preferring the smallest cachable one of nine neighbours (0 to 1): lowers the byte hit
+    /// Probability of preferring the smallest cachable one of nine neighbours (0 to 1). It lowers the byte hit
     /// ratio, as in real traffic.
     pub bhr_discrimination: f64,
 }
@@ -53,7 +54,7 @@ impl Default for PopModel {
 pub struct Candidates {
     /// The newest name, at least 1.
     pub last: u64,
-    /// Only so many of the newest, if the working set is frozen.
+    /// The number of newest objects to choose from, if the working set is frozen.
     pub window: Option<u64>,
     /// The newest name of the hot set.
     pub hot_end: u64,
@@ -64,7 +65,7 @@ pub struct Candidates {
 pub struct Chosen {
     /// The name.
     pub name: u64,
-    /// It was chosen from the hot set.
+    /// The number of neighbours on each side that the preference for small objects considers.
     pub hot: bool,
 }
 
@@ -87,7 +88,7 @@ impl PopModel {
         let hot = self.hot_prob > 0.0 && rng.event(self.hot_prob);
         let set = from.window.unwrap_or(from.last).clamp(1, from.last);
         let (last, window) = if hot {
-            // As long as the set still grows all of it is hot.
+            // While the set grows, all of it is hot.
             let share = if from.window.is_some() { self.hot_frac } else { 1.0 };
             let window = ((set as f64 * share).round() as u64).clamp(1, from.last);
             (from.hot_end.clamp(window, from.last), window)
@@ -100,8 +101,8 @@ impl PopModel {
             return Chosen { name: chosen, hot };
         };
         let size_if_cachable = |name| if name == chosen { Some(size) } else { size_if_cachable(name) };
-        // All that exists is compared, whatever belongs to the working set or the hot one: a hot set of one object would
-        // have no neighbours, and nothing small would be preferred.
+        // All existing neighbours are compared, whether or not they belong to the working set or the hot set. A
+        // hot set of one object would otherwise have no neighbours, and small objects would not be preferred.
         let first = chosen.saturating_sub(NEIGHBOURS).max(1);
         let smallest = (first..=chosen.saturating_add(NEIGHBOURS).min(from.last))
             .filter_map(|name| size_if_cachable(name).map(|size| (size, name)))
@@ -176,7 +177,7 @@ mod tests {
         // A uniform mean of 500.5, five standard errors of 288.7 / sqrt(1000).
         let mean = names.iter().sum::<u64>() as f64 / 1000.0;
         assert!((mean - 500.5).abs() < 46.0, "{mean}");
-        // Sizes come from other processes, and from whoever poses as one.
+        // Sizes come from other processes, possibly from forged messages.
         let from = Candidates { last: u64::MAX, window: Some(1), hot_end: u64::MAX };
         assert_eq!(model.choose(from, &mut rng, |_| Some(1)).name, u64::MAX - 4);
     }
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_compared_from_the_first_object_to_the_last() {
-        // Hot sets of one object, and working sets of one: without the others there would be nothing to compare.
+        // Hot sets and working sets of one object: without the others there would be nothing to compare.
         let model = PopModel { hot_frac: 0.01, bhr_discrimination: 1.0, ..PopModel::default() };
         let size = |name: u64| Some(crate::rng::mix(name));
         let mut rng = Seed(5).stream("bhr", 1);

@@ -1,4 +1,4 @@
-//! Which parts of an object a range request asks for (reference: models.md, section 10.2).
+//! Which parts of an object a range request asks for (`docs/reference/models.md`, "Ranges").
 
 use crate::distr::Distr;
 use crate::rng::Random;
@@ -6,7 +6,7 @@ use crate::rng::Random;
 /// A position or length in an entity: bytes, or a share of its size.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum Extent {
-    /// Bytes.
+    /// A number of bytes.
     Absolute(u64),
     /// Share of the entity's size (0 to 1).
     Relative(f64),
@@ -24,7 +24,7 @@ impl Extent {
 /// A drawn position or length in an entity.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum DrawnExtent {
-    /// Bytes.
+    /// A number of bytes.
     Absolute(Distr),
     /// Share of the entity's size (0 to 1).
     Relative(Distr),
@@ -46,7 +46,7 @@ impl DrawnExtent {
     }
 }
 
-/// How ranges are made.
+/// A rule for the ranges of a request.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum RangeRule {
     /// `first-last` or, without `last`, `first-`.
@@ -56,15 +56,15 @@ pub enum RangeRule {
         /// Last byte, included.
         last: Option<Extent>,
     },
-    /// `-length`: the end of the entity.
+    /// `-length`: the last bytes of the entity.
     Suffix(Extent),
     /// Several ranges with gaps between them.
     Many {
-        /// How many.
+        /// The number of ranges.
         count: Distr,
-        /// Length of each.
+        /// The length of each range.
         length: DrawnExtent,
-        /// First byte of the first; `None`: after a gap.
+        /// First byte of the first range; `None` if a gap comes first.
         first: Option<DrawnExtent>,
     },
 }
@@ -81,7 +81,8 @@ pub enum RangeSpec {
 }
 
 impl RangeSpec {
-    /// First byte of an entity of `size` bytes that is asked for, and the first one behind: none if they are equal.
+    /// The first byte of an entity of `size` bytes that the range covers, and the first byte after it; they are
+    /// equal if it covers none.
     pub fn within(self, size: u64) -> (u64, u64) {
         match self {
             RangeSpec::FromTo(first, last) => (first.min(size), last.saturating_add(1).min(size)),
@@ -90,7 +91,7 @@ impl RangeSpec {
         }
     }
 
-    /// Whether bytes beyond the end of an entity of `size` bytes are asked for.
+    /// True if the range covers bytes beyond the end of an entity of `size` bytes.
     pub fn overflows(self, size: u64) -> bool {
         match self {
             RangeSpec::FromTo(_, last) => last >= size,
@@ -103,21 +104,21 @@ impl RangeSpec {
 /// The ranges of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeSet {
-    /// At least one.
+    /// The ranges, at least one.
     pub specs: Vec<RangeSpec>,
-    /// Size of the entity that they were drawn for, in bytes.
+    /// Size in bytes of the entity that the ranges were drawn for.
     pub size: u64,
-    /// The last byte would have been before the first one.
+    /// The last byte was drawn before the first one.
     pub swapped: bool,
-    /// There are fewer than drawn, because the next one would begin beyond the end.
+    /// There are fewer ranges than drawn, because the next one would start beyond the end.
     pub cut: bool,
 }
 
 impl RangeRule {
-    /// The ranges for an entity of `size` bytes.
+    /// Draws the ranges for an entity of `size` bytes.
     ///
-    /// Several ranges are separated by gaps with an exponential length whose mean is that of the ranges; what
-    /// would begin beyond the end is left out.
+    /// Several ranges are separated by gaps with an exponential length whose mean is that of the ranges. Ranges
+    /// that would start beyond the end are left out.
     pub fn draw(&self, size: u64, rng: &mut impl Random) -> RangeSet {
         let of = |specs| RangeSet { specs, size, swapped: false, cut: false };
         match self {
@@ -145,7 +146,7 @@ impl RangeRule {
                     }
                     let last = at + length.draw(size, rng);
                     specs.push(RangeSpec::FromTo(at as u64, last as u64));
-                    // Neighbours that touch would be one range to a server.
+                    // A server would treat ranges that touch as one.
                     at = last + 2.0 + gaps.sample(rng);
                 }
                 RangeSet { cut, ..of(specs) }
@@ -215,7 +216,7 @@ mod tests {
         }
         let mean = gaps / (2.0 * f64::from(n));
         assert!((mean - 100.0).abs() < 5.0 * 100.0 / (2.0 * f64::from(n)).sqrt() + 0.5, "{mean}");
-        // What would begin beyond the end is left out, but for the first.
+        // Ranges that would start beyond the end are left out, except for the first.
         assert!((0..100).all(|_| rule.draw(150, &mut rng).specs.len() <= 2));
         assert!((0..100).all(|_| rule.draw(150, &mut rng).cut));
         assert_eq!(rule.draw(0, &mut rng).specs.len(), 1);

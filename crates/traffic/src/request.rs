@@ -1,24 +1,24 @@
-//! Kinds of requests and what robots prefer (reference: models.md, section 10).
+//! Kinds of requests and the preferences of robots (`docs/reference/models.md`, "Request kinds and methods").
 
 use crate::popularity::PopModel;
 use crate::ranges::RangeRule;
 use crate::selector::Selector;
 
-/// What a request wants beyond the object.
+/// What a request asks for besides the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum RequestKind {
-    /// The object, plainly. Only these take part in hit ratios.
+    /// The object, unconditionally. Only these requests contribute to hit ratios.
     #[default]
     Basic,
-    /// If modified since just before the last modification: a full reply.
+    /// The object if modified since just before its last modification: a full reply.
     Ims200,
-    /// If modified since just after the last modification: not modified.
+    /// The object if modified since just after its last modification: not modified.
     Ims304,
-    /// End to end, past all caches.
+    /// End-to-end reload, past all caches.
     Reload,
     /// Parts of the object.
     Range,
-    /// An object is sent (with PUT) instead of asked for.
+    /// An upload (with PUT) instead of a download.
     Upload,
 }
 
@@ -33,7 +33,7 @@ impl RequestKind {
         RequestKind::Upload,
     ];
 
-    /// The word of the language.
+    /// The name of the kind in the language.
     pub fn word(self) -> &'static str {
         match self {
             RequestKind::Basic => "Basic",
@@ -45,28 +45,28 @@ impl RequestKind {
         }
     }
 
-    /// The kind that a word of the language names.
+    /// The kind with this name in the language.
     pub fn from_word(word: &str) -> Option<RequestKind> {
         RequestKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// A reply to it gives a cache the whole object.
+    /// True if a reply gives a cache the whole object.
     pub fn fills(self) -> bool {
         matches!(self, RequestKind::Basic | RequestKind::Ims200 | RequestKind::Reload)
     }
 }
 
-/// Methods of robots.
+/// The request methods of robots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Method {
-    /// GET.
+    /// `GET`, the default.
     #[default]
     Get,
-    /// HEAD.
+    /// `HEAD`: the head of the reply only.
     Head,
-    /// POST.
+    /// `POST` with a body.
     Post,
-    /// PUT.
+    /// `PUT` with a body.
     Put,
 }
 
@@ -74,7 +74,7 @@ impl Method {
     /// All methods.
     pub const ALL: [Method; 4] = [Method::Get, Method::Head, Method::Post, Method::Put];
 
-    /// As it stands in requests and in the language.
+    /// The method as written in requests and in the language.
     pub fn word(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -84,27 +84,27 @@ impl Method {
         }
     }
 
-    /// The method that a word names.
+    /// The method with this name.
     pub fn from_word(word: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.word() == word)
     }
 
-    /// Requests carry a body.
+    /// True if requests carry a body.
     pub fn has_body(self) -> bool {
         matches!(self, Method::Post | Method::Put)
     }
 }
 
-/// What decides which object is asked for, and how.
+/// The settings that determine which object a robot requests, and how.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Behavior {
-    /// Share of requests that ask for a known object again (0 to 1).
+    /// Share of requests for known objects (0 to 1).
     pub recurrence: f64,
-    /// Which known object.
+    /// How a known object is chosen.
     pub popularity: PopModel,
-    /// Kinds of requests; empty: basic.
+    /// Kinds of requests; if empty, all are basic.
     pub kinds: Selector<RequestKind>,
-    /// Methods; empty: GET.
+    /// Methods; if empty, all are GET.
     pub methods: Selector<Method>,
     /// Ranges of range requests.
     pub ranges: Selector<RangeRule>,

@@ -1,13 +1,13 @@
-//! Randomness that repeats: every stream follows from the run's seed and a purpose, never from the system.
+//! Repeatable randomness: every stream follows from the run's seed and a purpose, never from the system.
 //!
-//! Two kinds of generator are enough. A [`Stream`] is a long sequence with its own state (one robot's
-//! decisions, one server's think times). A [`Draw`] is a short one-shot sequence whose state is derived from
-//! an object id, so that any process can recompute a property of any object in any order.
+//! There are two kinds of generators. A [`Stream`] is a long sequence with its own state (one robot's
+//! decisions, one server's think times). A [`Draw`] is a short one-shot sequence whose state is derived from an
+//! object id, so that any process can recompute a property of any object in any order.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// A source of uniformly distributed bits with the few derived draws the models need.
+/// A source of uniformly distributed bits, with the derived draws that the models need.
 pub trait Random {
     /// The next 64 uniform bits.
     fn bits(&mut self) -> u64;
@@ -58,15 +58,16 @@ impl Random for Draw {
     }
 }
 
-/// A root seed from which named streams grow.
+/// A root seed from which named streams are derived.
 ///
-/// The *global* seed is the same in all processes of a test and decides what both sides must agree on; the
-/// *local* seed is a process's own and decides its private choices.
+/// The *global* seed is the same in all processes of a test and determines what both sides must agree on. The
+/// *local* seed belongs to one process and determines its private choices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The stream for `purpose` and `index` (robot number, loop number): unrelated decisions never share one.
+    /// The stream for `purpose` and `index` (robot number, loop number). Unrelated decisions never share a
+    /// stream.
     pub fn stream(self, purpose: &str, index: u64) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(self.derive(purpose, index)))
     }

@@ -2,11 +2,11 @@
 
 use crate::rng::Random;
 
-/// Things to choose from, each with a probability; what PGL calls a selector.
+/// Items to choose from, each with a probability; PGL calls it a selector.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Selector<T> {
     items: Vec<T>,
-    /// Sums of the probabilities up to and including each item; empty if all items are alike.
+    /// Sums of the probabilities up to and including each item; empty if all items have the same probability.
     sums: Vec<f64>,
 }
 
@@ -17,13 +17,13 @@ impl<T> Default for Selector<T> {
 }
 
 impl<T> Selector<T> {
-    /// A selector of items that are all alike.
+    /// A selector of items with the same probability.
     pub fn even(items: Vec<T>) -> Selector<T> {
         Selector { items, sums: Vec::new() }
     }
 
-    /// A selector of items with their weights, which need not add up to one. Items that weigh nothing (or
-    /// nothing that could be added up) are left out; if nothing weighs anything the selector is empty.
+    /// A selector of items with their weights, which need not add up to one. Items without a positive finite
+    /// weight are left out; if no items remain, the selector is empty.
     pub fn weighted(pairs: impl IntoIterator<Item = (T, f64)>) -> Selector<T> {
         let (mut items, mut sums, mut sum) = (Vec::new(), Vec::new(), 0.0);
         let mut weights = Vec::new();
@@ -40,7 +40,7 @@ impl<T> Selector<T> {
         Selector { items, sums }
     }
 
-    /// A selector that has only one thing to offer.
+    /// A selector with only one item.
     pub fn only(item: T) -> Selector<T> {
         Selector::even(vec![item])
     }
@@ -50,7 +50,7 @@ impl<T> Selector<T> {
         &self.items
     }
 
-    /// True if there is nothing to choose from.
+    /// True if there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -64,8 +64,8 @@ impl<T> Selector<T> {
         }
     }
 
-    /// Draws the position of an item, or `None` from an empty selector. Draws nothing from `rng` where there is
-    /// no choice.
+    /// Draws the index of an item, or `None` from an empty selector. With a single item, nothing is drawn from
+    /// `rng`.
     pub fn draw_index(&self, rng: &mut impl Random) -> Option<usize> {
         match self.items.len() {
             0 => None,
@@ -83,7 +83,7 @@ impl<T> Selector<T> {
         self.draw_index(rng).map(|index| &self.items[index])
     }
 
-    /// The same choice among other things.
+    /// The same selector over other items.
     pub fn map<U>(self, change: impl FnMut(T) -> U) -> Selector<U> {
         Selector { items: self.items.into_iter().map(change).collect(), sums: self.sums }
     }

@@ -1,11 +1,11 @@
-//! Working sets in files: a later test goes on with the objects that caches already hold (reference: models.md,
-//! section 3.5).
+//! Working sets in files: a later test continues with the objects that caches already have
+//! (`docs/reference/models.md`, "Working set files").
 //!
 //! ```text
 //! file = "polygraph working set" LF version(u8) LF length(u32 LE) crc32(u32 LE) payload(postcard)
 //! ```
 //!
-//! Length and checksum are those of the payload. Reading and writing files is left to who may do I/O.
+//! Length and checksum are those of the payload. The caller reads and writes the files.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ use crate::selector::Selector;
 use crate::world::{Galaxy, World, WorldFacts};
 
 const SIGNATURE: &[u8] = b"polygraph working set\n";
-/// Version of the format. A reader takes files of its own version only.
+/// Version of the format. A reader accepts files of its own version only.
 pub const VERSION: u8 = 1;
-/// Where the payload begins.
+/// Offset of the payload.
 const HEAD: usize = SIGNATURE.len() + 2 + 8;
 
 /// Why a working set cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The bytes do not begin like a working set.
+    /// The bytes do not start like a working set.
     #[error("this is not a polygraph working set")]
     Foreign,
-    /// Another format.
+    /// The file has another version of the format.
     #[error(
         "the working set has format {found}, this program reads {VERSION}; use the version that stored it"
     )]
@@ -41,20 +41,20 @@ pub enum StoreError {
     /// Bytes are missing at the end.
     #[error("the working set is cut short: {found} of {expected} bytes are there; store it again")]
     Truncated {
-        /// Bytes that are there.
+        /// The number of bytes in the file.
         found: usize,
-        /// Bytes of the whole.
+        /// The number of bytes that the file should have.
         expected: usize,
     },
-    /// The checksum is wrong or the content makes no sense.
+    /// The checksum is wrong or the content is invalid.
     #[error("the working set is damaged; store it again")]
     Damaged,
-    /// It was stored under another configuration.
+    /// The working set was stored under another configuration.
     #[error("the working set belongs to another workload: {0}")]
     Configuration(String),
 }
 
-/// How much has been filled.
+/// The amount of data filled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Fill {
     /// Number of fills.
@@ -66,31 +66,33 @@ pub struct Fill {
 /// Galaxies by the name of their visible server.
 pub type Galaxies = Vec<(String, Galaxy)>;
 
-/// What one loop of a client owns. In its form in bytes, objects whose first reply was still on its way count as
-/// settled: they are, when somebody reads it.
+/// The part of a working set that one loop of a client owns. Once stored, objects whose first reply was still
+/// on its way are repeatable: the reply has arrived by the time the file is read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SavedShare {
-    /// Where new ids come from: going on with it keeps new ids apart from the stored ones.
+    /// The source of new ids; a later test continues it, so that new ids differ from the stored ones.
     pub ids: IdSource,
-    /// Own galaxies. There may be several of a server; objects are created in the first of them.
+    /// Galaxies of the loop. There may be several of a server; new objects are created in the first.
     #[serde(with = "galaxies")]
     pub galaxies: Galaxies,
-    /// How much has been filled.
+    /// The amount of data filled.
     pub fill: Fill,
 }
 
-/// What one loop goes on with.
+/// The part of a stored working set that one loop continues with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RestoredShare {
-    /// Galaxies that are its own from now on. There may be several of a server; objects are created in the first.
+    /// Galaxies that the loop owns from now on. There may be several of a server; new objects are created in
+    /// the first.
     #[serde(with = "galaxies")]
     pub own: Galaxies,
-    /// Galaxies of other loops, whose objects it may ask for again. Only of servers of which it owns none.
+    /// Galaxies of other loops, whose objects the loop may request again. It has them only of servers of which
+    /// it owns no galaxy.
     #[serde(with = "galaxies")]
     pub known: Galaxies,
 }
 
-/// Content types and what they were like.
+/// Hashes of the content types that a working set depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprints {
     /// Names and hashes.
@@ -102,13 +104,14 @@ pub struct Fingerprints {
 /// A working set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// The content types that its objects are of.
+    /// The content types of its objects.
     pub contents: Fingerprints,
-    /// The seed that all processes of the test share; it wins over the one of the command line.
+    /// The seed that all processes of the test share; it overrides the one of the command line.
     pub global_seed: Seed,
-    /// The seed of the process, which wins likewise.
+    /// The local seed of the process; it overrides the one of the command line, too.
     pub local_seed: Seed,
-    /// By loop; those that were left over when a test had fewer loops come last, without galaxies.
+    /// The shares in the order of the loops. Shares that were left over when a test had fewer loops come last,
+    /// without galaxies.
     pub shares: Vec<SavedShare>,
 }
 
@@ -129,10 +132,10 @@ impl WorkingSet {
         out
     }
 
-    /// The working set in the bytes of a file.
+    /// Reads a working set from the bytes of a file.
     ///
     /// # Errors
-    /// If the bytes are no whole working set of this version.
+    /// If the bytes are not a complete working set of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<WorkingSet, StoreError> {
         let rest = bytes.strip_prefix(SIGNATURE).ok_or(StoreError::Foreign)?;
         match rest.first() {
@@ -155,13 +158,13 @@ impl WorkingSet {
         postcard::from_bytes(payload).map_err(|_| StoreError::Damaged)
     }
 
-    /// Whether it was frozen: from then on, only so many of the newest objects are asked for again.
+    /// True if the working set is frozen: only that many of the newest objects are requested again.
     pub fn is_frozen(&self) -> bool {
         let mut galaxies = self.shares.iter().flat_map(|share| &share.galaxies);
         galaxies.any(|(_, galaxy)| galaxy.worlds.iter().any(|world| world.facts().window.is_some()))
     }
 
-    /// What was filled in all tests so far.
+    /// The amount of data filled in all tests so far.
     pub fn fill(&self) -> Fill {
         self.shares.iter().fold(Fill::default(), |all, share| Fill {
             count: all.count.saturating_add(share.fill.count),
@@ -169,8 +172,9 @@ impl WorkingSet {
         })
     }
 
-    /// The working set at the end of a test that went on with this one, whose loops delivered `shares`. What was
-    /// filled before is not forgotten, nor are the ids that loops have given out that the later test did not have.
+    /// The working set at the end of a test that continued with this one, whose loops delivered `shares`. It
+    /// keeps the amount filled before, and the ids that loops of this one gave out that the later test did not
+    /// have.
     #[must_use]
     pub fn followed_by(self, mut shares: Vec<SavedShare>) -> WorkingSet {
         let before = self.fill();
@@ -184,7 +188,7 @@ impl WorkingSet {
         WorkingSet { shares, ..self }
     }
 
-    /// Deals the galaxies to `loops` loops, so that each has one owner and every loop has or knows one of each
+    /// Deals the galaxies to `loops` loops, so that each has one owner and every loop owns or knows one of each
     /// server.
     pub fn deal(&self, loops: usize) -> Vec<RestoredShare> {
         let mut of_servers: BTreeMap<&str, Vec<&Galaxy>> = BTreeMap::new();
@@ -206,7 +210,8 @@ impl WorkingSet {
 }
 
 impl Fingerprints {
-    /// Those of a test whose robots ask servers directly for these kinds. Seeds are no part of them.
+    /// The fingerprints of a test whose robots request these kinds directly from servers. Seeds are not part of
+    /// them.
     pub fn of(catalog: &Catalog, direct: &[Selector<ContentKind>]) -> Fingerprints {
         let hash = |content| {
             let bytes = postcard::to_extend(content, Vec::new()).unwrap_or_default();
@@ -218,10 +223,10 @@ impl Fingerprints {
         }
     }
 
-    /// Makes sure that a test with these content types, `now`, can go on with a set of those.
+    /// Checks that a test with the content types `now` can continue with a working set of these.
     ///
     /// # Errors
-    /// If they differ.
+    /// If the content types differ.
     pub fn agree(&self, now: &Fingerprints) -> Result<(), StoreError> {
         let names = |list: &Fingerprints| {
             list.contents.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
@@ -241,7 +246,7 @@ impl Fingerprints {
     }
 }
 
-/// The form of galaxies in bytes.
+/// Serialization of galaxies.
 mod galaxies {
     use serde::{Deserializer, Serializer};
 

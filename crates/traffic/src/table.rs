@@ -1,9 +1,9 @@
-//! Distributions that users describe by a table (reference: pgl.md, section 6.4).
+//! Distributions given by a table (`docs/reference/language.md`, "Distribution tables").
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A line of a table: values from `min` to below `max`, all alike, or just `min`.
+/// A line of a table: values from `min` to below `max` with the same probability, or just `min`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
     /// Smallest value.
@@ -28,12 +28,12 @@ struct TableStep {
     upto: f64,
 }
 
-/// Bins that the short form of a table lists.
+/// The number of bins that the short form of a table lists.
 const LISTED: usize = 6;
 
 impl Table {
-    /// A table of these bins, in any order. Weights are relative. Bins without a positive weight are left out, as
-    /// are bins that begin at no finite value; `None` if nothing is left.
+    /// A table of these bins, in any order. Weights are relative. Bins without a positive weight or a finite
+    /// start are left out; `None` if no bins remain.
     pub fn new(bins: impl IntoIterator<Item = Bin>) -> Option<Table> {
         let mut bins: Vec<Bin> = bins
             .into_iter()
@@ -51,19 +51,19 @@ impl Table {
         (!steps.is_empty()).then_some(Table { steps })
     }
 
-    /// The value that a share `u` (0 to 1) of all draws does not reach: with a uniform `u`, a draw.
+    /// The value below which a share `u` (0 to 1) of all draws lies; with a uniform `u`, a draw.
     ///
-    /// One uniform number decides on the bin and on the place in it, so every draw costs the same.
+    /// One uniform number selects the bin and the position in it, so every draw costs the same.
     pub fn quantile(&self, u: f64) -> f64 {
         let index = self.steps.partition_point(|step| step.upto <= u).min(self.steps.len() - 1);
         let step = self.steps[index];
         let before = self.before(index);
         let place = ((u - before) / (step.upto - before)).clamp(0.0, 1.0);
-        // Rounding must not carry a draw to the bound, which belongs to the next bin.
+        // Rounding must not move a draw to the bound, which belongs to the next bin.
         (step.min + (step.max - step.min) * place).min(step.max.next_down().max(step.min))
     }
 
-    /// The mean of the draws, negative ones counted as 0 (see [`crate::Distr::sample`]).
+    /// The mean of the draws, with negative ones set to 0 (see [`crate::Distr::sample`]).
     pub fn mean(&self) -> f64 {
         let share = |index: usize| self.steps[index].upto - self.before(index);
         self.steps.iter().enumerate().map(|(i, step)| mean_within(step.min, step.max) * share(i)).sum()
@@ -76,7 +76,7 @@ impl Table {
 }
 
 impl fmt::Display for Table {
-    /// Lists the bins with their shares in percent, or tells how many there are.
+    /// Lists the bins with their shares in percent, or the number of bins.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("table:")?;
         if self.steps.len() > LISTED {

@@ -1,5 +1,5 @@
-//! Worlds: which objects exist, and which of them a repeated request may ask for (reference: models.md,
-//! section 3).
+//! Worlds: which objects exist, and which of them a repeated request may ask for (`docs/reference/models.md`,
+//! "Worlds and working sets").
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use crate::id::UniqId;
 use crate::popularity::{Candidates, Chosen, PopModel};
 use crate::rng::Random;
 
-/// What others may know of a world.
+/// The state of a world that is shared with other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct WorldFacts {
-    /// Number of objects that may be asked for again.
+    /// The number of objects that may be requested again.
     pub size: u64,
     /// Size of the working set once it is frozen.
     pub window: Option<u64>,
@@ -20,10 +20,10 @@ pub struct WorldFacts {
 
 /// The objects of one content type in one galaxy: names `1..=size`, in order of creation.
 ///
-/// A new object becomes repeatable only `settle` after its first request was due. Without that, a short run
-/// would ask again for objects whose first reply is still on its way, and no device can hit on those: with
-/// PolyMix-1's think time of 3 s, a 90-second run would lose 5 points of its offered hit ratio. Because the
-/// rule looks at due times and not at replies, the sequence of requests depends on the seed alone.
+/// A new object becomes repeatable a delay after its first request was due (`repeat_delay` in crate `plan`).
+/// Without the delay, a short run would request objects whose first reply is still on its way, and no device
+/// can hit on those: with PolyMix-1's think time of 3 s, a 90-second run would lose 5 points of its offered hit
+/// ratio. The rule uses due times and not replies, so the sequence of requests depends on the seed alone.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     known: WorldFacts,
@@ -32,7 +32,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world as others know it, from which objects can be repeated.
+    /// A world as known from another process, whose objects can be repeated.
     pub fn known(facts: WorldFacts) -> World {
         World { known: facts, settling: VecDeque::new() }
     }
@@ -42,17 +42,17 @@ impl World {
         self.known.size + self.settling.len() as u64
     }
 
-    /// What others may know of it.
+    /// The state to share with other processes.
     pub fn facts(&self) -> WorldFacts {
         self.known
     }
 
-    /// What a later run may know of it: all objects have settled by then.
+    /// The state for a later run, in which all objects are repeatable.
     pub fn settled(&self) -> WorldFacts {
         WorldFacts { size: self.size(), ..self.known }
     }
 
-    /// Adopts newer knowledge: all of it, or nothing if it is older. Returns true if it was newer.
+    /// Takes over newer facts: all of them, or none if they are older. Returns true if they were newer.
     pub fn learn(&mut self, facts: WorldFacts) -> bool {
         let newer = facts.size > self.known.size || facts.window > self.known.window;
         if newer {
@@ -61,7 +61,7 @@ impl World {
         newer
     }
 
-    /// Lets objects that have settled by `now_ns` become repeatable. Times must not decrease from call to call.
+    /// Makes objects repeatable whose delay has passed at `now_ns`. Times must not decrease from call to call.
     pub fn make_repeatable(&mut self, now_ns: u64, rng: &mut impl Random) {
         while self.settling.front().is_some_and(|&at| at <= now_ns) {
             self.settling.pop_front();
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// True if there is an object to ask for again.
+    /// True if there is an object to request again.
     pub fn can_repeat(&self) -> bool {
         self.known.size > 0 && self.known.window != Some(0)
     }
@@ -87,7 +87,7 @@ impl World {
         self.size()
     }
 
-    /// An object to ask for again; only if [`World::can_repeat`].
+    /// An object to request again; call it only if [`World::can_repeat`].
     pub fn repeat(
         &self,
         model: &PopModel,
@@ -98,9 +98,9 @@ impl World {
         model.choose(Candidates { last: size.max(1), window, hot_end }, rng, size_if_cachable)
     }
 
-    /// Freezes the working set: from now on only as many of the newest objects are asked for again as there
-    /// are now. New objects still come, so the window slides. Where there is none yet nothing is frozen: a window without
-    /// a place would let nothing be asked for again for the rest of the test.
+    /// Freezes the working set: from now on its size is constant, and only that many of the newest objects are
+    /// requested again. New objects still appear, so the window moves. An empty world is not frozen, because an
+    /// empty window would prevent repeats for the rest of the test.
     pub fn freeze(&mut self) {
         if self.known.window.is_none() && self.size() > 0 {
             self.known.window = Some(self.size());
@@ -113,7 +113,7 @@ impl World {
 pub struct Galaxy {
     /// The id in URLs.
     pub id: UniqId,
-    /// By position in the list of content types.
+    /// The worlds, by index in the list of content types.
     pub worlds: Vec<World>,
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use crate::rng::Seed;
     use crate::{Catalog, ContentKind, Distr};
 
-    /// A request due at `due`: repeats a settled object with probability `recurrence`, if there is one.
+    /// A request due at `due`: repeats a repeatable object with probability `recurrence`, if there is one.
     fn choose(
         world: &mut World,
         due: u64,

@@ -5,15 +5,15 @@ use crate::head::{Header, ReplyHead, RequestHead, is_named};
 /// How the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes, 0 for no body.
+    /// A number of bytes; 0 means no body.
     Length(u64),
     /// Chunks (RFC 9112, section 7.1).
     Chunked,
-    /// Everything until the peer closes.
+    /// All bytes until the peer closes the connection.
     UntilClose,
 }
 
-/// A body or its framing breaks the rules.
+/// An error in a body or its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// `Content-Length` is not a number, or several differ.
@@ -28,42 +28,42 @@ pub enum BodyError {
     /// A chunk size begins with a minus sign.
     #[error("negative chunk size")]
     ChunkNegative,
-    /// A chunk extension or a trailer has no end.
+    /// A chunk extension or a trailer is too long.
     #[error("endless chunk extension or trailer")]
     ChunkLong,
-    /// No line end where a chunk must end by its size.
+    /// A chunk is not followed by a line end.
     #[error("bad end of a chunk")]
     ChunkEnd,
 }
 
-/// How the body of a request is framed; no body without a length or coding.
+/// The framing of a request's body; without a length or coding there is no body.
 ///
 /// # Errors
-/// If the framing headers contradict themselves.
+/// If the framing headers contradict each other.
 pub fn request_framing(head: &RequestHead<'_, '_>) -> Result<Framing, BodyError> {
     Ok(DeclaredFraming::of(head.headers).framing()?.unwrap_or(Framing::Length(0)))
 }
 
-/// Whether a message has a length beside chunks: they count, and the connection must be closed after it (RFC 9112,
-/// section 6.3).
+/// True if a message has a length besides chunks: the chunks count, and the connection must be closed after it
+/// (RFC 9112, section 6.3).
 pub fn has_two_framings(headers: &[Header<'_>]) -> bool {
     DeclaredFraming::of(headers).is_length_ignored()
 }
 
-/// How the body of a reply is framed. `to_head`: the request's method was HEAD.
+/// The framing of a reply's body. `to_head` means that the request's method was HEAD.
 ///
 /// # Errors
-/// If the framing headers contradict themselves.
+/// If the framing headers contradict each other.
 pub fn reply_framing(head: &ReplyHead<'_, '_>, to_head: bool) -> Result<Framing, BodyError> {
     DeclaredFraming::of(head.headers).reply_framing(head.status, to_head)
 }
 
-/// What the framing headers say, for those who see header fields one by one.
+/// The framing headers of a message, for callers that see header fields one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeclaredFraming {
     length: Option<u64>,
     chunked: bool,
-    /// The first thing that is wrong.
+    /// The first error.
     fault: Option<BodyError>,
 }
 
@@ -93,8 +93,8 @@ impl DeclaredFraming {
         if !self.chunked && value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
             self.chunked = true;
         } else if !value.trim_ascii().eq_ignore_ascii_case(b"identity") {
-            // `identity` was dropped by RFC 7230 but still exists in the wild. Beside another coding, its sender and its
-            // readers may think of different ends of the message (RFC 9112, section 6.3).
+            // RFC 7230 dropped `identity`, but servers still send it. Besides another coding, sender and
+            // receivers may disagree about the end of the message (RFC 9112, section 6.3).
             self.refuse(BodyError::Coding);
         }
     }
@@ -103,10 +103,11 @@ impl DeclaredFraming {
         self.fault.get_or_insert(fault);
     }
 
-    /// How the body of a reply with these headers is framed. `to_head`: the request's method was HEAD.
+    /// The framing of the body of a reply with these headers. `to_head` means that the request's method was
+    /// HEAD.
     ///
     /// # Errors
-    /// If the framing headers contradict themselves.
+    /// If the framing headers contradict each other.
     pub fn reply_framing(&self, status: u16, to_head: bool) -> Result<Framing, BodyError> {
         if to_head || matches!(status, 100..=199 | 204 | 304) {
             return Ok(Framing::Length(0));
@@ -114,7 +115,7 @@ impl DeclaredFraming {
         Ok(self.framing()?.unwrap_or(Framing::UntilClose))
     }
 
-    /// There is a length, but the chunks override it (RFC 9112, section 6.3).
+    /// True if there is a length that the chunks override (RFC 9112, section 6.3).
     pub fn is_length_ignored(&self) -> bool {
         self.chunked && self.length.is_some()
     }
@@ -166,7 +167,7 @@ enum State {
     Trailer {
         line: u16,
         total: u16,
-        /// A line has ended that was not empty.
+        /// The line before was not empty.
         fields: bool,
     },
     Done {
@@ -174,10 +175,10 @@ enum State {
     },
 }
 
-/// What [`BodyReader::feed`] made of its input.
+/// The result of [`BodyReader::feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedResult {
-    /// Bytes that belong to this body; what follows belongs to the next message.
+    /// Bytes that belong to this body; the bytes after them belong to the next message.
     pub consumed: usize,
     /// The body is complete.
     pub done: bool,
@@ -185,7 +186,7 @@ pub struct FeedResult {
 
 const DONE: State = State::Done { trailer: false };
 const START_OF_CHUNK: State = State::Size { value: 0, digits: 0, skipped: 0 };
-/// Chunk extensions and trailers longer than this are refused.
+/// The largest length in bytes of chunk extensions and trailers.
 const MAX_CHUNK_EXTRAS: u16 = 8 * 1024;
 
 impl BodyReader {
@@ -211,12 +212,12 @@ impl BodyReader {
         matches!(self.state, State::Done { trailer: true })
     }
 
-    /// True if the body ends where the peer closes the connection, so closing is no error.
+    /// True if the body ends where the peer closes the connection, so that closing is not an error.
     pub fn ends_at_close(&self) -> bool {
         matches!(self.state, State::UntilClose)
     }
 
-    /// Takes the next bytes of the connection and hands the content among them to `sink`.
+    /// Takes the next bytes of the connection and passes the content among them to `sink`.
     ///
     /// # Errors
     /// If the chunk framing is broken; the reader must not be used again.

@@ -6,7 +6,7 @@ use md5::{Digest, Md5};
 /// Length of its value in bytes.
 pub const TEXT_LEN: usize = 24;
 
-/// The digest of a body that comes in pieces.
+/// Computes the digest of a body that arrives in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct ContentMd5(Md5);
 
@@ -16,7 +16,7 @@ impl ContentMd5 {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes so far. The object is as new afterwards.
+    /// The digest of all bytes so far. Afterwards the object is in its initial state.
     pub fn finish(&mut self) -> [u8; 16] {
         self.0.finalize_reset().into()
     }
@@ -31,7 +31,7 @@ pub fn text(digest: [u8; 16]) -> [u8; TEXT_LEN] {
     out
 }
 
-/// The digest that the value of a field tells; `None` if it is not one.
+/// The digest in the value of a field; `None` if it is not one.
 pub fn parse(value: &[u8]) -> Option<[u8; 16]> {
     let value = value.trim_ascii();
     let mut digest = [0; 18];

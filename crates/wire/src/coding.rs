@@ -1,27 +1,27 @@
-//! Which content coding a reply gets (RFC 9110, section 12.5.3): of `identity` and `gzip`, what the server offers and
-//! the client accepts.
+//! The choice of a reply's content coding (RFC 9110, section 12.5.3) from `identity` and `gzip`: what the
+//! server offers and the client accepts.
 
-/// What a server can send of an object.
+/// The codings that a server can send an object with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingOffer {
-    /// As it is.
+    /// No coding.
     pub identity: bool,
     /// Coded with gzip.
     pub gzip: bool,
 }
 
-/// What is to be sent.
+/// The coding to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodingChoice {
-    /// The object as it is.
+    /// The object without coding.
     Identity,
     /// The object coded with gzip.
     Gzip,
-    /// Nothing that is offered is accepted: status 406.
+    /// The client accepts none of the offered codings: status 406.
     NotAcceptable,
 }
 
-/// Weights in thousandths, as far as the client gave them.
+/// Weights in thousandths; `None` where the client gave none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weights {
     identity: Option<u16>,
@@ -31,8 +31,9 @@ struct Weights {
 
 /// Chooses from an offer by the values of all `Accept-Encoding` fields, in order.
 ///
-/// gzip is chosen if it is accepted by name or by `*`, unless `identity` has a greater weight; without any field,
-/// where everything is acceptable, only if there is nothing else. Items that break the grammar are left out.
+/// gzip is chosen if it is accepted by name or by `*`, unless `identity` has a greater weight. Without any
+/// field everything is acceptable, and gzip is chosen only if there is nothing else. Malformed items are
+/// ignored.
 pub fn negotiate<'a>(fields: impl IntoIterator<Item = &'a [u8]>, offer: CodingOffer) -> CodingChoice {
     let mut weights = None;
     for field in fields {
@@ -47,7 +48,7 @@ pub fn negotiate<'a>(fields: impl IntoIterator<Item = &'a [u8]>, offer: CodingOf
         };
     };
     let gzip = if offer.gzip { gzip.or(any).unwrap_or(0) } else { 0 };
-    // Not listed, identity is acceptable unless `*;q=0`, but anything listed is preferred.
+    // If not listed, identity is acceptable unless `*;q=0`, but listed codings are preferred.
     let listed = if offer.identity { identity.or(any.filter(|&weight| weight == 0)) } else { Some(0) };
     match listed {
         Some(weight) if weight > gzip => CodingChoice::Identity,

@@ -1,38 +1,39 @@
-//! Cookies (RFC 6265): what a reply sets, what a request brings back.
+//! Cookies (RFC 6265): what replies set, and what requests return.
 
 use crate::date;
 
-/// Cookies whose name and value are longer together, in bytes, are ignored and not written (RFC 6265, 6.1).
+/// The largest total length of name and value in bytes; larger cookies are ignored and not written (RFC 6265,
+/// section 6.1).
 pub const MAX_COOKIE: usize = 4096;
-/// Attributes whose values are longer are ignored.
+/// The largest length of attribute values in bytes; attributes with larger ones are ignored.
 const MAX_ATTRIBUTE: usize = 1024;
 
 /// How long a cookie lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// As long as the session of the user.
+    /// Until the end of the user's session.
     Session,
-    /// Until that moment, in seconds since 1970. A moment that is past removes the cookie.
+    /// Until this moment, in seconds since 1970. A moment in the past removes the cookie.
     Until(u64),
 }
 
 /// What a `Set-Cookie` field sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetCookie<'a> {
-    /// Name, not empty.
+    /// The name, not empty.
     pub name: &'a [u8],
-    /// Value as sent, with its quotes if it has any: so it goes back.
+    /// The value as sent, with its quotes if it has any, because requests return it unchanged.
     pub value: &'a [u8],
-    /// From `Max-Age`, else `Expires`, else the session; `Discard` (RFC 2965) makes it the session, too.
+    /// From `Max-Age`, else from `Expires`, else the session; `Discard` (RFC 2965) means the session, too.
     pub lifetime: Lifetime,
 }
 
 impl<'a> SetCookie<'a> {
     /// Reads the value of a `Set-Cookie` field (RFC 6265, section 5.2) that arrived at `now`, in seconds since
-    /// 1970. `None` if it sets nothing: no name, control characters, or too long.
+    /// 1970. `None` if it sets no cookie: no name, control characters, or too long.
     ///
-    /// A quoted value goes on to its closing quote, whatever it holds, as RFC 2965 had it; without a closing quote
-    /// it ends at the next semicolon.
+    /// A quoted value extends to its closing quote, as in RFC 2965; without a closing quote it ends at the next
+    /// semicolon.
     pub fn parse(field: &'a [u8], now: u64) -> Option<SetCookie<'a>> {
         if field.iter().any(|&b| b != b'\t' && b.is_ascii_control()) {
             return None;
@@ -46,8 +47,8 @@ impl<'a> SetCookie<'a> {
         Some(SetCookie { name, value, lifetime: lifetime(attributes, now) })
     }
 
-    /// Appends `name=value`, and `; Max-Age=` unless the cookie lives for the session. False, and nothing
-    /// appended, for cookies that [`SetCookie::parse`] would not read back as they are.
+    /// Appends `name=value`, and `; Max-Age=` unless the cookie lives for the session. Returns false without
+    /// appending for cookies that [`SetCookie::parse`] would not read back unchanged.
     pub fn write(&self, now: u64, out: &mut Vec<u8>) -> bool {
         if !is_name(self.name) || !is_value(self.value) || self.name.len() + self.value.len() > MAX_COOKIE {
             return false;
@@ -61,7 +62,7 @@ impl<'a> SetCookie<'a> {
     }
 }
 
-/// `name=value` at the start of a field, up to what ends the value, and the attributes behind it.
+/// `name=value` at the start of a field, up to the end of the value, and the attributes after it.
 fn split_value(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     let quoted = text.strip_prefix(b"\"").and_then(|inner| memchr::memchr(b'"', inner)).map(|at| at + 2);
@@ -79,7 +80,7 @@ fn lifetime(attributes: &[u8], now: u64) -> Lifetime {
         if value.len() > MAX_ATTRIBUTE {
             continue;
         }
-        // Of an attribute that comes twice, the last counts.
+        // If an attribute occurs twice, the last one counts.
         if name.eq_ignore_ascii_case(b"max-age") {
             max_age = end_of_age(value, now).or(max_age);
         } else if name.eq_ignore_ascii_case(b"expires") {
@@ -94,7 +95,7 @@ fn lifetime(attributes: &[u8], now: u64) -> Lifetime {
     }
 }
 
-/// When a `Max-Age` is over: 0 and less are over at once.
+/// When a `Max-Age` expires: 0 and less expire at once.
 fn end_of_age(value: &[u8], now: u64) -> Option<u64> {
     let value = match value {
         [b'"', inner @ .., b'"'] => inner,
@@ -127,7 +128,7 @@ pub fn write_line<'a>(cookies: impl IntoIterator<Item = (&'a [u8], &'a [u8])>, o
     out.extend_from_slice(b"\r\n");
 }
 
-/// Names and values of a `Cookie` field; values keep their quotes. What has no name is left out.
+/// Names and values of a `Cookie` field; values keep their quotes. Pairs without a name are ignored.
 pub fn pairs(field: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = field;
     std::iter::from_fn(move || {
@@ -156,7 +157,7 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b))
 }
 
-/// Anything that can be read back: blanks and semicolons only inside quotes.
+/// True for a value that can be read back: blanks and semicolons only inside quotes.
 fn is_value(value: &[u8]) -> bool {
     match value {
         [b'"', inner @ .., b'"'] => inner.iter().all(|&b| b != b'"' && matches!(b, b' '..=b'~')),

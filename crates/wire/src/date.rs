@@ -36,7 +36,8 @@ pub fn text(unix_seconds: u64) -> [u8; DATE_LEN] {
 /// Seconds since 1970 of an IMF-fixdate; `None` for anything else or dates before 1970.
 pub fn parse(text: &[u8]) -> Option<u64> {
     let text: &[u8; DATE_LEN] = text.trim_ascii().try_into().ok()?;
-    // Nearly every reply has two or three of them. As everything has its place, it is read by eight bytes.
+    // Nearly every reply has two or three dates, and every part has a fixed position, so eight bytes are read
+    // at a time.
     let eight = |at: usize| text[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
     if !text.is_ascii() || !text.ends_with(b" GMT") {
         return None;
@@ -50,8 +51,8 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     moment(year, month, number(date, 0), (number(time, 0), number(time, 3), number(time, 6)))
 }
 
-/// The numbers of two digits in eight bytes of ASCII, each in the place of its first digit; other places mean
-/// nothing. `None` if there is anything but a digit where `digits` has a byte of ones.
+/// The two-digit numbers in eight bytes of ASCII, each at the position of its first digit; other positions are
+/// undefined. `None` if a byte that `digits` selects is not a digit.
 #[inline]
 fn pairs(text: u64, digits: u64) -> Option<u64> {
     let values = (text ^ 0x3030_3030_3030_3030) & digits;
@@ -79,7 +80,8 @@ fn month_number(name: &[u8; 3]) -> Option<u64> {
     })
 }
 
-/// Seconds since 1970, if every number is in its range. A day that its month lacks is one of the next month.
+/// Seconds since 1970, if every number is in its range. A day beyond the end of its month is one of the next
+/// month.
 #[inline(always)]
 fn moment(year: u64, month: u64, day: u64, (hour, minute, second): (u64, u64, u64)) -> Option<u64> {
     if !(1..=31).contains(&day) || year < 1970 || hour > 23 || minute > 59 || second > 60 {
@@ -169,7 +171,7 @@ fn cookie_time(word: &[u8]) -> Option<u64> {
     (hour <= 23 && minute <= 59 && second <= 59).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// The digits that a word begins with, if there are as many as wanted, and what follows.
+/// The digits at the start of a word, if their count is in the range, and the rest of the word.
 fn leading_number(word: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(u64, &[u8])> {
     let count = word.iter().take_while(|b| b.is_ascii_digit()).count();
     if !digits.contains(&count) {
@@ -200,9 +202,9 @@ fn civil_from_days(days: i64) -> (i64, u64, u64) {
 
 /// The day number, counted from 1970-01-01, of a day of a month (1 to 12) of a year from 1 on.
 fn days_from_civil(year: u64, month: u64, day: u64) -> i64 {
-    /// Days of a year that is no leap year before each of its months.
+    /// The number of days before each month in a year that is not a leap year.
     const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-    // Years whose leap day is over, if they have one.
+    // The number of years whose leap day, if any, has passed.
     let past = if month <= 2 { year - 1 } else { year };
     let leap_days = past / 4 - past / 100 + past / 400;
     let before = BEFORE[month as usize - 1];
@@ -230,7 +232,7 @@ mod tests {
         }
     }
 
-    /// What [`parse`] does, number by number.
+    /// A simple version of [`parse`] to compare with.
     fn parse_simply(text: &[u8]) -> Option<u64> {
         let text = std::str::from_utf8(text).ok()?.trim_ascii();
         let number = |places: std::ops::Range<usize>| crate::body::parse_decimal(text[places].as_bytes());
@@ -252,7 +254,7 @@ mod tests {
 
     #[test]
     fn every_day_of_the_calendar() {
-        // More than an era of 400 years, beginning before 1970.
+        // More than a cycle of 400 years, starting before 1970.
         for days in -140_000..20_000 {
             let (year, month, day) = civil_from_days(days);
             assert_eq!(days_from_civil(year as u64, month, day), days, "{year}-{month}-{day}");

@@ -10,8 +10,8 @@ pub fn write(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Reads digits and nothing else; numbers too large for 64 bits become the largest one, since a position
-/// beyond any end is as good as another. `None` if there is no digit or anything else.
+/// Reads digits only. Numbers too large for 64 bits become the largest one, since all positions beyond the end
+/// are equivalent. `None` without digits or with anything else.
 pub fn parse_saturating(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

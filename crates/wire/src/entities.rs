@@ -1,7 +1,7 @@
 //! Character references in attribute values, as `&amp;` in links.
 
-/// Replaces `&amp;`, `&lt;`, `&gt;`, `&quot;`, `&apos;` and the numeric forms `&#38;`, `&#x26;`. Others stay as they
-/// are, since a bare `&` is common in links.
+/// Replaces `&amp;`, `&lt;`, `&gt;`, `&quot;`, `&apos;` and the numeric forms `&#38;`, `&#x26;`. Other
+/// references stay unchanged, since a bare `&` is common in links.
 pub fn decode(value: &mut Vec<u8>) {
     let Some(first) = memchr::memchr(b'&', value) else { return };
     let text = value.split_off(first);
@@ -22,7 +22,7 @@ pub fn decode(value: &mut Vec<u8>) {
     }
 }
 
-/// The character that a reference at the start of `text` means, and the length of the reference.
+/// The character of a reference at the start of `text`, and the length of the reference.
 fn reference(text: &[u8]) -> Option<(char, usize)> {
     let body = text.strip_prefix(b"&")?;
     let end = body.iter().take(10).position(|&b| b == b';')?;

@@ -1,4 +1,4 @@
-//! Traces of foreign URLs: a file with one URL per line (models, section 4.4).
+//! Traces of foreign URLs: a file with one URL per line (`docs/reference/models.md`, "Foreign URLs").
 //!
 //! ```text
 //! # a comment
@@ -14,12 +14,12 @@ use crate::uri;
 #[derive(Clone, Debug)]
 pub struct UrlTrace {
     text: String,
-    /// Where the URLs are.
+    /// The positions of the URLs.
     urls: Vec<Range<usize>>,
     skipped: usize,
 }
 
-/// Why a text is no trace.
+/// Why a text is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// A URL without a host. Lines count from 1.
@@ -67,7 +67,7 @@ impl UrlTrace {
         self.urls.len()
     }
 
-    /// The URLs as they are written, nothing filled in.
+    /// The URLs as written, with their macros.
     pub fn urls(&self) -> impl Iterator<Item = &str> {
         self.urls.iter().map(|url| &self.text[url.clone()])
     }
@@ -77,8 +77,8 @@ impl UrlTrace {
         self.skipped
     }
 
-    /// Appends the URL of foreign object `number`, which is entry `number` modulo the number of URLs, with
-    /// `${url_number}` (8 hex digits) and `${worker}` filled in.
+    /// Appends the URL of foreign object `number`: entry `number` modulo the number of URLs, with
+    /// `${url_number}` (8 hex digits) and `${worker}` replaced.
     pub fn write_url(&self, number: u64, worker: u32, out: &mut Vec<u8>) {
         let entry = usize::try_from(number % self.urls.len() as u64).unwrap_or_default();
         let mut rest = &self.text[self.urls[entry].clone()];
@@ -102,20 +102,20 @@ impl UrlTrace {
     }
 }
 
-/// The host of an authority; macros are allowed in it.
+/// The host of an authority, which may contain macros.
 fn host(authority: &[u8]) -> Option<&[u8]> {
     let at = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
     let host = &authority[at..];
     (!host.is_empty() && host[0] != b':').then_some(host)
 }
 
-/// Where the first URL of a line is.
+/// The position of the first URL of a line.
 fn first_url(line: &str) -> Option<Range<usize>> {
     let starts = |at: usize| {
         let rest = &line.as_bytes()[at..];
         SCHEMES.iter().any(|s| rest.get(..s.len()).is_some_and(|r| r.eq_ignore_ascii_case(s.as_bytes())))
     };
-    // Every scheme ends with `://`; begin there and look back, so that long lines cost little.
+    // Every scheme ends with `://`; searching for it and looking back keeps long lines cheap.
     let colon = |from: usize| line[from..].find("://").map(|at| from + at);
     let mut next = colon(0);
     while let Some(at) = next {

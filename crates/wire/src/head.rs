@@ -1,17 +1,18 @@
-//! Views of request and reply heads: fields are read in place, nothing is copied or judged.
+//! Views of request and reply heads. Fields are read in place, without copies and without checks of their
+//! values.
 
 use std::mem::MaybeUninit;
 
 pub use httparse::Header;
 
-/// Heads with more header fields than this are refused.
+/// The largest number of header fields in a head.
 pub const MAX_HEADERS: usize = 100;
 
-/// True if the name of a field is `wanted`, in whatever case.
+/// True if the name of a field is `wanted`, ignoring case.
 #[inline]
 pub fn is_named(name: &str, wanted: &str) -> bool {
-    // Lengths tell most names apart, and nearly everybody writes names in the same way: mostly a comparison with a
-    // constant of known length will do.
+    // Lengths distinguish most names, and nearly all senders spell names the same way, so in most cases a
+    // comparison with a constant of known length decides.
     name.len() == wanted.len() && (name == wanted || is_the_same_in_another_case(name, wanted))
 }
 
@@ -70,7 +71,7 @@ pub struct ReplyHead<'h, 'b> {
     pub len: usize,
 }
 
-/// Reads a request head at the start of `buf` and hands it to `then`; `Ok(None)` if more bytes are needed.
+/// Reads a request head at the start of `buf` and passes it to `then`; `Ok(None)` if more bytes are needed.
 ///
 /// # Errors
 /// If no continuation could make the bytes a head.
@@ -93,7 +94,7 @@ pub fn parse_request<R>(
     }
 }
 
-/// Reads a reply head at the start of `buf` and hands it to `then`; `Ok(None)` if more bytes are needed.
+/// Reads a reply head at the start of `buf` and passes it to `then`; `Ok(None)` if more bytes are needed.
 ///
 /// # Errors
 /// If no continuation could make the bytes a head.
@@ -123,7 +124,7 @@ pub fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// True if the comma-separated `list` has the token `wanted` (parameters are not part of a token).
 pub fn has_token(list: &[u8], wanted: &str) -> bool {
-    // Most values are shorter than what is looked for.
+    // Most values are shorter than the token.
     list.len() >= wanted.len() && items(list).any(|item| item.eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
@@ -142,7 +143,7 @@ pub fn keeps_alive(minor_version: u8, headers: &[Header<'_>]) -> bool {
     persistence.keeps_alive(minor_version)
 }
 
-/// What [`keeps_alive()`] follows from, for those who see header fields one by one.
+/// The header fields that decide [`keeps_alive()`], for callers that see header fields one by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Persistence {
     verdict: Option<bool>,

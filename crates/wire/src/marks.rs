@@ -2,8 +2,8 @@
 //!
 //! | field | in a request | in a reply |
 //! |---|---|---|
-//! | `X-XactMark` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
-//! | `X-TargetMark` | the server the client believes it talks to | the actual address of the server that replied |
+//! | `X-Xact` | sender's group id, this transaction's id, hex flags | server's group id, the *mutant* of the request's transaction id, flags |
+//! | `X-Target` | the server the client believes it talks to | the actual address of the server that replied |
 //! | `X-Contents` | | [`Fingerprint`] of the server's contents, and the size of the object without any coding |
 //!
 //! [`worlds`](crate::worlds) has the others.
@@ -27,10 +27,10 @@ pub const X_TARGET: &str = "X-Target";
 /// Name of the mark of contents.
 pub const X_CONTENTS: &str = "X-Contents";
 
-/// Bytes of an `X-XactMark` value written by [`XactMark::write`].
+/// Bytes of an `X-Xact` value written by [`XactMark::write`].
 pub const XACT_LEN: usize = ID_TEXT_LEN + 1 + ID_TEXT_LEN + 2;
 
-/// The value of `X-XactMark`.
+/// The value of `X-Xact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XactMark {
     /// Process group of the sender.
@@ -60,12 +60,12 @@ impl XactMark {
     }
 }
 
-/// The value of `X-Contents`. Stored replies keep it, so a hit tells the same as the reply of the server.
+/// The value of `X-Contents`. Stored replies keep it, so hits carry the same value as the server's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentsMark {
-    /// What contents the server has.
+    /// Fingerprint of the server's contents.
     pub fingerprint: Fingerprint,
-    /// Size of the object in bytes; `None` if the reply is for none.
+    /// Size of the object in bytes; `None` if the reply is not about an object.
     pub size: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ pub struct Marks {
     pub target: Option<TargetMark>,
     /// The mark of contents.
     pub contents: Option<ContentsMark>,
-    /// A world of the sender's own.
+    /// A world of the sender.
     pub local_world: Option<WorldMark>,
     /// A world that the sender knows.
     pub remote_world: Option<WorldMark>,
@@ -117,7 +117,7 @@ impl Marks {
     /// Looks at one header field; true if it was a mark.
     #[inline]
     pub fn see(&mut self, header: &Header<'_>) -> bool {
-        // Most fields are no marks: two bytes tell.
+        // The first two bytes rule out most fields.
         matches!(header.name.as_bytes(), [b'X' | b'x', b'-', ..]) && self.keep(header)
     }
 

@@ -5,37 +5,37 @@
 
 use crate::entities;
 
-/// A value longer than this is no link, in bytes.
+/// The largest length of a link value, in bytes.
 const MAX_VALUE: usize = 8 * 1024;
-/// A name of a tag or attribute longer than this is none.
+/// The largest length of a tag or attribute name, in bytes.
 const MAX_NAME: usize = 256;
-/// Names longer than this cannot be chosen.
+/// The largest length in bytes of names that can be selected.
 const MAX_CHOSEN: usize = 24;
 
-/// Which attributes of which tags hold links.
+/// The attributes and their tags that contain links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkTags {
     /// Tag and attribute, in lower case.
     pairs: Vec<(ShortName, ShortName)>,
 }
 
-/// A choice of tags that cannot be read.
+/// A malformed selection of tags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a tag with attributes, like <embed src>: {0}")]
 pub struct BadTag(pub String);
 
 impl Default for LinkTags {
-    /// `<embed src>`
+    /// The default: `<embed src>`.
     fn default() -> LinkTags {
         LinkTags { pairs: vec![(ShortName::of(b"embed"), ShortName::of(b"src"))] }
     }
 }
 
 impl LinkTags {
-    /// Reads choices like `<embed src>` or `<a href>`; several attributes may follow a tag.
+    /// Reads selections such as `<embed src>` or `<a href>`; several attributes may follow a tag.
     ///
     /// # Errors
-    /// If one of them is anything else.
+    /// If one of them is malformed.
     pub fn parse<S: AsRef<str>>(choices: &[S]) -> Result<LinkTags, BadTag> {
         let mut pairs = Vec::new();
         for choice in choices {
@@ -66,7 +66,7 @@ fn chosen(word: &str) -> Option<ShortName> {
     (valid && word.len() <= MAX_CHOSEN).then(|| ShortName::of(word.as_bytes()))
 }
 
-/// What is wrong with a text; scanning goes on. The numbers are those of the error catalogue.
+/// An error in a text; scanning continues. The numbers are those of the error catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkupError {
     /// c51: nothing behind the `=` of an attribute, or a chosen attribute without `=`.
@@ -75,10 +75,10 @@ pub enum MarkupError {
     /// c52: the text ends inside quotes.
     #[error("quoted value is not closed")]
     ValueOpen,
-    /// c53: `<>`
+    /// c53: an empty tag, `<>`.
     #[error("tag without name and content")]
     EmptyTag,
-    /// c54: `<` and an attribute.
+    /// c54: an attribute directly after `<`.
     #[error("attribute without tag name")]
     NoTagName,
     /// c55: the value of a chosen attribute is empty or has blanks or control characters inside.
@@ -95,21 +95,21 @@ pub enum MarkupError {
 /// What a [`Scanner`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkupEvent<'a> {
-    /// The value of a chosen attribute: a reference, to be resolved against the URL of the text.
+    /// The value of a selected attribute: a reference, relative to the URL of the text.
     Link(&'a [u8]),
-    /// Something is wrong.
+    /// An error in the markup.
     Fault(MarkupError),
 }
 
-/// Follows a text through the pieces in which it arrives.
+/// Scans a text that arrives in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Scanner {
     state: State,
-    /// Name of the tag at hand.
+    /// Name of the current tag.
     tag: ShortName,
-    /// Name of the attribute at hand.
+    /// Name of the current attribute.
     attribute: ShortName,
-    /// The value at hand, if it is wanted.
+    /// The current value, if it is selected.
     value: Vec<u8>,
     wanted: bool,
 }
@@ -119,9 +119,9 @@ enum State {
     /// Between tags.
     #[default]
     Text,
-    /// Behind `<`.
+    /// After `<`.
     Open,
-    /// Behind `<` and blanks; true: in a word.
+    /// After `<` and blanks; true inside a word.
     Nameless(bool),
     TagName,
     /// Between the attributes of a tag.
@@ -129,26 +129,26 @@ enum State {
     AttributeName,
     AfterAttributeName,
     BeforeValue,
-    /// In a value that this quote closes.
+    /// In a value that ends with this quote.
     Quoted(u8),
     Unquoted,
     /// In an end tag or declaration: up to `>`.
     Skip,
-    /// Behind `<!`, or `<!-` if true.
+    /// After `<!`, or `<!-` if true.
     Bang(bool),
-    /// In a comment: so many dashes (2 stands for more) are right before.
+    /// In a comment, after this number of dashes (2 means two or more).
     Comment(u8),
-    /// In a script or style, whose name is the tag at hand: so many bytes of `</name` are matched.
+    /// In a script or style, whose name is the current tag, after this number of matching bytes of `</name`.
     Raw(usize),
 }
 
 impl Scanner {
-    /// Makes the scanner as new, to be used for another text.
+    /// Resets the scanner for another text.
     pub fn reset(&mut self) {
         self.state = State::Text;
     }
 
-    /// Takes the next piece of the text and hands what is in it to `sink`.
+    /// Takes the next piece of the text and passes links and errors to `sink`.
     pub fn feed(&mut self, tags: &LinkTags, mut data: &[u8], mut sink: impl FnMut(MarkupEvent<'_>)) {
         while !data.is_empty() {
             let taken = self.step(tags, data, &mut sink);
@@ -156,7 +156,7 @@ impl Scanner {
         }
     }
 
-    /// The text is complete. The scanner is as new afterwards.
+    /// Ends the text. Afterwards the scanner is in its initial state.
     pub fn finish(&mut self, mut sink: impl FnMut(MarkupEvent<'_>)) {
         let fault = match self.state {
             State::Text | State::Nameless(_) => None,
@@ -169,7 +169,8 @@ impl Scanner {
         self.reset();
     }
 
-    /// Takes the beginning of `data`, which is not empty; returns how many bytes, 0 only if the state changed.
+    /// Processes the start of `data`, which is not empty. Returns the number of bytes; 0 only if the state
+    /// changed.
     fn step(&mut self, tags: &LinkTags, data: &[u8], sink: &mut impl FnMut(MarkupEvent<'_>)) -> usize {
         let byte = data[0];
         let (state, taken) = match self.state {
@@ -190,7 +191,7 @@ impl Scanner {
                 _ if ends_name(byte) => (State::InTag, 1),
                 _ => {
                     self.attribute.clear();
-                    // Whatever the first byte is, it belongs to the name.
+                    // The first byte belongs to the name, whatever it is.
                     self.attribute_name(data, 1, sink)
                 }
             },
@@ -263,7 +264,7 @@ impl Scanner {
         take_name(&mut self.tag, data, end, State::TagName, State::InTag, sink)
     }
 
-    /// Takes the next part of the name of an attribute, of which `first` bytes belong to it whatever they are.
+    /// Takes the next part of an attribute name; its first `first` bytes belong to it, whatever they are.
     fn attribute_name(
         &mut self,
         data: &[u8],
@@ -283,7 +284,7 @@ impl Scanner {
         }
     }
 
-    /// In raw text, which ends with `</name` and something that ends a name.
+    /// Scans raw text, which ends with `</name` and a byte that ends a name.
     fn raw(&self, matched: usize, data: &[u8]) -> (State, usize) {
         let byte = data[0];
         match matched {
@@ -298,7 +299,7 @@ impl Scanner {
         }
     }
 
-    /// Takes the next part of a value up to `end`, if that is in sight, and `closing` bytes behind it.
+    /// Takes the next part of a value, up to `end` if that is present, and the `closing` bytes after it.
     fn take_value(
         &mut self,
         data: &[u8],
@@ -318,12 +319,12 @@ impl Scanner {
             return (self.state, data.len());
         };
         if self.wanted && self.value.is_empty() && is_plain(part) {
-            // Nearly all links: nothing to put together, nothing to decode.
+            // Nearly all links are complete and need no decoding.
             sink(MarkupEvent::Link(part));
         } else if self.wanted {
             self.value.extend_from_slice(part);
             entities::decode(&mut self.value);
-            // Values may be broken over lines.
+            // Values may contain line breaks.
             self.value.retain(|b| !matches!(b, b'\n' | b'\r' | b'\t'));
             let url = self.value.trim_ascii();
             sink(if is_url(url) { MarkupEvent::Link(url) } else { MarkupEvent::Fault(MarkupError::BadUrl) });
@@ -337,16 +338,16 @@ fn is_url(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(|&b| b > b' ' && b != 0x7f)
 }
 
-/// True if `value` may be a URL and is meant as it is written.
+/// True if `value` may be a URL and needs no decoding.
 fn is_plain(value: &[u8]) -> bool {
-    // Without a way out of the loop several bytes are looked at at once.
+    // Without an early exit, the loop can process several bytes at once.
     !value.is_empty() && value.iter().fold(true, |plain, &b| plain & (b > b' ') & (b != 0x7f) & (b != b'&'))
 }
 
-/// Up to and with `byte` there is nothing to see: `found` behind it, `here` if it does not come.
+/// Skips to after `byte`: the state is `found` there, or `here` if `byte` does not occur.
 fn until(byte: u8, data: &[u8], found: State, here: State) -> (State, usize) {
     if data[0] == byte {
-        // Tag behind tag.
+        // A tag directly follows a tag.
         return (found, 1);
     }
     memchr::memchr(byte, data).map_or((here, data.len()), |at| (found, at + 1))
@@ -378,7 +379,7 @@ fn ends_name(byte: u8) -> bool {
     matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace()
 }
 
-/// How many dashes `text` ends with, at most 2, if `before` stand before it.
+/// The number of dashes at the end of `text`, at most 2, if `before` dashes precede it.
 fn dashes(before: u8, text: &[u8]) -> u8 {
     match text {
         [] => before,
@@ -389,7 +390,7 @@ fn dashes(before: u8, text: &[u8]) -> u8 {
     }
 }
 
-/// A name in lower case; of long ones only the beginning, which nobody asks for.
+/// A name in lower case. Only the start of long names is kept; they are never selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ShortName {
     text: [u8; MAX_CHOSEN],
@@ -412,7 +413,7 @@ impl ShortName {
         for (to, from) in room.iter_mut().zip(part) {
             *to = from.to_ascii_lowercase();
         }
-        // Names are refused long before this saturates.
+        // Longer names are refused long before this saturates.
         self.len = self.len.saturating_add(u16::try_from(part.len()).unwrap_or(u16::MAX));
     }
 
@@ -526,7 +527,7 @@ mod tests {
             let mut url = value.clone().into_bytes();
             entities::decode(&mut url);
             let url = String::from_utf8_lossy(&url).replace(['\t', '\r', '\n'], "");
-            // The blanks of HTML, of which one is a form feed.
+            // The blanks of HTML include the form feed.
             let url = url.trim_matches([' ', '\x0c']);
             let bad = url.is_empty() || url.contains(|c: char| c == ' ' || c.is_ascii_control());
             let expected = if bad { Err(MarkupError::BadUrl) } else { Ok(url.to_owned()) };

@@ -15,18 +15,18 @@ use crate::range::{ByteRange, ContentRange};
 
 /// A boundary has 1 to 70 characters (RFC 2046, section 5.1.1).
 const MAX_BOUNDARY: usize = 70;
-/// More text than this before the first part, in a part's head, or in a boundary line is refused.
+/// The largest length in bytes of text before the first part, of a part's head, and of a boundary line.
 const MAX_TEXT: usize = 8 * 1024;
-/// Heads of parts with more fields than this are refused.
+/// The largest number of header fields of a part.
 const MAX_FIELDS: usize = 32;
 
-/// What a multipart body has got wrong. The numbers are those of the error catalogue.
+/// An error in a multipart body. The numbers are those of the error catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MultipartError {
-    /// c84: the boundary is not one, or is not where it has to be.
+    /// c84: the boundary is invalid or missing.
     #[error("boundary is missing")]
     Boundary,
-    /// c85: the head of a part is broken or does not say which range follows.
+    /// c85: the head of a part is malformed or has no valid range.
     #[error("bad head of a part")]
     Part,
     /// c86: text behind a boundary.
@@ -37,14 +37,14 @@ pub enum MultipartError {
     Long,
 }
 
-/// The boundary that the value of a `Content-Type` field names; `None` for types other than
-/// `multipart/byteranges` or without a usable boundary.
+/// The boundary in the value of a `Content-Type` field; `None` for types other than `multipart/byteranges` and
+/// for unusable boundaries.
 pub fn boundary(content_type: &[u8]) -> Option<&[u8]> {
     let mut parts = content_type.split(|&b| b == b';').map(<[u8]>::trim_ascii);
     if !parts.next()?.eq_ignore_ascii_case(b"multipart/byteranges") {
         return None;
     }
-    // Neither `;` nor `"` may be part of a boundary, so nothing is lost by looking at quotes only now.
+    // A boundary contains neither `;` nor `"`, so quotes can be handled this late.
     let value = parts.find_map(|parameter| {
         let (name, value) = parameter.split_at_checked("boundary=".len())?;
         name.eq_ignore_ascii_case(b"boundary=").then_some(value)
@@ -61,7 +61,7 @@ fn is_boundary(value: &[u8]) -> bool {
     (1..=MAX_BOUNDARY).contains(&value.len()) && value.iter().all(allowed) && !value.ends_with(b" ")
 }
 
-/// Writes what stands around the ranges of an entity.
+/// Writes the boundaries and heads around the ranges of an entity.
 #[derive(Clone, Copy, Debug)]
 pub struct MultipartWriter<'a> {
     /// Separates the parts; 1 to 70 characters that must not occur in the entity.
@@ -85,7 +85,7 @@ impl MultipartWriter<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Appends the boundary behind the last part.
+    /// Appends the boundary after the last part.
     pub fn end(&self, out: &mut Vec<u8>) {
         for text in ["\r\n--", self.boundary, "--\r\n"] {
             out.extend_from_slice(text.as_bytes());
@@ -111,21 +111,21 @@ impl MultipartWriter<'_> {
 /// What a [`MultipartReader`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MultipartPiece<'a> {
-    /// A part begins; its range, and the size of the entity if told.
+    /// The start of a part: its range, and the size of the entity if given.
     Part(ByteRange, Option<u64>),
     /// Next bytes of the part.
     Data(&'a [u8]),
 }
 
-/// Follows a multipart body through the pieces in which it arrives.
+/// Reads a multipart body that arrives in pieces.
 ///
-/// A part is as long as its `Content-Range` says, so the bytes of the entity are never searched.
+/// The length of a part comes from its `Content-Range`, so the bytes of the entity are never searched.
 #[derive(Clone, Debug)]
 pub struct MultipartReader {
-    /// `--BOUNDARY`
+    /// `--BOUNDARY`, which separates parts.
     delimiter: Vec<u8>,
     state: State,
-    /// The current line or head, as far as it has come.
+    /// The current line or head so far.
     text: Vec<u8>,
 }
 
@@ -135,17 +135,17 @@ pub struct MultipartReader {
 /// ```
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Before the first boundary: lines to be ignored; counts their bytes.
+    /// Before the first boundary: ignored lines, with the number of their bytes.
     Preamble(usize),
     /// In the head of a part.
     Head,
-    /// So many bytes of the part are still to come.
+    /// In a part, with the number of bytes to come.
     Data(u64),
     /// At the line end between a part and the next boundary.
     AfterData,
     /// In a line that must be a boundary.
     Line,
-    /// Behind the last boundary.
+    /// After the last boundary.
     Epilogue,
 }
 
@@ -153,7 +153,7 @@ impl MultipartReader {
     /// A reader at the start of a body whose parts `boundary` separates.
     ///
     /// # Errors
-    /// [`MultipartError::Boundary`] if that cannot be a boundary.
+    /// [`MultipartError::Boundary`] if `boundary` is not valid.
     pub fn new(boundary: &[u8]) -> Result<MultipartReader, MultipartError> {
         if !is_boundary(boundary) {
             return Err(MultipartError::Boundary);
@@ -162,15 +162,15 @@ impl MultipartReader {
         Ok(MultipartReader { delimiter, state: State::Preamble(0), text: Vec::new() })
     }
 
-    /// True once the last boundary has come. A body that ends before is cut short.
+    /// True once the last boundary has arrived. A body that ends before is truncated.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Epilogue)
     }
 
-    /// Takes the next bytes of the body and hands what they are to `sink`.
+    /// Takes the next bytes of the body and passes the pieces to `sink`.
     ///
     /// # Errors
-    /// What is wrong with the body; the reader must not be used again.
+    /// The error in the body; the reader must not be used again.
     pub fn feed(
         &mut self,
         mut data: &[u8],
@@ -212,20 +212,20 @@ impl MultipartReader {
         self.state = state;
     }
 
-    /// Takes bytes up to the next line end, and looks at the line if it is complete.
+    /// Takes bytes up to the next line end, and processes the line if it is complete.
     fn gather<'d>(
         &mut self,
         data: &'d [u8],
         sink: &mut impl FnMut(MultipartPiece<'_>),
     ) -> Result<&'d [u8], MultipartError> {
-        // The last boundary may be the very end of the body, without a line end.
+        // The body may end with the last boundary, without a line end.
         if !matches!(self.state, State::Head) && self.completes_the_end(data[0]) {
             self.enter(State::Epilogue);
             return Ok(&data[1..]);
         }
         let in_head = matches!(self.state, State::Head);
         let end = memchr::memchr(b'\n', data).map(|at| at + 1);
-        // Boundary lines go byte by byte as long as they may turn out to be the last.
+        // Boundary lines are read byte by byte as long as they may be the last.
         let taken =
             if in_head || self.text.len() > self.delimiter.len() + 2 { end.unwrap_or(data.len()) } else { 1 };
         self.text.extend_from_slice(&data[..taken]);
@@ -263,7 +263,7 @@ impl MultipartReader {
         Ok(())
     }
 
-    /// `--BOUNDARY`, blanks, line end.
+    /// Checks for `--BOUNDARY`, blanks, line end.
     fn end_of_boundary_line(&mut self) -> Result<(), MultipartError> {
         let rest = self.text.strip_prefix(self.delimiter.as_slice()).ok_or(MultipartError::Boundary)?;
         if !rest.trim_ascii().is_empty() {

@@ -1,18 +1,19 @@
-//! The look before the leap: one request that our servers answer at once and never count, through a device and back.
+//! The preflight request: sent before a test, through the device; our servers answer it at once and never count
+//! it.
 //!
-//! It carries a token in its path, and the reply repeats it in a field and in its body: of devices that drop unknown fields
-//! one of the two comes back all the same.
+//! Its path carries a token, and the reply repeats the token in a field and in its body. Even if a device drops
+//! unknown fields, one of the two arrives.
 
 use crate::head::parse_reply;
 
-/// How paths of such requests begin; the token follows.
+/// The start of the paths of preflight requests; the token follows.
 pub const PATH: &str = "/polygraph-preflight/";
 /// The field of replies that repeats the token.
 pub const FIELD: &str = "X-Polygraph-Preflight";
-/// Tokens are not longer.
+/// The largest length of a token in bytes.
 pub const MAX_TOKEN: usize = 32;
 
-/// The request: for a proxy, with an absolute URL, if `absolute`.
+/// A preflight request. With `absolute` it has an absolute URL, as proxies need.
 pub fn request(authority: &str, token: &str, absolute: bool) -> Vec<u8> {
     let before = if absolute { format!("http://{authority}") } else { String::new() };
     format!(
@@ -22,19 +23,19 @@ pub fn request(authority: &str, token: &str, absolute: bool) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The token, if `data` begins with the line of such a request.
+/// The token, if `data` starts with the request line of a preflight request.
 pub fn token(data: &[u8]) -> Option<&str> {
     let line = data.split(|&byte| byte == b'\r').next()?;
     let target = line.strip_prefix(b"GET ")?.split(|&byte| byte == b' ').next()?;
     let at = target.windows(PATH.len()).position(|part| part == PATH.as_bytes())?;
     let token = std::str::from_utf8(&target[at + PATH.len()..]).ok()?;
     let good = (1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // Only our own path, not one that quotes it.
+    // Only this path itself counts, not one that quotes it.
     let own = at == 0 || target[..at].strip_prefix(b"http://").is_some_and(|host| !host.contains(&b'/'));
     (good && own).then_some(token)
 }
 
-/// The reply to it. Nobody may keep it.
+/// The reply to a preflight request. Caches must not store it.
 pub fn reply(token: &str) -> Vec<u8> {
     let body = format!("{token}\n");
     format!(
@@ -45,23 +46,23 @@ pub fn reply(token: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What came back so far.
+/// The reply to a preflight request, as far as it has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreflightReply {
-    /// Status.
+    /// Status code of the reply.
     pub status: u16,
-    /// The token is there: one of our servers said this.
+    /// The token is there: one of our servers sent the reply.
     pub ours: bool,
-    /// Where it redirects to.
+    /// The target of a redirection.
     pub location: Option<String>,
-    /// What sent it, as it says itself.
+    /// The value of `Server`.
     pub server: Option<String>,
 }
 
-/// Reads the begin of a reply; `Ok(None)`: there is no whole head yet.
+/// Reads the start of a reply; `Ok(None)` if the head is not complete.
 ///
 /// # Errors
-/// If it is no reply of HTTP/1.
+/// If the bytes are not a reply of HTTP/1.
 pub fn read(data: &[u8], token: &str) -> Result<Option<PreflightReply>, crate::HeadError> {
     let text =
         |value: &[u8]| String::from_utf8_lossy(value).chars().filter(|c| !c.is_control()).take(100).collect();
@@ -70,7 +71,8 @@ pub fn read(data: &[u8], token: &str) -> Result<Option<PreflightReply>, crate::H
         let value = |name: &str| {
             head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
         };
-        // An error page of a device quotes the URL, and the token with it: only a good reply's body counts.
+        // An error page of a device may quote the URL, and the token with it, so only the body of a successful
+        // reply counts.
         let in_body = head.status == 200
             && data.get(head.len..).is_some_and(|body| body.trim_ascii() == token.as_bytes());
         PreflightReply {

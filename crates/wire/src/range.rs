@@ -1,15 +1,15 @@
-//! Byte ranges (RFC 9110, section 14): what a request asks for, what of it an entity has, what a reply carries.
+//! Byte ranges (RFC 9110, section 14): ranges in requests, their bytes in an entity, and ranges in replies.
 
 use polygraph_traffic::ranges::RangeSpec;
 
 use crate::body::parse_decimal;
 use crate::decimal;
 
-/// Sets with more ranges than this are no sets to us: who answers them sends more framing than content.
+/// The largest number of ranges in a set; a reply to more would have more framing than content.
 pub const MAX_SPECS: usize = 1000;
 
-/// The bytes of an entity of `size` bytes that an item means; `None` if it has none of them, that is the item cannot
-/// be satisfied (RFC 9110, section 14.1.2).
+/// The bytes of an entity of `size` bytes that an item selects; `None` if it selects none, so that it cannot be
+/// satisfied (RFC 9110, section 14.1.2).
 fn resolve(spec: RangeSpec, size: u64) -> Option<ByteRange> {
     let (first, end) = spec.within(size);
     ByteRange::new(first, end.checked_sub(1)?)
@@ -43,7 +43,7 @@ fn parse_spec(item: &[u8]) -> Option<RangeSpec> {
     (first <= last).then_some(RangeSpec::FromTo(first, last))
 }
 
-/// The valid set of a `Range` field: at least one item, in the order asked for.
+/// The valid set of a `Range` field: at least one item, in the order of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeSet<'a> {
     items: &'a [u8],
@@ -71,14 +71,14 @@ impl<'a> RangeSet<'a> {
         list(self.items).filter_map(parse_spec)
     }
 
-    /// The bytes meant of an entity of `size` bytes, item by item, without those that cannot be satisfied. If
-    /// nothing comes, the set cannot be satisfied: status 416.
+    /// The selected bytes of an entity of `size` bytes, item by item, without items that cannot be satisfied.
+    /// If no item can, the status is 416.
     pub fn resolve(self, size: u64) -> impl Iterator<Item = ByteRange> + 'a {
         self.specs().filter_map(move |spec| resolve(spec, size))
     }
 }
 
-/// Items of a comma-separated list; empty ones are skipped (RFC 9110, section 5.6.1.2).
+/// Items of a comma-separated list without empty ones (RFC 9110, section 5.6.1.2).
 fn list(items: &[u8]) -> impl Iterator<Item = &[u8]> {
     items.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
 }
@@ -133,7 +133,7 @@ impl ByteRange {
 /// The value of `Content-Range` (RFC 9110, section 14.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentRange {
-    /// `bytes 0-9/100`, or `bytes 0-9/*` if the size of the entity is not told.
+    /// `bytes 0-9/100`, or `bytes 0-9/*` if the size of the entity is not given.
     Part(ByteRange, Option<u64>),
     /// `bytes */100` of a reply with status 416.
     Unsatisfied(u64),
@@ -171,8 +171,8 @@ impl ContentRange {
         "bytes ".len() + range + 1 + size
     }
 
-    /// Reads the text form. `None` for anything else, also for a range that ends behind the entity's end, and
-    /// for numbers of more than 18 digits.
+    /// Reads the text form. `None` for anything else, for a range beyond the entity's end, and for numbers of
+    /// more than 18 digits.
     pub fn parse(value: &[u8]) -> Option<ContentRange> {
         let (unit, rest) = value.trim_ascii().split_at_checked(6)?;
         if !unit.eq_ignore_ascii_case(b"bytes ") {

@@ -1,12 +1,12 @@
 //! Absolute `http` and `https` URLs anywhere in a text: in scripts, in JSON, in prose.
 
-/// Longer ones are not reported, in bytes.
+/// The largest length of a reported URL, in bytes.
 const MAX_URI: usize = 8 * 1024;
 
-/// Follows a text through the pieces in which it arrives.
+/// Scans a text that arrives in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct UriScanner {
-    /// The URL at hand, or what may become one.
+    /// The current URL, or the start of one.
     text: Vec<u8>,
     state: State,
 }
@@ -19,23 +19,23 @@ enum State {
     Beginning,
     /// Between the two slashes and the next: brackets belong to the URL.
     Host,
-    /// Behind that.
+    /// After the host.
     Path,
     /// In a URL that is too long: up to its end.
     Skip,
 }
 
 impl UriScanner {
-    /// Makes the scanner as new, to be used for another text.
+    /// Resets the scanner for another text.
     pub fn reset(&mut self) {
         self.text.clear();
         self.state = State::Outside;
     }
 
-    /// Takes the next piece of the text and hands the URLs that end in it to `sink`.
+    /// Takes the next piece of the text and passes the URLs that end in it to `sink`.
     ///
     /// A URL ends before a blank, a control character, a byte that is not ASCII, and any of ``"'`<>()[]{}|\^``
-    /// outside of a host in brackets; punctuation at its end belongs to the sentence and is left out.
+    /// outside of a host in brackets. Punctuation at its end belongs to the sentence and is left out.
     pub fn feed(&mut self, mut data: &[u8], mut sink: impl FnMut(&[u8])) {
         while let Some(&byte) = data.first() {
             let taken = match self.state {
@@ -76,7 +76,7 @@ impl UriScanner {
         }
     }
 
-    /// The text is complete. The scanner is as new afterwards.
+    /// Ends the text. Afterwards the scanner is in its initial state.
     pub fn finish(&mut self, mut sink: impl FnMut(&[u8])) {
         if matches!(self.state, State::Host | State::Path) {
             let url = trim_sentence(&self.text);
@@ -88,7 +88,7 @@ impl UriScanner {
         self.reset();
     }
 
-    /// Takes a byte if it goes on with `http://` or `https://`; returns how many were taken.
+    /// Takes a byte if it continues `http://` or `https://`; returns the number of bytes taken.
     fn beginning(&mut self, byte: u8) -> usize {
         let text = &mut self.text;
         text.push(byte.to_ascii_lowercase());
@@ -96,14 +96,14 @@ impl UriScanner {
         if text == b"http://" || text == b"https://" {
             self.state = State::Host;
         } else if !b"http://".starts_with(text) && !b"https://".starts_with(text) {
-            // Only the first letter is an h, so nothing but this byte can begin another one.
+            // Only the first letter is an h, so only this byte can start another URL.
             self.reset();
             return 0;
         }
         1
     }
 
-    /// Keeps a part of the URL at hand, or gives the URL up if it gets too long; returns how many bytes.
+    /// Keeps a part of the current URL, or drops the URL if it gets too long; returns the number of bytes.
     fn keep(&mut self, part: &[u8]) -> usize {
         if self.text.len() + part.len() > MAX_URI {
             self.state = State::Skip;

@@ -1,14 +1,14 @@
-//! The value of `X-TargetMark`: the server that a client means, or the one that replied, as `host:port`.
+//! The value of `X-Target`: the server that a client means, or the one that replied, as `host:port`.
 
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Bytes of a longer value are not kept.
+/// The number of bytes that are kept of a value.
 const KEPT: usize = 61;
 
-/// A host and a port, small enough to be kept with every message without allocation.
+/// A host and a port, stored without allocation so that every message can keep one.
 ///
-/// Of values longer than 61 bytes only the beginning and the length are kept; no address is that long.
+/// Of values longer than 61 bytes only the start and the length are kept; no address is that long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TargetMark {
     text: [u8; KEPT],
@@ -21,7 +21,7 @@ impl TargetMark {
     /// value is anything else.
     pub fn parse(value: &[u8]) -> Option<TargetMark> {
         let value = value.trim_ascii();
-        // At most five digits are behind it.
+        // At most five digits follow it.
         let colon = value.iter().rposition(|&b| b == b':')?;
         let (host, port) = (&value[..colon], &value[colon + 1..]);
         if host.is_empty() || !host.iter().all(u8::is_ascii_graphic) {
@@ -34,13 +34,13 @@ impl TargetMark {
         Some(TargetMark { text, len: u16::try_from(value.len()).ok()? })
     }
 
-    /// The value as sent, or its beginning if it was too long.
+    /// The value as sent, or its start if it was too long.
     pub fn as_str(&self) -> &str {
         let kept = usize::from(self.len).min(KEPT);
         std::str::from_utf8(&self.text[..kept]).unwrap_or_default()
     }
 
-    /// The address, if the host is a number: `10.0.0.1:80`, `[::1]:80`.
+    /// The address, if the host is an IP address: `10.0.0.1:80`, `[::1]:80`.
     pub fn addr(&self) -> Option<SocketAddr> {
         if usize::from(self.len) > KEPT {
             return None;
@@ -83,7 +83,7 @@ mod tests {
     proptest! {
         #[test]
         fn addresses_round_trip(addr: SocketAddr) {
-            // Flow and scope are not part of the text.
+            // Flow information and scope are not part of the text.
             let addr = SocketAddr::new(addr.ip(), addr.port());
             prop_assert_eq!(TargetMark::parse(addr.to_string().as_bytes()).unwrap().addr(), Some(addr));
         }

@@ -1,19 +1,19 @@
-//! Absolute URLs taken apart, and references in replies resolved against them (RFC 3986).
+//! Splits absolute URLs, and resolves references in replies (RFC 3986).
 //!
-//! Fragments are dropped everywhere, for they are never sent.
+//! Fragments are dropped everywhere, because they are never sent.
 
 /// The parts of an absolute URL with an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UrlParts<'a> {
     /// Scheme as written, for example `http`.
     pub scheme: &'a [u8],
-    /// What stands between `//` and the path: host, maybe port, seldom user information. May be empty.
+    /// The text between `//` and the path: host, possibly port and user information. May be empty.
     pub authority: &'a [u8],
-    /// Path and query: begins with `/`, or with `?`, or is empty.
+    /// Path and query: starts with `/` or `?`, or is empty.
     pub path: &'a [u8],
 }
 
-/// Takes an absolute URL apart; `None` if it is not `scheme://authority...`.
+/// Splits an absolute URL; `None` if it is not `scheme://authority...`.
 pub fn split(url: &[u8]) -> Option<UrlParts<'_>> {
     let uri = Reference::new(url);
     let (scheme, authority) = (uri.scheme?, uri.authority?);
@@ -45,15 +45,15 @@ pub fn host_port(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     Some((host, port))
 }
 
-/// The port that a scheme means if none is written: 80, 443, 21; `None` for other schemes.
+/// The default port of a scheme: 80, 443, 21; `None` for other schemes.
 pub fn default_port(scheme: &[u8]) -> Option<u16> {
     [("http", 80), ("https", 443), ("ftp", 21)]
         .into_iter()
         .find_map(|(name, port)| scheme.eq_ignore_ascii_case(name.as_bytes()).then_some(port))
 }
 
-/// Appends the URL that `reference` means in a document at `base`; false, and nothing appended, if `base` is not
-/// an absolute URL, or the reference is empty or has blanks or control characters inside (those around it are
+/// Appends the URL of `reference` in a document at `base`. Returns false without appending if `base` is not an
+/// absolute URL, or the reference is empty or contains blanks or control characters (those around it are
 /// ignored).
 ///
 /// The algorithm is that of RFC 3986, section 5.2 (strict). Bytes that are not ASCII are percent-encoded.
@@ -86,7 +86,7 @@ pub fn resolve(base: &[u8], reference: &[u8], out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(b"//");
         append(out, authority);
     } else if path.starts_with(b"//") {
-        // Without this dot the path would read as an authority.
+        // Without this dot the path would be parsed as an authority.
         out.extend_from_slice(b"/.");
     }
     append(out, &path);
@@ -112,7 +112,7 @@ fn append(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// A reference by its parts (RFC 3986, appendix B), without the fragment.
+/// The parts of a reference (RFC 3986, appendix B), without the fragment.
 #[derive(Clone, Copy, Debug)]
 struct Reference<'a> {
     scheme: Option<&'a [u8]>,
@@ -148,7 +148,7 @@ fn scheme_len(text: &[u8]) -> Option<usize> {
     (text[0].is_ascii_alphabetic() && text[len] == b':').then_some(len)
 }
 
-/// The path of a relative reference, seen from the base (RFC 3986, section 5.2.3).
+/// The path of a relative reference, resolved against the base (RFC 3986, section 5.2.3).
 fn merge(base: &Reference<'_>, path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") {
         return path.to_vec();
@@ -168,7 +168,7 @@ fn remove_dots(path: &[u8], out: &mut Vec<u8>) {
         segments.next();
     }
     let mut segments = segments.peekable();
-    // Where the kept segments begin; each is written with the slash before it.
+    // The start of the kept segments; each is written with the slash before it.
     let start = out.len();
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();

@@ -1,12 +1,12 @@
-//! Finding object ids in URLs; [`Oid::path`] is the other direction.
+//! Object ids in URLs; [`Oid::path`] is the inverse.
 
 use polygraph_traffic::id::{ID_TEXT_LEN, UniqId, parse_hex};
 use polygraph_traffic::object::PATH_LEN;
 use polygraph_traffic::{ContentKind, Oid};
 
-/// The object a path or URL names: a `w` followed by a world id, then the next `t` and two hex digits, then
-/// the next `_` and 16 hex digits. What stands before and after is ignored, so prefixes and extensions are
-/// free. `None` if the URL is not ours.
+/// The object that a path or URL names: a `w` followed by a world id, then the next `t` and two hex digits,
+/// then the next `_` and 16 hex digits. Text before and after is ignored, so prefixes and extensions are free.
+/// `None` if the URL names no object of a test.
 pub fn parse(url: &[u8]) -> Option<Oid> {
     let last = url.len().checked_sub(PATH_LEN - 1)?;
     let (world_at, world) = (0..=last)

@@ -1,14 +1,15 @@
-//! Marks that carry knowledge: which worlds there are, which bodies end early on purpose, how far the peers are.
+//! Marks that carry the state of the sender: worlds, intended aborts of bodies, phases of the peers.
 //!
 //! | field | value | meaning |
 //! |---|---|---|
-//! | `X-Loc-World`, `X-Rem-World` | id, `t` type, window `/` size, hot position | a world of the sender; a world it knows |
-//! | `X-Abort` | two numbers other than 0 | generator states from which the receiver knows an intended abort |
+//! | `X-Loc-World`, `X-Rem-World` | id, `t` type, window `/` size, hot position | a world of the sender; a world that it knows |
+//! | `X-Abort` | two numbers other than 0 | generator states from which the receiver computes an intended abort |
 //! | `X-Phase-Sync-Pos` | a number | position of the slowest process known |
 //! | `X-Phase-Sync-Wait` | 1 | in requests: the sender is at the end of a phase and waits for others |
-//! | `X-Phase-Sync-Gone` | id | in replies: a group of processes that gave no sign for too long; the test is over |
+//! | `X-Phase-Sync-Gone` | id | in replies: a group of processes that was silent for too long; the test ends |
 //!
-//! All numbers but ids are decimal (models, section 11.3). `X-Phase-Sync-Wait` and `X-Phase-Sync-Gone` are our own.
+//! All numbers except ids are decimal (`docs/reference/models.md`, "Benchmark header fields").
+//! `X-Phase-Sync-Wait` and `X-Phase-Sync-Gone` are additions of this program.
 
 use std::num::NonZeroI64;
 
@@ -18,7 +19,7 @@ use polygraph_traffic::{ContentKind, UniqId};
 use crate::body::parse_decimal;
 use crate::decimal;
 
-/// Name of the field with a world of the sender's own.
+/// Name of the field with a world of the sender.
 pub const X_LOC_WORLD: &str = "X-Loc-World";
 /// Name of the field with a world that the sender knows.
 pub const X_REM_WORLD: &str = "X-Rem-World";
@@ -26,23 +27,23 @@ pub const X_REM_WORLD: &str = "X-Rem-World";
 pub const X_ABORT: &str = "X-Abort";
 /// Name of the field with the position in the schedule of phases.
 pub const X_PHASE_SYNC_POS: &str = "X-Phase-Sync-Pos";
-/// Name of the field of who waits for others at the end of a phase.
+/// Name of the field of senders that wait at the end of a phase.
 pub const X_PHASE_SYNC_WAIT: &str = "X-Phase-Sync-Wait";
-/// Name of the field with the group of processes that is not waited for any more.
+/// Name of the field with a group of processes that was given up.
 pub const X_PHASE_SYNC_GONE: &str = "X-Phase-Sync-Gone";
 
-/// What a message tells about a world.
+/// The state of a world in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldMark {
     /// Id of the world.
     pub id: UniqId,
     /// Content type.
     pub kind: ContentKind,
-    /// Names in the working set; `None` while it still grows (`-1` on the wire).
+    /// The number of names in the working set; `None` while it grows (`-1` on the wire).
     pub window: Option<u64>,
-    /// Names made so far.
+    /// The number of names so far.
     pub size: u64,
-    /// Where the hot set is.
+    /// Position of the hot set.
     pub hot: u64,
 }
 
@@ -81,12 +82,12 @@ impl WorldMark {
     }
 }
 
-/// The value of `X-Abort`: from it the receiver computes whether and where the sender means to stop.
+/// The value of `X-Abort`: the receiver computes from it whether and where the sender means to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbortMark {
-    /// The state that a generator has after the draw of the place if the body is to end early.
+    /// The state of the generator after the draw of the position, if the body is to end early.
     pub whether: NonZeroI64,
-    /// The state of the generator that draws the place.
+    /// The state of the generator that draws the position.
     pub place: NonZeroI64,
 }
 
@@ -115,7 +116,7 @@ fn write_signed(out: &mut Vec<u8>, value: NonZeroI64) {
 
 fn parse_signed(text: &[u8]) -> Option<NonZeroI64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    // The standard library also takes a plus sign, which is not ours.
+    // The standard library also accepts a plus sign, which this format does not have.
     if !digits.first()?.is_ascii_digit() {
         return None;
     }

@@ -5,7 +5,7 @@ use crate::{
     AddrRange, Allocation, BenchRole, BenchSpec, Host, HostRange, NumberRange, SchemeError, ddiv, sdiv, xceil,
 };
 
-/// Third octets before the first one of the servers; robots start at 1.
+/// The third octet before the first one of the servers; that of robots is 0.
 const SERVER_BASE: u64 = 128;
 
 pub(crate) fn allocate(role: BenchRole, bench: &BenchSpec) -> Result<Allocation, SchemeError> {
@@ -13,7 +13,7 @@ pub(crate) fn allocate(role: BenchRole, bench: &BenchSpec) -> Result<Allocation,
     let mut wants = RequiredSettings::new("PolyMix3As", role);
     let rate = wants.positive("peak_req_rate", bench.peak_req_rate);
     let host_load = wants.positive(&format!("{side_name}.max_host_load"), side.max_host_load);
-    // Servers too are counted from the robots, whose load is taken from the server side.
+    // The number of servers follows from that of the robots too, but with the load of the server side.
     let agent_load = wants.positive(&format!("{side_name}.max_agent_load"), side.max_agent_load);
     let mask = match &side.addr_mask {
         Some(mask) => mask.clone(),

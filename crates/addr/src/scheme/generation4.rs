@@ -34,7 +34,7 @@ pub(crate) fn agents(
     Ok(allocation)
 }
 
-/// Servers of PolyMix-4: one per address, 500 and a tenth of the robots.
+/// Servers of PolyMix-4: one per address; their number is 500 and a tenth of the robots.
 pub(crate) fn polymix4_servers(
     scheme: &'static str,
     bench: &BenchSpec,
@@ -87,7 +87,8 @@ fn mask_warning(scheme: &'static str, role: BenchRole, bench: &BenchSpec) -> Opt
     Some(SchemeWarning::MaskIgnored { scheme, side: role.side_name() })
 }
 
-/// `load_ratio` is the load of a host over the load of an agent.
+/// Checks that the agents do not exceed the capacity of the hosts. `load_ratio` is the load of a host over the
+/// load of an agent.
 pub(crate) fn check_capacity(
     role: BenchRole,
     agents: u64,
@@ -102,7 +103,7 @@ pub(crate) fn check_capacity(
     }
 }
 
-/// Gives each host the next `per_host` addresses of the pool and then goes on behind the subnet of the last one.
+/// Gives each host the next `per_host` addresses of the pool, and continues behind the subnet of the last one.
 fn distribute(
     side: &'static str,
     pool: &[AddrRange],

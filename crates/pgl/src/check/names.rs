@@ -1,4 +1,4 @@
-//! Finding what a path stands for; section 2.5 of the language reference.
+//! Finding what a path stands for (`docs/reference/language.md`, "Names and scopes").
 
 use crate::check::Checker;
 use crate::check::hir::{Place, Reference, Stmt, Symbol};

@@ -8,7 +8,7 @@ use polygraph_addr::Host;
 
 use crate::value::{Distr, Domain, Shape, TableBin};
 
-/// Reads a user-defined distribution; section 6.4 of the language reference.
+/// Reads a user-defined distribution (`docs/reference/language.md`, "Distribution tables").
 pub fn table(text: &str) -> Result<Distr, String> {
     let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
     let mut lines = lines.by_ref().enumerate().filter(|(_, line)| !line.is_empty());

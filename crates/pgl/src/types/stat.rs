@@ -31,7 +31,7 @@ enum Kind {
     One(Base),
 }
 
-/// Groups of members, section 7.3 of the language reference.
+/// Groups of members (`docs/reference/language.md`, "Script samples").
 const GROUPS: &[(&str, Kind)] = &[
     ("rep", Kind::TmSz),
     ("custom.rep", Kind::TmSz),

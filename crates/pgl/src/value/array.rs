@@ -31,7 +31,7 @@ pub struct Array {
     elem: Option<ElemType>,
 }
 
-/// In which order the copies of a clone are met; section 4.3 of the language reference.
+/// In which order the copies of a clone are met (`docs/reference/language.md`, "Cloning and order").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloneOrder {
     /// The whole once, then again: a b a b. Agents and aliases.
@@ -125,7 +125,7 @@ impl Array {
         self.any_prob
     }
 
-    /// The probability of each element of this level, by the rules of section 4.2. The second result is the sum of
+    /// The probability of each element of this level, (`docs/reference/language.md`, "Probabilities"). The second result is the sum of
     /// the given probabilities if it is worth a warning.
     pub fn level(&self) -> (Vec<f64>, Option<f64>) {
         let count = self.items.len() as f64;

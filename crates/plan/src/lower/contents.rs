@@ -1,4 +1,4 @@
-//! Content types, and what robots do with them.
+//! Content types, and the behaviour of robots towards them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use polygraph_traffic::{Content, ContentKind, Distr, Method, PopModel, Popularit
 
 use super::{Lowering, distr, headers, maybe, ranges, selector};
 
-/// Kinds are one byte, and the first three values have other meanings.
+/// A kind is one byte, and its first three values are reserved.
 const MAX_CONTENTS: usize = 253;
 
 /// The content types of a workload, in the order of their numbers in URLs.
@@ -33,12 +33,12 @@ pub fn kind(id: ContentId) -> ContentKind {
     ContentKind::of_index(id.0 as usize)
 }
 
-/// A choice of kinds.
+/// A selector of kinds.
 pub fn kinds<M>(choice: &PglSelector<ContentId, M>) -> Selector<ContentKind> {
     selector(choice, |id| kind(*id))
 }
 
-/// `choice_space` means nothing, as a finding of the language says.
+/// Lowers a content type. `choice_space` has no effect; the checks of the language warn about it.
 fn content(definition: &PglContent, found: &mut Lowering<'_>) -> Content {
     let mime = definition.mime.as_deref();
     let count = maybe(&definition.embedded_obj_cnt, "embedded_obj_cnt", found);
@@ -85,7 +85,7 @@ fn source(definition: &PglContent, found: &mut Lowering<'_>) -> BodySource {
     }
 }
 
-/// Modification and expiration. `birthday` means nothing, as a finding of the language says.
+/// Modification and expiration. `birthday` has no effect; the checks of the language warn about it.
 fn life(cycle: &ObjLifeCycle, found: &mut Lowering<'_>) -> Option<LifeCycle> {
     let length = maybe(&cycle.length, "length", found)?;
     let mut expires = Vec::new();
@@ -95,7 +95,7 @@ fn life(cycle: &ObjLifeCycle, found: &mut Lowering<'_>) -> Option<LifeCycle> {
             Some(Qualifier::Nmt) => ExpiryBase::Nmt,
             Some(Qualifier::Now) | None => ExpiryBase::Now,
         };
-        // `nmt + 0` is no distribution, and no gap.
+        // The gap of `nmt + 0` is not a distribution.
         let gap = distr(rule, "expires", found).unwrap_or(Distr::Const(0.0));
         expires.push((Expiry { base, gap }, *prob));
     }
@@ -117,7 +117,8 @@ fn injection(definition: &PglContent, found: &mut Lowering<'_>) -> Option<Inject
     Some(Injection { prob, what })
 }
 
-/// What robots do differently with a content type; the language has checked it as it checks robots.
+/// How requests of robots for a content type differ. The checks of the language treat these fields like those
+/// of robots.
 fn change(behavior: &ClientBehavior, found: &mut Lowering<'_>) -> BehaviorChange {
     BehaviorChange {
         recurrence: behavior.recurrence,
@@ -141,12 +142,12 @@ pub fn popularity(model: &PglPopModel) -> PopModel {
     }
 }
 
-/// Kinds of requests; the language has checked the words.
+/// Kinds of requests. The checks of the language have refused other words.
 pub fn request_kinds(words: &PglSelector<String, Tree>) -> Selector<RequestKind> {
     selector(words, |word| RequestKind::from_word(word).unwrap_or_default())
 }
 
-/// Methods; the language has checked the words.
+/// Request methods. The checks of the language have refused other words.
 pub fn methods(words: &PglSelector<String, Tree>) -> Selector<Method> {
     selector(words, |word| Method::from_word(word).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What robots see of the servers: names, the addresses behind them, and what can be asked for there.
+//! The servers as robots see them: names, the addresses behind them, and what robots can request there.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,19 +13,20 @@ use super::contents::kind;
 use super::{Lowering, sockets};
 use crate::predict;
 
-/// Host and port as workloads write them.
+/// Host and port as written in workloads.
 type HostPort = (Host, Option<u16>);
 
-/// The visible servers of a workload (reference: pgl.md, section 5.5), listed as robots ask for them.
+/// The visible servers of a workload (`docs/reference/language.md`, "Address maps"), in the order in which
+/// robots refer to them.
 pub struct VisibleServers<'a> {
     workload: &'a Workload,
-    /// What is behind each name, and behind server addresses: these themselves.
+    /// The addresses behind each name. A server address has itself behind it.
     behind: HashMap<HostPort, Vec<SocketAddr>>,
-    /// The kind of server at an address.
+    /// The index of the server group at each address.
     groups: HashMap<SocketAddr, usize>,
     /// The names that lead to a server address.
     names: HashMap<SocketAddr, Vec<String>>,
-    /// Visible servers by name, and whether robots resolve that name.
+    /// Positions of visible servers by name, and whether robots resolve that name.
     known: HashMap<(HostPort, bool), usize>,
     servers: Vec<Server>,
     direct: Vec<Selector<ContentKind>>,
@@ -58,7 +59,7 @@ impl<'a> VisibleServers<'a> {
         VisibleServers { workload, behind, groups, names, known, servers, direct }
     }
 
-    /// The position of a visible server; `resolves`: robots look its name up, if it has one.
+    /// The position of a visible server. `resolves` means that robots look up its name, if it has one.
     pub fn position(&mut self, name: &VisibleName, resolves: bool, found: &mut Lowering<'_>) -> usize {
         found.unless(name.new_prob.is_none(), "dynamic names (`dynamicName()`, `dynamize()`)");
         let key = key(&name.addr);
@@ -79,7 +80,7 @@ impl<'a> VisibleServers<'a> {
         };
         let port = name.addr.port.unwrap_or(HTTP_PORT);
         let addresses = match key.0.ip() {
-            // An address needs no map to be found: with a device that poses as the servers it is the device's.
+            // An address needs no map. With a device that poses as the servers, it is the device's address.
             Some(ip) => vec![SocketAddr::new(ip, port)],
             None if resolves => Vec::new(),
             None => behind,
@@ -90,7 +91,7 @@ impl<'a> VisibleServers<'a> {
         position
     }
 
-    /// The position of what can be asked for where servers of these kinds are behind one name.
+    /// The position of the content selector of a name with servers of these groups behind it.
     fn direct(&mut self, groups: &[usize]) -> usize {
         let each = 1.0 / groups.len() as f64;
         let mut shares: Vec<(ContentKind, f64)> = Vec::new();
@@ -112,8 +113,8 @@ impl<'a> VisibleServers<'a> {
         })
     }
 
-    /// The names by which robots know the server at an address. A server that no map has is known by its address,
-    /// and so is one that robots ask for by its address.
+    /// The names by which robots know the server at an address. A server that is in no map is known by its
+    /// address, and so is one that robots request by its address.
     pub fn names_of(&self, address: SocketAddr) -> Vec<String> {
         let mut names = self.names.get(&address).cloned().unwrap_or_default();
         let own = address.to_string();
@@ -144,23 +145,23 @@ impl<'a> VisibleServers<'a> {
         names
     }
 
-    /// The visible servers that robots ask, and what can be asked for there.
+    /// The visible servers that robots use, and what can be requested there.
     pub fn finish(self) -> (Vec<Server>, Vec<Selector<ContentKind>>) {
         (self.servers, self.direct)
     }
 }
 
-/// An address behind a name; where it has no port it has that of the name.
+/// An address behind a name. The port of the name is the default.
 fn socket(addr: &Addr, name: &Addr) -> Option<SocketAddr> {
     Some(SocketAddr::new(addr.host.ip()?, addr.port.or(name.port).unwrap_or(HTTP_PORT)))
 }
 
-/// A visible server as it stands in URLs.
+/// A visible server as it appears in URLs.
 fn authority(name: &Addr) -> String {
     format!("{}:{}", name.host, name.port.unwrap_or(HTTP_PORT))
 }
 
-/// Interface and subnet belong to machines and not to what robots see.
+/// The part of an address that robots see, without interface and subnet.
 fn key(addr: &Addr) -> HostPort {
     (addr.host.clone(), addr.port)
 }

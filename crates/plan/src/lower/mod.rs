@@ -1,12 +1,12 @@
 //! From a workload to a test that the engine can run.
 //!
-//! Every field of every record of the language is decided on in here: it is read, or a value other than its
-//! default is an [`LowerError`] that names it, or, where nothing on the wire depends on it, a note. Nothing is left
-//! out silently.
+//! The code here decides on every field of every record of the language: the field is read, or a value other
+//! than its default is a [`LowerError`] that names it, or, where nothing on the wire depends on it, a note. No
+//! field is ignored silently.
 //!
-//! * here: the whole, and what the parts of it have in common.
-//! * `contents`: content types, and what robots do with them.
-//! * `maps`: what robots see of the servers: names, addresses, what can be asked for.
+//! * this file: the top level, and what the parts share.
+//! * `contents`: content types, and the behaviour of robots towards them.
+//! * `maps`: the servers as robots see them: names, addresses, contents.
 //! * `robots`, `servers`: agents.
 //! * `ranges`: what range requests ask for.
 //! * `schedule`: the phases, and when the working set freezes.
@@ -43,19 +43,19 @@ use crate::test::Test;
 /// Why a workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
-    /// Something that it asks for and the engine cannot do yet.
+    /// The workload uses a feature that the engine does not support.
     #[error("{0} cannot be run yet")]
     Unsupported(String),
-    /// Something environment the workload that cannot be had.
+    /// Something outside the workload that is not available.
     #[error("{0}")]
     Missing(String),
-    /// Something that does not fit together.
+    /// Settings that contradict each other.
     #[error("{0}")]
     Wrong(String),
 }
 
-/// What workloads refer to and do not contain. Plans do no I/O; whoever adopts a workload does it for them. All
-/// errors are texts that name what was asked for.
+/// Access to what workloads refer to but do not contain. Plans do no I/O; the caller of [`lower`] provides it.
+/// Error texts name what was requested.
 pub trait Environment {
     /// Entries of a content database.
     ///
@@ -81,14 +81,14 @@ pub trait Environment {
     /// If it cannot be read, or has no URLs.
     fn trace(&self, path: &str) -> Result<Vec<String>, String>;
 
-    /// The address of a host that is no part of the test, a proxy for example.
+    /// The address of a host that is not part of the test, such as a proxy.
     ///
     /// # Errors
-    /// If it has none.
+    /// If the host has no address.
     fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, String>;
 }
 
-/// What was found on the way.
+/// The state of lowering: errors and notes so far, and the environment.
 struct Lowering<'a> {
     obstacles: Vec<LowerError>,
     notes: Vec<String>,
@@ -110,7 +110,7 @@ impl Lowering<'_> {
         self.add(LowerError::Wrong(text.into()));
     }
 
-    /// Adds an obstacle once: several agents of a workload are often copies of one.
+    /// Adds an error unless it is already known: agents of a workload are often copies of each other.
     fn add(&mut self, obstacle: LowerError) {
         if !self.obstacles.contains(&obstacle) {
             self.obstacles.push(obstacle);
@@ -129,7 +129,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Complains about each of the named fields that has another value than in a record nobody touched.
+/// Reports each of the named fields whose value differs from its default.
 macro_rules! only_defaults {
     ($found:expr, $owner:literal, $record:expr, $default:expr, [$($field:ident)+]) => {
         $( $found.unless($record.$field == $default.$field, format!("`{}` of a {}", stringify!($field), $owner)); )+
@@ -137,12 +137,12 @@ macro_rules! only_defaults {
 }
 use only_defaults;
 
-/// A part that is not there, or one of defaults only.
+/// True for a part that is missing or has default values only.
 fn says_nothing<T: Default + PartialEq>(part: &Option<Box<T>>) -> bool {
     part.as_deref().is_none_or(|part| *part == T::default())
 }
 
-/// Turns a workload into a test called `name`. `seed` is the one that all processes of the test share.
+/// Turns a workload into a test called `name`. `seed` is the seed that all processes of the test share.
 ///
 /// # Errors
 /// Everything in the workload that cannot be run.
@@ -219,7 +219,7 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
         found.wrong("the workload has neither robots nor servers");
     }
     for proxy in &workload.proxies {
-        // The device under test answers at these addresses; robots are told of it by their own settings.
+        // The device under test answers at these addresses; robots have settings of their own for it.
         found.unless(proxy.agent.ssl_wraps.is_empty(), "TLS (`ssl_wraps` of a Proxy)");
         found.note("the device under test stands in for the Proxy agents: none are started");
     }
@@ -235,14 +235,14 @@ fn rest(workload: &Workload, found: &mut Lowering<'_>) {
     }
 }
 
-/// The part that all agents have, besides what robots and servers read.
+/// The common fields of agents, besides those that robots and servers read.
 fn agent(agent: &Agent, found: &mut Lowering<'_>) {
     let default = Agent::default();
     only_defaults!(found, "Robot or Server", agent, default, [ssl_wraps world]);
     found.unless(says_nothing(&agent.socket), "`socket` of a Robot or Server");
 }
 
-/// Statuses whose replies are counted apart. The language has seen to the form of the entries.
+/// Status codes whose replies are counted separately. The checks of the language have validated the entries.
 fn custom_scope(agent: &Agent) -> StatusScope {
     StatusScope::parse(agent.custom_stats_scope.iter().map(String::as_str)).unwrap_or_default()
 }
@@ -252,18 +252,18 @@ fn versions(agent: &Agent) -> Selector<u8> {
     selector(&agent.http_versions, |word| u8::from(word != "1.0"))
 }
 
-/// Requests on a connection.
+/// Requests per connection.
 fn requests_per_connection(agent: &Agent, found: &mut Lowering<'_>) -> Distr {
     let limit = agent.pconn_use_lmt.as_ref().and_then(|limit| distr(limit, "pconn_use_lmt", found));
     limit.unwrap_or(Distr::Const(1.0))
 }
 
-/// The same choice among other things.
+/// The same selector over other items.
 fn selector<T, M, U>(choice: &PglSelector<T, M>, mut change: impl FnMut(&T) -> U) -> Selector<U> {
     Selector::weighted(choice.items.iter().map(|(item, prob)| (change(item), *prob)))
 }
 
-/// Fields whose draws are counted, so that a sequence has a place for each.
+/// Fields whose draws are numbered, so that a sequence distribution works there.
 const COUNTED: [&str; 5] =
     ["size", "embedded_obj_cnt", "inject_gap", "req_inter_arrival", "idle_period_duration"];
 
@@ -296,7 +296,7 @@ fn distr<T: DrawnType>(
     })
 }
 
-/// A distribution that need not be there.
+/// An optional distribution.
 fn maybe<T: DrawnType>(
     distribution: &Option<Distribution<T>>,
     field: &str,
@@ -320,7 +320,7 @@ fn headers(rules: &[polygraph_pgl::types::HeaderRule]) -> Vec<HeaderRule> {
     rules.iter().map(rule).collect()
 }
 
-/// Addresses that are IPs with ports.
+/// Addresses that must be IP addresses with ports.
 fn sockets(addresses: &[Addr], field: &str, found: &mut Lowering<'_>) -> Vec<SocketAddr> {
     let socket = |addr: &Addr| Some(SocketAddr::new(addr.host.ip()?, addr.port?));
     let sockets: Option<Vec<SocketAddr>> = addresses.iter().map(socket).collect();
@@ -330,8 +330,8 @@ fn sockets(addresses: &[Addr], field: &str, found: &mut Lowering<'_>) -> Vec<Soc
     sockets.unwrap_or_default()
 }
 
-/// Addresses of hosts environment the test, by name or IP. Without a port of their own they have `port`; `None`: they
-/// need one.
+/// Addresses of hosts outside the test, by name or IP address. `port` is the default port; with `None`, every
+/// address needs its own.
 fn hosts(addresses: &[Addr], field: &str, port: Option<u16>, found: &mut Lowering<'_>) -> Vec<SocketAddr> {
     let mut all = Vec::with_capacity(addresses.len());
     for addr in addresses {

@@ -6,7 +6,7 @@ use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 
 use super::{Lowering, maybe};
 
-/// A choice of range rules. The language has checked that each can be told.
+/// A selector of range rules. The checks of the language have refused incomplete ones.
 pub fn rules(choice: &PglSelector<RequestRange, Tree>, found: &mut Lowering<'_>) -> Selector<RangeRule> {
     let rule = |range: &RequestRange, found: &mut Lowering<'_>| match range {
         RequestRange::Single(range) => single(range),

@@ -1,4 +1,4 @@
-//! Robots.
+//! Robots: from the fields of a `Robot` to a profile.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,18 +16,19 @@ use super::{
     requests_per_connection, says_nothing, versions,
 };
 
-/// The port of name servers.
+/// The default port of name servers.
 const DNS_PORT: u16 = 53;
-/// How long a name server is waited for, in seconds, if the workload does not say.
+/// The default timeout of name servers, in seconds.
 const DNS_TIMEOUT: f64 = 5.0;
 
-/// Robots of all worker processes belong to one worker, as the calls of the language have it.
+/// The worker number of robots: robots of all worker processes belong to one worker, as in the calls of the
+/// language.
 pub(crate) const WORKER: &str = "0";
 
 /// A kind of robots.
 ///
-/// `xact_think` means nothing to robots, and the old names `proxies` and `put_contents` are empty by now: the
-/// language sees to both. `passive_ftp` would matter to URLs of FTP, which no server here has.
+/// `xact_think` has no effect on robots, and the old names `proxies` and `put_contents` are resolved by the
+/// checks of the language. `passive_ftp` concerns FTP URLs only, which no server supports.
 pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowering<'_>) -> Profile {
     let default = Robot::default();
     agent(&robot.agent, found);
@@ -44,7 +45,7 @@ pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowe
     found.unless(!target_ip, "`${target_ip}` in `credentials` of a Robot");
     let proxies = hosts(&robot.http_proxies, "http_proxies", None, found);
     let dns = robot.dns_resolver.as_deref().map(|resolver| dns(resolver, found));
-    // Behind a proxy names are the proxy's business.
+    // Behind a proxy, the proxy resolves names.
     let resolves = dns.is_some() && proxies.is_empty();
     let origins: Vec<_> = robot
         .origins
@@ -95,19 +96,19 @@ pub fn profile(robot: &Robot, visible: &mut VisibleServers<'_>, found: &mut Lowe
     }
 }
 
-/// A limit; the language refuses negative ones.
+/// A limit as a count. The checks of the language have refused negative ones.
 fn count(limit: i32) -> usize {
     usize::try_from(limit).unwrap_or(0)
 }
 
-/// Foreign URLs, if the robot is interested in any.
+/// The foreign URLs of a robot that requests any.
 fn trace(robot: &Robot, found: &mut Lowering<'_>) -> Arc<Vec<String>> {
     let path = robot.foreign_trace.as_ref().filter(|_| robot.interests.prob("foreign") > 0.0);
     let urls = path.and_then(|path| {
         let urls = found.environment.trace(path);
         found.load(urls)
     });
-    // What is left of macros is filled in when a URL is asked for.
+    // The remaining macros are replaced when a URL is requested.
     Arc::new(urls.unwrap_or_default().into_iter().map(|url| url.replace("${worker}", WORKER)).collect())
 }
 
@@ -125,7 +126,7 @@ fn load(robot: &Robot, found: &mut Lowering<'_>) -> Load {
 }
 
 fn behavior(robot: &Robot, found: &mut Lowering<'_>) -> Behavior {
-    // A choice of nothing but the usual is no choice, and need not be made.
+    // A selector with only the default item needs no draws.
     let kinds = Some(request_kinds(&robot.req_types)).filter(|kinds| kinds.items() != [RequestKind::Basic]);
     let methods = Some(methods(&robot.req_methods)).filter(|methods| methods.items() != [Method::Get]);
     Behavior {

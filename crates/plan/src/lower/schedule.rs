@@ -10,7 +10,7 @@ use crate::predict;
 use crate::rptmstat::Rptmstat;
 use crate::script::Script;
 
-/// The schedule of a workload.
+/// The schedule of a workload, with its primary phase.
 pub fn schedule(workload: &Workload) -> Schedule {
     let mut is_first = true;
     let phases = workload.phases.iter().zip(predict::phase_plans(workload)).map(|(phase, plan)| {
@@ -29,7 +29,7 @@ pub fn schedule(workload: &Workload) -> Schedule {
                 recur: plan.recur,
                 special_msg: plan.special_msg,
             },
-            // There is nothing before the first phase.
+            // There is no phase before the first.
             inherited: if std::mem::take(&mut is_first) { Inheritance::default() } else { inherited(phase) },
             wait_wss_freeze: phase.wait_wss_freeze,
             rptmstat: phase.rptmstat.as_deref().and_then(rptmstat),
@@ -49,7 +49,7 @@ pub fn schedule(workload: &Workload) -> Schedule {
     schedule
 }
 
-/// The thermostat; the language has checked that it is complete.
+/// The response-time controller. The checks of the language have refused incomplete ones.
 fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
     Some(Rptmstat {
         sample_dur: control.sample_dur?.secs(),
@@ -59,8 +59,8 @@ fn rptmstat(control: &PglRptmstat) -> Option<Rptmstat> {
     })
 }
 
-/// A sample; if it says nothing else, it is taken in the middle of the phase (or at its beginning, if nobody knows where
-/// that is) and has its name.
+/// A sample of transactions. By default it starts in the middle of the phase (at the start if the phase has no
+/// duration) and has the phase's name.
 fn sample(wanted: &StatsSample, phase: &str, goal: &Goal) -> SamplePlan {
     SamplePlan {
         name: wanted.name.clone().unwrap_or_else(|| phase.to_owned()),

@@ -1,4 +1,4 @@
-//! Servers.
+//! Servers: from the fields of a `Server` to a profile, and their addresses.
 
 use polygraph_link::nanos;
 use polygraph_origin::settings::{Cookies, Redirects, ServerProfile};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::test::{self, Endpoint, ServerGroup};
 
-/// All kinds of servers with their addresses.
+/// All server groups with their addresses.
 pub fn servers(
     workload: &Workload,
     visible: &VisibleServers<'_>,
@@ -28,7 +28,7 @@ pub fn servers(
     workload.servers.iter().map(servers).collect()
 }
 
-/// When objects may be asked for again: the slowest servers decide.
+/// Seconds after which objects may be requested again; the slowest servers decide.
 pub fn repeat_delay(servers: &[ServerGroup], embedded: bool) -> f64 {
     servers
         .iter()
@@ -46,7 +46,7 @@ pub fn mean_think(servers: &[ServerGroup]) -> f64 {
     if sites > 0.0 { sum / sites } else { 0.0 }
 }
 
-/// A kind of servers. What can be asked for directly is the robots' business.
+/// The profile of a server group. Which contents can be requested directly is part of the robots' settings.
 fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
     let default = Server::default();
     agent(&server.agent, found);
@@ -69,7 +69,7 @@ fn farm(server: &Server, found: &mut Lowering<'_>) -> ServerProfile {
     }
 }
 
-/// Without redirections the popularity model of a server means nothing.
+/// Redirects of a server. Without them its popularity model has no effect.
 fn redirects(server: &Server) -> Option<Redirects> {
     let share = server.rep_types.prob("302 Found");
     let popularity = server.agent.pop_model.as_deref().map(popularity).unwrap_or_default();

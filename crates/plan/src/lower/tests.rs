@@ -1,4 +1,4 @@
-//! Pieces of programs and what they become.
+//! Parts of programs, and the tests that they become.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +26,8 @@ use crate::offered::offered_dhr;
 use crate::rptmstat::Rptmstat;
 use crate::test::Test;
 
-/// Files whose only entry is their own path; a trace of one URL; one host with an address.
+/// An environment with files whose only entry is their own path, a trace of one URL, and one host with an
+/// address.
 struct Fake;
 
 fn files(path: &str) -> Files {
@@ -108,7 +109,7 @@ fn word(prob: f64, name: &str) -> HeaderRule {
     HeaderRule { prob, what: HeaderChoice::One { name: name.to_owned(), value: "v".to_owned() } }
 }
 
-/// Robots and contents have no equality worth having; their settings are compared as text.
+/// Robots and contents do not implement equality, so their settings are compared as text.
 #[track_caller]
 fn same<T: std::fmt::Debug>(what: &str, got: &T, wanted: &T) {
     assert_eq!(format!("{got:#?}"), format!("{wanted:#?}"), "{what}");
@@ -420,7 +421,7 @@ fn settings_of_servers() {
     }
 }
 
-/// Names that robots see: what stands in URLs, where they connect to, what they can ask for (number, kinds, shares).
+/// Visible servers: name in URLs, addresses to connect to, and contents (number, kinds, shares).
 #[test]
 fn visible_servers() {
     let other = "Content D = C; D.kind = \"d\"; Server T = S; T = { contents = [ D ]; addresses = [ '10.0.2.1:80' ]; };";
@@ -428,12 +429,12 @@ fn visible_servers() {
     type Row<'a> = (&'a str, &'a [&'a str], &'a [(u8, f64)]);
     let one = &[(3, 1.0)][..];
     let cases: &[(String, &[Row<'_>])] = &[
-        // One name for all addresses, and no resolver: any of them.
+        // One name for all addresses, and no resolver: robots pick any address.
         (
             "AddrMap M = { names = [ 'w.tst:80' ]; addresses = S.addresses; }; use(M); R.origins = M.names;".into(),
             &[("w.tst:80", &["10.0.1.1:80", "10.0.1.2:80"], one)],
         ),
-        // A name for each address, in turn; without ports URLs have that of HTTP.
+        // A name for each address, in turn; without ports, URLs have the port of HTTP.
         (
             "AddrMap M = { names = [ 'w[1-3].tst' ]; addresses = S.addresses; }; use(M); R.origins = M.names;".into(),
             &[
@@ -442,20 +443,20 @@ fn visible_servers() {
                 ("w3.tst:80", &["10.0.1.1:80"], one),
             ],
         ),
-        // Names to be looked up.
+        // Names that robots resolve.
         (
             "AddrMap M = { names = [ 'w.tst:80' ]; addresses = S.addresses; }; use(M); R.origins = M.names; \
              R.dns_resolver = { servers = [ '10.6.0.1' ]; timeout = 1sec; };"
                 .into(),
             &[("w.tst:80", &[], one)],
         ),
-        // A device that has an address of its own and poses as the servers.
+        // A device with its own address that poses as the servers.
         (
             "AddrMap M = { names = [ '10.3.0.1:8080' ]; addresses = S.addresses; }; use(M); R.origins = M.names;"
                 .into(),
             &[("10.3.0.1:8080", &["10.3.0.1:8080"], one)],
         ),
-        // Different servers behind one name: what can be asked for is the mix.
+        // Different servers behind one name: their contents are mixed.
         (
             format!(
                 "{other} use(T); AddrMap M = {{ names = [ 'w.tst:80' ]; addresses = [ S.addresses, T.addresses ]; }}; \
@@ -468,12 +469,12 @@ fn visible_servers() {
                 &[(3, 1.0 / 3.0), (4, 2.0 / 3.0)],
             )],
         ),
-        // Different servers, each with its contents; only those that are asked for are listed.
+        // Different servers, each with its contents; only those that robots request are listed.
         (
             format!("{other} use(T); R.origins = [ T.addresses, '10.0.1.2:80' ];"),
             &[("10.0.2.1:80", &["10.0.2.1:80"], one), ("10.0.1.2:80", &["10.0.1.2:80"], &[(4, 1.0)])],
         ),
-        // What is not asked for directly.
+        // Contents that are not requested directly.
         (
             "Content I = { kind = \"i\"; size = const(1KB); }; C.may_contain = [ I ]; C.embedded_obj_cnt = const(2); \
              Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 15%, I: 65%, O ]; \
@@ -481,7 +482,7 @@ fn visible_servers() {
                 .into(),
             &[("10.0.1.1:80", &["10.0.1.1:80"], &[(3, 15.0 / 35.0), (5, 20.0 / 35.0)])],
         ),
-        // Shares of its own count, equal ones too.
+        // Shares of their own, even if they are equal.
         (
             "Content O = { kind = \"o\"; size = const(1KB); }; S.contents = [ C: 90%, O ]; \
              S.direct_access = [ C: 50%, O: 50% ]; R.origins = [ '10.0.1.1:80' ];"
@@ -767,7 +768,7 @@ fn offered_hit_ratios() {
     }
 }
 
-/// What each standard workload needs on one machine, as `docs/workloads.md` tells it.
+/// The command lines that run each standard workload on one machine, as in `docs/workloads.md`.
 fn standard() -> Vec<(String, Vec<(String, String)>)> {
     let text =
         std::fs::read_to_string(format!("{}/../../docs/workloads.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -828,7 +829,7 @@ fn the_standard_workloads_can_be_run_on_one_machine() {
         let dhr = offered_dhr(&test).unwrap_or_else(|| panic!("{file} offers an unknown hit ratio"));
         assert!((0.03..0.95).contains(&dhr), "{file}: {dhr}");
     }
-    // All of `workloads/`.
+    // All files in `workloads/`.
     let mut files: Vec<_> = std::fs::read_dir(directory.join("workloads"))
         .unwrap()
         .map(|entry| format!("workloads/{}", entry.unwrap().file_name().to_str().unwrap()))

@@ -1,4 +1,5 @@
-//! How long phases last that end when enough is counted: what the mix, the rates and the factors give on average.
+//! The expected lengths of phases that end by a count: they follow on average from the mix, the rates and the
+//! factors.
 
 use polygraph_pgl::Workload;
 use polygraph_pgl::types::{Goal, Phase, Robot};
@@ -6,26 +7,26 @@ use polygraph_pgl::types::{Goal, Phase, Robot};
 use super::traffic::mean_over;
 use super::{ContentMix, OfferedLoad, PhasePrediction};
 
-/// Steps in which factors that change are followed.
+/// The number of steps in which changing factors are followed.
 const STEPS: usize = 100;
-/// Goals that would take longer are not met: a year.
+/// Seconds after which a goal counts as never met: a year.
 const NEVER_SECS: f64 = 365.0 * 86_400.0;
-/// Factors that rise from nothing with what is counted are taken to be at least here, as they are in a run.
+/// The least progress at which factors are evaluated that rise from zero along a count, as in a run.
 const LEAST_PROGRESS: f64 = 0.01;
 
-/// What one client process counts.
+/// What one client process does.
 struct Counting {
     /// Requests per second with all factors at 1.
     rate: f64,
     recurrence: f64,
-    /// Share of requests that are not plain GET, with all factors at 1.
+    /// Share of requests that are not basic GET requests, with all factors at 1.
     special: f64,
-    /// Bytes of cachable objects, and cachable objects, for each request.
+    /// Bytes of cachable objects, and cachable objects, per request.
     bytes: f64,
     objects: f64,
 }
 
-/// What is counted per second.
+/// Counts per second.
 #[derive(Clone, Copy)]
 struct CountRates {
     xactions: f64,
@@ -44,16 +45,16 @@ impl Counting {
         })
     }
 
-    /// What is counted when `progress` of a phase is reached.
+    /// The counts per second at `progress` of a phase.
     fn at(&self, plan: &PhasePrediction, progress: f64) -> CountRates {
         let xactions = self.rate * plan.populus.at(progress) * plan.load.at(progress);
-        // Only plain requests for new objects fill.
+        // Only basic requests for new objects fill the cache.
         let new = 1.0 - (self.recurrence * plan.recur.at(progress)).min(1.0);
         let fills = xactions * new * (1.0 - self.special * plan.special_msg.at(progress));
         CountRates { xactions, bytes: fills * self.bytes, objects: fills * self.objects }
     }
 
-    /// Sums up over a phase.
+    /// The mean over a phase.
     fn mean(&self, plan: &PhasePrediction, of: impl Fn(CountRates) -> f64) -> f64 {
         let middle = |step: usize| (step as f64 + 0.5) / STEPS as f64;
         (0..STEPS).map(|step| of(self.at(plan, middle(step)))).sum::<f64>() / STEPS as f64
@@ -67,7 +68,7 @@ impl Counting {
     }
 }
 
-/// Share of a robot's requests that are not plain GET.
+/// Share of a robot's requests that are not basic GET requests.
 fn special(robot: &Robot) -> f64 {
     let plain = |items: &[(String, f64)], word: &str| {
         let share: f64 = items.iter().filter(|(item, _)| item == word).map(|(_, share)| share).sum();
@@ -76,7 +77,8 @@ fn special(robot: &Robot) -> f64 {
     1.0 - plain(&robot.req_types.items, "Basic") * plain(&robot.req_methods.items, "GET")
 }
 
-/// Fills in how long the phases are expected to last, and when they begin. `processes` share the robots.
+/// Fills in the expected lengths and starts of the phases. `processes` is the number of processes that share
+/// the robots.
 pub(super) fn fill_in(
     workload: &Workload,
     mix: &ContentMix,
@@ -102,12 +104,12 @@ pub(super) fn fill_in(
     }
 }
 
-/// The working set.
+/// The growth of the working set.
 struct WorkingSetGrowth {
     /// Objects so far.
     objects: f64,
     cap: Option<f64>,
-    /// The set freezes so many seconds after the start.
+    /// Seconds after the start at which the set freezes.
     length: Option<f64>,
 }
 
@@ -119,7 +121,7 @@ impl WorkingSetGrowth {
     }
 }
 
-/// Seconds for which a phase that begins at `start` is expected to last.
+/// Expected length, in seconds, of a phase that starts at `start`.
 fn expected(
     phase: &Phase,
     plan: &PhasePrediction,
@@ -127,7 +129,7 @@ fn expected(
     set: &WorkingSetGrowth,
     start: f64,
 ) -> Option<f64> {
-    // What scripts and thermostats do follows from replies.
+    // The effect of scripts and response-time controllers depends on replies.
     if phase.script.is_some() || phase.rptmstat.is_some() {
         return None;
     }

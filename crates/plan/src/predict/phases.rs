@@ -9,15 +9,15 @@ use crate::factor::Factor;
 /// A phase of the schedule.
 #[derive(Debug, Clone, Serialize)]
 pub struct PhasePrediction {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// Seconds from the start of the test, if that can be said of all phases before.
+    /// Seconds from the start of the test, if the lengths of all phases before are known.
     pub start_secs: Option<f64>,
-    /// Its length in seconds, if it ends by time.
+    /// Length in seconds, if the phase ends by time.
     pub duration_secs: Option<f64>,
-    /// Seconds for which it is expected to last: that length, or until enough is counted.
+    /// Expected length in seconds: the given length, or the time until enough is counted.
     pub expected_secs: Option<f64>,
-    /// What ends it, in words.
+    /// The goal in words.
     pub goal: String,
     /// Share of robots alive.
     pub populus: Factor,
@@ -27,7 +27,7 @@ pub struct PhasePrediction {
     pub recur: Factor,
     /// Factor of special requests and replies.
     pub special_msg: Factor,
-    /// Requests per second offered at the beginning and at the end.
+    /// Requests per second offered at the start and at the end.
     pub req_rate: Option<Factor>,
     /// Whether its statistics are logged.
     pub logged: bool,

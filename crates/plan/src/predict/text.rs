@@ -1,4 +1,4 @@
-//! A plan as text for people.
+//! A prediction as text for people.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -101,7 +101,7 @@ impl Prediction {
             "  {:<width$} {:>9} {:>9}  {:<ends$}  {:>13} {:>13} {:>13} {:>13} {:>17}",
             "name", "starts", "lasts", "ends", "populus", "load", "recurrence", "special", "requests/sec"
         )?;
-        // From the first phase on whose end is counted, times are expectations.
+        // From the first phase that ends by a count, times are expectations.
         let mut sure = true;
         let about = |sure: bool, secs: f64| format!("{}{}", if sure { "" } else { "~" }, clock(secs));
         for phase in &self.phases {

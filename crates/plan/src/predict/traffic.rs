@@ -37,22 +37,23 @@ pub struct OfferedLoad {
     pub req_rate: Option<f64>,
     /// Bits per second of reply bodies.
     pub reply_bits_per_sec: Option<f64>,
-    /// Upper bound of the document hit ratio (0..1): that of an ideal cache once there is something to ask for again.
+    /// Upper bound of the document hit ratio (0..1): that of an ideal cache once there are objects to request
+    /// again.
     pub hit_ratio: f64,
-    /// Upper bound of the byte hit ratio (0..1): the same, without a preference for small objects.
+    /// Upper bound of the byte hit ratio (0..1), without a preference for small objects.
     pub byte_hit_ratio: f64,
-    /// Mean number of requests that a client connection may have; `None` if unknown. Connections that are idle for too long,
-    /// or that a test leaves behind, have fewer.
+    /// Upper bound of the mean number of requests per client connection; `None` if unknown. Connections that
+    /// are idle for too long, or that are open at the end, have fewer.
     pub requests_per_conn: Option<f64>,
-    /// Connections opened by clients per second, at least.
+    /// Lower bound of the connections that clients open per second.
     pub new_conns_per_sec: f64,
-    /// Most connections that robots may have open; `None` without a limit.
+    /// The largest number of connections that robots may have open; `None` without a limit.
     pub max_conns: Option<f64>,
-    /// Transactions under way at the peak, from think times alone; `None` if servers do not think.
+    /// Concurrent transactions at the peak, from think times alone; `None` if servers do not think.
     pub busy: Option<f64>,
 }
 
-/// How deep embedding is followed: containers in containers in containers.
+/// The number of levels to which embedding is followed.
 const EMBEDDING_DEPTH: usize = 4;
 
 /// Shares of content types in all requests.
@@ -77,7 +78,7 @@ pub fn mix(workload: &Workload) -> ContentMix {
         });
     }
     let sized = types.iter().all(|share| share.mean_bytes.is_some());
-    // The sum of no floats at all is a negative zero.
+    // The sum of no floats is a negative zero.
     let sum = |of: &dyn Fn(&TypeShare) -> f64| types.iter().fold(0.0, |sum, t| sum + t.share * of(t));
     let bytes = sum(&|t| t.mean_bytes.unwrap_or(0.0));
     let cachable = sum(&|t| t.cachable);
@@ -86,7 +87,7 @@ pub fn mix(workload: &Workload) -> ContentMix {
     ContentMix { mean_bytes: (sized && !types.is_empty()).then_some(bytes), cachable, cachable_bytes, types }
 }
 
-/// Shares of the types a server gives out as top-level objects: those of direct_access, in the proportions of
+/// Shares of the types that a server offers as top-level objects: those of direct_access, in the proportions of
 /// contents unless they have their own.
 pub fn direct(server: &polygraph_pgl::types::Server) -> Vec<(ContentId, f64)> {
     let (direct, contents) = (&server.direct_access, &server.contents);

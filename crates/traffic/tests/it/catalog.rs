@@ -29,7 +29,7 @@ fn cachable_shares_of_direct_and_embedded_objects() {
 
 #[test]
 fn embedded_counts_follow_zipf() {
-    // 20,000 pages; reference: zipf(13) has a mean of 4.3.
+    // 20,000 pages; zipf(13) has a mean of 4.3.
     let catalog = catalog();
     let counts: Vec<f64> = (1..=20_000).map(|name| catalog.embedded_count(&oid(PAGE, name)) as f64).collect();
     let share = |k: usize| (1.0 + 1.0 / k as f64).ln() / 14f64.ln();

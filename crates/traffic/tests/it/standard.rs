@@ -1,4 +1,4 @@
-//! The content types of the standard workloads (reference: workloads.md, sections 2.1 and 2.2).
+//! The content types of the standard workloads (`docs/reference/workloads.md`, "Content types").
 
 use polygraph_traffic::content::Embeds;
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};

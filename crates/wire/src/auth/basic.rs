@@ -1,18 +1,18 @@
-//! The scheme `Basic` (RFC 7617): name and password, readable by anybody on the way.
+//! The scheme `Basic` (RFC 7617): name and password, readable by everybody on the path.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
 use super::challenge::{Challenge, write_quoted};
 
-/// Appends the value of an `Authorization` or `Proxy-Authorization` field. A name with a colon cannot be told
-/// apart from its password.
+/// Appends the value of an `Authorization` or `Proxy-Authorization` field. A user name must not have a colon,
+/// which separates name and password.
 pub fn write(user: &str, password: &str, out: &mut Vec<u8>) {
     let text = BASE64_STANDARD.encode(format!("{user}:{password}"));
     out.extend_from_slice(b"Basic ");
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Name and password of an answer; `None` if it is no answer of this scheme.
+/// The name and password of credentials; `None` if they are not of this scheme.
 pub fn read(answer: &Challenge<'_>) -> Option<(String, String)> {
     if !answer.is("Basic") {
         return None;

@@ -9,12 +9,12 @@
 
 use std::borrow::Cow;
 
-/// A scheme and what belongs to it.
+/// A scheme with its token or parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// Name of the scheme as sent; names are compared without regard to case.
     pub scheme: &'a str,
-    /// The one opaque word that some schemes have instead of parameters.
+    /// The token68 that some schemes have instead of parameters.
     pub token: Option<&'a str>,
     /// Names as sent, values without quotes, in order.
     pub params: Vec<(&'a str, Cow<'a, str>)>,
@@ -32,8 +32,8 @@ impl Challenge<'_> {
     }
 }
 
-/// All challenges of one field, or the one answer of an `Authorization` field. A field that breaks the grammar
-/// gives those before the break. Several fields are read one after the other.
+/// All challenges of one field, or the credentials of an `Authorization` field. Of a malformed field, the
+/// challenges before the error are returned. Several fields are read one after the other.
 pub fn challenges(field: &[u8]) -> Vec<Challenge<'_>> {
     let mut found = Vec::new();
     if let Ok(text) = std::str::from_utf8(field) {
@@ -47,7 +47,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads list items until the end or something that does not fit.
+    /// Reads list items up to the end or to an error.
     fn read(&mut self, found: &mut Vec<Challenge<'a>>) {
         loop {
             self.skip(|c| matches!(c, ' ' | '\t' | ','));
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
             if word.is_empty() {
                 return;
             }
-            // `name =` is a parameter of the challenge before; anything else begins a new challenge.
+            // `name =` is a parameter of the challenge before; anything else starts a new challenge.
             let parameter = self.parameter(word);
             match (parameter, found.last_mut()) {
                 (Parameter::Is(value), Some(challenge)) => challenge.params.push((word, value)),
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The parameter that stands right behind a scheme, without a comma; false if something else stands there.
+    /// Reads the parameter that follows a scheme without a comma; false if something else follows.
     fn first_parameter(&mut self, found: &mut [Challenge<'a>]) -> bool {
         let word = self.word();
         if word.is_empty() {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.trim_start_matches(skipped);
     }
 
-    /// A token (RFC 9110, section 5.6.2), maybe empty.
+    /// A token (RFC 9110, section 5.6.2), possibly empty.
     fn word(&mut self) -> &'a str {
         let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         let end = self.rest.bytes().position(|b| !is_token(b)).unwrap_or(self.rest.len());
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         word
     }
 
-    /// What follows a word: `= value`, or something else, which stays.
+    /// Reads what follows a word: `= value`, or something else, which is left in place.
     fn parameter(&mut self, word: &str) -> Parameter<'a> {
         let Some(value) = self.rest.trim_start_matches([' ', '\t']).strip_prefix('=') else {
             return Parameter::No;
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A token68 up to the end of the item; `None`, and nothing taken, if there is none.
+    /// Reads a token68 up to the end of the item; `None` without reading if there is none.
     fn token68(&mut self) -> Option<&'a str> {
         let is_char = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         let text = self.rest;
@@ -142,7 +142,7 @@ enum Parameter<'a> {
     Broken,
 }
 
-/// The text up to the closing quote, and what follows it.
+/// The text up to the closing quote, and the text after it.
 fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = text.find(['"', '\\'])?;
     if text[end..].starts_with('"') {
@@ -160,7 +160,7 @@ fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// Appends `value` in quotes, with what has to be escaped.
+/// Appends `value` in quotes, with the necessary escapes.
 pub fn write_quoted(value: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in value.bytes() {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Challenges in a form that is easily compared.
+    /// Challenges in a form that is easy to compare.
     fn shown(field: &str) -> String {
         let item = |challenge: &Challenge<'_>| {
             let params: Vec<_> =

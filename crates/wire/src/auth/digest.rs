@@ -16,34 +16,35 @@ use super::challenge::{Challenge, write_quoted};
 /// The hash function of a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// MD5: what everybody understands.
+    /// MD5, which all implementations support.
     Md5,
-    /// SHA-256.
+    /// SHA-256 (RFC 6234).
     Sha256,
 }
 
-/// What a server asks with, and what it must know again to verify answers.
+/// The challenge of a server, which it also needs to verify responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// Name of the protected space.
     pub realm: String,
-    /// The server's word, to be used in all answers until another one comes.
+    /// The server's nonce, which clients use until they get another one.
     pub nonce: String,
-    /// A word that clients send back as it is.
+    /// A text that clients return unchanged.
     pub opaque: Option<String>,
     /// The hash function.
     pub hash: Hash,
     /// The hash of name and password is bound to the first nonce and cnonce (`-sess`).
     pub session: bool,
-    /// Answers count requests and have a word of the client (`qop=auth`). Without it: RFC 2069.
+    /// Responses count requests and have a nonce of the client (`qop=auth`). Otherwise the form is that of RFC
+    /// 2069.
     pub qop: bool,
-    /// The answer before had the right password but an old nonce.
+    /// The response before had the right password but an old nonce.
     pub stale: bool,
 }
 
 impl Digest {
-    /// Reads a challenge. `None` for other schemes, other hash functions, protection of bodies alone, and without
-    /// realm or nonce.
+    /// Reads a challenge. `None` for other schemes, other hash functions, protection of bodies only, and
+    /// challenges without realm or nonce.
     pub fn read(challenge: &Challenge<'_>) -> Option<Digest> {
         if !challenge.is("Digest") {
             return None;
@@ -87,9 +88,9 @@ impl Digest {
         }
     }
 
-    /// Appends the value of an `Authorization` or `Proxy-Authorization` field for a request for `uri`, the request
-    /// target as sent. `count` is the number of the request under this nonce, from 1; `cnonce` any word of the
-    /// client's, the same for all requests of a session.
+    /// Appends the value of an `Authorization` or `Proxy-Authorization` field for a request for `uri`, the
+    /// request target as sent. `count` is the number of the request under this nonce, from 1; `cnonce` is any
+    /// text of the client, the same for all requests of a session.
     pub fn write_answer(
         &self,
         who: Credentials<'_>,
@@ -119,11 +120,11 @@ impl Digest {
         }
     }
 
-    /// Whether `answer` proves knowledge of `password` for a request with `method`. Whether the request's target
-    /// is [`DigestResponse::uri`], and whether [`DigestResponse::count`] grows, the caller compares.
+    /// Checks that `answer` proves knowledge of `password` for a request with `method`. The caller checks that
+    /// [`DigestResponse::uri`] is the request's target and that [`DigestResponse::count`] grows.
     ///
     /// # Errors
-    /// Why the answer is not good.
+    /// The reason why the response is refused.
     pub fn verify(
         &self,
         answer: &DigestResponse<'_>,
@@ -140,7 +141,8 @@ impl Digest {
         if !same {
             return Err(DigestRejection::OtherChallenge);
         }
-        // The answer is judged under its own nonce: with an old one but the right password the client may go on.
+        // The response is checked under its own nonce: with an old nonce but the right password the client may
+        // try again.
         let theirs = Digest { nonce: answer.nonce.to_owned(), ..self.clone() };
         let who = Credentials { user: answer.user, password };
         let response = theirs.response(who, DigestRequest { method, uri: answer.uri }, answer.client);
@@ -182,16 +184,16 @@ impl Digest {
     }
 }
 
-/// Who answers.
+/// The credentials of a user.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'a> {
-    /// Name.
+    /// The user name.
     pub user: &'a str,
-    /// Password.
+    /// The password in clear.
     pub password: &'a str,
 }
 
-/// What the answer belongs to.
+/// The request that a response belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRequest<'a> {
     /// Method as sent.
@@ -200,10 +202,10 @@ pub struct DigestRequest<'a> {
     pub uri: &'a str,
 }
 
-/// Why an answer is not accepted.
+/// The reasons why a response is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestRejection {
-    /// Realm, hash function, opaque word or form are not those of the challenge.
+    /// Realm, hash function, opaque text or form are not those of the challenge.
     #[error("answer to another challenge")]
     OtherChallenge,
     /// Wrong name, password, method or target.
@@ -214,14 +216,14 @@ pub enum DigestRejection {
     Stale,
 }
 
-/// What a client adds to an answer.
+/// The nonce and request count of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClientNonce<'a> {
     cnonce: &'a str,
     count: u32,
 }
 
-/// The answer in an `Authorization` field.
+/// The response in an `Authorization` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestResponse<'a> {
     /// Name of the user.
@@ -230,7 +232,7 @@ pub struct DigestResponse<'a> {
     pub realm: &'a str,
     /// Nonce of the challenge.
     pub nonce: &'a str,
-    /// Request target that the answer is for.
+    /// Request target that the response is for.
     pub uri: &'a str,
     response: &'a str,
     opaque: Option<&'a str>,
@@ -241,7 +243,7 @@ pub struct DigestResponse<'a> {
 }
 
 impl<'a> DigestResponse<'a> {
-    /// Reads an answer; `None` if it is not one of this scheme, or lacks what every answer has.
+    /// Reads a response; `None` if it is not of this scheme, or lacks a required parameter.
     pub fn read(field: &'a Challenge<'a>) -> Option<DigestResponse<'a>> {
         if !field.is("Digest") {
             return None;
@@ -278,7 +280,8 @@ impl<'a> DigestResponse<'a> {
     }
 }
 
-/// The hash function that a parameter names, and whether it is for a session; MD5 if there is none.
+/// The hash function of an `algorithm` parameter, and whether it is a session form; MD5 if there is no
+/// parameter.
 fn algorithm(name: Option<&str>) -> Option<(Hash, bool)> {
     let name = name.unwrap_or("MD5");
     [

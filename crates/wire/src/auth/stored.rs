@@ -1,7 +1,7 @@
-//! Passwords as servers store them: what can be compared with a password and does not tell it.
+//! The forms in which servers store passwords: a password can be compared with them but not read from them.
 //!
-//! These forms are old and were made to be cheap; they protect nothing that matters. They are what every proxy,
-//! server and directory understands, and accounts of a benchmark are no secrets: the workload has them in clear.
+//! These forms are old and cheap to compute, so they do not protect secrets. All proxies, servers and
+//! directories understand them, and accounts of a benchmark are no secrets: the workload has them in clear.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use md5::{Digest, Md5};
 const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const MAGIC: &str = "$apr1$";
 
-/// A salt that depends only on these bytes, so that a list of accounts is the same each time.
+/// A salt that depends only on these bytes, so that a list of accounts is always the same.
 pub fn salt(of: &[u8]) -> String {
     let hash = Md5::digest(of);
     hash.iter().take(8).map(|byte| char::from(ALPHABET[usize::from(byte & 63)])).collect()
@@ -72,7 +72,7 @@ fn push(text: &mut String, mut value: u32, count: usize) {
 mod tests {
     use super::*;
 
-    /// `openssl passwd -apr1 -salt SALT PASSWORD` says the same.
+    /// `openssl passwd -apr1 -salt SALT PASSWORD` gives the same hash.
     #[test]
     fn apr1_is_what_openssl_makes() {
         for (password, salt, expected) in [

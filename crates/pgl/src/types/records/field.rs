@@ -67,7 +67,7 @@ pub struct VisibleName {
     pub new_prob: Option<f64>,
 }
 
-/// The addresses of agents in the order in which agents are numbered; see section 4.3 of the language reference.
+/// The addresses of agents in the order in which agents are numbered (`docs/reference/language.md`, "Cloning and order").
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentAddrs(pub Vec<Addr>);
 
