@@ -1,4 +1,5 @@
-//! The table of built-in functions and procedures. Checks, hover texts and the reference page come from it.
+//! The table of built-in functions and procedures. Checks, hover texts and the reference page are generated
+//! from it.
 
 use crate::types::{Base, Rec, Ty};
 use crate::value::Domain;
@@ -19,7 +20,7 @@ pub enum CallContext {
 /// What an argument must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param {
-    /// Anything defined.
+    /// Any defined value.
     Any,
     /// An int or float.
     Number,
@@ -29,9 +30,9 @@ pub enum Param {
     Int,
     /// A string.
     Str,
-    /// Something an order exists for.
+    /// A value of an ordered type.
     Comparable,
-    /// Int, float, time or size: what distributions draw.
+    /// An int, float, time or size: a type that distributions draw.
     Drawn,
     /// An array or range.
     Container,
@@ -43,16 +44,16 @@ pub enum Param {
     Record(Rec),
     /// A time.
     Time,
-    /// Something `use()` takes.
+    /// A record that `use()` accepts.
     Usable,
-    /// Something `schedule()` takes.
+    /// A record that `schedule()` accepts.
     Schedulable,
 }
 
-/// What a call yields.
+/// What a call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallResult {
-    /// Nothing: a procedure.
+    /// No value: the call is a procedure.
     Nothing,
     /// A value of this type.
     One(Base),
@@ -60,7 +61,7 @@ pub enum CallResult {
     Many(Base),
     /// A distribution of the type of the first argument.
     DistrOfFirst,
-    /// A distribution whose type is told by a file.
+    /// A distribution whose type a file determines.
     SomeDistr,
     /// The type of the first argument (for `min` and `max`: one of them).
     First,
@@ -89,30 +90,30 @@ macro_rules! calls {
 /// A built-in function or procedure.
 #[derive(Debug)]
 pub struct CallDef {
-    /// Which one.
+    /// The call.
     pub call: Builtin,
-    /// Its name.
+    /// Name of the call.
     pub name: &'static str,
-    /// Where it is allowed.
+    /// Where the call is allowed.
     pub place: CallContext,
-    /// Its arguments.
+    /// The arguments listed one by one.
     pub params: &'static [Param],
     /// Further arguments.
     pub rest: RestArgs,
-    /// What it yields.
+    /// The type of the result.
     pub yields: CallResult,
-    /// How it is written.
+    /// The call as written in programs.
     pub form: &'static str,
-    /// What it does.
+    /// What the call does.
     pub doc: &'static str,
 }
 
 /// Arguments after those listed one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestArgs {
-    /// None.
+    /// No further arguments.
     None,
-    /// Any number like the last one listed.
+    /// Any number of arguments like the last one listed.
     Many,
     /// At most one more of this kind.
     Maybe(Param),
@@ -189,7 +190,7 @@ pub fn find(name: &str) -> Option<&'static CallDef> {
     CALLS.iter().find(|def| def.name == name)
 }
 
-/// What became of calls that older programs use.
+/// The replacement of a call that older programs use.
 pub fn replacement(name: &str) -> Option<&'static str> {
     Some(match name {
         "worker" => "Worker()",
@@ -226,7 +227,7 @@ impl CallDef {
             CallResult::Many(base) => Ty::array_of(base),
             CallResult::First if self.call == Builtin::Select => Ty::array_of(Base::Unknown),
             CallResult::First if args.iter().all(|ty| *ty == first) => first,
-            // Of int and float the chosen one decides.
+            // Either the int or the float may be returned.
             CallResult::First => Ty::UNKNOWN,
             CallResult::SomeDistr => Ty::UNKNOWN,
             CallResult::DistrOfFirst => match first.base {
@@ -241,7 +242,7 @@ impl CallDef {
 }
 
 impl Param {
-    /// True if a value of this type may be given. What is not known may.
+    /// True if a value of this type is accepted; an unknown type is.
     pub fn accepts(self, ty: Ty) -> bool {
         let one = |bases: &[Base]| !ty.array && bases.contains(&ty.base);
         if ty.is_unknown() {
@@ -264,7 +265,7 @@ impl Param {
                     .map(Base::Record))
             }
             Param::Record(rec) => one(&[Base::Record(rec)]),
-            // The int 0 stands for no time.
+            // The int 0 means no time.
             Param::Time => one(&[Base::Time, Base::Int]),
             Param::Usable => one(&[
                 Rec::Robot,
@@ -281,7 +282,7 @@ impl Param {
         }
     }
 
-    /// What is wanted, in words.
+    /// What the parameter accepts, in words.
     pub fn wanted(self) -> &'static str {
         match self {
             Param::Any => "a defined value",

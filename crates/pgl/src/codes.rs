@@ -1,17 +1,17 @@
-//! The classes of findings: a stable identifier, a severity, a title and an explanation each.
+//! The classes of diagnostics: a stable identifier, a severity, a title and an explanation each.
 //!
-//! Identifiers never change their meaning; a class that is no longer reported leaves a gap.
-//! Groups: 01 files, 02 syntax, 03 literals, 04 names, 05 undefined values, 06 types, 07 values, 08 calls,
-//! 09 address schemes, 10 probabilities, 11 robots, 12 servers, 13 content, 14 other parts, 15 schedule,
-//! 16 limits of this implementation, 17 physics.
+//! Identifiers never change their meaning; a class that is no longer reported leaves a gap. Groups: 01 files,
+//! 02 syntax, 03 literals, 04 names, 05 undefined values, 06 types, 07 values, 08 calls, 09 address schemes, 10
+//! probabilities, 11 robots, 12 servers, 13 content, 14 other parts, 15 schedule, 16 limits of this
+//! implementation, 17 hosts and networks.
 
 use serde::{Serialize, Serializer};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// For the reader's information.
+    /// Information for the reader.
     Note,
     /// The workload can run, but probably not as meant.
     Warning,
@@ -21,7 +21,7 @@ pub enum Severity {
 
 macro_rules! codes {
     ($($name:ident $id:literal $severity:ident $title:literal $text:literal)*) => {
-        /// A class of findings.
+        /// A class of diagnostics.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Code { $(#[doc = $title] $name,)* }
 
@@ -39,12 +39,12 @@ macro_rules! codes {
                 match self { $(Code::$name => Severity::$severity),* }
             }
 
-            /// What the class is about, in a few words.
+            /// A short description of the class.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title),* }
             }
 
-            /// What the class is about, at length.
+            /// A detailed explanation of the class.
             pub fn explanation(self) -> &'static str {
                 match self { $(Code::$name => $text),* }
             }

@@ -1,18 +1,18 @@
-//! By whose rules robots choose what to ask for.
+//! The rules by which robots choose requests.
 
 use std::str::FromStr;
 
-/// Whose rules they are (docs/compat.md).
+/// Sets of rules (`docs/compat.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compat {
-    /// Our own, which judge devices.
+    /// The rules of this program, which are made for judging devices.
     None,
-    /// Those of Web Polygraph 4.9, for comparison with its results.
+    /// The rules of Web Polygraph 4.9, for comparison with its results.
     V4_9,
 }
 
 impl Compat {
-    /// As it is written in workloads and on command lines.
+    /// The name of the set in workloads and on command lines.
     pub fn word(self) -> &'static str {
         match self {
             Compat::None => "none",

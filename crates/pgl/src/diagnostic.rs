@@ -1,42 +1,42 @@
-//! What the front end has to say, as plain data. Rendering lives in [`crate::render`].
+//! Diagnostics of the front end as plain data. [`crate::render`] turns them into text.
 
 use serde::Serialize;
 
 use crate::codes::{Code, Severity};
 use crate::source::{SourceMap, Span};
 
-/// A second place that helps to understand the first.
+/// A second position that explains the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Label {
-    /// The place.
+    /// The position in a text.
     pub span: Span,
-    /// What is to be seen there.
+    /// The text at this position.
     pub text: String,
 }
 
-/// One finding: what, where, why and what to do about it.
+/// A diagnostic: what is wrong, where, why, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnostic {
-    /// Stable identifier; `explain` tells more about it.
+    /// Stable identifier; `explain` prints details about it.
     pub code: Code,
-    /// How bad it is.
+    /// The severity of the diagnostic.
     pub severity: Severity,
-    /// One line that stands alone.
+    /// One line that is understandable alone.
     pub message: String,
-    /// Where it is; `None` if no place in any file is to blame (a missing main file, a setting).
+    /// The position; `None` if no position in a file is concerned (a missing main file, a setting).
     pub span: Option<Span>,
-    /// A few words that stand at the underlined place.
+    /// A few words at the underlined position.
     pub label: String,
     /// Other places.
     pub labels: Vec<Label>,
-    /// Facts worth knowing.
+    /// Facts that help to understand the problem.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Advice on how to solve the problem.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// A finding of the class `code`, with that class's severity.
+    /// A diagnostic of the class `code`, with that class's severity.
     pub fn new(code: Code, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -50,19 +50,19 @@ impl Diagnostic {
         }
     }
 
-    /// Words at the underlined place.
+    /// Sets the words at the underlined position.
     pub fn label(mut self, text: impl Into<String>) -> Self {
         self.label = text.into();
         self
     }
 
-    /// Another place.
+    /// Adds another position.
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
 
-    /// Another place, if there is one.
+    /// Adds another position, if there is one.
     pub fn also_at(self, span: Option<Span>, text: impl Into<String>) -> Self {
         match span {
             Some(span) => self.also(span, text),
@@ -70,19 +70,19 @@ impl Diagnostic {
         }
     }
 
-    /// A fact.
+    /// Adds a fact.
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(text.into());
         self
     }
 
-    /// Advice.
+    /// Adds advice.
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help.push(text.into());
         self
     }
 
-    /// "Did you mean", if some known name is close.
+    /// Adds "did you mean" if a known name is similar.
     pub fn did_you_mean<'a>(self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         match closest(word, known) {
             Some(name) => self.help(format!("did you mean `{name}`?")),
@@ -90,7 +90,7 @@ impl Diagnostic {
         }
     }
 
-    /// The finding with places spelled out as file, line and column, for programs.
+    /// The diagnostic with positions as file, line and column, for programs.
     pub fn to_json(&self, sources: &SourceMap) -> serde_json::Value {
         let place = |span: Span, text: &str| {
             let file = sources.file(span.file);
@@ -113,7 +113,7 @@ impl Diagnostic {
     }
 }
 
-/// Collects findings and stops collecting, not working, at a limit.
+/// Collects diagnostics up to a limit; checks continue beyond it.
 #[derive(Debug)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -123,12 +123,12 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Keeps at most `limit` findings.
+    /// Keeps at most `limit` diagnostics.
     pub fn new(limit: usize) -> Self {
         Self { list: Vec::new(), limit, errors: 0, dropped: 0 }
     }
 
-    /// Takes a finding. A second one of the same class at the same place says nothing new.
+    /// Takes a diagnostic, unless one of the same class at the same position is known.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if diagnostic.severity == Severity::Error {
             self.errors += 1;
@@ -142,7 +142,7 @@ impl Diagnostics {
                 && known.span == diagnostic.span
                 && known.message == diagnostic.message
         };
-        // Repeats come close together, so a short look back suffices and keeps this linear.
+        // Repeats are close to each other, so a short search suffices and the whole stays linear.
         if !self.list.iter().rev().take(16).any(same) {
             self.list.push(diagnostic);
         }
@@ -158,12 +158,12 @@ impl Diagnostics {
         self.errors
     }
 
-    /// True when further findings would be dropped.
+    /// True when further diagnostics would be dropped.
     pub fn is_full(&self) -> bool {
         self.list.len() >= self.limit
     }
 
-    /// The findings, errors first, with a last line about those that were dropped.
+    /// The diagnostics, errors first, with a last line about those that were dropped.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         if self.dropped > 0 {
@@ -174,12 +174,12 @@ impl Diagnostics {
     }
 }
 
-/// The known name nearest to `word`, if it is near enough to be a slip of the pen.
+/// The known name most similar to `word`, if it is similar enough to be a typing error.
 ///
-/// A slip is a few wrong letters, or a left out part of a name with underscores.
+/// A typing error is a few wrong letters, or a missing part of a name with underscores.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match word.len() {
-        // One letter is near to any other.
+        // A single letter is similar to all others.
         0..=1 => 0,
         2..=3 => 1,
         4..=5 => 2,
@@ -195,13 +195,13 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         // The first letter is seldom wrong.
         .min_by_key(|(distance, name)| (*distance, name.as_bytes().first() != word.as_bytes().first()))
         .map(|(_, name)| name);
-    // The beginning of a name is a good hint even if much is missing: `addr` for `addresses`.
+    // The start of a name is a good hint even if much is missing: `addr` for `addresses`.
     let begun = |name: &&str| {
         let start = name.get(..word.len()).filter(|_| word.len() >= 3);
         start.is_some_and(|start| start.eq_ignore_ascii_case(word)) && *name != word
     };
     let near = near.or_else(|| known.iter().copied().filter(begun).min_by_key(|name| name.len()));
-    // A forgotten middle part is too far away for the distance: `peak_rate` for `peak_req_rate`.
+    // A missing middle part exceeds the distance: `peak_rate` for `peak_req_rate`.
     near.or_else(|| {
         let has_parts = |name: &&str| {
             let mut parts = name.split('_');
@@ -211,7 +211,7 @@ pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     })
 }
 
-/// Edit distance with transposition; a change of letter case costs nothing, underscores neither.
+/// Edit distance with transpositions; letter case and underscores cost nothing.
 fn distance(a: &str, b: &str) -> usize {
     let clean =
         |s: &str| s.bytes().filter(|c| *c != b'_').map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();

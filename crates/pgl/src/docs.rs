@@ -10,7 +10,7 @@ use crate::value::{Value, show};
 pub fn default_of(field: &FieldDef) -> Option<String> {
     match field.default.value(field.ty) {
         Value::Undef | Value::Record(_) => None,
-        // Text stands in quotes here, other than when a program prints it.
+        // Strings are quoted here, unlike in the output of programs.
         Value::Str(text) => Some(format!("\"{text}\"")),
         value => Some(show(&value)),
     }

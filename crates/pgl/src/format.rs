@@ -1,7 +1,7 @@
-//! The formatter: one layout for blanks and indentation, everything else as the author wrote it.
+//! The formatter: it normalises blanks and indentation and leaves everything else as the author wrote it.
 //!
-//! It works on tokens, so comments stay where they are and unfinished constructions survive. Line breaks inside a
-//! statement are the author's; a block that stood on one line stays there. Formatting twice changes nothing more.
+//! It works on tokens, so comments keep their positions and unfinished code is preserved. Line breaks inside a
+//! statement stay as they are, and a block on one line stays on one line. Formatting is idempotent.
 
 use crate::diagnostic::Diagnostics;
 use crate::source::{FileId, SourceMap};
@@ -9,7 +9,10 @@ use crate::syntax::lexer::lex;
 use crate::syntax::preprocess::plain;
 use crate::syntax::token::{Lexeme, Token};
 
-/// Formats the text of one file. The error says why it cannot be formatted; nothing is changed then.
+/// Formats the text of one file.
+///
+/// # Errors
+/// The reason why the text cannot be formatted: syntax errors.
 pub fn format(text: &str) -> Result<String, String> {
     let mut sources = SourceMap::default();
     let file = sources.add("", text.to_owned(), None);
@@ -17,7 +20,7 @@ pub fn format(text: &str) -> Result<String, String> {
     let lexemes = lex(text, file, &mut out);
     check_syntax(text, &lexemes, &sources, out)?;
     let formatted = Writer::new(text, &lexemes).run();
-    // A formatter must not change a program; this costs little and makes sure.
+    // A formatter must not change a program; this check is cheap.
     let mut quiet = Diagnostics::new(1);
     let again = lex(&formatted, FileId(0), &mut quiet);
     if words(text, &lexemes).eq(words(&formatted, &again)) {
@@ -27,17 +30,20 @@ pub fn format(text: &str) -> Result<String, String> {
     }
 }
 
-/// Formats the bytes of a file. Comments may be in any encoding; what is in them stays as it is, byte for byte.
+/// Formats the bytes of a file. Comments may have any encoding; their bytes do not change.
+///
+/// # Errors
+/// The reason why the file cannot be formatted: syntax errors.
 pub fn format_bytes(bytes: &[u8]) -> Result<Vec<u8>, String> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return format(text).map(String::into_bytes);
     }
-    // Each byte stands for a character of its own on the way. Outside of comments only ASCII is allowed.
+    // Each byte is represented by one character. Outside of comments only ASCII is allowed.
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     Ok(format(&text)?.chars().map(|c| c as u8).collect())
 }
 
-/// Refuses a text with syntax errors: nobody knows what its layout should be.
+/// Refuses a text with syntax errors, whose layout is unclear.
 fn check_syntax(text: &str, lexemes: &[Lexeme], sources: &SourceMap, out: Diagnostics) -> Result<(), String> {
     let file = FileId(0);
     let mut out = out;
@@ -45,7 +51,7 @@ fn check_syntax(text: &str, lexemes: &[Lexeme], sources: &SourceMap, out: Diagno
     if good_tokens {
         crate::syntax::parse(&plain(lexemes, file, text.len()), sources, &mut out);
     }
-    // The output of a command is part of the program but not of the text; most of them yield a value.
+    // The output of a command is part of the program but not of the text; most commands yield a value.
     if good_tokens && out.has_errors() && lexemes.iter().any(|lexeme| lexeme.token == Token::Command) {
         let as_value = |lexeme: &Lexeme| match lexeme.token {
             Token::Command => Lexeme { token: Token::Str, ..*lexeme },
@@ -67,7 +73,7 @@ fn check_syntax(text: &str, lexemes: &[Lexeme], sources: &SourceMap, out: Diagno
     }
 }
 
-/// Tokens and comments of a text, without what lies between.
+/// The tokens and comments of a text, without blanks.
 fn words<'a>(text: &'a str, lexemes: &'a [Lexeme]) -> impl Iterator<Item = (Token, &'a str)> {
     lexemes
         .iter()
@@ -75,7 +81,7 @@ fn words<'a>(text: &'a str, lexemes: &'a [Lexeme]) -> impl Iterator<Item = (Toke
         .map(move |lexeme| (lexeme.token, trimmed(&text[lexeme.start as usize..lexeme.end as usize])))
 }
 
-/// A comment without the blanks at its end. Other bytes that count as blanks somewhere belong to characters here.
+/// A comment without the blanks at its end. Only ASCII blanks count, because other bytes belong to characters.
 fn trimmed(text: &str) -> &str {
     text.trim_end_matches([' ', '\t', '\r', '\n', '\x0b', '\x0c'])
 }
@@ -91,22 +97,22 @@ enum Open {
     Bracket,
 }
 
-/// A token with the blanks before it.
+/// A token with information about the blanks before it.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     token: Token,
     text: &'a str,
-    /// Line ends before it.
+    /// The number of line ends before the token.
     lines: usize,
-    /// True if there is anything blank before it.
+    /// True if there are blanks before the token.
     blank: bool,
-    /// For a brace that opens a block: true if the block has no line end.
+    /// For a brace that opens a block: true if the block is on one line.
     inline: bool,
 }
 
 struct Writer<'a> {
     pieces: Vec<Piece<'a>>,
-    /// For each piece the token before it that is no comment.
+    /// For each token, the token before it that is not a comment.
     before: Vec<Option<Token>>,
     open: Vec<Open>,
     out: String,
@@ -163,7 +169,7 @@ impl<'a> Writer<'a> {
         self.out
     }
 
-    /// Writes what stands between two tokens.
+    /// Writes the blanks between two tokens.
     fn separate(&mut self, before: Piece<'a>, piece: Piece<'a>, index: usize, closes: Option<Open>) {
         let in_block = matches!(self.open.last(), None | Some(Open::Block));
         let comment = matches!(piece.token, Token::LineComment | Token::BlockComment);
@@ -179,7 +185,7 @@ impl<'a> Writer<'a> {
             && closes != Some(Open::Inline)
             && !joins
             && !(is_comment(before.token) && piece.lines == 0);
-        // A comment on the line of what it belongs to stays there.
+        // A comment at the end of a line stays there.
         let trailing = comment
             && piece.lines == 0
             && before.token != Token::LineComment
@@ -211,14 +217,14 @@ impl<'a> Writer<'a> {
         self.out.extend(std::iter::repeat_n(' ', levels * INDENT));
     }
 
-    /// True if the token begins a statement: nothing but comments stands between it and the end of the one before.
+    /// True if the token starts a statement: only comments are between it and the end of the one before.
     fn starts_statement(&self, index: usize) -> bool {
         self.before[index].is_none_or(|token| {
             matches!(token, Token::Semicolon | Token::LBrace | Token::RBrace | Token::Directive)
         })
     }
 
-    /// True if two tokens on a line have a blank between them.
+    /// True if there is a blank between two tokens on a line.
     fn wants_blank(&self, before: Piece<'a>, piece: Piece<'a>, index: usize) -> bool {
         use Token as T;
         match (before.token, piece.token) {
@@ -226,25 +232,25 @@ impl<'a> Writer<'a> {
             (_, T::Comma | T::Semicolon | T::RParen | T::Dot) => false,
             (_, T::Colon) | (T::LParen | T::Dot, _) => false,
             (T::LBracket, T::RBracket) => false,
-            // Both `[a]` and `[ a ]` are in use.
+            // Both `[a]` and `[ a ]` are common.
             (T::LBracket, _) | (_, T::RBracket) => piece.blank,
             (T::Ident, T::LParen) => false,
-            // `addr[] a` is a type, `[a] = ` a group of targets.
+            // `addr[] a` is a type; `[a] = ` is a group of targets.
             (T::Ident, T::LBracket) => {
                 self.pieces.get(index + 1).is_none_or(|next| next.token != T::RBracket)
             }
             (T::Ident, T::Regex) => piece.blank,
             _ if self.is_prefix(index - 1) => false,
-            // Rates are divisions, and `10/sec` reads best without blanks; a product may be either.
+            // Rates are divisions, and `10/sec` is written without blanks; a product may have blanks.
             (T::Slash | T::Star | T::Caret, _) => self.is_wide(index - 1),
             (_, T::Slash | T::Star | T::Caret) => self.is_wide(index),
             _ => true,
         }
     }
 
-    /// True if there is anything but operands directly around an operator.
+    /// True if there is anything but plain operands around an operator.
     fn is_wide(&self, index: usize) -> bool {
-        // A line end follows a directive, also where the text has none.
+        // A line end follows a directive, even where the text has none.
         let comment = |piece: Option<&Piece<'_>>| {
             piece.is_some_and(|piece| is_comment(piece.token) || piece.token == Token::Directive)
         };
@@ -289,7 +295,7 @@ fn is_comment(token: Token) -> bool {
     matches!(token, Token::LineComment | Token::BlockComment)
 }
 
-/// Finds blocks that stand on one line.
+/// Marks blocks that are on one line.
 fn mark_inline(pieces: &mut [Piece<'_>]) {
     let mut open: Vec<(usize, bool)> = Vec::new();
     for index in 0..pieces.len() {
@@ -299,7 +305,7 @@ fn mark_inline(pieces: &mut [Piece<'_>]) {
         let empty =
             pieces[index].token == Token::RBrace && index > 0 && pieces[index - 1].token == Token::LBrace;
         if broken && !empty {
-            // A line end inside a block is one inside all blocks around it.
+            // A line end inside a block is inside all blocks around it.
             for (_, inline) in open.iter_mut().rev() {
                 if !*inline {
                     break;
@@ -312,7 +318,7 @@ fn mark_inline(pieces: &mut [Piece<'_>]) {
             Token::RBrace => {
                 if let Some((start, inline)) = open.pop() {
                     pieces[start].inline = inline;
-                    // A block that breaks breaks those around it, even if it was the last to be looked at.
+                    // A block with line ends breaks those around it, even if it is the last one.
                     if !inline && let Some((_, outer)) = open.last_mut() {
                         *outer = false;
                     }

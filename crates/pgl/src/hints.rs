@@ -1,4 +1,4 @@
-//! How a value of a type is written: the advice that ends messages about wrong types and missing values.
+//! The notation of values: advice at the end of messages about wrong types and missing values.
 
 use crate::check::hir::{Expr, ExprKind};
 use crate::types::{Base, Rec, Ty, field_of};
@@ -46,7 +46,7 @@ pub fn setting_example(field: &str) -> &'static str {
     }
 }
 
-/// An example for a field, which may belong to a record inside of `rec`; `None` where only the reader can tell.
+/// An example for a field, which may belong to a record inside `rec`; `None` where no example is meaningful.
 pub fn field_example(rec: Rec, path: &str) -> Option<String> {
     let mut ty = Ty::one(Base::Record(rec));
     for word in path.split('.') {
@@ -64,7 +64,7 @@ pub fn field_example(rec: Rec, path: &str) -> Option<String> {
     }
 }
 
-/// How an element of an array is written.
+/// How to write an element of an array.
 pub fn how_element(base: Base) -> String {
     match base {
         Base::Record(rec) => format!("declare a variable, `{} x = {{ ... }};`, and list `x`", rec.name()),
@@ -72,7 +72,7 @@ pub fn how_element(base: Base) -> String {
     }
 }
 
-/// How a value of a type is written, as advice.
+/// How to write a value of a type, as advice.
 pub fn how(ty: Ty) -> String {
     let an_example = example(ty);
     if ty.array {
@@ -115,7 +115,7 @@ fn amounts(domain: Domain) -> [&'static str; 2] {
     }
 }
 
-/// What to write instead of an expression that has the type `from` where `to` is wanted.
+/// What to write instead of an expression of type `from` where `to` is expected.
 pub fn instead(from: Ty, to: Ty, expr: &Expr) -> String {
     if let Some(text) = rewritten(from, to, expr) {
         return text;
@@ -137,7 +137,7 @@ pub fn instead(from: Ty, to: Ty, expr: &Expr) -> String {
     }
 }
 
-/// The user's own words, corrected, where that is possible.
+/// The user's expression, corrected, where that is possible.
 fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
     if to.array {
         let item = literal(expr).filter(|_| from == Ty::one(to.base))?;
@@ -147,7 +147,7 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
         && let Base::Distr(found) = from.base
     {
         let name = call.def().name;
-        // Several amounts in different units would not stay in order with another one.
+        // Several amounts in different units might change their order with another unit.
         let known: Option<Vec<String>> = args.iter().map(|arg| amount(arg, domain)).collect();
         let good = known.filter(|known| known.len() == 1).unwrap_or_else(|| {
             amounts(domain)[..args.len().clamp(1, 2)].iter().map(|amount| (*amount).to_owned()).collect()
@@ -186,7 +186,8 @@ fn rewritten(from: Ty, to: Ty, expr: &Expr) -> Option<String> {
     })
 }
 
-/// A plain number as what a distribution draws; amounts of another kind have nothing to keep but their number.
+/// A plain number as an amount of the domain of a distribution; of an amount in another unit, only the number
+/// is kept.
 fn amount(expr: &Expr, domain: Domain) -> Option<String> {
     let text = literal(expr)?;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -199,7 +200,7 @@ fn amount(expr: &Expr, domain: Domain) -> Option<String> {
     })
 }
 
-/// The type of what a distribution draws.
+/// The type that a distribution draws.
 pub fn drawn(domain: Domain) -> Base {
     match domain {
         Domain::Int => Base::Int,
@@ -209,7 +210,7 @@ pub fn drawn(domain: Domain) -> Base {
     }
 }
 
-/// A short literal as it may be written again.
+/// A short literal that can be repeated in advice.
 fn literal(expr: &Expr) -> Option<String> {
     let text = match expr.literal()? {
         value @ (Value::Int(_) | Value::Float(_) | Value::Time(_) | Value::Size(_)) => show(value),
@@ -220,7 +221,7 @@ fn literal(expr: &Expr) -> Option<String> {
     (text.len() <= 40).then_some(text)
 }
 
-/// A word with its article.
+/// A noun with its article.
 pub(crate) fn an(noun: &str) -> String {
     let vowel = noun.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']);
     match noun {
@@ -232,7 +233,7 @@ pub(crate) fn an(noun: &str) -> String {
     }
 }
 
-/// A list of words for a message.
+/// A list of quoted words for a message.
 pub(crate) fn quoted_list(words: &[&str]) -> String {
     words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }

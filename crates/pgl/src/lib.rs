@@ -1,9 +1,9 @@
 //! The workload language PGL: text in, typed workload and diagnostics out.
 //!
-//! A program passes through stages with types of their own: texts ([`source`]) become tokens and a tree ([`syntax`]),
-//! names and types are checked ([`check`]), the program runs ([`eval`]), and what it used and scheduled becomes a
-//! [`workload::Workload`], plain data for the engine. Each stage reports what it finds as [`Diagnostic`]s and goes on
-//! as far as it makes sense; nothing is printed, and no input makes it panic.
+//! A program passes through stages with their own types: texts ([`source`]) become tokens and a tree
+//! ([`syntax`]), names and types are checked ([`check`]), the program runs ([`eval`]), and the records that it
+//! used and scheduled become a [`workload::Workload`], plain data for the engine. Each stage reports
+//! [`Diagnostic`]s and continues as far as possible. No stage prints, and no input makes one panic.
 //!
 //! ```
 //! use polygraph_pgl::{MemoryLoader, Options, compile};
@@ -48,12 +48,13 @@ use check::Setting;
 use diagnostic::Diagnostics;
 use source::FileId;
 
-/// How to compile.
+/// Options of a compilation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Directories searched for files, in order, after the name as written.
+    /// Directories in which files are searched, in order, after the name as written.
     pub search_path: Vec<String>,
-    /// Values from outside: name of a top-level variable or field of one, and the value as text.
+    /// Settings from outside the program: the name of a top-level variable or a field of one, and the value as
+    /// text.
     pub settings: Vec<(String, String)>,
     /// Whether back-quoted commands and system() may run.
     pub allow_exec: bool,
@@ -63,7 +64,7 @@ pub struct Options {
     pub worker: u32,
     /// Distinguishes the identifiers that uniqId() makes in different processes.
     pub unique_base: u64,
-    /// What a program may use up.
+    /// Limits on the resources of a program.
     pub limits: Limits,
 }
 
@@ -81,22 +82,22 @@ impl Default for Options {
     }
 }
 
-/// What a program may use up.
+/// Limits on the resources of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Sources open at once.
+    /// The number of nested inclusions.
     pub include_depth: usize,
-    /// Inclusions in all.
+    /// The number of inclusions.
     pub inclusions: usize,
-    /// Bytes of all texts together.
+    /// The total size of all texts in bytes.
     pub source_bytes: usize,
-    /// Words, literals and signs of all texts together.
+    /// The total number of words, literals and signs of all texts.
     pub tokens: usize,
-    /// Items of arrays computed in all.
+    /// The total number of array items computed.
     pub work: u64,
-    /// Items of arrays written out in the workload, agents included.
+    /// The total number of array items written out in the workload, agents included.
     pub items: u64,
-    /// Findings reported.
+    /// The number of diagnostics reported.
     pub findings: usize,
 }
 
@@ -119,7 +120,7 @@ impl Default for Limits {
 pub struct Compilation {
     /// The workload; `None` if there were errors.
     pub workload: Option<Workload>,
-    /// Findings in the order they were made.
+    /// Diagnostics in the order in which they were reported.
     pub diagnostics: Vec<Diagnostic>,
     /// Lines of top-level print() calls.
     pub script_output: Vec<String>,
@@ -128,18 +129,18 @@ pub struct Compilation {
 }
 
 impl Compilation {
-    /// True if there is an error among the findings.
+    /// True if the diagnostics include an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// All findings as text.
+    /// All diagnostics as text.
     pub fn render(&self, style: render::Style) -> String {
         self.diagnostics.iter().map(|finding| render::render(finding, &self.sources, style)).collect()
     }
 }
 
-/// Compiles the program in the file `name`, which is looked up like an included one; `-` is standard input.
+/// Compiles the program in the file `name`, which is searched like an included one; `-` is standard input.
 pub fn compile(name: &str, loader: &dyn Loader, options: &Options) -> Compilation {
     let mut sources = SourceMap::default();
     let mut out = Diagnostics::new(options.limits.findings);
@@ -167,7 +168,8 @@ fn compile_text(
     let body = syntax::parse(&tokens, sources, out);
     drop(tokens);
     let settings = settings(sources, options, out);
-    // After a syntax error names may be missing that the reader sees well enough; findings about them would mislead.
+    // After a syntax error, names may seem to be missing that the reader can see; diagnostics about them would
+    // mislead.
     if out.has_errors() {
         return (None, Vec::new());
     }

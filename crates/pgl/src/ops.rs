@@ -1,5 +1,5 @@
-//! Operators and conversions: on types, for the checker, and on values, for the evaluator. A test makes sure that the
-//! two agree.
+//! Operators and conversions: on types, for the checker, and on values, for the evaluator. A test verifies that
+//! the two agree.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::value::{
     Array, ArrayElement, ArrayLimit, Distr, Domain, ElemType, Matcher, Re, Record, Shape, Value, flatten,
 };
 
-/// Why an operator or conversion gives no value.
+/// Why an operator or conversion has no result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OpError {
-    /// There is no such operator for these types.
+    /// The operator does not exist for these types.
     NoOperator,
     /// The result is out of range.
     Overflow,
     /// The divisor is zero.
     ZeroDivision,
-    /// A clone factor below zero.
+    /// The clone factor is negative.
     NegativeClone(i32),
-    /// Too many items, or too deep.
+    /// The result has too many items or is nested too deeply.
     Limit(ArrayLimit),
 }
 
@@ -29,7 +29,7 @@ use BinaryOp as Op;
 
 /// The type of `left op right`; `None` if there is no such operator.
 ///
-/// An int on the right of a quantity is let through, since it may be the zero that stands for any quantity.
+/// An int on the right of a quantity is accepted, since it may be the zero that is valid for any quantity.
 pub fn binary_type(op: Op, left: Ty, right: Ty) -> Option<Ty> {
     if left.is_unknown() || right.is_unknown() {
         return Some(match op {
@@ -131,7 +131,10 @@ pub fn unary_type(op: UnaryOp, ty: Ty) -> Option<Ty> {
     fits.then_some(ty)
 }
 
-/// `op value`.
+/// The value of `op value`.
+///
+/// # Errors
+/// If there is no such operator, or the result is out of range.
 pub fn unary(op: UnaryOp, value: &Value) -> Result<Value, OpError> {
     Ok(match (op, value) {
         (_, Value::Poison) => Value::Poison,
@@ -163,7 +166,7 @@ fn quantity(value: &Value) -> Option<(Base, f64)> {
     })
 }
 
-/// The reverse of [`quantity`].
+/// The inverse of [`quantity`].
 fn from_quantity(base: Base, amount: f64) -> Result<Value, OpError> {
     // 2^63 as a float: the first value that does not fit an i64.
     let whole = |amount: f64| match amount.abs() < 9_223_372_036_854_775_808.0 {
@@ -192,12 +195,15 @@ fn int(value: i64) -> Result<Value, OpError> {
     if fits { Ok(Value::Int(value as i32)) } else { Err(OpError::Overflow) }
 }
 
-/// True for numbers no division by which makes sense.
+/// True for numbers that cannot be divisors.
 fn is_zero(value: f64) -> bool {
     value.abs() < 1e-8
 }
 
-/// `left op right`.
+/// The value of `left op right`.
+///
+/// # Errors
+/// If there is no such operator, or the result is out of range or too large.
 pub fn binary(op: Op, left: &Value, right: &Value) -> Result<Value, OpError> {
     if *left == Value::Poison || *right == Value::Poison {
         return Ok(Value::Poison);
@@ -225,7 +231,7 @@ pub fn binary(op: Op, left: &Value, right: &Value) -> Result<Value, OpError> {
             Value::Int(0) => Distr { domain: Domain::Time, shape: Shape::Const(0.0), qualifier: None },
             _ => return Err(OpError::NoOperator),
         };
-        // `d = 0; nmt + d`: no distribution is no gap here.
+        // In `d = 0; nmt + d`, no distribution means no gap.
         let shape = if distr.shape == Shape::None { Shape::Const(0.0) } else { distr.shape };
         return Ok(Value::Distr(Arc::new(Distr { shape, qualifier: Some(*qualifier), ..distr })));
     }
@@ -389,6 +395,9 @@ fn logic(op: Op, left: &Value, right: &Value) -> Result<Value, OpError> {
 }
 
 /// A regular expression of a checked size.
+///
+/// # Errors
+/// If it is too large or nested too deeply.
 pub fn re_value(matcher: Matcher) -> Result<Value, OpError> {
     Re::new(matcher).map(|re| Value::Re(Arc::new(re))).map_err(OpError::Limit)
 }
@@ -440,7 +449,7 @@ fn clone_of(value: &Value, factor: &Value) -> Result<Value, OpError> {
     }
 }
 
-/// Most ints that `a .. b` makes.
+/// The largest number of ints that `a .. b` makes.
 const MAX_INTS: u64 = 1 << 20;
 
 fn int_range(left: &Value, right: &Value) -> Result<Value, OpError> {
@@ -465,8 +474,8 @@ fn append(array: &Arc<Array>, right: &Value) -> Result<Value, OpError> {
     Array::new(items).map(|array| Value::Array(Arc::new(array))).map_err(OpError::Limit)
 }
 
-/// True if a value of the type `from` may become one of the type `to`. Zero and elements of arrays are looked at when
-/// the value is there.
+/// True if a value of the type `from` may be converted to the type `to`. Zero and elements of arrays are
+/// checked when the value is known.
 pub fn converts(from: Ty, to: Ty) -> bool {
     if from.is_unknown() || to.is_unknown() || from == to || from.base == B::Undef {
         return true;
@@ -534,7 +543,7 @@ fn in_array(value: Value) -> Option<Value> {
     Array::of([value]).ok().map(|array| Value::Array(Arc::new(array)))
 }
 
-/// True if array elements of the type `elem` may stand in an array of `base`. Elements are not converted.
+/// True if array elements of the type `elem` are allowed in an array of `base`. Elements are not converted.
 pub fn fits(elem: ElemType, base: Base) -> bool {
     match elem {
         ElemType::None => true,
@@ -547,7 +556,7 @@ pub fn fits(elem: ElemType, base: Base) -> bool {
     }
 }
 
-/// A Robot as a ClientBehavior or the reverse: fields both have are copied.
+/// Converts a Robot to a ClientBehavior or the reverse: common fields are copied.
 fn common_fields(record: &Record, to: Rec) -> Option<Record> {
     if !matches!((record.rec, to), (Rec::Robot, Rec::ClientBehavior) | (Rec::ClientBehavior, Rec::Robot)) {
         return None;
@@ -620,7 +629,7 @@ mod tests {
             match (binary_type(op, left.ty(), right.ty()), binary(op, &left, &right)) {
                 (Some(ty), Ok(value)) if ty.array => assert!(value.ty().array, "{what} gives {value:?}"),
                 (Some(ty), Ok(value)) => assert_eq!(value.ty(), ty, "{what}"),
-                // Only zero converts on the right, which the types cannot tell.
+                // Only zero is converted on the right, which the types cannot show.
                 (Some(_), Err(OpError::NoOperator)) => assert_eq!(right, Value::Int(3), "{what}"),
                 (Some(_), Err(_)) => {}
                 (None, Ok(value)) => panic!("{what} gives {value:?}, and the checker refuses it"),

@@ -1,4 +1,4 @@
-//! Findings as text: the source line with the place underlined, other places, notes and advice.
+//! Diagnostics as text: the source line with the position underlined, other positions, notes and advice.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
@@ -6,7 +6,7 @@ use crate::codes::Severity;
 use crate::diagnostic::Diagnostic;
 use crate::source::{SourceMap, Span};
 
-/// How to render.
+/// The style of rendered text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Text only.
@@ -15,7 +15,7 @@ pub enum Style {
     Color,
 }
 
-/// A finding as text of several lines, ending with a line end.
+/// A diagnostic as text of several lines, ending with a line end.
 pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -38,7 +38,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> Str
         }
         shown.push(file);
         let source = sources.file(file);
-        // Only the lines around the places are handed over: a program may have megabytes.
+        // Only the lines around the positions are passed on, because a program may have megabytes.
         let (start, end) = window(&spans, file, &source.text);
         if longest_line(&source.text[start..end]) > WIDEST {
             let at = spans.iter().find(|(span, ..)| span.file == file).map_or(0, |(span, ..)| span.start);
@@ -83,14 +83,14 @@ pub fn render(diagnostic: &Diagnostic, sources: &SourceMap, style: Style) -> Str
     text
 }
 
-/// A finding without a place needs no line between title and notes, which the frame of a source text would begin with.
+/// Removes the empty frame line between title and notes of a diagnostic without a position.
 fn without_empty_frame(text: &str) -> String {
     let is_bar = |line: &str| line.contains('|') && !line.contains(['=', '`']);
     let lines = text.lines().enumerate().filter(|(index, line)| *index != 1 || !is_bar(line));
     lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
-/// How the file of a finding came to be read, innermost first.
+/// The inclusions that led to the file of a diagnostic, innermost first.
 fn inclusion_chain(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = diagnostic.span.and_then(|span| sources.file(span.file).included_from);
@@ -98,7 +98,7 @@ fn inclusion_chain(diagnostic: &Diagnostic, sources: &SourceMap) -> Vec<String> 
         lines.push(format!("included from {}", sources.place(span)));
         at = sources.file(span.file).included_from;
     }
-    // A chain that reaches the limit says nothing new in its middle.
+    // The middle of a chain that reaches the limit repeats itself.
     if lines.len() > 8 {
         let hidden = lines.len() - 6;
         lines.splice(3..3 + hidden, [format!("({hidden} more inclusions)")]);
@@ -114,14 +114,14 @@ fn inside(span: Span, text: &str) -> std::ops::Range<usize> {
     start..end
 }
 
-/// Bytes of the longest line that is shown: a program may be one line of megabytes.
+/// The longest line that is shown, in bytes: a program may be one line of megabytes.
 const WIDEST: usize = 2000;
 
 fn longest_line(text: &str) -> usize {
     text.split('\n').map(str::len).max().unwrap_or(0)
 }
 
-/// The whole lines that hold all places of a file.
+/// The whole lines that contain all positions of a file.
 fn window(spans: &[(Span, &str, bool)], file: crate::source::FileId, text: &str) -> (usize, usize) {
     let ranges: Vec<_> =
         spans.iter().filter(|(span, ..)| span.file == file).map(|(span, ..)| inside(*span, text)).collect();

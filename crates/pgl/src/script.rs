@@ -1,8 +1,8 @@
 //! Phase scripts at run time: the same evaluator, with a running test around it.
 //!
-//! A [`Scripts`] comes with a workload. Whoever runs the test makes one [`Interpreter`] of it, runs the script of each
-//! phase when that begins, and the block of each [`Watchdog`] whenever its sampling goal is reached. What scripts see of
-//! the test and do to it goes through the [`ScriptTarget`].
+//! A workload contains its [`Scripts`]. The phase controller makes one [`Interpreter`] of them, runs the script
+//! of each phase when the phase starts, and the block of each [`Watchdog`] whenever its sampling goal is
+//! reached. Scripts read and change the test through a [`ScriptTarget`].
 
 mod target;
 
@@ -15,11 +15,11 @@ pub use crate::script::target::{FactorChange, ScriptError, ScriptRun, ScriptTarg
 use crate::source::SourceMap;
 use crate::types::ScriptId;
 
-/// The scripts of a workload, with all that they can see of it.
+/// The scripts of a workload, with everything that they can access.
 #[derive(Debug, Clone, Default)]
 pub struct Scripts {
     pub(crate) program: Program,
-    /// The variables as the program left them.
+    /// The variables at the end of the program.
     pub(crate) vars: Vec<VarState>,
     pub(crate) sources: SourceMap,
     pub(crate) options: Options,
@@ -40,10 +40,10 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// An interpreter at the start of a test.
+    /// An interpreter in its initial state.
     pub fn new(scripts: &Arc<Scripts>) -> Interpreter {
         let random = LoadTimeRandom::new(scripts.options.global_seed ^ SCRIPTS);
-        // uniqId() goes on where no program comes.
+        // Programs never make this many ids, so those of scripts differ.
         let state = ScriptState { vars: scripts.vars.clone(), random, unique: 1 << 32 };
         Interpreter { scripts: Arc::clone(scripts), state }
     }
@@ -68,5 +68,5 @@ impl Interpreter {
     }
 }
 
-/// Choices of scripts are others than those of the program.
+/// Separates the random choices of scripts from those of the program.
 const SCRIPTS: u64 = 0x0073_6372_6970_7473;

@@ -1,4 +1,4 @@
-//! Where text comes from: files, their names and positions, and the loader that fetches them.
+//! Source texts: files, their names and positions, and the loader that reads them.
 
 use std::io::{self, Read};
 
@@ -33,12 +33,12 @@ impl Span {
         Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The empty range behind this one: where something is missing.
+    /// The empty range after this one, where something is missing.
     pub fn after(self) -> Span {
         Span { start: self.end, ..self }
     }
 
-    /// A part of this range, `from..to` counted from its start and kept inside it.
+    /// A part of this range, `from..to` counted from its start and clipped to it.
     pub fn part(self, from: usize, to: usize) -> Span {
         let start = self.start.saturating_add(from as u32).min(self.end);
         let end = self.start.saturating_add(to as u32).clamp(start, self.end);
@@ -49,11 +49,11 @@ impl Span {
 /// One text that took part in a compilation.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// The name as it was found, for messages.
+    /// The path of the file, for messages.
     pub name: String,
     /// The whole text. Bytes that are not UTF-8 were replaced.
     pub text: String,
-    /// The directive or back-quoted command that brought this text in; `None` for the main file.
+    /// The directive or back-quoted command that included this text; `None` for the main file.
     pub included_from: Option<Span>,
     line_starts: Vec<u32>,
 }
@@ -108,8 +108,8 @@ impl SourceMap {
         &self.files
     }
 
-    /// All texts as one, each under a comment with its name unless it is the only one: what was compiled, for people
-    /// and for comparison with what others compiled.
+    /// All texts as one, each under a comment with its name unless it is the only one. Logs keep it, for
+    /// readers and for comparison with the program of another process.
     pub fn listing(&self) -> String {
         let mut out = String::new();
         for file in &self.files {
@@ -122,7 +122,7 @@ impl SourceMap {
         out
     }
 
-    /// The words of a range.
+    /// The text of a range.
     pub fn slice(&self, span: Span) -> &str {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
@@ -135,7 +135,7 @@ impl SourceMap {
     }
 }
 
-/// What a file that a workload names is for.
+/// The kinds of files that a workload names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// A database of contents.
@@ -144,37 +144,48 @@ pub enum FileKind {
     DocumentRoot,
     /// Texts to insert.
     TextDb,
-    /// URLs of foreign servers.
+    /// A trace with URLs of foreign servers.
     Trace,
 }
 
-/// Fetches files and, if the caller allows it, runs commands. The command line uses [`DiskLoader`];
-/// tests and the language server keep their files in memory.
+/// Reads files and, if the caller allows it, runs commands. The command line uses [`DiskLoader`]; tests and the
+/// language server keep their files in memory.
 pub trait Loader {
     /// The bytes of the file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// Names in a directory, those of directories with a `/` at their end; nothing if that cannot be told.
+    /// The names in a directory, those of directories with a `/` at their end; empty if the directory cannot be
+    /// read.
     fn list(&self, _directory: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether a file or directory that a workload names is there and of this kind; if not, why. Nothing is read here unless
-    /// the caller wants that.
+    /// Checks that a file or directory that a workload names exists and is of this kind. By default nothing is
+    /// checked.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
     fn look(&self, _kind: FileKind, _path: &str) -> Result<(), String> {
         Ok(())
     }
 
-    /// Standard output of a shell command. Only called when [`crate::Options::allow_exec`] is set.
+    /// Standard output of a shell command. It is called only if [`crate::Options::allow_exec`] is set.
+    ///
+    /// # Errors
+    /// If commands are not supported, or the command fails.
     fn run(&self, _command: &str) -> io::Result<String> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this loader runs no commands"))
     }
 }
 
-/// Bytes read of a file: one more than a program may have, so that the limit is noticed.
+/// The largest number of bytes read of a file: one more than a program may have, so that exceeding the limit is
+/// noticed.
 const MOST: u64 = (64 << 20) + 1;
 
-/// Entries of a directory that are listed.
+/// The largest number of directory entries that are listed.
 const MOST_LISTED: usize = 10_000;
 
 /// Reads from the file system; `-` is standard input.
@@ -188,7 +199,7 @@ impl Loader for DiskLoader {
             io::stdin().take(MOST).read_to_end(&mut bytes)?;
             return Ok(bytes);
         }
-        // A device or a pipe could deliver bytes for ever; only plain files and stdin are read.
+        // A device or a pipe could deliver bytes for ever, so only plain files and standard input are read.
         if !std::fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a plain file"));
         }

@@ -14,7 +14,8 @@ use crate::types::{Base, Ty};
 use crate::value::{Domain, Value};
 
 impl Checker<'_> {
-    /// An expression with its type. After a finding the type is unknown, and nothing more is said about it.
+    /// An expression with its type. After a diagnostic the type is unknown, and no further diagnostics about it
+    /// follow.
     pub(super) fn expr(&mut self, expr: &tree::Expr) -> Expr {
         let span = expr.span;
         match &expr.kind {
@@ -38,7 +39,8 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression where a value of this type is wanted, as far as that can be told. The type helps with advice only.
+    /// An expression where a value of this type is expected, as far as that is known. The type affects advice
+    /// only.
     pub(super) fn expr_wanted(&mut self, expr: &tree::Expr, wanted: Option<Ty>) -> Expr {
         let outer = std::mem::replace(&mut self.wanted, wanted);
         let value = self.expr(expr);
@@ -46,7 +48,7 @@ impl Checker<'_> {
         value
     }
 
-    /// An expression whose value goes to something of type `to` called `name`.
+    /// An expression whose value is assigned to something of type `to` called `name`.
     pub(super) fn value_for(
         &mut self,
         expr: &tree::Expr,
@@ -67,7 +69,7 @@ impl Checker<'_> {
         poison(value.span)
     }
 
-    /// A probability: a number, or a string that holds one.
+    /// A probability: a number, or a string with a number in it.
     pub(super) fn probability(&mut self, expr: &tree::Expr) -> Expr {
         let value = self.expr_wanted(expr, Some(Ty::one(Base::Float)));
         let good =
@@ -99,8 +101,8 @@ impl Checker<'_> {
         Expr { ty: def.result(&types), kind: ExprKind::Call(def.call, args), span }
     }
 
-    /// An operand or argument. Whether an `undef()` there matters is known when the program runs: a setting may replace
-    /// all of it.
+    /// An operand or argument. Whether an `undef()` there matters is known only when the program runs, because
+    /// a setting may replace it.
     fn part(&mut self, expr: &tree::Expr, wanted: Option<Ty>) -> Expr {
         let value = self.expr_wanted(expr, wanted);
         let waits = value.ty.base == Base::Undef && self.mode == super::Mode::Static;
@@ -118,7 +120,8 @@ impl Checker<'_> {
     }
 
     fn chain(&mut self, first: &tree::Expr, rest: &[(BinaryOp, Span, tree::Expr)], span: Span) -> Expr {
-        // Of a sum all terms have the type of the whole; of other operators the first operand usually has it.
+        // All terms of a sum have the type of the sum; with other operators, usually the first operand has the
+        // type of the result.
         let of_rest = self.wanted.filter(|_| rest.iter().all(|(op, ..)| op.is_sum()));
         let first = self.part(first, self.wanted);
         let mut ty = first.ty;
@@ -143,7 +146,7 @@ impl Checker<'_> {
         Expr { kind: ExprKind::Chain(Box::new(first), checked), ty, span }
     }
 
-    /// Warns if a statistic that is a share is compared with a number that no share reaches.
+    /// Warns if a statistic that is a share is compared with a number above 1.
     fn share_as_number(&mut self, op: BinaryOp, left: &Expr, right: &Expr) {
         let share = |expr: &Expr| match &expr.kind {
             ExprKind::Read(place) => place.stat.filter(|member| member.is_share()),
@@ -178,7 +181,7 @@ impl Checker<'_> {
     }
 }
 
-/// The finding for operands that do not go together.
+/// The diagnostic for operands that an operator does not combine.
 pub(crate) fn no_operator(
     op: BinaryOp,
     sign: Span,
@@ -222,7 +225,7 @@ pub(crate) fn no_operator(
     finding
 }
 
-/// The finding for a value that does not fit its target.
+/// The diagnostic for a value that does not fit its target.
 pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, expr: &Expr) -> Diagnostic {
     let text = format!("`{name}` takes {}, not {}", an(&to.to_string()), an(&from.to_string()));
     Diagnostic::new(Code::NoConversion, expr.span, text)
@@ -230,7 +233,7 @@ pub(crate) fn no_conversion(from: Ty, to: Ty, name: &str, expr: &Expr) -> Diagno
         .help(hints::instead(from, to, expr))
 }
 
-/// The finding for a number with a word that is not a unit, where a value of the type `wanted` should stand.
+/// The diagnostic for a number with a word that is not a unit, where a value of the type `wanted` is expected.
 fn bad_unit(literal: &tree::BadUnit, wanted: Option<Ty>, span: Span) -> Diagnostic {
     let tree::BadUnit { number, unit } = literal;
     let at = span.part(number.len(), number.len() + unit.len());
@@ -260,7 +263,7 @@ fn bad_unit(literal: &tree::BadUnit, wanted: Option<Ty>, span: Span) -> Diagnost
         known => finding.note(format!("the units that fit here are {}", known.join(" "))),
     };
     let alias = syntax::unit_alias(unit, |name| known.contains(&name));
-    // A single letter is near to any other, so that only its usual meaning counts, and only where that fits.
+    // A single letter is similar to all others, so only its usual meaning counts, and only where that fits.
     let all: Vec<&str> = times.iter().chain(&sizes).copied().collect();
     let near = || closest(unit, if known.is_empty() { &all } else { known }.iter().copied());
     let guess = match unit.len() {

@@ -13,57 +13,57 @@ pub struct VarId(pub u32);
 /// A declared variable.
 #[derive(Debug, Clone)]
 pub struct Var {
-    /// Its name.
+    /// Name of the variable.
     pub name: Box<str>,
-    /// Its type.
+    /// Type of the variable.
     pub ty: Ty,
-    /// Where it is declared.
+    /// The position of the declaration.
     pub span: Span,
     /// True for global variables.
     pub global: bool,
 }
 
-/// A variable or a field of one, however deep.
+/// A variable, or a field below one at any depth.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The variable.
     pub var: VarId,
-    /// The way through the fields, each by its place in the table of its type.
+    /// The path through the fields, each by its index in the table of its type.
     pub fields: Vec<u16>,
-    /// A member of a StatSample at the end of the way.
+    /// A member of a StatSample at the end of the path.
     pub stat: Option<StatMember>,
-    /// The type of what is there.
+    /// The type at the end of the path.
     pub ty: Ty,
-    /// Where the path is written.
+    /// The position of the path in the program.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Debug, Clone)]
 pub enum Stmt {
-    /// A variable begins to exist, with its default or a first value.
+    /// Declares a variable with its default or an initial value.
     Declare(VarId, Option<Init>, Span),
-    /// A value is assigned.
+    /// Assigns a value.
     Assign(Place, Expr),
-    /// Code runs with a record as its context.
+    /// Runs code with a record as its context.
     Fill(Place, Vec<Stmt>),
-    /// Code is stored.
+    /// Stores code.
     Store(Place, u32),
-    /// An array is split among targets.
+    /// Splits an array among targets.
     Group(Vec<(Place, Option<Expr>)>, Expr, Span),
-    /// A procedure is called.
+    /// Calls a procedure.
     Call(Builtin, Vec<Expr>, Span),
-    /// One of two ways is taken.
+    /// Runs one of two branches.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
-    /// A watchdog is started; only in phase scripts.
+    /// Starts a watchdog; only in phase scripts.
     Every(Expr, std::sync::Arc<Vec<Stmt>>, Span),
-    /// Some field of this record was meant, but not known which. Nothing may be concluded from undefined ones.
+    /// An unknown field of this record was meant, so its undefined fields may have values.
     Doubt(Place),
-    /// Something a finding was reported about. If it would have given a value to a place, that is not known now.
+    /// A statement with an error. If it would have assigned to a place, the value of that place is unknown.
     Poison(Option<Place>),
 }
 
-/// The first value of a variable.
+/// The initial value of a variable.
 #[derive(Debug, Clone)]
 pub enum Init {
     /// A value.
@@ -75,11 +75,11 @@ pub enum Init {
 /// An expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    /// Which one.
+    /// The kind of the expression.
     pub kind: ExprKind,
-    /// Its type.
+    /// The type of its value.
     pub ty: Ty,
-    /// Its place.
+    /// Its position in the program.
     pub span: Span,
 }
 
@@ -101,16 +101,17 @@ pub enum ExprKind {
     Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
     /// An array.
     Array(Vec<ArrayItem>),
-    /// Something a finding was reported about.
+    /// An expression with an error.
     Poison,
 }
 
-/// The code of a phase script. It is checked against the global variables; its own are among the program's.
+/// The code of a phase script. It is checked against the global variables; its own variables are among those of
+/// the program.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// The statements.
     pub body: Vec<Stmt>,
-    /// Where it is written.
+    /// The position of the script in the program.
     pub span: Span,
 }
 
@@ -123,12 +124,12 @@ pub struct Program {
     pub vars: Vec<Var>,
     /// All phase scripts.
     pub scripts: Vec<Script>,
-    /// Places and values given by settings.
+    /// The places and values of settings from outside the program.
     pub settings: Vec<(Place, Expr)>,
 }
 
 impl Program {
-    /// The full name of a place: the variable, and the fields on the way.
+    /// The full name of a place: the variable and the fields of the path.
     pub fn name(&self, place: &Place) -> String {
         let var = &self.vars[place.var.0 as usize];
         let mut name = var.name.to_string();
@@ -148,7 +149,7 @@ impl Program {
         name
     }
 
-    /// Where a place, or what it is a part of, is given a value behind the place where it is written.
+    /// The position of a later assignment to a place, or to what it is a part of.
     pub fn given_below(&self, place: &Place) -> Option<Span> {
         given(&self.body, place)
     }
@@ -205,16 +206,16 @@ impl Expr {
     }
 }
 
-/// A use of a name: for the language server.
+/// A use of a name, for the language server.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// Where it is used.
+    /// The position of the use.
     pub span: Span,
-    /// What it is.
+    /// The meaning of the name.
     pub target: Symbol,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Symbol {
     /// A variable.

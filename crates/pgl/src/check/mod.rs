@@ -1,7 +1,7 @@
 //! Names and types: turns the tree into a program in which every name is resolved.
 //!
-//! What depends on values (zero where a quantity is expected, undefined fields, elements of arrays) is left to the
-//! evaluator. Scripts of phases are checked last, because they see every global variable.
+//! Checks that depend on values (zero where a quantity is expected, undefined fields, elements of arrays) are
+//! done by the evaluator. Scripts of phases are checked last, because they see every global variable.
 
 mod expr;
 
@@ -25,7 +25,7 @@ use crate::syntax::is_constant;
 use crate::syntax::tree::{self, AssignValue, Block, StmtKind};
 use crate::types::{Base, Rec, Ty, declarable, field_of, type_names};
 
-/// A setting given from outside: its name, and its value as a tree.
+/// A setting from outside the program: its name, and its value as a tree.
 pub struct Setting {
     /// The text before `=`.
     pub name: String,
@@ -82,11 +82,11 @@ struct Checker<'a> {
     contexts: Vec<Context>,
     /// Names declared in the other branch of an `if`: at most one of the two branches is taken.
     siblings: FxHashMap<Box<str>, VarId>,
-    /// The whole program as written.
+    /// The statements of the whole program.
     root: &'a [tree::Stmt],
     scripts: Vec<&'a Block>,
     mode: Mode,
-    /// The type of what is wanted where an expression stands, for advice.
+    /// The type that is expected at an expression, for advice.
     wanted: Option<Ty>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
             StmtKind::Call(call) => self.procedure(call),
             StmtKind::If(condition, then, otherwise) => self.if_else(condition, then, otherwise.as_ref()),
             StmtKind::Every(goal, body) => self.every(goal, body, stmt.span),
-            // A bare block opens no scope, so its statements are simply statements.
+            // A bare block opens no scope, so its statements belong to the block around it.
             StmtKind::Block(block) => {
                 for stmt in &block.body {
                     self.statement(stmt, checked);
@@ -189,7 +189,7 @@ impl<'a> Checker<'a> {
         Ty { base: Base::Unknown, array }
     }
 
-    /// Checks a right-hand side whose target makes no sense.
+    /// Checks a right-hand side whose target is invalid.
     fn right_alone(&mut self, right: Option<&AssignValue>) {
         if let Some(AssignValue::Expr(expr)) = right {
             self.expr(expr);
@@ -301,7 +301,7 @@ impl<'a> Checker<'a> {
 
     /// Checks the code of a block that fills a record.
     fn fill(&mut self, place: Place, block: &'a Block) -> Option<Vec<Stmt>> {
-        // Workloads of Polygraph 4 have `ssl_wraps = { };`, which says nothing.
+        // Workloads of Polygraph 4 have `ssl_wraps = { };`, which has no effect.
         if place.ty.array && block.body.is_empty() {
             return Some(Vec::new());
         }
@@ -346,7 +346,7 @@ impl<'a> Checker<'a> {
                 Err(_) => bad = true,
             }
         }
-        // Without one target the shares of the others are not known either.
+        // If one target is invalid, the shares of the others are unknown.
         let value = if bad { expr::poison(value.span) } else { value };
         Stmt::Group(places, value, span)
     }
@@ -354,7 +354,7 @@ impl<'a> Checker<'a> {
     fn procedure(&mut self, call: &tree::CallExpr) -> Stmt {
         let args: Vec<Expr> = call.args.iter().map(|arg| self.expr(arg)).collect();
         let Some(def) = self.call_def(call, &args) else {
-            // Something unknown is used or scheduled then, which later checks have to know.
+            // Later checks must know that something unknown is used or scheduled.
             return match calls::find(&call.name.text).map(|def| def.call) {
                 Some(known @ (calls::Builtin::Use | calls::Builtin::Schedule))
                     if self.mode == Mode::Static =>
@@ -376,7 +376,7 @@ impl<'a> Checker<'a> {
         Stmt::Call(def.call, args, call.span)
     }
 
-    /// The description of a called name, if the call is as it should be.
+    /// The description of a called name, if the call is valid.
     fn call_def(&mut self, call: &tree::CallExpr, args: &[Expr]) -> Option<&'static calls::CallDef> {
         let name = &*call.name.text;
         let Some(def) = calls::find(name) else {
@@ -452,7 +452,7 @@ impl<'a> Checker<'a> {
         let outer_siblings = self.siblings.clone();
         let then = self.statements(&then.body);
         let Some(otherwise) = otherwise else { return Stmt::If(condition, then, Vec::new()) };
-        // What the first branch declared does not exist in the second, which may declare it too.
+        // Variables of the first branch do not exist in the second, which may declare them too.
         let known: std::collections::HashSet<Box<str>> = before.into_iter().collect();
         let locals = &mut self.contexts[innermost].locals;
         let fresh: Vec<(Box<str>, VarId)> =
@@ -486,7 +486,7 @@ impl<'a> Checker<'a> {
             let text = format!("`every` takes a Goal, not {}", an(&goal.ty.to_string()));
             self.report(Diagnostic::new(Code::NoConversion, goal.span, text));
         }
-        // The block is code of its own: it sees global variables, not those of the script around it.
+        // The block is separate code: it sees global variables, not those of the script around it.
         let outer = self.contexts.split_off(1);
         let mode = std::mem::replace(&mut self.mode, Mode::Every);
         let siblings = std::mem::take(&mut self.siblings);
@@ -553,7 +553,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The s of more than one.
+/// The plural ending for this count.
 pub(crate) fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

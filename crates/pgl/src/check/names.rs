@@ -1,4 +1,4 @@
-//! Finding what a path stands for (`docs/reference/language.md`, "Names and scopes").
+//! Resolution of paths (`docs/reference/language.md`, "Names and scopes").
 
 use crate::check::Checker;
 use crate::check::hir::{Place, Reference, Stmt, Symbol};
@@ -10,20 +10,20 @@ use crate::syntax;
 use crate::syntax::tree::{Ident, Path};
 use crate::types::{ADDR_FIELDS, Base, Rec, Ty, field_of, stat_completions, stat_member};
 
-/// Why a path stands for nothing.
+/// Why a path cannot be resolved.
 enum Missing {
-    /// The first word is no variable or field in sight.
+    /// The first word is not a visible variable or field.
     Name,
-    /// The word with this index is no field of this type.
+    /// The word with this index is not a field of this type.
     Field(usize, Ty),
-    /// The words from this index are no member of a StatSample.
+    /// The words from this index are not a member of a StatSample.
     Stat(usize),
-    /// A finding was reported before.
+    /// A diagnostic was reported before.
     Known,
 }
 
 impl Checker<'_> {
-    /// What a path in an expression stands for; a finding is reported if it stands for nothing.
+    /// The place that a path in an expression means; a diagnostic if there is none.
     pub(super) fn source(&mut self, path: &Path) -> Option<Place> {
         match self.find(path) {
             Ok(place) => Some(place),
@@ -34,8 +34,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What a path on the left stands for; if nothing, a finding is reported, and what is left of the assignment is
-    /// that something is not known now.
+    /// The place that a path on the left means. If there is none, a diagnostic is reported, and the statement
+    /// returned marks what the assignment makes unknown.
     pub(super) fn target(&mut self, path: &Path) -> Result<Place, Box<Stmt>> {
         let missing = match self.find(path) {
             Ok(place) => return Ok(place),
@@ -66,7 +66,7 @@ impl Checker<'_> {
         }))
     }
 
-    /// As [`Self::source`], but without a finding for a first word that is not known.
+    /// As [`Self::source`], but without a diagnostic for an unknown first word.
     pub(super) fn quiet_place(&mut self, path: &Path) -> Option<Place> {
         match self.find(path) {
             Ok(place) => Some(place),
@@ -78,7 +78,7 @@ impl Checker<'_> {
         }
     }
 
-    /// As [`Self::resolve`], and old names of bench settings are led to where they are now.
+    /// As [`Self::resolve`], and maps old names of bench settings to the current ones.
     fn find(&mut self, path: &Path) -> Result<Place, Missing> {
         match self.resolve(path) {
             Err(missing @ (Missing::Name | Missing::Field(..))) => match self.old_form(path) {
@@ -135,7 +135,7 @@ impl Checker<'_> {
     }
 
     fn note_field(&mut self, span: crate::source::Span, place: &Place) {
-        // The type that has the field is found by walking down again; paths are short.
+        // The type that has the field is found by descending again; paths are short.
         let mut ty = self.program.vars[place.var.0 as usize].ty;
         let mut target = None;
         for field in &place.fields {
@@ -177,10 +177,10 @@ impl Checker<'_> {
         None
     }
 
-    /// Reports that a path stands for nothing, and gives what was probably meant by the word in question.
+    /// Reports an unresolved path, with suggestions for the word in question.
     fn report_missing(&mut self, path: &Path, missing: &Missing, reading: bool) -> Option<String> {
         if self.out.is_full() && !matches!(missing, Missing::Known) {
-            // Nobody will read it, and advice takes a look at every name there is.
+            // The diagnostic would be dropped, and suggestions search all names.
             self.report(Diagnostic::new(Code::UndeclaredName, path.span(), ""));
             return None;
         }
@@ -222,7 +222,7 @@ impl Checker<'_> {
         meant
     }
 
-    /// The finding for a first word that is not known, and what was probably meant.
+    /// The diagnostic for an unknown first word, and the probable meaning.
     fn unknown_name(&self, path: &Path, reading: bool) -> (Diagnostic, Option<String>) {
         let word = &path.words[0];
         if let Some(unit) = syntax::bare_unit(&word.text).filter(|_| reading && path.words.len() == 1) {
@@ -244,7 +244,7 @@ impl Checker<'_> {
             }
             names.extend(context.locals.keys().map(|name| &**name));
         }
-        // With many names the order of a hash map must not decide which of two good guesses is shown.
+        // With many names, the order of a hash map must not decide which of two good suggestions is shown.
         names.sort_unstable();
         let (code, neither) = match owner {
             Some(rec) => {
@@ -268,7 +268,7 @@ impl Checker<'_> {
         if reading {
             let name = &word.text;
             let declaration = match self.wanted {
-                // A word with a field behind it is a record of some type.
+                // A word with a field after it is a record of some type.
                 _ if path.words.len() > 1 => format!("`TYPE {name} = {{ ... }};`"),
                 Some(ty) if !ty.is_unknown() => {
                     let example = match ty.base {
@@ -295,7 +295,7 @@ fn record(ty: Ty) -> Option<Rec> {
     }
 }
 
-/// What may have been meant by a word: a name that is spelled much the same, or a field of a record inside of `owner`.
+/// Suggestions for a word: a name with similar spelling, or a field of a record inside `owner`.
 fn guesses(word: &str, names: &[&str], owner: Option<Rec>) -> Vec<String> {
     let inner: Vec<(&'static str, String)> = owner.map_or(Vec::new(), nested_fields);
     let nested = |name: &str| -> Vec<String> {
@@ -311,7 +311,7 @@ fn guesses(word: &str, names: &[&str], owner: Option<Rec>) -> Vec<String> {
     closest(word, inner.iter().map(|(last, _)| *last)).map_or(Vec::new(), nested)
 }
 
-/// Fields of the records that are fields of a record, with the way to them.
+/// Fields of the records that are fields of a record, with their paths.
 fn nested_fields(rec: Rec) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     for field in &rec.def().fields {
@@ -322,7 +322,7 @@ fn nested_fields(rec: Rec) -> Vec<(&'static str, String)> {
     found
 }
 
-/// "Did you mean", with all guesses unless they are too many.
+/// Adds "did you mean" with all suggestions, unless there are too many.
 fn suggest(finding: Diagnostic, guesses: &[String]) -> Diagnostic {
     if guesses.is_empty() || guesses.len() > 4 {
         return finding;

@@ -1,4 +1,4 @@
-//! Slips that are legal: what a reader of the program would ask about.
+//! Warnings about legal code that is probably a mistake.
 
 use crate::check::Checker;
 use crate::check::hir::{Expr, ExprKind, Place};
@@ -8,13 +8,14 @@ use crate::source::Span;
 use crate::syntax::tree::{AssignValue, Block, Stmt, StmtKind};
 
 impl Checker<'_> {
-    /// Warns about `acl = acl;` in a block: where the block has a field of this name, a variable further out is never found.
+    /// Warns about `acl = acl;` in a block: if the block has a field of this name, the variable outside is
+    /// never read.
     pub(super) fn warn_from_itself(&mut self, target: &Place, value: &Expr) {
         if target.fields.is_empty() {
             return;
         }
         let Some(read) = reads(value, target) else { return };
-        // A dotted path says what is meant.
+        // A dotted path is unambiguous.
         let name = self.contexts.iter().rev().find_map(|context| {
             context.locals.iter().find(|(name, _)| {
                 let length = read.span.end - read.span.start;
@@ -51,7 +52,8 @@ fn reads<'e>(expr: &'e Expr, place: &Place) -> Option<&'e Expr> {
     }
 }
 
-/// Where a name is declared outside of the blocks that fill records, behind the place of its use.
+/// The position of a declaration of a name, outside the blocks that fill records, after the position of its
+/// use.
 pub(super) fn declared_below(body: &[Stmt], name: &str, used: Span) -> Option<Span> {
     let below = |block: &Block| declared_below(&block.body, name, used);
     body.iter().find_map(|stmt| match &stmt.kind {
@@ -61,7 +63,7 @@ pub(super) fn declared_below(body: &[Stmt], name: &str, used: Span) -> Option<Sp
             if *word.text == *name && behind {
                 return Some(word.span);
             }
-            // A use inside of a block may come before a declaration in it.
+            // A use inside a block may precede a declaration in it.
             init.as_ref().and_then(|init| around(init, used)).and_then(below)
         }
         StmtKind::Assign(_, right) => around(right, used).and_then(below),
@@ -71,7 +73,7 @@ pub(super) fn declared_below(body: &[Stmt], name: &str, used: Span) -> Option<Sp
     })
 }
 
-/// A block on the right of an assignment that has this place in it.
+/// The block on the right of an assignment that contains this position.
 fn around(right: &AssignValue, used: Span) -> Option<&Block> {
     let AssignValue::Block(block) = right else { return None };
     let here = block.span.file == used.file && block.span.start <= used.start && used.end <= block.span.end;

@@ -19,9 +19,9 @@ use crate::value::{
 };
 
 impl Evaluator<'_> {
-    /// The arguments of a call; `None` if one of them is not known.
+    /// The arguments of a call; `None` if one of them is unknown.
     fn args(&mut self, args: &[Expr]) -> Option<Vec<Value>> {
-        // What a call makes of its arguments is its own business.
+        // The expected type does not apply to the arguments of a call.
         let outer = self.wanted.take();
         let values: Vec<Value> = args.iter().map(|arg| self.defined(arg)).collect();
         self.wanted = outer;
@@ -33,7 +33,7 @@ impl Evaluator<'_> {
             return Value::Undef;
         }
         let Some(values) = self.args(args) else { return Value::Poison };
-        // Arguments whose type was not known to the checker are looked at now.
+        // Arguments whose type was unknown to the checker are checked now.
         for (index, (value, arg)) in values.iter().zip(args).enumerate() {
             if let Some(param) = call.def().param(index)
                 && !param.accepts(value.ty())
@@ -246,7 +246,7 @@ impl Evaluator<'_> {
         };
         let Some((domain, first)) = amount(&values[0]) else { return Value::Poison };
         let second = values.get(1).and_then(amount);
-        // A deviation may be a plain number, in seconds or bytes; but a time does not go with a size.
+        // A deviation may be a plain number, in seconds or bytes; but a time does not combine with a size.
         if let Some((other, _)) = second
             && other != domain
             && !matches!(other, Domain::Int | Domain::Float)
@@ -312,7 +312,7 @@ impl Evaluator<'_> {
         Value::Distr(Arc::new(distr))
     }
 
-    /// The addresses in an array; a finding if there is anything else in it.
+    /// The addresses in an array; a diagnostic if it has other elements.
     fn addrs(&mut self, value: &Value, call: &str, span: Span) -> Option<Vec<(Addr, f64)>> {
         if !self.charge(value.len(), span) {
             return None;
@@ -568,7 +568,7 @@ fn has_prob(value: &Value) -> bool {
     matches!(value, Value::Array(array) if array.any_prob())
 }
 
-/// The number that a string consists of, blanks around it aside.
+/// The number in a string, ignoring blanks around it.
 pub(super) fn number_in(text: &str) -> Option<f64> {
     let text = text.trim();
     let digits = text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'.' | b'+' | b'-' | b'e' | b'E'));

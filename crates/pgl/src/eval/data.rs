@@ -1,4 +1,4 @@
-//! Data files that calls read: tables of distributions, zones, traces.
+//! Data files that calls read: distribution tables, zones, traces.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -90,7 +90,8 @@ fn positive(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// Names by IP from the A and AAAA records of a zone file. Wildcards are left out, the last dot is cut.
+/// Names by IP address, from the A and AAAA records of a zone file. Wildcards are left out; the final dot is
+/// removed.
 pub fn zone_names(text: &str) -> HashMap<IpAddr, String> {
     let mut names = HashMap::new();
     let (mut origin, mut owner) = (String::new(), String::new());
@@ -124,7 +125,8 @@ pub fn zone_names(text: &str) -> HashMap<IpAddr, String> {
     names
 }
 
-/// The distinct hosts of the first URL on each line: IPs in numeric order, then names in alphabetic order.
+/// The distinct hosts of the first URL on each line: IP addresses in numeric order, then names in alphabetic
+/// order.
 pub fn traced_hosts(text: &str) -> Vec<Host> {
     let (mut ips, mut names) = (BTreeSet::new(), BTreeSet::new());
     for line in text.lines() {

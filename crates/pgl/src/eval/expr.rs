@@ -25,7 +25,7 @@ impl Evaluator<'_> {
                 self.unary(*op, &value, expr.span)
             }
             ExprKind::Chain(first, rest) => {
-                // Operands of a sum or product become what it is, if that is more than an int.
+                // Operands of a sum or product get its type, if that is more than an int.
                 let ty = expr.ty.base;
                 let wanted = if makes_fraction(ty) { Some(ty) } else { self.wanted };
                 let outer = std::mem::replace(&mut self.wanted, wanted);
@@ -38,7 +38,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The value of an expression from which a value of this type will be made.
+    /// The value of an expression that will be converted to this type.
     pub(super) fn expr_wanted(&mut self, expr: &Expr, wanted: Option<Base>) -> Value {
         let outer = std::mem::replace(&mut self.wanted, wanted);
         let value = self.expr(expr);
@@ -102,7 +102,7 @@ impl Evaluator<'_> {
         value
     }
 
-    /// Warns about `55/80` where a share is wanted: a division of ints has no fraction.
+    /// Warns about `55/80` where a share is expected: dividing ints drops the fraction.
     fn warn_vanished(&mut self, op: BinaryOp, left: &Value, right: &Value, made: &Value, span: Span) {
         let (BinaryOp::Div, Value::Int(a), Value::Int(b), Value::Int(0)) = (op, left, right, made) else {
             return;
@@ -195,7 +195,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A probability; `None` after a finding.
+    /// A probability; `None` after a diagnostic.
     pub(super) fn probability(&mut self, expr: &Expr) -> Option<f64> {
         let outer = self.wanted.replace(Base::Float);
         let value = self.defined(expr);
@@ -239,7 +239,7 @@ fn makes_fraction(base: Base) -> bool {
     }
 }
 
-/// How many items an operator looks at.
+/// The number of items that an operator processes.
 fn items_seen(op: BinaryOp, left: &Value, right: &Value) -> u64 {
     match (op, left, right) {
         (BinaryOp::Range, Value::Int(a), Value::Int(b)) => u64::from(a.abs_diff(*b)) + 1,

@@ -17,7 +17,7 @@ impl Evaluator<'_> {
         let value = self.expr(value);
         let array = match &value {
             Value::Array(array) => array.clone(),
-            // Anything that is no array goes to every target.
+            // A single value goes to every target.
             other => {
                 for (place, _) in targets {
                     if !self.is_set(place) {
@@ -51,7 +51,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// How many items each target gets.
+    /// The number of items for each target.
     fn shares(
         &mut self,
         targets: &[(Place, Option<Expr>)],

@@ -22,7 +22,7 @@ use crate::value::{Statistics, Stats, Value, show};
 /// Message level of print().
 const PRINT_LEVEL: u8 = 5;
 
-/// A running test around the machine.
+/// The running test of a script.
 pub(super) struct Live<'a> {
     env: &'a mut dyn ScriptTarget,
     watchdogs: Vec<Watchdog>,
@@ -39,7 +39,7 @@ pub(crate) struct ScriptState {
     pub unique: u64,
 }
 
-/// Runs code of a script.
+/// Runs the code of a script.
 pub(crate) fn run_in(
     state: &mut ScriptState,
     (program, sources, options): (&Program, &SourceMap, &Options),
@@ -60,7 +60,7 @@ pub(crate) fn run_in(
         vars: std::mem::take(&mut state.vars),
         settings: FxHashMap::default(),
         applied: Vec::new(),
-        // Settings gave values to the program; what scripts assign stays.
+        // Settings gave their values before; scripts may assign other ones.
         applying: true,
         outcome: Evaluation::default(),
         budget: options.limits.work,
@@ -86,7 +86,7 @@ pub(crate) fn run_in(
 }
 
 impl Evaluator<'_> {
-    /// True if a script went wrong: the rest of it is left out.
+    /// True if a script failed: the rest of it is skipped.
     pub(super) fn broke_off(&self) -> bool {
         self.live.is_some() && self.out.has_errors()
     }
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A sampling goal; `None` after a finding.
+    /// A sampling goal; `None` after a diagnostic.
     fn goal(&mut self, value: &Value, span: Span) -> Option<Goal> {
         let Value::Record(record) = value else { return None };
         let goal = Goal::from_record(record, &mut Converter::new(0));
@@ -121,7 +121,7 @@ impl Evaluator<'_> {
         None
     }
 
-    /// A line that was printed.
+    /// Outputs a printed line.
     pub(super) fn put_line(&mut self, line: String) {
         match &mut self.live {
             Some(live) => live.env.print(PRINT_LEVEL, line),
@@ -170,7 +170,7 @@ impl Evaluator<'_> {
         };
         match values[0].number() {
             Some(number) => live.env.change(change(number)),
-            // Nothing is known to change it by.
+            // The amount is unknown.
             None => live.env.print(
                 PRINT_LEVEL + 1,
                 format!("{}(): no change, for the amount is unknown", call.def().name),
@@ -179,7 +179,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// While a test runs no files are read and no commands run: they would hold up the decisions of the test.
+/// A loader that refuses: while a test runs, scripts read no files and run no commands, which would delay the
+/// decisions of the test.
 struct NoFiles;
 
 impl Loader for NoFiles {

@@ -1,4 +1,4 @@
-//! Runs a checked program: one pass, statement by statement, values are copied, nothing is lazy.
+//! Runs a checked program in one pass, statement by statement. Values are copied, and evaluation is eager.
 
 mod calls;
 mod data;
@@ -25,18 +25,18 @@ use crate::source::{Loader, SourceMap, Span};
 use crate::types::{Base, Ty, fresh};
 use crate::value::{ArrayLimit, MAX_DEPTH, Record, Slot, Value, show};
 
-/// Something that was used or scheduled: a snapshot, and where.
+/// A record that was used or scheduled: a snapshot and its position.
 #[derive(Debug, Clone)]
 pub struct UsedRecord {
     /// The record.
     pub record: Arc<Record>,
-    /// The name of the variable, if it was one.
+    /// The name of the variable, if the argument is one.
     pub name: Option<String>,
-    /// The argument.
+    /// The position of the argument.
     pub span: Span,
 }
 
-/// What a program did.
+/// The effects of a program.
 #[derive(Debug, Default)]
 pub struct Evaluation {
     /// Arguments of `use()` in order.
@@ -53,11 +53,11 @@ pub struct Evaluation {
     pub substitutes: Vec<Value>,
     /// Lines of `print()`.
     pub output: Vec<String>,
-    /// The peak_req_rate of the bench that addresses of robots were computed from last, per second.
+    /// The peak_req_rate, per second, of the last bench that addresses of robots were computed from.
     pub planned_rate: Option<f64>,
-    /// True if something was used that is not known because of an error.
+    /// True if something unknown was used, because of an error.
     pub unknown_use: bool,
-    /// The variables at the end: phase scripts see the global ones.
+    /// The variables at the end of the program; phase scripts see the global ones.
     pub(crate) vars: Vec<VarState>,
 }
 
@@ -120,17 +120,17 @@ struct Evaluator<'a> {
     applied: Vec<bool>,
     applying: bool,
     outcome: Evaluation,
-    /// Items of arrays that may still be computed.
+    /// The number of array items that may still be computed.
     budget: u64,
     exhausted: bool,
-    /// The name a value is being computed for.
+    /// The name that the value is computed for.
     target: Option<String>,
-    /// The type it will have.
+    /// The type that the value will have.
     wanted: Option<Base>,
-    /// Assignments and declarations that left something undefined and were complained about.
+    /// Assignments and declarations that left something undefined, for which a diagnostic exists.
     told_undefined: FxHashSet<Span>,
     random: LoadTimeRandom,
-    /// Whether it was said that accounts are made.
+    /// The note about accounts was reported.
     told_accounts: bool,
     unique: u64,
     /// The running test, for scripts.
@@ -143,7 +143,7 @@ impl Evaluator<'_> {
         Value::Poison
     }
 
-    /// Accounts for work on `items` items; false, with a finding, when a program does too much.
+    /// Charges the work on `items` items; false, with a diagnostic, if a program does too much.
     fn charge(&mut self, items: u64, span: Span) -> bool {
         if items <= self.budget {
             self.budget -= items;
@@ -199,7 +199,7 @@ impl Evaluator<'_> {
                     Some(true) => self.statements(then),
                     Some(false) => self.statements(otherwise),
                     None if matches!(value, Value::Unknown(_)) => self.statements(otherwise),
-                    // Neither branch can be right, so what they would declare is unknown.
+                    // The condition is unknown, so what the branches would declare is unknown too.
                     None => {
                         self.poison_declared(then);
                         self.poison_declared(otherwise);
@@ -265,7 +265,7 @@ impl Evaluator<'_> {
     }
 
     fn fill(&mut self, place: &Place, body: &[Stmt]) {
-        // An empty block for an array says nothing.
+        // An empty block for an array has no effect.
         if self.is_set(place) || (place.ty.array && body.is_empty()) {
             return;
         }
@@ -285,7 +285,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The value of an expression for a place, converted to its type.
+    /// The value of an expression, converted to the type of a place.
     fn value_for(&mut self, expr: &Expr, place: &Place) -> Value {
         let outer = self.target.replace(self.name(place));
         let value = self.expr_wanted(expr, Some(place.ty.base));
@@ -298,7 +298,7 @@ impl Evaluator<'_> {
             return Value::Poison;
         }
         let from = value.ty();
-        // Conversion of arrays looks at no items; that of ranges makes an array of one.
+        // Converting an array processes no items; converting a range makes an array of one.
         match convert(value.clone(), to) {
             Some(value) => value,
             None if to.array && from.array => self.wrong_element(&value, to, name, expr),
@@ -340,7 +340,7 @@ impl Evaluator<'_> {
         self.report(finding)
     }
 
-    /// True if a setting gives the value of exactly this place; it is then given here.
+    /// True if a setting determines the value of exactly this place; the value is then assigned.
     fn is_set(&mut self, place: &Place) -> bool {
         if self.applying || self.settings.is_empty() {
             return false;
@@ -356,7 +356,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Gives the values of settings for fields below a place that was just assigned.
+    /// Assigns the values of settings for fields below a place that was just assigned.
     fn apply_below(&mut self, place: &Place) {
         if self.applying || self.settings.is_empty() {
             return;
@@ -421,7 +421,7 @@ impl Evaluator<'_> {
         self.report(finding)
     }
 
-    /// The value of a place, if it can be reached.
+    /// The value of a place, if it exists.
     fn peek(&self, place: &Place) -> Option<Value> {
         let state = &self.vars[place.var.0 as usize];
         let mut slot = &state.slot;
@@ -434,7 +434,7 @@ impl Evaluator<'_> {
         Some(slot.value.clone())
     }
 
-    /// The value of a place; a finding if it is undefined.
+    /// The value of a place; a diagnostic if it is undefined.
     fn read(&mut self, place: &Place) -> Value {
         if !self.vars[place.var.0 as usize].declared {
             return self.not_declared(place);
@@ -457,7 +457,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Where the nearest value on the way to a place was assigned.
+    /// The position of the nearest assignment on the path to a place.
     fn assigned_at(&self, place: &Place) -> Option<Span> {
         let mut slot = &self.vars[place.var.0 as usize].slot;
         let mut at = slot.at;
@@ -474,7 +474,7 @@ impl Evaluator<'_> {
         let name = self.name(place);
         let var = &self.program.vars[place.var.0 as usize];
         let left_at = self.assigned_at(place).or(place.fields.is_empty().then_some(var.span));
-        // One finding for each value to be set, however often it is read.
+        // One diagnostic for each undefined value, however often it is read.
         if left_at.is_some_and(|at| !self.told_undefined.insert(at)) {
             return Value::Poison;
         }
@@ -484,7 +484,7 @@ impl Evaluator<'_> {
             None if place.fields.is_empty() => finding.also(var.span, "it was declared here without a value"),
             None => finding,
         };
-        // Nobody reads a finding that has no room, and the walk through the program is long.
+        // The diagnostic would be dropped, and searching the program takes long.
         let below = if self.out.is_full() { None } else { self.program.given_below(place) };
         if let Some(below) = below {
             let help = "a value is copied where it is read: move the line that gives it before this one";
@@ -493,7 +493,7 @@ impl Evaluator<'_> {
         if self.assigned_at(place).is_none() && !place.fields.is_empty() {
             finding = finding.note(format!("`{name}` was never given a value"));
         }
-        // A field hides a variable of its name; that is easily overlooked when the field is undefined.
+        // A field hides a variable of its name, which is easy to overlook if the field is undefined.
         let word = self.sources.slice(place.span);
         if !place.fields.is_empty() && !word.contains('.') {
             let hidden = self.program.vars.iter().find(|var| var.global && &*var.name == word);
@@ -528,12 +528,12 @@ impl Evaluator<'_> {
     }
 }
 
-/// A leaf as an array of one, which is what element types are checked on.
+/// A single value as an array of one, for checks of element types.
 fn single(value: &Value) -> Value {
     crate::value::Array::of([value.clone()]).map_or(Value::Undef, |array| Value::Array(Arc::new(array)))
 }
 
-/// Visits elements, ranges unexpanded, until told to stop.
+/// Visits elements, without expanding ranges, until `stop` returns true.
 fn find_leaf(value: &Value, stop: &mut dyn FnMut(&Value) -> bool) -> bool {
     match value {
         Value::Array(array) => array.items().iter().any(|item| find_leaf(&item.value, stop)),
@@ -541,7 +541,7 @@ fn find_leaf(value: &Value, stop: &mut dyn FnMut(&Value) -> bool) -> bool {
     }
 }
 
-/// The place of the first element of an array literal that has the wrong type.
+/// The position of the first element of an array literal with the wrong type.
 fn element_span(expr: &Expr, to: Ty) -> Option<Span> {
     let ExprKind::Array(items) = &expr.kind else { return None };
     items.iter().find_map(|(item, _)| {
@@ -583,7 +583,7 @@ fn addr_field(value: &Value, field: u16) -> Option<Value> {
     }
 }
 
-/// A slot or a field below it, if it can be reached through records.
+/// A slot or a field below it, if the path leads through records.
 fn slot_mut<'a>(slot: &'a mut Slot, fields: &[u16]) -> Option<&'a mut Slot> {
     let Some((field, rest)) = fields.split_first() else { return Some(slot) };
     match &mut slot.value {
@@ -592,7 +592,7 @@ fn slot_mut<'a>(slot: &'a mut Slot, fields: &[u16]) -> Option<&'a mut Slot> {
     }
 }
 
-/// Marks all undefined fields as given but not known, also those of records inside.
+/// Marks all undefined fields as assigned but unknown, also those of records inside.
 fn doubt(record: &mut Arc<Record>) {
     for slot in &mut Arc::make_mut(record).slots {
         match &mut slot.value {
@@ -603,7 +603,8 @@ fn doubt(record: &mut Arc<Record>) {
     }
 }
 
-/// Puts a value into a slot or a field below it. The error is a text about the place `{}`, or nothing if one was told.
+/// Puts a value into a slot or a field below it. The error is a text about the place `{}`, or `None` if a
+/// diagnostic was reported.
 fn store(slot: &mut Slot, fields: &[u16], value: Value, at: Span) -> Result<(), Option<&'static str>> {
     let Some((field, rest)) = fields.split_first() else {
         *slot = Slot { value, at: Some(at) };

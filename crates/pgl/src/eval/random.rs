@@ -20,7 +20,8 @@ impl LoadTimeRandom {
     }
 }
 
-/// SplitMix64: a counter whose values are mixed (Steele, Lea and Flood, 2014). Small, and good enough for shuffles.
+/// SplitMix64: a counter whose values are mixed (Steele, Lea and Flood, 2014). It is small, and good enough for
+/// shuffles.
 #[derive(Debug)]
 pub struct SplitMix(u64);
 
@@ -39,7 +40,7 @@ impl SplitMix {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 
-    /// Fisher and Yates.
+    /// Shuffles by the algorithm of Fisher and Yates.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

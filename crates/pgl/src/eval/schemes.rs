@@ -85,7 +85,7 @@ impl Evaluator<'_> {
         let SchemeError::Missing { scheme, missing, purpose } = error else {
             return self.report(Diagnostic::new(Code::SchemeImpossible, span, error.to_string()));
         };
-        // A setting whose computation failed is not missing, and one complaint about each missing setting is enough.
+        // A setting whose computation failed is not missing, and one diagnostic per missing setting is enough.
         let missing: Vec<&String> = missing
             .iter()
             .filter(|setting| {
@@ -155,7 +155,7 @@ fn slot_at<'a>(record: &'a Record, path: &str) -> Option<&'a Slot> {
     }
 }
 
-/// The settings of a bench record that schemes look at.
+/// The settings of a bench record that schemes use.
 pub(crate) fn bench(record: &Record) -> BenchSpec {
     let rate = |record: &Record, field: &str| match record.slot(field).map(|slot| &slot.value) {
         Some(Value::Rate(rate)) => Some(*rate),
@@ -185,7 +185,7 @@ pub(crate) fn bench(record: &Record) -> BenchSpec {
     }
 }
 
-/// A range, or the one address it stands for.
+/// A range, or a single address if the range has only one.
 pub(super) fn range_value(range: AddrRange) -> Value {
     match range.as_single() {
         Some(addr) => Value::Addr(Arc::new(addr)),

@@ -1,4 +1,4 @@
-//! What the server knows about a document: findings, names and what they stand for.
+//! What the server knows about a document: diagnostics, names and their meanings.
 
 use crate::Options;
 use crate::check::hir::{Program, Reference};
@@ -10,18 +10,19 @@ use crate::{check, eval, syntax, workload};
 pub struct Analysis {
     /// All texts; the document is the first one.
     pub sources: SourceMap,
-    /// Findings, also in included files.
+    /// Diagnostics, also in included files.
     pub findings: Vec<Diagnostic>,
     /// The checked program, as far as it could be checked.
     pub program: Program,
-    /// Names in all texts.
+    /// Uses of names in all texts.
     pub references: Vec<Reference>,
     /// Directories in which included files are searched.
     pub search_path: Vec<String>,
 }
 
 impl Analysis {
-    /// Compiles a document. After syntax errors names are still resolved, but nothing is said about them.
+    /// Compiles a document. After syntax errors names are still resolved, but no diagnostics about them are
+    /// reported.
     pub fn new(path: &str, text: String, loader: &dyn Loader, search_path: Vec<String>) -> Self {
         let options = Options { search_path: search_path.clone(), ..Options::default() };
         let mut sources = SourceMap::default();
@@ -46,7 +47,7 @@ impl Analysis {
         self.sources.file(FileId(0))
     }
 
-    /// The name at a byte of the document.
+    /// The use of a name at a byte of the document.
     pub fn reference_at(&self, offset: u32) -> Option<&Reference> {
         let here = |reference: &&Reference| {
             let span = reference.span;

@@ -1,4 +1,4 @@
-//! Answers to the client's questions.
+//! The features of the language server: diagnostics, hover, definitions, completion.
 
 use serde_json::{Value as Json, json};
 
@@ -11,7 +11,7 @@ use crate::lsp::values;
 use crate::source::{FileId, Loader, Span};
 use crate::types::{ADDR_FIELDS, BASIC, Base, Rec, Ty, stat_completions, type_names};
 
-/// Findings in the document; those in included files stand at the directive that brought the file in.
+/// Diagnostics in the document; those in included files are reported at the directive that includes the file.
 pub fn diagnostics(analysis: &Analysis) -> Vec<Json> {
     analysis
         .findings
@@ -56,7 +56,7 @@ pub(super) fn location(analysis: &Analysis, span: Span) -> Json {
     json!({ "uri": uri_of(&file.name), "range": range_of(file, span) })
 }
 
-/// What the name under the cursor means.
+/// The meaning of the name under the cursor.
 pub fn hover(analysis: &Analysis, offset: u32) -> Json {
     let Some(reference) = analysis.reference_at(offset) else { return Json::Null };
     let text = match &reference.target {
@@ -115,7 +115,7 @@ fn call_doc(call: Builtin) -> String {
     format!("```pgl\n{}\n```\n{}", def.form, def.doc)
 }
 
-/// Where the variable under the cursor was declared.
+/// The declaration of the variable under the cursor.
 pub fn definition(analysis: &Analysis, offset: u32) -> Json {
     match analysis.reference_at(offset).map(|reference| &reference.target) {
         Some(Symbol::Var(var)) => location(analysis, analysis.program.vars[var.0 as usize].span),
@@ -143,7 +143,7 @@ const VARIABLE: u8 = 6;
 const CLASS: u8 = 7;
 const KEYWORD: u8 = 14;
 
-/// What may be written at the cursor.
+/// Completions at the cursor.
 pub fn completion(analysis: &Analysis, offset: u32, loader: &dyn Loader) -> Json {
     let text = analysis.main().text.get(..offset as usize).unwrap_or("");
     if let Some(files) = values::included(analysis, text, loader) {
@@ -169,7 +169,7 @@ pub fn completion(analysis: &Analysis, offset: u32, loader: &dyn Loader) -> Json
     let vars = analysis.program.vars.iter().filter(|var| var.global);
     items.extend(vars.map(|var| {
         let mut found = item(&var.name, VARIABLE, &var.ty.to_string(), &type_doc(var.ty.base));
-        // What fits comes first.
+        // Variables of the right type come first.
         if wanted.is_some_and(|wanted| wanted.base == var.ty.base) {
             found["sortText"] = json!(format!("0{}", var.name));
         }
@@ -216,7 +216,7 @@ fn type_of(analysis: &Analysis, path: &str, text: &str) -> Option<Ty> {
         let vars = &analysis.program.vars;
         vars.iter().rev().find(|var| &*var.name == name).map(|var| var.ty)
     };
-    // Fields of the blocks around come before variables.
+    // Fields of the enclosing blocks come before variables.
     let blocks = open_blocks(text);
     let mut ty = None;
     let mut around: Option<Ty> = None;

@@ -1,6 +1,9 @@
-//! A language server: diagnostics, hover, completion, outline, uses of names, renaming, go to definition, from the same front end as everything else.
+//! A language server: diagnostics, hover, completion, outline, references, renaming, formatting and
+//! definitions, all from the compiler's front end.
 //!
-//! JSON-RPC over a pair of streams, by hand: one message after the other, each answered before the next is read.
+//! It speaks JSON-RPC over a pair of streams and answers each message before it reads the next. The framing is
+//! our own, because it bounds the size of messages and answers malformed ones, which the `lsp-server` crate
+//! does not.
 
 mod analysis;
 mod features;
@@ -17,10 +20,13 @@ use crate::lsp::analysis::Analysis;
 use crate::lsp::position::{path_of, range_of};
 use crate::source::{DiskLoader, Loader};
 
-/// Largest message accepted, in bytes: a whole document and some.
+/// The largest size of a message in bytes.
 const MAX_MESSAGE: usize = 128 << 20;
 
-/// Serves one client until it says goodbye or goes away. True if it said goodbye in order.
+/// Serves one client until it sends `exit` or closes the stream. True if it sent `shutdown` before.
+///
+/// # Errors
+/// If a stream fails.
 pub fn serve(input: impl BufRead, output: impl Write, search_path: Vec<String>) -> io::Result<bool> {
     let mut server = Server { output, documents: HashMap::new(), search_path, shutdown: false };
     let mut input = input;
@@ -40,13 +46,13 @@ pub fn serve(input: impl BufRead, output: impl Write, search_path: Vec<String>) 
     }
 }
 
-/// What came from the client.
+/// The kinds of input from the client.
 enum Incoming {
-    /// A message.
+    /// A JSON object.
     Message(Json),
-    /// Something that is none: the error code of the protocol, and why.
+    /// Input that is not a message: the error code of the protocol, and the reason.
     Bad(i32, String),
-    /// Nothing more.
+    /// The end of the stream.
     End,
 }
 
@@ -56,10 +62,10 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const REQUEST_FAILED: i32 = -32803;
 
-/// Longest line of a head that is looked at.
+/// The largest length in bytes of a header line.
 const MAX_LINE: u64 = 8192;
 
-/// Reads one message. What is no message is told, and the next one is read from behind it.
+/// Reads one message. After malformed input, reading continues with the next message.
 fn read(input: &mut impl BufRead) -> io::Result<Incoming> {
     let mut length = None;
     loop {
@@ -102,7 +108,7 @@ struct Server<W> {
     shutdown: bool,
 }
 
-/// Files as the editor shows them, which may be newer than those on disk.
+/// Loads files as the editor shows them, which may be newer than those on disk.
 struct EditorLoader<'a> {
     documents: &'a HashMap<String, String>,
 }
@@ -140,7 +146,7 @@ impl<W: Write> Server<W> {
                 self.changed(document["uri"].as_str().unwrap_or(""), text)?;
             }
             "textDocument/didChange" => {
-                // The server asks for whole texts, so the last change is the document.
+                // The server requests whole texts, so the last change is the document.
                 let last = params["contentChanges"].as_array().and_then(|changes| changes.last());
                 let text = last.and_then(|change| change["text"].as_str()).unwrap_or("").to_owned();
                 self.changed(params["textDocument"]["uri"].as_str().unwrap_or(""), text)?;

@@ -1,4 +1,4 @@
-//! Names across a document and what it includes: its outline, uses of a name, another name.
+//! Names across a document and its inclusions: outline, references, renaming.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -18,7 +18,7 @@ const OBJECT: u8 = 19;
 const ARRAY: u8 = 18;
 const VARIABLE: u8 = 13;
 
-/// The variables that a document declares, those of blocks below the variable of the block.
+/// The variables that a document declares; those of blocks are below the variable of the block.
 pub fn outline(analysis: &Analysis) -> Json {
     json!(declared(analysis, &analysis.program.body))
 }
@@ -47,7 +47,7 @@ fn declared(analysis: &Analysis, body: &[Stmt]) -> Vec<Json> {
 
 fn symbol(analysis: &Analysis, var: VarId, span: Span, children: Vec<Json>) -> Option<Json> {
     let var = &analysis.program.vars[var.0 as usize];
-    // The other branch of an `if` may declare the same variable; its place is the first one.
+    // The other branch of an `if` may declare the same variable; its position is the first one.
     let inside = var.span.file == span.file && span.start <= var.span.start && var.span.end <= span.end;
     if span.file != FileId(0) || !inside {
         return None;
@@ -67,7 +67,7 @@ fn symbol(analysis: &Analysis, var: VarId, span: Span, children: Vec<Json>) -> O
     }))
 }
 
-/// All uses of what a name stands for, each once.
+/// All uses of a symbol, each once.
 fn uses<'a>(analysis: &'a Analysis, target: &Symbol) -> Vec<&'a Reference> {
     let mut found: Vec<_> =
         analysis.references.iter().filter(|reference| reference.target == *target).collect();
@@ -77,7 +77,7 @@ fn uses<'a>(analysis: &'a Analysis, target: &Symbol) -> Vec<&'a Reference> {
     found
 }
 
-/// Where the name under the cursor is used.
+/// The positions where the name under the cursor is used.
 pub fn references(analysis: &Analysis, offset: u32, with_declaration: bool) -> Json {
     let Some(reference) = analysis.reference_at(offset) else { return Json::Null };
     let declared = match &reference.target {
@@ -104,7 +104,7 @@ impl Loader for Changed<'_> {
     }
 }
 
-/// Gives the variable under the cursor another name. The error says why that is not possible.
+/// Renames the variable under the cursor. The error says why that is not possible.
 pub fn rename(analysis: &Analysis, offset: u32, name: &str, loader: &dyn Loader) -> Result<Json, String> {
     let target = analysis.reference_at(offset).map(|reference| &reference.target);
     let Some(Symbol::Var(var)) = target else {
@@ -137,7 +137,7 @@ fn is_name(name: &str) -> bool {
     word.token == crate::syntax::token::Token::Ident && !is_constant(name)
 }
 
-/// True if the program with the new name has the same variables, and this one is used at as many places as before.
+/// True if the program with the new name has the same variables, and this one is used as often as before.
 fn stays_the_same(
     analysis: &Analysis,
     spans: &BTreeMap<u32, Vec<Span>>,

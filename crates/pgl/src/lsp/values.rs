@@ -1,4 +1,4 @@
-//! Completion where a value stands: words that a field knows, variables of its type, files to include.
+//! Completion of values: words that a field accepts, variables of its type, files to include.
 
 use serde_json::{Value as Json, json};
 
@@ -13,7 +13,7 @@ const VALUE: u8 = 12;
 const FILE: u8 = 17;
 const FOLDER: u8 = 19;
 
-/// What may stand in an `#include` that is being written at the end of `text`; `None` elsewhere.
+/// Completions of an unfinished `#include` at the end of `text`; `None` elsewhere.
 pub fn included(analysis: &Analysis, text: &str, loader: &dyn Loader) -> Option<Json> {
     let line = text.rsplit('\n').next()?;
     let rest = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
@@ -36,7 +36,8 @@ pub fn included(analysis: &Analysis, text: &str, loader: &dyn Loader) -> Option<
     Some(json!(items.map(item).collect::<Vec<_>>()))
 }
 
-/// The field or variable that the statement at the end of `text` gives a value to, and whether a string is open there.
+/// The field or variable that the statement at the end of `text` assigns to, and whether a string is open
+/// there.
 pub fn assigned(text: &str) -> Option<(String, bool)> {
     let mut quiet = crate::diagnostic::Diagnostics::new(0);
     let lexemes = lex(text, FileId(0), &mut quiet);
@@ -50,13 +51,13 @@ pub fn assigned(text: &str) -> Option<(String, bool)> {
     };
     let start = solid.iter().rposition(|at| end(&at)).map_or(0, |at| at + 1);
     let statement = &solid[start..];
-    // The last one: a statement that is still being written may run into the next.
+    // The last one, because an unfinished statement may run into the next.
     let equals = statement.iter().rposition(|at| lexemes[*at].token == Token::Assign)?;
     let target = statement[..equals].last().filter(|at| lexemes[**at].token == Token::Ident)?;
     Some((word(*target).to_owned(), open))
 }
 
-/// The words that a field knows.
+/// The words that a field accepts.
 pub fn words(field: &str, open: bool) -> Vec<Json> {
     let quoted = |word: &&str| if open { (*word).to_owned() } else { format!("\"{word}\"") };
     let item = |word: &&str| json!({ "label": quoted(word), "kind": VALUE, "detail": field, "sortText": format!("0{word}") });

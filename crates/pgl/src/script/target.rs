@@ -1,4 +1,4 @@
-//! What phase scripts see of a running test, and what they do to it.
+//! What phase scripts see of a running test, and how they change it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use crate::check::hir::Stmt;
 use crate::types::Goal;
 use crate::value::Statistics;
 
-/// Which statistics a script asks for.
+/// The statistics that a script reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatsWindow {
     /// The sample of the watchdog that runs.
     Sample,
-    /// The phase so far.
+    /// The current phase so far.
     Phase,
 }
 
@@ -21,17 +21,17 @@ pub enum StatsWindow {
 pub enum FactorChange {
     /// The load factor changes by this share of itself.
     LoadBy(f64),
-    /// The load factor becomes this.
+    /// The load factor is set to this value.
     LoadTo(f64),
     /// The populus factor changes by this share of itself.
     PopulusBy(f64),
-    /// The populus factor becomes this.
+    /// The populus factor is set to this value.
     PopulusTo(f64),
 }
 
 /// A running test, as scripts see it.
 pub trait ScriptTarget {
-    /// Statistics as they are now.
+    /// The current statistics.
     fn statistics(&mut self, asked: StatsWindow) -> Arc<dyn Statistics>;
 
     /// The load factor (0 to 1).
@@ -43,13 +43,13 @@ pub trait ScriptTarget {
     /// Changes a factor.
     fn change(&mut self, change: FactorChange);
 
-    /// The running watchdog gets a new sampling goal.
+    /// Sets a new sampling goal for the running watchdog.
     fn set_sampling_goal(&mut self, goal: Goal);
 
-    /// A line for the console, at a level of verbosity.
+    /// Prints a line to the console, at a level of verbosity.
     fn print(&mut self, level: u8, line: String);
 
-    /// The phase has reached its goal, for this reason if one is given.
+    /// Ends the phase as successful, with a reason if one is given.
     fn reached_positive_goal(&mut self, reason: Option<String>);
 }
 
@@ -58,17 +58,17 @@ pub trait ScriptTarget {
 pub struct Watchdog {
     /// The sampling goal.
     pub goal: Goal,
-    /// Where it is written.
+    /// The position of the block, `file:line:column`.
     pub place: String,
     pub(crate) body: Arc<Vec<Stmt>>,
 }
 
-/// Why a script broke off.
+/// Why a script failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
     /// `file:line:column`, if known.
     pub place: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub message: String,
 }
 
@@ -83,11 +83,11 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-/// What came of running a piece of code.
+/// The result of running a piece of code.
 #[derive(Debug, Default)]
 pub struct ScriptRun {
-    /// Watchdogs that it has started.
+    /// Watchdogs that the code started.
     pub watchdogs: Vec<Watchdog>,
-    /// The error that it broke off with; what it did before stays.
+    /// The error that ended the code; its earlier effects remain.
     pub error: Option<ScriptError>,
 }

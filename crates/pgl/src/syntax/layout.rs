@@ -1,12 +1,12 @@
-//! What the layout of a text tells about braces that are missing in it.
+//! Hints from the layout of a text about missing braces.
 
 use crate::source::{SourceMap, Span};
 use crate::syntax::tree::Block;
 
-/// Blanks at the start of a line that are looked at.
+/// The largest number of blanks at the start of a line that are considered.
 const WIDEST: usize = 200;
 
-/// The blanks before the first word of the line of a place, and whether the place is that word.
+/// The number of blanks before the first word of a line, and whether the position is that of the word.
 fn indent(sources: &SourceMap, at: Span) -> (usize, bool) {
     let file = sources.file(at.file);
     let start = file.line_start(file.line(at.start)).unwrap_or(0) as usize;
@@ -15,14 +15,14 @@ fn indent(sources: &SourceMap, at: Span) -> (usize, bool) {
     (blanks, start + blanks == at.start as usize)
 }
 
-/// True if a closing brace begins a line that stands further left than the line of its opening one.
+/// True if a closing brace starts a line that is indented less than the line of its opening brace.
 pub fn is_crooked(sources: &SourceMap, open: Span, close: Span) -> bool {
     let (left, first) = indent(sources, close);
     open.file == close.file && first && left < indent(sources, open).0
 }
 
-/// The opening brace of a block, and the first statement in it that does not stand further right than the block: behind
-/// the place where its closing brace is probably missing.
+/// The opening brace of a block, and the first statement in it that is not indented more than the block: the
+/// closing brace is probably missing before it.
 pub fn missing_brace(sources: &SourceMap, block: &Block, open: Span) -> Option<(Span, Span)> {
     let outer = indent(sources, open).0;
     let line = sources.file(open.file).line(open.start);

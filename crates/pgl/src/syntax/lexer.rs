@@ -1,18 +1,19 @@
-//! Cuts one text into tokens. Nothing is lost: the tokens of a text, blanks and comments included, add up to
-//! the text, so a formatter can be built on them.
+//! Splits a text into tokens. Nothing is lost: the tokens of a text, blanks and comments included, add up to
+//! the text, so the formatter can work on them.
 
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{FileId, Span};
 use crate::syntax::token::{Lexeme, Token};
 
-/// Longest word, string or constant, in characters.
+/// The largest length of a word, string or constant, in characters.
 pub const MAX_TOKEN: usize = 4096;
 
 /// U+FEFF in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// Cuts `text` into tokens, up to `most` besides blanks and comments; more are a finding.
+/// Splits `text` into tokens, up to `most` besides blanks and comments; if there are more, a diagnostic is
+/// reported.
 pub fn lex_some(text: &str, most: usize, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
     let mut lexer = Lexer { text: text.as_bytes(), at: 0, file, out };
     // Each token may have a blank before it.
@@ -41,7 +42,7 @@ pub fn lex_some(text: &str, most: usize, file: FileId, out: &mut Diagnostics) ->
     tokens
 }
 
-/// Cuts all of `text` into tokens.
+/// Splits all of `text` into tokens.
 pub fn lex(text: &str, file: FileId, out: &mut Diagnostics) -> Vec<Lexeme> {
     lex_some(text, crate::Limits::default().tokens, file, out)
 }
@@ -55,7 +56,7 @@ struct Lexer<'a> {
 
 impl Lexer<'_> {
     fn peek(&self, ahead: usize) -> u8 {
-        // NUL is no legal character, so it can stand for the end of the text.
+        // NUL is not a legal character, so it can represent the end of the text.
         self.text.get(self.at + ahead).copied().unwrap_or(0)
     }
 
@@ -72,7 +73,7 @@ impl Lexer<'_> {
     fn next(&mut self) -> Token {
         let first = self.peek(0);
         match first {
-            // Editors of other systems begin files with a mark of the byte order.
+            // Some editors start files with a byte order mark.
             0xef if self.at == 0 && self.text.starts_with(BYTE_ORDER_MARK) => {
                 self.at += BYTE_ORDER_MARK.len();
                 Token::Blank
@@ -128,7 +129,7 @@ impl Lexer<'_> {
         Token::BlockComment
     }
 
-    /// A directive is kept whole, so that the preprocessor (or the formatter) can take it apart.
+    /// A directive is one token, which the preprocessor or the formatter takes apart.
     fn hash(&mut self) -> Token {
         let start = self.at;
         let at_line_start =
@@ -290,10 +291,10 @@ impl Lexer<'_> {
         token
     }
 
-    /// A run of bytes that belong to no token, reported once.
+    /// A sequence of bytes that belong to no token, reported once.
     fn bad(&mut self) -> Token {
         let start = self.at;
-        // Whole characters: a finding must not end inside one.
+        // Whole characters: a diagnostic must not end inside one.
         self.skip(|c| c >= 128 || (c < 32 && !is_blank(c)) || c == 127);
         if self.at > start {
             self.illegal(start, self.at);

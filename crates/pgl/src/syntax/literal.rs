@@ -30,7 +30,7 @@ pub const SIZE_UNITS: &[(&str, i64)] = &[
     ("GB", 1 << 33),
 ];
 
-/// Words that mean a unit when they stand alone; the others are names then.
+/// Words that are units when they stand alone; the other units are names then.
 pub const BARE: &[&str] =
     &["msec", "sec", "min", "hour", "day", "year", "bit", "Byte", "Kb", "KB", "Mb", "MB", "Gb", "GB"];
 
@@ -105,7 +105,7 @@ pub fn measure(text: &str, span: Span) -> Result {
 }
 
 fn with_unit(number: &str, unit: &str, span: Span) -> Result {
-    // Digits are computed with exactly: 0.3sec is 300 milliseconds, not 299.999.
+    // Digits are computed exactly: 0.3sec is 300 milliseconds, not 299.999.
     let Some((digits, scale)) = decimal(number) else {
         return fail(Code::BadNumber, span, format!("{number}{unit} has too many digits"));
     };
@@ -145,7 +145,7 @@ pub fn bad_unit(text: &str) -> Option<(&str, &str)> {
     (word && !known && decimal(number).is_some()).then_some((number, unit))
 }
 
-/// The unit that is usually meant by a word, of those that fit.
+/// The unit that a word usually means, of those that fit.
 pub fn unit_alias(word: &str, fits: impl Fn(&str) -> bool) -> Option<&'static str> {
     Some(match word {
         "seconds" | "second" | "secs" => "sec",
@@ -162,7 +162,7 @@ pub fn unit_alias(word: &str, fits: impl Fn(&str) -> bool) -> Option<&'static st
     })
 }
 
-/// The unit that is meant by a word where units stand without a number: `10/second`.
+/// The unit that a word means where units stand without a number: `10/second`.
 pub fn bare_unit(word: &str) -> Option<&'static str> {
     match word {
         "s" => Some("sec"),

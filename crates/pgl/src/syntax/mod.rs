@@ -1,4 +1,4 @@
-//! From text to tree.
+//! Syntax: from text to tree.
 
 mod layout;
 pub mod lexer;

@@ -1,4 +1,4 @@
-//! Recursive descent with recovery: a tree always comes out, together with findings.
+//! Recursive descent with error recovery: the parser always returns a tree, together with diagnostics.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::syntax::tree::{
 use crate::syntax::{layout, literal, quoted, remedy};
 use crate::value::{Matcher, Qualifier, Re, Value};
 
-/// Deepest nesting of blocks, brackets and prefix operators.
+/// The deepest nesting of blocks, brackets and prefix operators.
 pub const MAX_NESTING: usize = 100;
 
 /// The statements of a program.
@@ -48,9 +48,9 @@ struct Parser<'a> {
     out: &'a mut Diagnostics,
     at: usize,
     nesting: usize,
-    /// The token a finding was last reported about: one finding per place is enough.
+    /// The token of the last diagnostic: one per token is enough.
     silent_at: usize,
-    /// A block whose own closing brace is probably missing, and what stands behind its end, by the layout of the text.
+    /// A block whose closing brace is probably missing, and the position after its end according to the layout.
     crooked: Option<(Span, Span)>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
     }
 
     fn report(&mut self, finding: Diagnostic) {
-        // `Bad` tokens were reported by the lexer; what follows from them is no news.
+        // The lexer reported `Bad` tokens; errors that follow from them are not reported.
         let silent = self.silent_at == self.at || self.peek() == Token::Bad;
         self.silent_at = self.at;
         if !silent || finding.severity != crate::codes::Severity::Error {
@@ -127,7 +127,8 @@ impl<'a> Parser<'a> {
         false
     }
 
-    /// Skips to the end of a statement that went wrong: behind its `;`, or before a `}` that closes an outer block.
+    /// Skips to the end of a statement with an error: after its `;`, or before a `}` that closes an outer
+    /// block.
     fn recover(&mut self) {
         let mut braces = 0usize;
         loop {
@@ -202,7 +203,7 @@ impl<'a> Parser<'a> {
     }
 
     fn missing_semicolon(&mut self) {
-        // After a word that is no token nobody knows whether the statement was meant to end.
+        // After an invalid token it is unknown whether the statement was meant to end.
         if self.tokens[self.at - 1].token == Token::Bad {
             self.silent_at = self.at;
         }
@@ -211,7 +212,7 @@ impl<'a> Parser<'a> {
             self.peek(),
             Token::Ident | Token::RBrace | Token::If | Token::Every | Token::LBrace | Token::End
         );
-        // A word on a new line is the next statement; anything else on the same line is a slip in this one.
+        // A word on a new line is the next statement; on the same line it is an error in this one.
         let here = self.sources.file(end.file);
         let next = self.span();
         let same_line = next.file == end.file && here.line(next.start) == here.line(end.end);
@@ -242,7 +243,7 @@ impl<'a> Parser<'a> {
         let block = Block { body, span: open.to(self.last_span()) };
         if self.eat(Token::RBrace) {
             let span = open.to(self.last_span());
-            // The first brace that stands further left than its block tells where one is missing.
+            // The first brace that is indented less than its block shows where one is missing.
             if self.crooked.is_none() && layout::is_crooked(self.sources, open, self.last_span()) {
                 self.crooked = layout::missing_brace(self.sources, &block, open);
             }
@@ -385,7 +386,7 @@ impl<'a> Parser<'a> {
         Some(StmtKind::Declare { ty, array, name, init })
     }
 
-    /// `Robot R { ... }`: the block is understood nevertheless.
+    /// Handles `Robot R { ... }`: the block is parsed in spite of the missing `=`.
     fn missing_assign(&mut self, target: &str) {
         let finding = Diagnostic::new(Code::Unexpected, self.span(), "a `=` is missing before this block")
             .help(format!("write `{target} = {{ ... }};`"));
@@ -413,7 +414,7 @@ impl<'a> Parser<'a> {
         let mut words = vec![self.word()];
         while self.peek() == Token::Dot {
             self.at += 1;
-            // Keywords are no names, but a path may end in any other word, units included.
+            // Keywords cannot be names, but a path may end in any other word, units included.
             if self.peek() != Token::Ident {
                 self.unexpected("a field name");
                 return None;
@@ -459,7 +460,7 @@ impl<'a> Parser<'a> {
             }
             let start = left.span;
             let mut rest = Vec::new();
-            // Operators of the same level form one chain, however long it is.
+            // Operators of the same level form one flat chain of any length.
             while let Some((op, same)) = binary(self.peek())
                 && same == level
             {
@@ -686,7 +687,7 @@ impl<'a> Parser<'a> {
 const EQUALITY: u8 = 6;
 const ADDITIVE: u8 = 8;
 
-/// Levels 1 and 6 and 7 do not chain: what `a < b < c` means is not said anywhere.
+/// True for levels 1, 6 and 7, which do not chain: the language does not define `a < b < c`.
 fn is_non_associative(level: u8) -> bool {
     matches!(level, 1 | EQUALITY | 7)
 }

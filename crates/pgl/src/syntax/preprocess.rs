@@ -1,4 +1,4 @@
-//! Follows `#include` and back-quoted commands and yields one stream of tokens for the parser.
+//! Follows `#include` and back-quoted commands and produces one stream of tokens for the parser.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use crate::source::{FileId, Loader, SourceMap, Span};
 use crate::syntax::lexer::lex_some;
 use crate::syntax::token::{Lexeme, Token};
 
-/// A token as the parser sees it: trivia and directives are gone, the text it came from is known.
+/// A token as the parser sees it, without trivia and directives, with the text that it came from.
 #[derive(Debug, Clone, Copy)]
 pub struct Tok {
-    /// What it is.
+    /// The kind of the token.
     pub token: Token,
-    /// Where it stands.
+    /// The position of the token.
     pub span: Span,
 }
 
@@ -40,7 +40,7 @@ pub fn preprocess(
     };
     pre.text(main);
     let len = pre.sources.file(main).text.len();
-    // A part of a program would only raise findings that are none.
+    // A part of a program would cause diagnostics that do not apply to the whole.
     let mut tokens = if pre.full { Vec::new() } else { pre.tokens };
     tokens.push(Tok { token: Token::End, span: Span::new(main, len, len) });
     tokens
@@ -53,9 +53,9 @@ struct Preprocessor<'a> {
     out: &'a mut Diagnostics,
     tokens: Vec<Tok>,
     bytes: usize,
-    /// Words, literals and signs so far, those of included files too.
+    /// The number of words, literals and signs so far, in all files.
     words: usize,
-    /// True once there were too many of them.
+    /// The limit of tokens was exceeded.
     full: bool,
     inclusions: usize,
     open: usize,
@@ -132,7 +132,7 @@ impl Preprocessor<'_> {
                 )
                 .help("read the program first; if you trust it, allow commands with --allow-exec"),
             );
-            // Something stood here; the parser need not wonder what.
+            // The parser must know that something was here.
             self.tokens.push(Tok { token: Token::Bad, span });
             return;
         }
@@ -161,7 +161,7 @@ impl Preprocessor<'_> {
         false
     }
 
-    /// True, with a finding, for a file that is being read already: nothing in a program could end that.
+    /// True, with a diagnostic, for a file that is being read already: the inclusion would never end.
     fn includes_itself(&mut self, path: &str, span: Span) -> bool {
         let plain = |path: &str| path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
         let path = plain(path);
@@ -195,13 +195,13 @@ impl Preprocessor<'_> {
     }
 }
 
-/// What a line that starts with `#` says.
+/// The content of a line that starts with `#`.
 pub enum Directive {
-    /// Nothing.
+    /// An empty directive.
     Empty,
     /// Include this file.
     Include(String),
-    /// Something wrong, for this reason.
+    /// A malformed directive, with the reason.
     Malformed(&'static str),
 }
 
@@ -222,10 +222,11 @@ pub fn directive(words: &str) -> Directive {
     }
 }
 
-/// Looks a file up: as written, in each directory of the search path, beside the file `from` that asks for it, and
-/// in the directory `include` there, where the standard workloads keep their parts.
+/// Searches a file: by its name as written, in each directory of the search path, beside the file `from` that
+/// includes it, and in the directory `include` there, where the standard workloads have their parts.
 ///
-/// The finding says which places were tried; the caller adds where the file was asked for.
+/// # Errors
+/// A diagnostic that lists the paths that were tried; the caller adds the position of the directive.
 pub fn find(
     name: &str,
     from: Option<&str>,
@@ -274,12 +275,13 @@ pub fn find(
     Err(Box::new(finding))
 }
 
-/// Comments may contain any bytes; those that are not UTF-8 are replaced, so that places can be shown.
+/// Decodes a text. Comments may contain any bytes; those that are not UTF-8 are replaced, so that positions can
+/// be shown.
 pub fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The tokens of one text alone: what the parser sees when inclusions do not matter.
+/// The tokens of one text alone, without inclusions.
 pub fn plain(lexemes: &[Lexeme], file: FileId, len: usize) -> Vec<Tok> {
     lexemes
         .iter()

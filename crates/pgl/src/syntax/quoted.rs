@@ -16,7 +16,7 @@ type Result = std::result::Result<Value, Box<Diagnostic>>;
 pub fn string(text: &str, span: Span) -> Result {
     let inner = &text[1..text.len() - 1];
     if has_bracket(inner) {
-        // `\"` means the same with and without a range, so the range parser sees the text as written.
+        // `\"` means the same with and without a range, so the range parser gets the text as written.
         return match TextRange::parse(inner) {
             Ok(range) if range.len() == u64::MAX => too_many(span),
             Ok(range) => Ok(Value::StrRange(Arc::new(range))),
@@ -47,7 +47,7 @@ fn too_many(span: Span) -> Result {
     Err(Box::new(Diagnostic::new(Code::TooManyItems, span, "this range stands for too many items")))
 }
 
-/// The value of `'...'`; `text` includes the quotes. The content decides what it is.
+/// The value of `'...'`; `text` includes the quotes. The content determines the type.
 pub fn constant(text: &str, span: Span) -> Result {
     let inner = &text[1..text.len() - 1];
     if inner.contains(": ") || inner.contains(":\t") {
@@ -56,7 +56,7 @@ pub fn constant(text: &str, span: Span) -> Result {
     if inner.bytes().filter(|c| *c == b'/').count() == 2 {
         return time(inner, span);
     }
-    // The words of the constant, without the quotes, are what the places of errors count from.
+    // Positions of errors count from the text inside the quotes.
     let at = span.part(1, text.len() - 1);
     let range = AddrRange::parse(inner).map_err(|error| {
         let code = match error.problem {
@@ -71,13 +71,13 @@ pub fn constant(text: &str, span: Span) -> Result {
         return too_many(span);
     }
     match range.as_single() {
-        // A hyphen makes it a range even if it stands for one address.
+        // A hyphen makes it a range even with only one address.
         Some(addr) if !inner.contains('-') => Ok(Value::Addr(Arc::new(addr))),
         _ => Ok(Value::AddrRange(Arc::new(range))),
     }
 }
 
-/// The finding for a text that is no address or range; `at` is the place of that text.
+/// The diagnostic for a text that is not an address or range; `at` is the position of that text.
 fn from_addr(error: &ParseError, code: Code, at: Span) -> Diagnostic {
     let place = if error.span.is_empty() { at } else { at.part(error.span.start, error.span.end) };
     Diagnostic::new(code, place, error.problem.to_string()).help(error.problem.help())
@@ -120,7 +120,7 @@ fn time(text: &str, span: Span) -> Result {
     }
 }
 
-/// Seconds since 1970 in UTC; `None` if the form is not followed or there is no such day.
+/// Seconds since 1970 in UTC; `None` if the text has another form or the day does not exist.
 fn parse_time(text: &str) -> Option<i64> {
     let (date, clock) = text.split_once(' ').unwrap_or((text, "00:00:00"));
     let number = |text: &str, digits: usize| {
@@ -175,7 +175,7 @@ pub fn regex(
             .did_you_mean(scope, MatchScope::ALL.iter().map(|(word, _)| *word))
     });
     let scope = known.map_or(MatchScope::Url, |(_, scope)| *scope);
-    // Group names are compared with case by default, everything else without.
+    // Group names are compared case-sensitively by default, everything else case-insensitively.
     let mut ignore_case = !(exact && scope == MatchScope::UserGroup);
     for flag in flags.chars() {
         match flag {
@@ -198,7 +198,7 @@ pub fn regex(
     Ok((Pattern { scope, exact, text, ignore_case }, warning))
 }
 
-/// Looks for brackets that do not match and repetitions of nothing, the mistakes of POSIX extended syntax.
+/// Finds brackets that do not match and repetitions of nothing, the common errors in POSIX extended syntax.
 fn malformed(re: &str) -> Option<&'static str> {
     let mut open = 0usize;
     let mut after_atom = false;

@@ -1,4 +1,4 @@
-//! What to write instead of things that other languages have, and that people try here.
+//! Advice for syntax of other languages that users try.
 
 use crate::calls;
 use crate::codes::Code;
@@ -9,7 +9,7 @@ use crate::syntax::preprocess::Tok;
 use crate::syntax::token::Token;
 use crate::types::declarable;
 
-/// Longest piece of a program that is repeated in advice.
+/// The longest part of a program that advice repeats.
 const QUOTED: usize = 40;
 
 /// Advice about the first token of `rest`, which cannot follow the tokens `before`.
@@ -47,13 +47,13 @@ pub fn of(before: &[Tok], rest: &[Tok], sources: &SourceMap) -> Option<String> {
     }
 }
 
-/// The unit that a word stands for.
+/// The unit that a word usually means.
 fn usual(word: &str) -> Option<&str> {
     let known = TIME_UNITS.iter().chain(SIZE_UNITS).any(|(unit, _)| *unit == word);
     if known { Some(word) } else { bare_unit(word) }
 }
 
-/// The finding about a call without parentheses: `use R, S;`.
+/// The diagnostic about a call without parentheses: `use R, S;`.
 pub fn bare_call(tokens: &[Tok], sources: &SourceMap) -> Option<Diagnostic> {
     let [call, next, ..] = tokens else { return None };
     let name = sources.slice(call.span);

@@ -1,6 +1,6 @@
-//! Tokens: the words and signs of a text, with everything between them kept.
+//! Tokens: the words and signs of a text, blanks and comments included.
 
-/// What a token is. Literals keep only their class; their value is computed by the parser.
+/// The kinds of tokens. Literals keep only their class; the parser computes their value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
     /// Blanks and line ends.
@@ -29,13 +29,13 @@ pub enum Token {
     Now,
     /// `nmt`
     Nmt,
-    /// Digits.
+    /// A number of digits only.
     Int,
-    /// Digits with a point or an exponent.
+    /// A number with a point or an exponent.
     Float,
-    /// A number with `%` glued to it.
+    /// A number directly followed by `%`.
     Percent,
-    /// A number with a word glued to it.
+    /// A number directly followed by a word.
     Measure,
     /// `"..."`
     Str,
@@ -103,7 +103,7 @@ pub enum Token {
     Comma,
     /// `.`
     Dot,
-    /// Something that is no token; a finding was reported.
+    /// An invalid token; a diagnostic was reported.
     Bad,
     /// The end of the program.
     End,
@@ -171,10 +171,10 @@ impl Token {
     }
 }
 
-/// A token and its place in the text it was cut from.
+/// A token and its position in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lexeme {
-    /// What it is.
+    /// The kind of the token.
     pub token: Token,
     /// First byte.
     pub start: u32,

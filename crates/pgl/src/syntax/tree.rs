@@ -1,14 +1,14 @@
-//! The tree the parser builds: statements and expressions as written, with their places.
+//! The syntax tree: statements and expressions as written, with their positions.
 
 use crate::source::Span;
 use crate::value::Value;
 
-/// A name with its place.
+/// A name with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ident {
     /// The name.
     pub text: Box<str>,
-    /// Its place.
+    /// The position of the name.
     pub span: Span,
 }
 
@@ -31,21 +31,21 @@ impl Path {
     }
 }
 
-/// A run of statements in braces.
+/// A sequence of statements in braces.
 #[derive(Debug, Clone)]
 pub struct Block {
     /// The statements.
     pub body: Vec<Stmt>,
-    /// From brace to brace.
+    /// The range from brace to brace.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Debug, Clone)]
 pub struct Stmt {
-    /// Which one.
+    /// The kind of the statement.
     pub kind: StmtKind,
-    /// Its place.
+    /// The position of the statement.
     pub span: Span,
 }
 
@@ -58,7 +58,7 @@ pub enum StmtKind {
         ty: Ident,
         /// True for `Type[]`.
         array: bool,
-        /// The declared name; more than one word is an error found later.
+        /// The declared name; more than one word is an error that is reported later.
         name: Path,
         /// The initial value.
         init: Option<AssignValue>,
@@ -84,7 +84,7 @@ pub enum StmtKind {
 pub enum AssignValue {
     /// A value.
     Expr(Expr),
-    /// Code that runs with the target as its context, or is stored.
+    /// Code that runs with the target as its context, or that is stored.
     Block(Block),
 }
 
@@ -95,16 +95,16 @@ pub struct CallExpr {
     pub name: Ident,
     /// The arguments.
     pub args: Vec<Expr>,
-    /// From the name to the closing parenthesis.
+    /// The range from the name to the closing parenthesis.
     pub span: Span,
 }
 
 /// An expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    /// Which one.
+    /// The kind of the expression.
     pub kind: ExprKind,
-    /// Its place.
+    /// The position of the expression.
     pub span: Span,
 }
 
@@ -119,11 +119,13 @@ pub enum ExprKind {
     Call(Box<CallExpr>),
     /// `-x`, `+x`, `!x`
     Unary(UnaryOp, Box<Expr>),
-    /// Operators of one level, applied from left to right: `a - b + c`. Kept flat so that a long sum is not a deep tree.
+    /// Operators of one level, applied from left to right: `a - b + c`. The chain is flat, so that a long sum
+    /// is not a deep tree.
     Chain(Box<Expr>, Vec<(BinaryOp, Span, Expr)>),
     /// `[a, b: 10%]`
     Array(Vec<ArrayItem>),
-    /// A number with a word that is not a unit. What was meant depends on where it stands, so that the checker complains.
+    /// A number with a word that is not a unit. Its probable meaning depends on the context, so the checker
+    /// reports it.
     BadUnit(Box<BadUnit>),
     /// An expression with a syntax error.
     Error,
@@ -132,7 +134,7 @@ pub enum ExprKind {
 /// An element of an array with its probability. There may be millions of them, few with probabilities.
 pub type ArrayItem = (Expr, Option<Box<Expr>>);
 
-/// A number with a word glued to it that is not a unit.
+/// A number directly followed by a word that is not a unit.
 #[derive(Debug, Clone)]
 pub struct BadUnit {
     /// The digits.

@@ -5,10 +5,10 @@ use std::fmt;
 use crate::types::rec::Rec;
 use crate::value::Domain;
 
-/// A type without regard to arrays.
+/// A type without its array brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// Not known, because a finding was reported.
+    /// An unknown type, because a diagnostic was reported.
     Unknown,
     /// The type of `undef()`.
     Undef,
@@ -50,7 +50,7 @@ pub enum Base {
     Qualifier,
     /// A quoted range of addresses.
     AddrRange,
-    /// A string with numbered places.
+    /// A string with number positions.
     StrRange,
 }
 
@@ -64,7 +64,7 @@ pub struct Ty {
 }
 
 impl Ty {
-    /// What is not known.
+    /// The unknown type.
     pub const UNKNOWN: Ty = Ty::one(Base::Unknown);
 
     /// A single value.
@@ -77,7 +77,7 @@ impl Ty {
         Ty { base, array: true }
     }
 
-    /// True if a finding was reported about it.
+    /// True if the type is unknown because a diagnostic was reported.
     pub fn is_unknown(self) -> bool {
         self == Self::UNKNOWN
     }

@@ -1,4 +1,4 @@
-//! Types: what a value can be, and the table of record types with their fields.
+//! Types of values, and the table of record types with their fields.
 
 #[macro_use]
 mod table;
@@ -17,7 +17,7 @@ pub(crate) use records::field::{MAX_WORDS, ranges};
 pub use records::*;
 pub use stat::{StatMember, stat_completions, stat_member};
 
-/// The port of URLs that name none.
+/// The default port of URLs.
 pub const HTTP_PORT: u16 = 80;
 
 /// Fields of addresses.
@@ -29,7 +29,7 @@ pub const ADDR_FIELDS: &[(&str, Base, &str)] = &[
     ("new_prob", Base::Float, "Of a DynamicName: the share of new objects that bring a new host name."),
 ];
 
-/// The field of a type with this name: its place in the table and its type.
+/// The field of a type with this name: its index in the table and its type.
 pub(crate) fn field_of(ty: Ty, name: &str) -> Option<(u16, Ty)> {
     if ty.array {
         return None;

@@ -1,5 +1,5 @@
-//! What the table of record types becomes: the structs of the workload, and the descriptions of fields that the checks
-//! of the language, the hover texts of the language server and the reference page are made of.
+//! What the table of record types becomes: the structs of the workload, and the descriptions of fields for the
+//! checks of the language, the hover texts of the language server and the reference page.
 
 pub(crate) mod field;
 
@@ -17,29 +17,29 @@ use crate::value::{Array, Distr, Domain, Record, Shape, Slot, Value};
 /// A field of a record type.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldDef {
-    /// Its name.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the field.
     pub ty: Ty,
     /// Its value in a freshly declared record.
     pub default: Default,
-    /// What it means, with units.
+    /// The meaning of the field, with units.
     pub doc: &'static str,
 }
 
 /// A record type.
 #[derive(Debug)]
 pub struct RecordDef {
-    /// Its name.
+    /// Name of the type.
     pub name: &'static str,
-    /// What it describes.
+    /// What the type describes.
     pub doc: &'static str,
-    /// Its fields.
+    /// The fields in order.
     pub fields: Vec<FieldDef>,
 }
 
 impl RecordDef {
-    /// The place of a field in the table.
+    /// The index of a field in the table.
     pub fn index(&self, field: &str) -> Option<usize> {
         self.fields.iter().position(|def| def.name == field)
     }
@@ -48,9 +48,9 @@ impl RecordDef {
 /// The value of a field in a freshly declared record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Default {
-    /// What its type says: an empty record for records, else undefined.
+    /// The default of the type: an empty record for records, else undefined.
     ByType,
-    /// Undefined, also if it is a record.
+    /// Undefined, even for a record.
     Undef,
     /// A truth value.
     Bool(bool),
@@ -98,7 +98,7 @@ macro_rules! records {
             #[derive(Debug, Clone, PartialEq)]
             pub struct $name {
                 $(
-                    /// The part that all agents have.
+                    /// The common fields of agents.
                     pub $base_field: $base,
                 )?
                 $( $(#[doc = $field_doc])* pub $field: $ty, )*
@@ -121,7 +121,7 @@ macro_rules! records {
             }
 
             impl std::default::Default for $name {
-                /// What a record is that was declared and left alone.
+                /// The value of a record that was declared and not changed.
                 fn default() -> Self {
                     Self::from_record(&fresh(Rec::$name), &mut Converter::new(u64::MAX))
                 }
@@ -145,7 +145,7 @@ macro_rules! records {
     (@default $default:expr) => { $default };
 }
 
-/// Reads a field. A required value that was set to `undef()` falls back to the default of the table.
+/// Reads a field. A required value that was set to `undef()` gets the default of the table.
 fn pick<T: FieldType>(slot: Option<&Slot>, default: Default, cx: &mut Converter) -> T {
     match slot {
         Some(slot) if T::OPTIONAL || slot.value != Value::Undef => T::from_value(&slot.value, cx),
@@ -154,7 +154,7 @@ fn pick<T: FieldType>(slot: Option<&Slot>, default: Default, cx: &mut Converter)
 }
 
 impl Default {
-    /// The value a field of type `ty` starts with.
+    /// The initial value of a field of type `ty`.
     pub fn value(self, ty: Ty) -> Value {
         let constant = |domain, value| {
             Value::Distr(Arc::new(Distr { domain, shape: Shape::Const(value), qualifier: None }))
@@ -180,7 +180,7 @@ impl Default {
     }
 }
 
-/// A record as it is when it was just declared. All fresh records of a type share their memory.
+/// A record as just declared. All fresh records of a type share their memory.
 pub fn fresh(rec: Rec) -> Arc<Record> {
     static FRESH: LazyLock<Vec<OnceLock<Arc<Record>>>> =
         LazyLock::new(|| Rec::EVERY.iter().map(|_| OnceLock::new()).collect());
@@ -207,7 +207,7 @@ impl Record {
 
 record_table! { records }
 
-/// What a robot's range request asks for.
+/// The ranges of a robot's range request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestRange {
     /// One range.

@@ -1,4 +1,4 @@
-//! The members of `StatSample`: statistics a phase script can read.
+//! The members of `StatSample`: statistics that a phase script can read.
 
 use std::sync::LazyLock;
 
@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::types::Base;
 
-/// One member.
+/// A member of `StatSample`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatMember {
     /// The path from the sample, such as `rep.rptm.mean`.
     pub path: &'static str,
-    /// Its type.
+    /// Type of the member.
     pub base: Base,
 }
 
@@ -102,7 +102,7 @@ fn group(prefix: &str, kind: &Kind, add: &mut dyn FnMut(String, Base)) {
             for member in ["min", "max", "sum"] {
                 add(format!("{prefix}.{member}"), *base);
             }
-            // The mean of ints is none.
+            // The mean of ints is a float.
             let of_mean = if *base == Base::Int { Base::Float } else { *base };
             add(format!("{prefix}.mean"), of_mean);
             add(format!("{prefix}.std_dev"), of_mean);

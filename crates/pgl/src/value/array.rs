@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::types::{Base, Rec};
 use crate::value::Value;
 
-/// Deepest nesting of arrays and records in a value.
+/// The deepest nesting of arrays and records in a value.
 pub const MAX_DEPTH: u32 = 64;
-/// Most items that an array or range may stand for, and most parts a value may have.
+/// The largest number of items in an array or range, and of parts in a value.
 pub const MAX_ITEMS: u64 = 1 << 24;
 
 /// An element of an array.
@@ -31,36 +31,45 @@ pub struct Array {
     elem: Option<ElemType>,
 }
 
-/// In which order the copies of a clone are met (`docs/reference/language.md`, "Cloning and order").
+/// The order of the copies in a clone (`docs/reference/language.md`, "Cloning and order").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloneOrder {
-    /// The whole once, then again: a b a b. Agents and aliases.
+    /// The whole array repeatedly: a b a b. For agents and aliases.
     Agents,
-    /// Each member several times: a a b b. Everything else.
+    /// Each member repeatedly: a a b b. For everything else.
     Position,
 }
 
 /// Why an array cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrayLimit {
-    /// It would have more than [`MAX_ITEMS`] items.
+    /// The array would have more than [`MAX_ITEMS`] items.
     Items,
-    /// It would be nested deeper than [`MAX_DEPTH`].
+    /// The array would be nested deeper than [`MAX_DEPTH`].
     Depth,
 }
 
 impl Array {
     /// An array of these items.
+    ///
+    /// # Errors
+    /// If it would exceed a limit.
     pub fn new(items: Vec<ArrayElement>) -> Result<Self, ArrayLimit> {
         Self::cloned(items, 1)
     }
 
     /// An array of plain values.
+    ///
+    /// # Errors
+    /// If it would exceed a limit.
     pub fn of(values: impl IntoIterator<Item = Value>) -> Result<Self, ArrayLimit> {
         Self::new(values.into_iter().map(|value| ArrayElement { value, prob: None }).collect())
     }
 
     /// `repeat` copies of these items.
+    ///
+    /// # Errors
+    /// If it would exceed a limit.
     pub fn cloned(items: Vec<ArrayElement>, repeat: u32) -> Result<Self, ArrayLimit> {
         let sum =
             |of: fn(&Value) -> u64| items.iter().fold(0u64, |n, item| n.saturating_add(of(&item.value)));
@@ -85,12 +94,12 @@ impl Array {
         Ok(Self { items, repeat, len, depth, weight, any_prob, elem })
     }
 
-    /// The elements of this level.
+    /// The elements of the outer level.
     pub fn items(&self) -> &[ArrayElement] {
         &self.items
     }
 
-    /// How many copies of the elements there are.
+    /// The number of copies of the elements.
     pub fn repeat(&self) -> u32 {
         self.repeat
     }
@@ -105,17 +114,17 @@ impl Array {
         self.len == 0
     }
 
-    /// How deeply arrays and records are nested in it.
+    /// The nesting depth of arrays and records.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// The number of its parts.
+    /// The number of parts.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// The type of all items; `None` if a finding was reported about one.
+    /// The type of all items; `None` if one is unknown because a diagnostic was reported.
     pub fn elem(&self) -> Option<ElemType> {
         self.elem
     }
@@ -125,8 +134,8 @@ impl Array {
         self.any_prob
     }
 
-    /// The probability of each element of this level, (`docs/reference/language.md`, "Probabilities"). The second result is the sum of
-    /// the given probabilities if it is worth a warning.
+    /// The probability of each element of the outer level (`docs/reference/language.md`, "Probabilities"). The
+    /// second result is the sum of the given probabilities if it deserves a warning.
     pub fn level(&self) -> (Vec<f64>, Option<f64>) {
         let count = self.items.len() as f64;
         let given = self.items.iter().filter_map(|item| item.prob);
@@ -207,16 +216,16 @@ pub fn flat(value: &Value, order: CloneOrder) -> Vec<(Value, f64)> {
 /// The type of all elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ElemType {
-    /// There are none.
+    /// The array is empty.
     None,
-    /// All have this type.
+    /// All elements have this type.
     All(Base),
-    /// They differ.
+    /// The elements have different types.
     Mixed,
 }
 
 impl ElemType {
-    /// The type of the elements of an item: what a range yields counts, not the range.
+    /// The type of the elements of an item: for a range, the type that it yields.
     pub fn of(value: &Value) -> Option<ElemType> {
         Some(match value {
             Value::Poison => return None,
@@ -227,7 +236,7 @@ impl ElemType {
         })
     }
 
-    /// The type of both.
+    /// The common type of both.
     pub fn join(self, other: ElemType) -> ElemType {
         let ranges = |elem| matches!(elem, Base::Record(Rec::SingleRange | Rec::MultiRange) | Base::AnyRange);
         match (self, other) {

@@ -1,13 +1,13 @@
-//! Distributions as described by a program; drawing from them is the business of the traffic model.
+//! Distributions as a program describes them; the traffic model draws from them.
 
 use std::sync::Arc;
 
-/// What a distribution draws.
+/// The type of drawn values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// Integers.
+    /// Whole numbers.
     Int,
-    /// Floats.
+    /// Fractional numbers.
     Float,
     /// Times, in seconds.
     Time,
@@ -27,7 +27,7 @@ impl Domain {
     }
 }
 
-/// From what an expiration time is counted.
+/// The base of an expiration time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Qualifier {
     /// The last modification time.
@@ -63,9 +63,9 @@ pub struct TableBin {
 /// The form of a distribution. Parameters are plain numbers: seconds for times, bytes for sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// No distribution at all: the int 0 where a distribution is expected.
+    /// No distribution: the int 0 where a distribution is expected.
     None,
-    /// Always the same value.
+    /// A constant value.
     Const(f64),
     /// Uniform in `[lo, hi)`.
     Unif {
@@ -74,21 +74,21 @@ pub enum Shape {
         /// Upper bound.
         hi: f64,
     },
-    /// Exponential.
+    /// The exponential distribution.
     Exp {
-        /// Mean.
+        /// Mean value.
         mean: f64,
     },
-    /// Normal.
+    /// The normal distribution.
     Norm {
-        /// Mean.
+        /// Mean value.
         mean: f64,
         /// Standard deviation.
         sd: f64,
     },
     /// Log-normal with this actual mean and deviation.
     Logn {
-        /// Mean.
+        /// Mean value.
         mean: f64,
         /// Standard deviation.
         sd: f64,
@@ -103,23 +103,23 @@ pub enum Shape {
         /// First value.
         first: f64,
     },
-    /// User-defined.
+    /// A table given by the user.
     Table(Arc<[TableBin]>),
 }
 
 /// A distribution of numbers, times or sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distr {
-    /// What it draws.
+    /// The type of drawn values.
     pub domain: Domain,
-    /// How.
+    /// The form of the distribution.
     pub shape: Shape,
-    /// From what a drawn time is counted.
+    /// The base of a drawn expiration time.
     pub qualifier: Option<Qualifier>,
 }
 
 impl Distr {
-    /// The mean of the drawn values, where it can be told; `seq` has none.
+    /// The mean of the drawn values, if it is defined; `seq` has none.
     pub fn mean(&self) -> Option<f64> {
         Some(match &self.shape {
             Shape::None => return None,
@@ -148,10 +148,10 @@ fn zipf_mean(n: f64) -> f64 {
     (1..=n as u64).map(|k| 1.0 - (k as f64).ln() / scale).sum()
 }
 
-/// Which known object a request asks for again.
+/// Which known object a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PopDistr {
-    /// All objects alike.
+    /// All objects have the same probability.
     Unif,
     /// Recent objects are popular.
     Zipf {

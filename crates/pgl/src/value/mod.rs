@@ -1,4 +1,4 @@
-//! Values a program computes with. Copying a value is cheap: everything large is shared until it is changed.
+//! Values of programs. Copying a value is cheap: large values are shared until they are changed.
 
 mod array;
 mod distr;
@@ -23,11 +23,11 @@ use crate::types::{Base, Ty};
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing: never assigned, or set to `undef()`.
+    /// Undefined: never assigned, or set to `undef()`.
     Undef,
-    /// The result of something a finding was reported about; it raises no further findings.
+    /// The result of an error; it causes no further diagnostics.
     Poison,
-    /// Truth.
+    /// A truth value.
     Bool(bool),
     /// A 32-bit integer.
     Int(i32),
@@ -69,7 +69,7 @@ pub enum Value {
     Code(u32),
     /// Statistics of a running test.
     Stats(Stats),
-    /// A statistic of this type that is undefined, like the mean of nothing, and what is computed with it. Every
+    /// An undefined statistic of this type, such as the mean of no values, and results computed from it. Every
     /// comparison with it is false.
     Unknown(Base),
 }
@@ -126,12 +126,12 @@ impl Value {
         self.len() == 0
     }
 
-    /// True for things that have items: arrays, clones and ranges.
+    /// True for values with items: arrays, clones and ranges.
     pub fn is_container(&self) -> bool {
         matches!(self, Value::Array(_) | Value::AddrRange(_) | Value::StrRange(_))
     }
 
-    /// How deeply arrays and records are nested in this value.
+    /// The nesting depth of arrays and records in this value.
     pub fn depth(&self) -> u32 {
         match self {
             Value::Array(array) => array.depth(),
@@ -140,7 +140,7 @@ impl Value {
         }
     }
 
-    /// How much there is to see in this value: the number of its parts, shared ones counted each time.
+    /// The number of parts of this value; shared parts are counted each time.
     pub fn weight(&self) -> u64 {
         match self {
             Value::Array(array) => array.weight(),

@@ -4,16 +4,16 @@ use crate::source::Span;
 use crate::types::Rec;
 use crate::value::Value;
 
-/// A field of a record: its value, and where it was assigned.
+/// A field of a record: its value, and the position of its assignment.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// The value, possibly undefined.
     pub value: Value,
-    /// The assignment; `None` for a default.
+    /// The position of the assignment; `None` for a default.
     pub at: Option<Span>,
 }
 
-/// A record. Equality looks at values only, not at where they were assigned.
+/// A record. Equality compares values only, not the positions of assignments.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// The type.
@@ -29,7 +29,7 @@ impl PartialEq for Record {
     }
 }
 
-/// Where a field was assigned, or else the first of its parts.
+/// The position of a field's assignment, or else that of the first of its parts.
 fn assigned(slot: &Slot) -> Option<Span> {
     match &slot.value {
         Value::Record(part) => slot.at.or_else(|| part.slots.iter().find_map(assigned)),
@@ -38,18 +38,18 @@ fn assigned(slot: &Slot) -> Option<Span> {
 }
 
 impl Record {
-    /// How deeply arrays and records are nested in it.
+    /// The nesting depth of arrays and records.
     pub fn depth(&self) -> u32 {
         1 + self.slots.iter().map(|slot| slot.value.depth()).max().unwrap_or(0)
     }
 
-    /// The number of its parts.
+    /// The number of parts.
     pub fn weight(&self) -> u64 {
         self.slots.iter().fold(1, |n: u64, slot| n.saturating_add(slot.value.weight()))
     }
 
-    /// Where a field was assigned, or else what it is a part of, or the first of its own parts. `path` has a dot before
-    /// each nested field.
+    /// The position of a field's assignment, or else that of the record around it, or of the first of its
+    /// parts. `path` has a dot before each nested field.
     pub fn at(&self, path: &str) -> Option<Span> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let slot = self.slot(first)?;
@@ -59,8 +59,8 @@ impl Record {
         }
     }
 
-    /// True if a finding was reported about the value of a field, or of a field on the way to it or below it, so that
-    /// nothing more can be said about it. `path` has a dot before each nested field.
+    /// True if a diagnostic was reported about the value of a field, or of a field above or below it, so that
+    /// no more can be concluded from it. `path` has a dot before each nested field.
     pub fn is_bad(&self, path: &str) -> bool {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         match self.slot(first).map(|slot| &slot.value) {
@@ -71,7 +71,7 @@ impl Record {
         }
     }
 
-    /// True if a finding was reported about the value of any field.
+    /// True if a diagnostic was reported about the value of any field.
     pub fn has_bad(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.value {
             Value::Poison => true,
@@ -80,7 +80,7 @@ impl Record {
         })
     }
 
-    /// True if no field of the record, nested ones included, has been given a value other than its default.
+    /// True if no field of the record, nested ones included, was assigned.
     pub fn is_untouched(&self) -> bool {
         self.slots.iter().all(|slot| match &slot.value {
             Value::Record(nested) => nested.is_untouched(),

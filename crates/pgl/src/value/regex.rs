@@ -1,10 +1,10 @@
-//! Regular expressions of access rules, as described by a program.
+//! Regular expressions of access rules, as a program describes them.
 
 use std::sync::Arc;
 
 use crate::value::{ArrayLimit, MAX_DEPTH, MAX_ITEMS};
 
-/// Which part of a request an expression looks at.
+/// The part of a request that an expression is matched with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchScope {
     /// The whole URL.
@@ -20,7 +20,7 @@ pub enum MatchScope {
 }
 
 impl MatchScope {
-    /// All scopes with their words.
+    /// All scopes with their keywords.
     pub const ALL: &'static [(&'static str, MatchScope)] = &[
         ("url", MatchScope::Url),
         ("url_host", MatchScope::UrlHost),
@@ -29,7 +29,7 @@ impl MatchScope {
         ("user_group", MatchScope::UserGroup),
     ];
 
-    /// The word of this scope.
+    /// The keyword of this scope.
     pub fn word(self) -> &'static str {
         Self::ALL.iter().find(|(_, scope)| *scope == self).map_or("url", |(word, _)| word)
     }
@@ -38,7 +38,7 @@ impl MatchScope {
 /// One expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// What it looks at.
+    /// The part of a request that is matched.
     pub scope: MatchScope,
     /// True for `==`: the whole text must match; false for `=~`: a part suffices.
     pub exact: bool,
@@ -73,7 +73,10 @@ pub struct Re {
 }
 
 impl Re {
-    /// Measures an expression; too deep or too large ones are refused.
+    /// Measures an expression.
+    ///
+    /// # Errors
+    /// If it is too large or nested too deeply.
     pub fn new(matcher: Matcher) -> Result<Self, ArrayLimit> {
         let parts: &[Arc<Re>] = match &matcher {
             Matcher::Pattern(_) => &[],

@@ -1,10 +1,10 @@
-//! Values in PGL notation: rounded for people, or exact for telling values apart.
+//! Values in PGL notation: rounded for people, or exact for comparisons.
 
 use std::fmt::Write;
 
 use crate::value::{Array, Distr, Domain, PopDistr, Record, Shape, Value};
 
-/// A value as `print()` shows it: rounded, with the unit that fits. A string stands without quotes.
+/// A value as `print()` shows it: rounded, with a suitable unit. Strings have no quotes.
 pub fn show(value: &Value) -> String {
     match value {
         Value::Str(text) => text.to_string(),
@@ -12,7 +12,7 @@ pub fn show(value: &Value) -> String {
     }
 }
 
-/// A value with all its digits: two values with the same exact text are the same.
+/// A value with all its digits: two values are equal if their exact texts are.
 pub fn exact(value: &Value) -> String {
     Writer { exact: true, out: String::new() }.done(value)
 }
@@ -103,7 +103,7 @@ impl Writer {
     }
 
     fn array(&mut self, array: &Array) {
-        // `x ** n` shows as it is written; the item keeps its own brackets if it has any.
+        // `x ** n` is shown as written; the item keeps its own brackets if it has any.
         let cloned = array.repeat() != 1;
         let bare = cloned && array.items().len() == 1 && array.items()[0].prob.is_none();
         if !bare {
@@ -191,7 +191,7 @@ impl Writer {
     }
 }
 
-/// A number with so many significant digits and no zeros at the end, in the manner of C's `%g`.
+/// A number with this many significant digits and without trailing zeros, like C's `%g`.
 pub fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { format!("{value}") };
@@ -209,7 +209,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{}e{exponent:+03}", trim(mantissa))
 }
 
-/// A time with the largest unit that keeps at least one before the point.
+/// A time in the largest unit in which it is at least one.
 pub fn show_time(us: i64) -> String {
     const UNITS: &[(&str, i64)] =
         &[("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("min", 60), ("sec", 1)];
@@ -217,11 +217,11 @@ pub fn show_time(us: i64) -> String {
         return "0sec".to_owned();
     }
     let seconds = us as f64 / 1e6;
-    // A unit that divides the value evenly reads best.
+    // A unit that divides the value evenly is the most readable.
     if let Some((name, unit)) = UNITS.iter().find(|(_, unit)| us % (unit * 1_000_000) == 0) {
         return format!("{}{name}", us / (unit * 1_000_000));
     }
-    // Points in time are counted from 1970 on: rounded they would be days off.
+    // Points in time count from 1970, so rounding would be days off.
     if us.abs() >= 31_536_000_000_000 {
         let (sign, us) = (if us < 0 { "-" } else { "" }, us.unsigned_abs());
         return format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000).trim_end_matches('0').to_owned()
@@ -232,7 +232,7 @@ pub fn show_time(us: i64) -> String {
     format!("{}{name}", significant(seconds / unit, 6))
 }
 
-/// A size with the largest unit that keeps at least one before the point.
+/// A size in the largest unit in which it is at least one.
 pub fn show_size(bytes: f64) -> String {
     const UNITS: &[(&str, f64)] = &[("GB", 1073741824.0), ("MB", 1048576.0), ("KB", 1024.0)];
     match UNITS.iter().find(|(_, unit)| bytes.abs() >= *unit) {

@@ -1,4 +1,4 @@
-//! Settings of robots and servers: what contradicts, what is missing.
+//! Checks of the settings of robots and servers: contradictions and missing settings.
 
 use polygraph_addr::{Addr, compact, join};
 
@@ -11,13 +11,13 @@ use crate::value::{Shape, Value};
 use crate::workload::behavior::{self, RequestedContents};
 use crate::workload::{Checks, RecordContext, VisibleServers, Workload, check_ips, set_field};
 
-/// Known words of selectors.
+/// The HTTP versions that selectors accept.
 pub(super) const HTTP_VERSIONS: &[&str] = &["1.0", "1.1"];
 pub(super) const INTERESTS: &[&str] = &["public", "private", "foreign"];
 pub(super) const REP_TYPES: &[&str] = &["Basic", "302 Found"];
 pub(super) const PROTOCOLS: &[&str] = &["HTTP", "FTP"];
 
-/// Moves values of old fields to the fields of today.
+/// Moves values of old fields to the current fields.
 pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &UsedRecord) -> Robot {
     for (old, new) in [("proxies", "http_proxies"), ("put_contents", "upload_contents")] {
         if used.record.at(old).is_some() {
@@ -36,7 +36,7 @@ pub fn with_old_names(mut robot: Robot, checks: &mut Checks<'_>, used: &UsedReco
 }
 
 impl Checks<'_> {
-    /// Complains about words a selector does not know.
+    /// Reports words that a selector does not accept.
     pub(super) fn words<'p, M>(
         &mut self,
         place: impl Into<RecordContext<'p>>,
@@ -72,8 +72,8 @@ impl Checks<'_> {
         }
     }
 
-    /// A finding about a field that is missing `because` another one is set. Says nothing if one of them has a value
-    /// that a finding was reported about.
+    /// Reports a field that is missing `because` another one is set, unless a diagnostic was reported about one
+    /// of them.
     pub(super) fn missing(&mut self, code: Code, used: &UsedRecord, because: &str, field: &str, text: &str) {
         self.missing_with(code, used, because, field, text, set_field(used, field));
     }
@@ -94,7 +94,7 @@ impl Checks<'_> {
         }
     }
 
-    /// Advice on the popularity model of settings that have none.
+    /// Advises to choose a popularity model where there is none.
     pub(super) fn choose_popularity<'p>(
         &mut self,
         code: Code,
@@ -197,7 +197,7 @@ pub fn robot(
     }
     checks.words(used, "interests", &robot.interests, INTERESTS);
     let foreign = robot.interests.prob("foreign") > 0.0;
-    // An empty name is none.
+    // An empty name means no trace.
     let trace = robot.foreign_trace.as_ref().filter(|name| !name.is_empty());
     match (foreign, trace) {
         (true, None) => {
@@ -294,7 +294,7 @@ fn origins(
         };
         let finding = if name.addr.port.is_none() { finding.help("origins have ports") } else { finding };
         checks.push(finding);
-        // A wrong port makes all of many origins wrong; a few of them say it.
+        // A wrong port makes many origins wrong; a few diagnostics suffice.
         reported += 1;
         if reported == 3 {
             return;
@@ -302,7 +302,7 @@ fn origins(
     }
 }
 
-/// Says what origins there are.
+/// Reports an unknown origin, with the known ones.
 fn unknown_origin(
     finding: Diagnostic,
     used: &UsedRecord,
@@ -310,9 +310,9 @@ fn unknown_origin(
     workload: &Workload,
 ) -> Diagnostic {
     let addrs = workload.servers.iter().flat_map(|server| &server.agent.addresses.0);
-    // Interface and subnet belong to the machine of the server and not to what robots see.
+    // Interface and subnet belong to the machine of the server and are invisible to robots.
     let addrs = addrs.map(|addr| Addr { interface: None, subnet: None, ..addr.clone() });
-    // The first ones are enough to see how they look; there may be millions.
+    // The first ones show what they look like; there may be millions.
     let ranges = compact(addrs.take(1000));
     let few = &ranges[..ranges.len().min(4)];
     let more = if ranges.len() > few.len() || workload.server_count() > 1000 { " and more" } else { "" };

@@ -1,4 +1,4 @@
-//! How objects are asked for: what robots say, and what contents say instead.
+//! How robots request objects: settings of robots, and of contents that replace them.
 
 use crate::codes::Code;
 use crate::eval::UsedRecord;
@@ -10,7 +10,7 @@ use crate::workload::{Checks, RecordContext, VisibleServers, Workload, set_field
 pub(super) const REQ_TYPES: &[&str] = &["Basic", "Ims200", "Ims304", "Reload", "Range", "Upload"];
 pub(super) const REQ_METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT"];
 
-/// A content with a behaviour of its own.
+/// A content with its own client behaviour.
 pub struct BehavingContent<'a> {
     id: ContentId,
     kind: &'a str,
@@ -19,7 +19,7 @@ pub struct BehavingContent<'a> {
 }
 
 impl<'a> BehavingContent<'a> {
-    /// The behaviour of a content, if it has one; `around` is a place near the content.
+    /// The behaviour of a content, if it has one; `around` is a position near the content.
     pub fn of(id: ContentId, content: &'a Content, record: &'a Record, around: Option<Span>) -> Option<Self> {
         let place = RecordContext { record, around, used: None }.part("client_behavior")?;
         let kind = content.kind.as_deref().unwrap_or("some-content");
@@ -27,15 +27,16 @@ impl<'a> BehavingContent<'a> {
     }
 }
 
-/// What is special about the contents that a robot asks for.
+/// The client behaviours of the contents that a robot requests.
 pub struct RequestedContents<'a> {
     contents: Vec<&'a BehavingContent<'a>>,
-    /// False if there may be more, but for an error.
+    /// False if an error hides further contents.
     complete: bool,
 }
 
 impl<'a> RequestedContents<'a> {
-    /// Those that the servers of the robot's origins give out on their own: what is embedded is asked for plainly.
+    /// The contents that the servers of the robot's origins offer directly. Embedded objects are requested with
+    /// basic GET requests.
     pub fn by(
         robot: &Robot,
         used: &UsedRecord,
@@ -58,7 +59,7 @@ impl<'a> RequestedContents<'a> {
     }
 }
 
-/// What is asked for on its own.
+/// The contents that robots request directly.
 pub fn direct(server: &Server) -> &Selector<ContentId> {
     if server.direct_access.is_empty() { &server.contents } else { &server.direct_access }
 }
@@ -70,7 +71,7 @@ pub fn of_content(special: &BehavingContent<'_>, checks: &mut Checks<'_>) {
     checks.behavior(special.place, req_types, req_methods, ranges, pop_model.as_deref());
 }
 
-/// Checks the behaviour of a robot, alone and with the contents that it asks for.
+/// Checks the behaviour of a robot, alone and together with the contents that it requests.
 pub fn of_robot(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, checks: &mut Checks<'_>) {
     let model = robot.agent.pop_model.as_deref();
     checks.share(used, "recurrence", robot.recurrence);
@@ -93,11 +94,11 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, c
     companions(robot, used, met, checks);
 }
 
-/// What some requests carry along.
+/// What certain requests need.
 struct Companion {
-    /// The requests.
+    /// The requests, in words.
     what: &'static str,
-    /// The field of a robot that has what they carry.
+    /// The field of a robot with what they need.
     field: &'static str,
     /// Types and methods that make such requests.
     types: &'static [&'static str],
@@ -111,7 +112,7 @@ const COMPANIONS: [Companion; 3] = [
 ];
 
 impl Companion {
-    /// The field that asks for such requests.
+    /// The field that causes such requests.
     fn cause(&self, types: &Selector<String>, methods: &Selector<String>) -> Option<&'static str> {
         let listed =
             |selector: &Selector<String>, words: &[&str]| words.iter().any(|word| selector.prob(word) > 0.0);
@@ -123,7 +124,7 @@ impl Companion {
     }
 }
 
-/// Requests with bodies need contents for these, range requests need ranges; and the other way round.
+/// Checks that requests with bodies have contents for them, and range requests have ranges, and the reverse.
 fn companions(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, checks: &mut Checks<'_>) {
     let has = [!robot.post_contents.is_empty(), !robot.upload_contents.is_empty(), !robot.ranges.is_empty()];
     for (companion, has) in COMPANIONS.iter().zip(has) {
@@ -153,7 +154,7 @@ fn companions(robot: &Robot, used: &UsedRecord, met: &RequestedContents<'_>, che
 }
 
 impl Checks<'_> {
-    /// Checks the settings that robots and contents have in common.
+    /// Checks the settings that robots and contents share.
     fn behavior<'p>(
         &mut self,
         place: impl Into<RecordContext<'p>>,

@@ -1,4 +1,4 @@
-//! Settings of contents.
+//! Checks of the settings of contents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) const GENERATORS: &[&str] = &["random_text", "random_data"];
 pub(super) const INJECTED: &[&str] = &["db_text", "request_uri"];
 pub(super) const ENCODINGS: &[&str] = &["identity", "gzip"];
 
-/// Checks a content; `around` is a place near it, for what is missing.
+/// Checks a content; `around` is a position near it, for missing settings.
 pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &mut Checks<'_>) {
     let kind = content.kind.as_deref().unwrap_or("some-content");
     let report = |checks: &mut Checks<'_>, code: Code, field: &str, text: String| {
@@ -80,7 +80,7 @@ pub fn check(content: &Content, record: &Record, around: Option<Span>, checks: &
     }
 }
 
-/// Complains about parts of pages that robots ask for where they found them, and that no server has there.
+/// Reports embedded objects that robots request from the server of their page, which does not have them.
 pub fn embedded(
     workload: &Workload,
     records: &[Arc<Record>],
@@ -206,7 +206,7 @@ fn life_cycle(content: &Content, record: &Record, around: Option<Span>, checks: 
     }
 }
 
-/// Complains about headers without names.
+/// Reports headers without names.
 pub(super) fn headers(rules: &[HeaderRule], at: Option<Span>, checks: &mut Checks<'_>) {
     for rule in rules {
         match &rule.what {

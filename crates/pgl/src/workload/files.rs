@@ -1,4 +1,4 @@
-//! Files that a workload names: whether they are there.
+//! Checks of the files that a workload names.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use crate::value::Value;
 use crate::workload::{Checks, Workload, is_addr};
 
 impl AddrMap {
-    /// Names with the addresses behind them: all of them behind a single name, else one behind each, in turn. The
-    /// `zone` of a map matters to name servers alone.
+    /// Names with the addresses behind them: a single name has all of them, otherwise each name has one, in
+    /// turn. The `zone` of a map concerns name servers only.
     pub fn pairs(&self) -> impl Iterator<Item = (&VisibleName, &[Addr])> {
         let count = self.addresses.len().max(1);
         self.names.iter().enumerate().map(move |(index, name)| match self.names.len() {
@@ -24,7 +24,7 @@ impl AddrMap {
     }
 }
 
-/// Takes a used map, or leaves it out with a warning. `known` are the names in maps taken before.
+/// Adds a used map, or skips it with a warning. `known` has the names of the maps before.
 pub fn add(
     map: AddrMap,
     used: &UsedRecord,
@@ -65,35 +65,35 @@ pub fn add(
     workload.addr_maps.push(map);
 }
 
-/// Host and port as workloads write them.
+/// Host and port as written in workloads.
 pub(super) type HostPort = (Host, Option<u16>);
 
-/// What robots can send requests to.
+/// The servers that robots can send requests to.
 pub(crate) struct VisibleServers {
-    /// Addresses of servers, and names in address maps, each with a position in `behind`.
+    /// Addresses of servers, and names in address maps, each with an index in `behind`.
     pub(super) names: FxHashMap<HostPort, usize>,
-    /// The kinds of servers that can answer, by position in the workload.
+    /// The groups of servers that can answer, by index in the workload.
     pub(super) behind: Vec<Vec<usize>>,
     /// Variables with servers.
     pub(super) variables: Vec<String>,
-    /// False if there may be more, but for an error.
+    /// False if an error hides further servers.
     pub(super) complete: bool,
 }
 
 impl VisibleServers {
-    /// Positions in `behind` of the robot's origins, each once.
+    /// The indices in `behind` of the robot's origins, each once.
     pub(super) fn behind_origins(&self, robot: &Robot) -> BTreeSet<usize> {
         let key = |name: &VisibleName| (name.addr.host.clone(), name.addr.port);
         robot.origins.values().filter_map(|name| self.names.get(&key(name)).copied()).collect()
     }
 
-    /// The kinds of servers that a robot asks, by position in the workload.
+    /// The groups of servers that a robot uses, by index in the workload.
     pub(super) fn servers_of(&self, robot: &Robot) -> impl Iterator<Item = usize> {
         self.behind_origins(robot).into_iter().flat_map(|at| self.behind[at].iter().copied())
     }
 }
 
-/// Checks server addresses and gives the names and addresses that robots can see.
+/// Checks server addresses and returns the names and addresses that robots can see.
 pub fn visible(workload: &Workload, servers: &[&UsedRecord], checks: &mut Checks<'_>) -> VisibleServers {
     let count = workload.server_count();
     let mut addresses = FxHashMap::with_capacity_and_hasher(count, Default::default());
@@ -122,7 +122,7 @@ pub fn visible(workload: &Workload, servers: &[&UsedRecord], checks: &mut Checks
                 continue;
             };
             complete = false;
-            // One of many equal mistakes is enough; what robots see is collected nevertheless.
+            // One diagnostic about equal mistakes is enough; collecting visible servers continues.
             if std::mem::replace(&mut told, true) {
                 continue;
             }
@@ -149,7 +149,7 @@ pub fn visible(workload: &Workload, servers: &[&UsedRecord], checks: &mut Checks
             named.push(((name.addr.host.clone(), name.addr.port), position));
         }
     }
-    // A server's address stands for the server alone, and names in maps come first.
+    // A server's address stands for that server alone, and names in maps come first.
     let mut names = addresses;
     names.extend(named);
     let variables = servers.iter().filter_map(|used| used.name.clone()).collect();

@@ -1,4 +1,4 @@
-//! The result of a program as plain typed data, and the checks that need the whole of it.
+//! The result of a program as plain typed data, and the checks that need all of it.
 
 mod agents;
 mod behavior;
@@ -29,7 +29,7 @@ use crate::{Compat, Options};
 use behavior::{BehavingContent, RequestedContents};
 use maps::VisibleServers;
 
-/// The words that a field of agents or contents chooses among; none for other fields.
+/// The words that a field of agents or contents accepts; empty for other fields.
 pub(crate) fn words_of(field: &str) -> &'static [&'static str] {
     match field {
         "req_types" => behavior::REQ_TYPES,
@@ -46,7 +46,7 @@ pub(crate) fn words_of(field: &str) -> &'static [&'static str] {
     }
 }
 
-/// Everything a test needs to know from its program.
+/// Everything that a test needs from its program.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// Robots in the order of use; one agent per address.
@@ -65,24 +65,24 @@ pub struct Workload {
     pub stats_samples: Vec<StatsSample>,
     /// The last bench used.
     pub bench: Option<Bench>,
-    /// What all robots should offer at the peak, per second: the peak_req_rate of the bench that is used, or else of the one
-    /// that addresses of robots were computed from.
+    /// The rate that all robots should offer at the peak, per second: the peak_req_rate of the bench that is
+    /// used, or else of the one that addresses of robots were computed from.
     pub peak_req_rate: Option<f64>,
     /// Address maps.
     pub addr_maps: Vec<AddrMap>,
     /// Maps of users to groups.
     pub membership_maps: Vec<MembershipMap>,
-    /// Network pipes; nothing depends on them.
+    /// Network pipes, which have no effect.
     pub net_pipes: Vec<NetPipe>,
     /// Groups of interchangeable addresses.
     pub substitutes: Vec<Vec<Addr>>,
-    /// The working set is frozen after this time.
+    /// The time after which the working set is frozen.
     pub working_set_length: Option<Time>,
-    /// The working set is frozen after this many fill objects of a process.
+    /// The number of fill objects of a process at which the working set is frozen.
     pub working_set_cap: Option<u32>,
-    /// By whose rules robots choose what to ask for, if the workload says so.
+    /// The rules by which robots choose requests, if the workload sets them.
     pub compat: Option<Compat>,
-    /// The phase scripts and what they can see.
+    /// The phase scripts with everything that they can access.
     pub scripts: Arc<Scripts>,
 }
 
@@ -98,24 +98,24 @@ impl Workload {
     }
 }
 
-/// Reports about the whole of a workload.
+/// Reports diagnostics about a workload.
 pub(crate) struct Checks<'a> {
     pub(crate) out: &'a mut Diagnostics,
     program: &'a Program,
 }
 
-/// Settings that findings are about.
+/// The settings that diagnostics are about.
 #[derive(Clone, Copy)]
 struct RecordContext<'a> {
     record: &'a Record,
-    /// A place near them, for what was never assigned.
+    /// A position near them, for settings that were never assigned.
     around: Option<Span>,
     /// The use of the record, unless it is a part of others.
     used: Option<&'a UsedRecord>,
 }
 
 impl<'a> RecordContext<'a> {
-    /// A record among them.
+    /// The context of a nested record.
     fn part(self, field: &str) -> Option<RecordContext<'a>> {
         match &self.record.slot(field)?.value {
             Value::Record(record) => {
@@ -133,7 +133,7 @@ impl<'a> From<&'a UsedRecord> for RecordContext<'a> {
 }
 
 impl Checks<'_> {
-    /// A finding about a field: where it was assigned, if it was, else near it.
+    /// A diagnostic about a field: at its assignment if there is one, else near it.
     fn at<'a>(
         &self,
         code: Code,
@@ -151,7 +151,7 @@ impl Checks<'_> {
         }
     }
 
-    /// The same for an element of an array: at the element if it is written out.
+    /// A diagnostic about an element of an array: at the element if it is written out.
     fn at_element<'a>(
         &self,
         code: Code,
@@ -168,9 +168,9 @@ impl Checks<'_> {
         }
     }
 
-    /// The place of an element of an array literal that was assigned at `at`.
+    /// The position of an element of an array literal that was assigned at `at`.
     fn element(&self, at: Option<Span>, test: &dyn Fn(&Value) -> bool) -> Option<Span> {
-        // Looking for the place takes a walk through the program, which a finding that nobody sees is not worth.
+        // The diagnostic would be dropped, and the search takes a walk through the program.
         if self.out.is_full() {
             return None;
         }
@@ -182,7 +182,7 @@ impl Checks<'_> {
     }
 }
 
-/// Makes the workload of a program that ran; `None` if there were errors.
+/// Makes the workload of a program that has run; `None` if there were errors.
 pub(crate) fn build(
     program: Program,
     outcome: &Evaluation,
@@ -196,7 +196,7 @@ pub(crate) fn build(
     let (mut robots, mut servers) = (Vec::new(), Vec::new());
     let mut bench_at: Option<Span> = None;
     let mut mapped = FxHashSet::default();
-    // Servers come first: content types get their numbers in the order in which servers bring them.
+    // Servers come first: content types are numbered in the order of the servers.
     for used in outcome.used.iter().filter(|used| used.record.rec == Rec::Server) {
         if !has_addresses(&mut checks, used) {
             continue;
@@ -283,7 +283,7 @@ pub(crate) fn build(
         checks.push(Diagnostic::new(Code::NothingUsed, None, "the program uses no robots and no servers"));
     }
     let mut known = maps::visible(&workload, &servers, &mut checks);
-    // What could not be looked at may have the names that seem to be missing.
+    // Unknown records may have the names that seem to be missing.
     known.complete &= !outcome.unknown_use
         && !outcome.used.iter().any(|used| is_poisoned(used, "addresses") || is_poisoned(used, "names"));
     for (server, used) in workload.servers.iter().zip(&servers) {
@@ -319,7 +319,7 @@ pub(crate) fn build(
         return None;
     }
     files::check(&workload, &records, &robots, loader, &mut checks);
-    // Only a program that could run is told what it would do.
+    // Predictions are for programs that can run.
     if unscheduled {
         checks.push(phases::unscheduled());
     }
@@ -331,7 +331,7 @@ pub(crate) fn build(
     Some(workload)
 }
 
-/// The place a content is blamed at when the field in question was never assigned.
+/// The position to report for a content whose field was never assigned.
 fn content_use(record: &Record, servers: &[&UsedRecord], robots: &[&UsedRecord]) -> Option<Span> {
     let own = record.slots.iter().filter_map(|slot| slot.at).next();
     own.or_else(|| {
@@ -339,12 +339,12 @@ fn content_use(record: &Record, servers: &[&UsedRecord], robots: &[&UsedRecord])
     })
 }
 
-/// True for this address, whatever interface and subnet.
+/// True for this address with any interface and subnet.
 fn is_addr(value: &Value, addr: &Addr) -> bool {
     matches!(value, Value::Addr(known) if known.host == addr.host && known.port == addr.port)
 }
 
-/// False, with a warning, for agents that live nowhere.
+/// False, with a warning, for agents without addresses.
 fn has_addresses(checks: &mut Checks<'_>, used: &UsedRecord) -> bool {
     let slot = used.record.slot("addresses");
     let some = slot.is_some_and(|slot| slot.value.is_container() && !slot.value.is_empty());
@@ -360,12 +360,12 @@ fn has_addresses(checks: &mut Checks<'_>, used: &UsedRecord) -> bool {
     some
 }
 
-/// True if a finding was reported about the value of a field, which therefore says nothing about the field.
+/// True if a diagnostic was reported about the value of a field, so that its value is unknown.
 fn is_poisoned(used: &UsedRecord, field: &str) -> bool {
     used.record.slot(field).is_some_and(|slot| slot.value == Value::Poison)
 }
 
-/// Complains about agent addresses that are no IPs.
+/// Reports agent addresses that are not IP addresses.
 fn check_ips(addresses: &AgentAddrs, used: &UsedRecord, checks: &mut Checks<'_>, what: &str) {
     let wrong = addresses.0.iter().find(|addr| addr.host.ip().is_none());
     if let Some(addr) = wrong {

@@ -1,4 +1,4 @@
-//! Settings of smaller records.
+//! Checks of the settings of smaller records.
 
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, closest};
@@ -11,7 +11,7 @@ use crate::workload::{Checks, RecordContext};
 
 pub(super) const TLS_PROTOCOLS: &[&str] = &["SSLv2", "SSLv3", "TLSv1", "any"];
 
-/// Checks what hangs below a robot.
+/// Checks the records below a robot.
 pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
     let bad = |checks: &mut Checks<'_>, field: &str, text: &str| {
         if !used.record.is_bad(field) {
@@ -76,7 +76,7 @@ pub fn of_robot(robot: &Robot, used: &UsedRecord, checks: &mut Checks<'_>) {
     );
 }
 
-/// What is set of a busy period's goal can be reached, and there is something. Errors end no busy period.
+/// True if the goal of a busy period is set and all its parts can be reached. Errors do not end a busy period.
 fn ends(busy: &Goal) -> bool {
     let positive = [
         busy.duration.map(|time| time.0 > 0),
@@ -143,7 +143,7 @@ pub fn bench(record: &Record, around: Span, checks: &mut Checks<'_>) {
         let Some(Value::Record(side)) = record.slot(side_name).map(|slot| &slot.value) else { continue };
         let count = |field: &str| {
             side.slot(field).filter(|slot| slot.value.is_container()).map(|slot| match &slot.value {
-                // Core lists are counted by lists, hosts by hosts.
+                // `cpu_cores` has one list per host, so lists are counted; other settings are counted by hosts.
                 Value::Array(array) if field == "cpu_cores" => {
                     array.items().len() as u64 * u64::from(array.repeat())
                 }

@@ -1,4 +1,4 @@
-//! The schedule.
+//! Checks of the schedule.
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -6,7 +6,7 @@ use crate::eval::UsedRecord;
 use crate::types::{Goal, Phase, Rec, StatsSample, fresh};
 use crate::workload::{Checks, Workload};
 
-/// Checks the phases; without any there is one that never ends, and the result is true.
+/// Checks the phases. A program without phases gets one that never ends, and the result is true.
 pub fn schedule(workload: &mut Workload, used: &[&UsedRecord], checks: &mut Checks<'_>) -> bool {
     if workload.phases.is_empty() {
         let mut lower = crate::types::Converter::new(0);
@@ -28,7 +28,7 @@ pub fn unscheduled() -> Diagnostic {
         .help("schedule one, e.g. `Phase p = { name = \"p1\"; goal.duration = 10min; }; schedule(p);`")
 }
 
-/// True if a goal ends a phase by itself.
+/// True if a goal has a positive part.
 fn is_positive(goal: Option<&Goal>) -> bool {
     goal.is_some_and(|goal| goal.duration.is_some() || goal.xactions.is_some() || goal.fill_size.is_some())
 }
@@ -120,7 +120,7 @@ fn rptmstat(phase: &Phase, used: &UsedRecord, checks: &mut Checks<'_>) {
     checks.push(finding);
 }
 
-/// Checks a sample that was scheduled by itself.
+/// Checks a sample that was scheduled directly.
 pub fn scheduled_sample(sample: &StatsSample, used: &UsedRecord, checks: &mut Checks<'_>) {
     if sample.start.is_none() && !used.record.is_bad("start") {
         let finding = checks.at(Code::BadPart, used, "start", "a scheduled sample needs a start");

@@ -1,4 +1,4 @@
-//! What the fields of records become in a workload: the Rust types of the table, and how a value turns into each.
+//! The Rust types of the fields in the table, and the conversion of values to them.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::value::{
     CloneOrder, Distr, Domain, PopDistr, Qualifier, Re, Record, Shape, Value, exact, flat, flatten,
 };
 
-/// A type a field can have.
+/// A type that a field can have.
 pub trait FieldType: Sized {
     /// The type in the language.
     const TY: Ty;
-    /// True if an undefined value means something.
+    /// True if an undefined value is meaningful.
     const OPTIONAL: bool = false;
-    /// Takes a value of that type; anything else (after an error) becomes something harmless.
+    /// Converts a value of that type. Any other value (after an error) becomes a harmless default.
     fn from_value(value: &Value, cx: &mut Converter) -> Self;
 }
 
@@ -28,7 +28,7 @@ pub trait FieldType: Sized {
 pub struct Time(pub i64);
 
 impl Time {
-    /// In seconds.
+    /// The time in seconds.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -46,7 +46,8 @@ pub struct Rate(pub f64);
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Bandwidth(pub f64);
 
-/// Index of a content type in a workload. The number appears in URLs, so all processes of a test must read the same program.
+/// Index of a content type in a workload. The number appears in URLs, so all processes of a test must use the
+/// same program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentId(pub u32);
 
@@ -63,7 +64,7 @@ pub struct ScriptId(pub u32);
 pub struct VisibleName {
     /// The address; the mask of a dynamic name starts with a dot.
     pub addr: Addr,
-    /// Of a dynamic name: the share of new objects that bring a new host name.
+    /// The share of new objects that get a new host name, for a dynamic name.
     pub new_prob: Option<f64>,
 }
 
@@ -71,7 +72,7 @@ pub struct VisibleName {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentAddrs(pub Vec<Addr>);
 
-/// For each machine of a side, the cores its workers run on.
+/// For each machine of a side, the cores that its workers run on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CoreLists(pub Vec<Vec<i32>>);
 
@@ -80,7 +81,7 @@ pub struct CoreLists(pub Vec<Vec<i32>>);
 pub struct HeaderRule {
     /// Probability (0..1) of inclusion.
     pub prob: f64,
-    /// The headers; with more than one each has its own probability in turn.
+    /// The headers. With more than one, each has its own probability in addition.
     pub what: HeaderChoice,
 }
 
@@ -89,7 +90,7 @@ pub struct HeaderRule {
 pub enum HeaderChoice {
     /// One header.
     One(MimeHeader),
-    /// Several.
+    /// Several rules.
     Group(Vec<HeaderRule>),
 }
 
@@ -114,9 +115,9 @@ impl DrawnType for Size {
 /// A distribution of `T`: parameters are plain numbers, seconds for times and bytes for sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution<T> {
-    /// Its form.
+    /// The form of the distribution.
     pub shape: Shape,
-    /// From what drawn times are counted.
+    /// The base of drawn expiration times.
     pub qualifier: Option<Qualifier>,
     drawn: PhantomData<T>,
 }
@@ -127,7 +128,7 @@ impl<T: DrawnType> Distribution<T> {
         Self { shape, qualifier: None, drawn: PhantomData }
     }
 
-    /// The mean of the drawn values, where it can be told.
+    /// The mean of the drawn values, if it is defined.
     pub fn mean(&self) -> Option<f64> {
         Distr { domain: T::DOMAIN, shape: self.shape.clone(), qualifier: None }.mean()
     }
@@ -153,12 +154,12 @@ impl Weighting for Flat {
     const FLAT: bool = true;
 }
 
-/// Items with the probabilities of being chosen, which add up to 1. Without items nothing was set.
+/// Items with their probabilities, which add up to 1. Empty if nothing was set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector<T, M = Tree> {
     /// The items.
     pub items: Vec<(T, f64)>,
-    /// Some of the probabilities are written out; otherwise all follow from the number of the items.
+    /// Some of the probabilities are written out; otherwise all follow from the number of items.
     pub weighted: bool,
     method: PhantomData<M>,
 }
@@ -193,7 +194,7 @@ impl<M> Selector<String, M> {
     }
 }
 
-/// The state of turning values into a workload: content types and TLS settings get their numbers here.
+/// Converts values to the types of a workload, and numbers content types and TLS settings.
 pub struct Converter {
     budget: u64,
     exceeded: bool,
@@ -203,12 +204,13 @@ pub struct Converter {
     wraps: Vec<Option<SslWrap>>,
     wrap_records: Vec<Arc<Record>>,
     wrap_ids: FxHashMap<String, SslWrapId>,
-    // The same record often comes again; its address spares writing it out. Keeping the record keeps the address.
+    // The same record often occurs again, and its address is quicker to compare than its text. Keeping the
+    // record keeps the address valid.
     seen: FxHashMap<usize, (Arc<Record>, u32)>,
 }
 
 impl Converter {
-    /// Starts with nothing; at most `budget` items of arrays and ranges will be written out.
+    /// A new converter; at most `budget` items of arrays and ranges will be written out.
     pub fn new(budget: u64) -> Self {
         Self {
             budget,
@@ -228,7 +230,7 @@ impl Converter {
         self.exceeded
     }
 
-    /// Reserves room for the items of a value.
+    /// Reserves budget for the items of a value.
     fn take(&mut self, value: &Value) -> bool {
         let fits = value.len() <= self.budget;
         self.budget -= if fits { value.len() } else { 0 };
@@ -246,7 +248,7 @@ impl Converter {
         if let Some(id) = self.content_ids.get(&text) {
             return *id;
         }
-        // The number is taken before embedded types are looked at: a container comes before what it contains.
+        // The number is assigned before embedded types are converted, so a container precedes its contents.
         let id = ContentId(self.contents.len() as u32);
         self.contents.push(None);
         self.content_records.push(record.clone());
@@ -271,7 +273,7 @@ impl Converter {
         id
     }
 
-    /// All content types and TLS settings, each with the record it came from.
+    /// All content types and TLS settings, each with its record.
     #[expect(clippy::type_complexity, reason = "taken apart at once by the one caller")]
     pub fn finish(self) -> (Vec<(Content, Arc<Record>)>, Vec<(SslWrap, Arc<Record>)>) {
         let contents = self.contents.into_iter().zip(self.content_records);
@@ -408,7 +410,7 @@ impl FieldType for Vec<AddrRange> {
     }
 }
 
-/// The ranges an address array consists of, not expanded where that is possible.
+/// The ranges in an address array, unexpanded where possible.
 pub(crate) fn ranges(value: &Value) -> Vec<AddrRange> {
     match value {
         Value::Addr(addr) | Value::DynName(addr, _) => vec![AddrRange::from((**addr).clone())],
@@ -488,7 +490,7 @@ impl FieldType for Vec<HeaderRule> {
     }
 }
 
-/// Most words that a selector of words may list.
+/// The largest number of words in a selector of words.
 pub(crate) const MAX_WORDS: usize = 1000;
 
 /// Items of selectors.
@@ -497,7 +499,7 @@ pub trait Choice: Sized {
     const BASE: Base;
     /// True if repeated items are one item with the sum of their probabilities.
     const MERGE: bool = false;
-    /// Takes one item.
+    /// Converts one item.
     fn choice(value: &Value, cx: &mut Converter) -> Option<Self>;
 }
 
@@ -579,7 +581,7 @@ impl<T: Choice + PartialEq, M: Weighting> FieldType for Selector<T, M> {
         let weighted = matches!(value, Value::Array(array) if array.any_prob());
         let uniform = M::FLAT && !weighted;
         let each = 1.0 / all.len() as f64;
-        // Selectors of words list a handful of them; anything longer is refused when the words are checked.
+        // Selectors of words have a few items; longer ones are refused when the words are checked.
         let merge = T::MERGE && all.len() <= MAX_WORDS;
         let mut items: Vec<(T, f64)> = Vec::with_capacity(all.len());
         for (value, prob) in all {
