@@ -5,11 +5,11 @@
 macro_rules! record_table {
     ($with:ident) => {
         $with! {
-        /// The part common to Robot, Server and Proxy. Settings called sticky are drawn once per agent, at start.
+        /// The fields that Robot, Server and Proxy share. Sticky settings are drawn once per agent, at the start.
         Agent {
-            /// Where agents live: one agent per address. Server: `IP:port`, unique in the test. Robot: an IP without port, repeats allowed. An agent object without addresses is skipped by `use()`.
+            /// Addresses of agents: one agent per address. Server: `IP:port`, unique in the test. Robot: an IP without port, repeats allowed. `use()` skips an agent object without addresses.
             addresses: AgentAddrs,
-            /// TLS settings, a sticky selection; undefined: no TLS. On a Robot: able to use TLS. On a Server: TLS only. On a Proxy: robots must use TLS to it.
+            /// TLS settings, a sticky selection; undefined: no TLS. Robot: the robot can use TLS. Server: the server accepts TLS only. Proxy: robots must use TLS to the proxy.
             ssl_wraps: Selector<SslWrapId, Tree>,
             /// Options of the sockets.
             socket: Option<Box<Socket>>,
@@ -19,79 +19,79 @@ macro_rules! record_table {
             world: Option<u64>,
             /// Selector of `"1.0"` and `"1.1"`; sticky.
             http_versions: Selector<String, Tree> = Default::Strs(&["1.1"]),
-            /// Time limit per transaction. Robot: includes looking up names and waiting for a connection slot. Server: includes think time. Undefined: none.
+            /// Time limit per transaction. Robot: includes name resolution and waiting for a connection. Server: includes think time. Undefined: no limit.
             xact_lifetime: Option<Distribution<Time>>,
-            /// Server: delay before a request is handled. Robot: not supported.
+            /// Server: think time, the delay before a request is handled. Robot: not supported.
             xact_think: Option<Distribution<Time>>,
-            /// Greatest number of transactions per connection, drawn per connection, truncated, at least 1. Undefined: no persistent connections.
+            /// Largest number of transactions per connection: drawn per connection, truncated, at least 1. Undefined: no persistent connections.
             pconn_use_lmt: Option<Distribution<i32>> = Default::ConstInt(1),
-            /// An idle connection is closed after this time; undefined: the other side decides.
+            /// Time after which an idle connection is closed; undefined: the other side closes it.
             idle_pconn_tout: Option<Time>,
-            /// Robot: which old object to request again (needed if recurrence is positive). Server: targets of 302 replies.
+            /// Robot: how to choose the object of a repeated request (required if recurrence is positive). Server: how to choose the targets of 302 replies.
             pop_model: Option<Box<PopModel>>,
-            /// Probability (0..1) of aborting a transaction in the middle of a body, at a uniform position.
+            /// Probability (0..1) of aborting a transaction inside a body, at a uniformly distributed position.
             abort_prob: f64 = Default::Float(0.0),
-            /// Sticky probability (0..1) of taking part in cookies; undefined: 1 for robots and for servers that set cookies.
+            /// Sticky probability (0..1) of using cookies; undefined: 1 for robots and for servers that set cookies.
             cookie_sender: Option<f64>,
-            /// Which HTTP status codes count for the custom statistics: `"all"`, or an optional sign and `NNN`, `NNx` or `Nxx`; more specific and later entries win; only negative entries imply `"all"`.
+            /// HTTP status codes that are part of the custom statistics: `"all"`, or an optional sign and `NNN`, `NNx` or `Nxx`. More specific entries take precedence, then later ones. If all entries are negative, `"all"` is implied.
             custom_stats_scope: Vec<String>,
-            /// Extra headers of every message sent, before the generated ones. Each is included with its own probability, a nested array as a whole; without a probability always.
+            /// Extra headers of every message sent, before the generated ones. Each header, or nested array as a whole, is included with its probability; always if it has none.
             http_headers: Vec<HeaderRule>,
         }
 
         /// Options of an agent's sockets.
         Socket {
-            /// True lets the system delay small packets (Nagle's algorithm).
+            /// If true, the system may delay small packets (Nagle's algorithm).
             nagle: bool = Default::Bool(false),
             /// How long closing a socket waits for unsent data; undefined: the system's default.
             linger_tout: Option<Time>,
         }
 
-        /// A client. With `req_rate` or `req_inter_arrival` requests start at their times whatever the replies do; with neither, one transaction follows another; with `req_rate = 0/sec` the robot never starts a request on its own.
+        /// A client. With `req_rate` or `req_inter_arrival`, requests start at scheduled times, independent of replies. With neither, each transaction starts when the one before it ends. With `req_rate = 0/sec`, the robot starts no requests.
         Robot with agent: Agent {
             /// Mean rate of requests per robot (Poisson stream).
             req_rate: Option<Rate>,
-            /// Distribution of the gaps between requests; exclusive with req_rate.
+            /// Distribution of the times between requests; excludes req_rate.
             req_inter_arrival: Option<Distribution<Time>>,
-            /// Visible names or IPs of servers, with ports; a flat selector without repeats. Each must be mapped by an AddrMap or be a server address.
+            /// Visible names or IPs of servers, with ports; a flat selector without repeats. Each must be in an AddrMap or be a server address.
             origins: Selector<VisibleName, Flat>,
-            /// Probability (0..1) of wanting an object that was already requested.
+            /// Probability (0..1) that a request is for an object that was requested before.
             recurrence: f64 = Default::Float(0.0),
-            /// Probability (0..1) of requesting each embedded object found.
+            /// Probability (0..1) of requesting each embedded object that is found.
             embed_recur: f64 = Default::Float(0.0),
             /// Selector of `"public"`, `"private"` (treated as public) and `"foreign"`; undefined: public only.
             interests: Selector<String, Tree>,
-            /// File with foreign URLs; needed if and only if there is foreign interest. All robots with the same file deal its URLs among each other. `Ims200`, `Ims304` and `RequestRange` act as `Basic` there, for what they need only the owner knows.
+            /// File with foreign URLs; required if and only if interests include `"foreign"`. All robots with the same file share its URLs. `Ims200`, `Ims304` and `Range` requests for these URLs are `Basic`, because they need information that only the owner of an object has.
             foreign_trace: Option<String>,
-            /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `RequestRange` and `Upload`; drawn with the phase's special_msg_factor, else Basic.
+            /// Selector of `Basic`, `Ims200`, `Ims304`, `Reload`, `Range` and `Upload`; drawn with the phase's special_msg_factor as probability, otherwise Basic.
             req_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
-            /// Selector of `GET`, `HEAD`, `POST` and `PUT`; drawn with the phase's special_msg_factor, else GET. `Upload` implies PUT.
+            /// Selector of `GET`, `HEAD`, `POST` and `PUT`; drawn with the phase's special_msg_factor as probability, otherwise GET. `Upload` implies PUT.
             req_methods: Selector<String, Tree> = Default::Strs(&["GET"]),
-            /// Bodies of POST requests; needed if and only if POST can occur.
+            /// Bodies of POST requests; required if and only if POST can occur.
             post_contents: Selector<ContentId, Tree>,
-            /// Bodies of PUT requests and FTP uploads; needed if and only if PUT or Upload can occur.
+            /// Bodies of PUT requests and FTP uploads; required if and only if PUT or Upload can occur.
             upload_contents: Selector<ContentId, Tree>,
             /// Old name of upload_contents.
             put_contents: Selector<ContentId, Tree>,
-            /// Selector of SingleRange and MultiRange; needed if and only if `RequestRange` can occur.
+            /// Selector of SingleRange and MultiRange; required if and only if `Range` can occur.
             ranges: Selector<RequestRange, Tree>,
-            /// Probability (0..1) of sending an old request body again.
+            /// Probability (0..1) of sending an earlier request body again.
             req_body_recurrence: f64 = Default::Float(0.0),
-            /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue) the body is sent all the same.
+            /// Probability (0..1) of `Expect: 100-continue`. After 3 seconds without 100 (continue), the body is sent anyway.
             req_body_pause_prob: Option<f64>,
-            /// Bodies of at least this size get `Expect: 100-continue`; exclusive with req_body_pause_prob.
+            /// Requests with bodies of at least this size have `Expect: 100-continue`; excludes req_body_pause_prob.
             req_body_pause_start: Option<Size>,
-            /// Most open connections per robot; undefined: no limit.
+            /// Largest number of open connections per robot; undefined: no limit.
             open_conn_lmt: Option<i32>,
-            /// Most transactions waiting for a connection; undefined: no limit. One more is an error of that transaction.
+            /// Largest number of transactions that wait for a connection; undefined: no limit. A transaction beyond the limit fails.
             wait_xact_lmt: Option<i32>,
             /// Requests in flight per connection, drawn per connection, at least 1.
             pipeline_depth: Option<Distribution<f64>> = Default::ConstFloat(1.0),
-            /// Probability (0..1) of reusing an idle connection to a substitute address; needs note_substitutes().
+            /// Probability (0..1) of reusing an idle connection to a substitute address; requires note_substitutes().
             minimize_new_conn: f64 = Default::Float(0.0),
-            /// Entries of a private cache for embedded objects, emptied at the end of a session; at most 21845.
+            /// Number of entries in a private cache for embedded objects, at most 21845. The cache is emptied at the end of a session.
             private_cache_cap: i32 = Default::Int(0),
-            /// Every request gets a URL that was never seen.
+            /// Whether every request has a new URL.
             unique_urls: bool = Default::Bool(false),
             /// HTTP proxies; sticky, spread evenly over robots.
             http_proxies: Vec<Addr>,
@@ -103,13 +103,13 @@ macro_rules! record_table {
             socks_proxies: Vec<Addr>,
             /// Sticky probability (0..1) of using a SOCKS proxy; undefined: 1 if there are any.
             socks_prob: Option<f64>,
-            /// Of those robots, the share that also uses the HTTP or FTP proxy behind it.
+            /// Share (0..1) of the robots with a SOCKS proxy that use the HTTP or FTP proxy through it.
             socks_chaining_prob: f64 = Default::Float(0.0),
             /// Sticky probability (0..1) of passive FTP.
             passive_ftp: f64 = Default::Float(1.0),
-            /// Where names are resolved; needed as soon as an origin is a name that is not mapped inside the test.
+            /// How names are resolved; required if an origin is a name that no AddrMap of the test has.
             dns_resolver: Option<Box<DnsResolver>>,
-            /// `user:password` items; `user:` is an empty password; `${worker}` and `${target_ip}` are expanded on use. A robot takes the next of a shuffled cycle at each session start. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
+            /// `user:password` items; `user:` means an empty password; `${worker}` and `${target_ip}` are replaced when they are used. At the start of each session a robot takes the next item of a shuffled cycle. `polygraph accounts FILE` lists them for the device, as htpasswd or LDIF.
             credentials: Vec<String>,
             /// Probability (0..1) of sending a wrong password.
             auth_error: f64 = Default::Float(0.0),
@@ -117,17 +117,17 @@ macro_rules! record_table {
             spnego_auth_ratio: Option<f64>,
             /// Enables Kerberos.
             kerberos_wrap: Option<Box<KerberosWrap>> = Default::Undef,
-            /// Expected access decisions.
+            /// Access decisions that the robot expects.
             acl: Option<Box<Acl>>,
-            /// Alternation of busy and idle periods.
+            /// Alternating busy and idle periods.
             session: Option<Box<Session>>,
-            /// Cookies kept per server; drawn once per robot, rounded up.
+            /// Number of cookies kept per server; drawn once per robot, rounded up.
             cookies_keep_lmt: Option<Distribution<f64>> = Default::ConstFloat(4.0),
             /// Entries of the Accept-Encoding header; one that starts with `gzip` or `*` enables decoding.
             accept_content_encodings: Vec<String>,
-            /// Tags with attributes that count as embedded links.
+            /// Tags with the attributes that contain links to embedded objects.
             container_tags: Vec<String> = Default::Strs(&["<embed src>"]),
-            /// Replies whose Server header starts with this (`"*"`: any) are scanned for URIs also in scripts, and all are followed.
+            /// Replies whose Server header starts with this text (`"*"`: any) are also scanned for URLs in scripts, and all URLs are requested.
             raw_uri_thrower: Option<String>,
             /// ICP port; without effect.
             icp_port: Option<i32>,
@@ -139,11 +139,11 @@ macro_rules! record_table {
 
         /// An origin server.
         Server with agent: Agent {
-            /// All content types with their planned global shares.
+            /// All content types with their shares of all requests.
             contents: Selector<ContentId, Tree>,
-            /// Types requested on their own, not as embedded objects; undefined: all. With probabilities of its own these are used, else the shares of the entries in contents.
+            /// Types that robots request directly, not as embedded objects; undefined: all. Probabilities given here apply; otherwise those in contents.
             direct_access: Selector<ContentId, Tree>,
-            /// Selector of `Basic` and `302 Found` (needs pop_model); drawn with the phase's special_msg_factor, else Basic.
+            /// Selector of `Basic` and `302 Found` (requires pop_model); drawn with the phase's special_msg_factor as probability, otherwise Basic.
             rep_types: Selector<String, Tree> = Default::Strs(&["Basic"]),
             /// Selector of `HTTP` and `FTP`; drawn per server address from the global seed, so that both sides agree.
             protocol: Selector<String, Tree> = Default::Strs(&["HTTP"]),
@@ -151,49 +151,49 @@ macro_rules! record_table {
             accept_lmt: i32 = Default::Int(-1),
             /// Probability (0..1) that a reply sets cookies.
             cookie_set_prob: f64 = Default::Float(0.0),
-            /// Number of cookies in such a reply; needed if and only if cookie_set_prob is positive.
+            /// Number of cookies in such a reply; required if and only if cookie_set_prob is positive.
             cookie_set_count: Option<Distribution<f64>>,
-            /// Size of each cookie; needed if and only if cookie_set_prob is positive.
+            /// Size of each cookie; required if and only if cookie_set_prob is positive.
             cookie_value_size: Option<Distribution<Size>>,
-            /// Probability (0..1) of answering an expectation with 100 Continue rather than 417.
+            /// Probability (0..1) of answering `Expect: 100-continue` with 100 (continue) instead of 417.
             req_body_allowed: f64 = Default::Float(1.0),
         }
 
-        /// A proxy in the test, known by its addresses and TLS settings.
+        /// A proxy in the test: its addresses and TLS settings.
         Proxy with agent: Agent {
         }
 
-        /// A type of content. Two values denote the same type if and only if all their fields are equal.
+        /// A content type. Two values are the same type if and only if all their fields are equal.
         Content {
             /// A label for logs and messages.
             kind: Option<String> = Default::Str("some-content"),
-            /// Size of replies; needed unless there is a content_db or document_root.
+            /// Size of replies; required unless there is a content_db or document_root.
             size: Option<Distribution<Size>>,
             /// Share (0..1) of cachable objects.
             cachable: f64 = Default::Float(0.0),
-            /// Media type and forms of URLs.
+            /// Media type, and extensions and prefixes of URLs.
             mime: Option<Box<Mime>>,
             /// Modification and expiration of objects.
             obj_life_cycle: Option<Box<ObjLifeCycle>>,
-            /// Types of embedded objects, a flat selector; together with embedded_obj_cnt or not at all. The server needs them in its contents too.
+            /// Types of embedded objects, a flat selector; requires embedded_obj_cnt and is required by it. The contents of the server must include these types.
             may_contain: Selector<ContentId, Flat>,
-            /// Embedded objects per container, truncated.
+            /// Number of embedded objects per container; draws are truncated.
             embedded_obj_cnt: Option<Distribution<i32>>,
             /// Share (0..1) of replies with a Content-MD5 header.
             checksum: f64 = Default::Float(0.0),
-            /// Share (0..1) of objects with bodies of their own, the rest is identical; undefined: the generator decides.
+            /// Share (0..1) of objects with unique bodies, while all others have the same body; undefined: the generator decides.
             unique: Option<f64>,
             /// `random_text` or `random_data`.
             generator: Option<String> = Default::Str("random_text"),
-            /// File of a content database; exclusive with document_root.
+            /// File with a content database; excludes document_root.
             content_db: Option<String>,
             /// Directory tree that is loaded into memory; its paths become URLs.
             document_root: Option<String>,
-            /// Text database to inject; needs inject_gap and infect_prob.
+            /// Database of texts to inject; requires inject_gap and infect_prob.
             inject_db: Option<String>,
             /// What is injected: `db_text` or `request_uri`; undefined: db_text if there is an inject_db.
             inject_object: Option<String>,
-            /// Share (0..1) of injected objects; needed with any other inject field.
+            /// Share (0..1) of injected objects; required by the other inject fields.
             infect_prob: Option<f64>,
             /// Distance between injections; only with inject_db.
             inject_gap: Option<Distribution<Size>>,
@@ -207,21 +207,21 @@ macro_rules! record_table {
             choice_space: Option<i32>,
         }
 
-        /// Media type and forms of the URLs of a content.
+        /// Media type, and extensions and prefixes of the URLs of a content.
         Mime {
             /// Value of Content-Type; undefined: no such header.
             type_: Option<String>,
-            /// Endings of URLs, a flat selector.
+            /// Extensions of URLs, a flat selector.
             extensions: Selector<String, Flat>,
-            /// Beginnings of URL paths, a flat selector.
+            /// Prefixes of URL paths, a flat selector.
             prefixes: Selector<String, Flat>,
         }
 
         /// A header of a message, normally written `'Name: value'`.
         MimeHeader {
-            /// Its name.
+            /// Name of the header.
             name: Option<String>,
-            /// Its value.
+            /// Value of the header.
             value: Option<String>,
         }
 
@@ -229,29 +229,29 @@ macro_rules! record_table {
         ObjLifeCycle {
             /// Time between modifications; undefined: no Last-Modified and Expires headers at all.
             length: Option<Distribution<Time>>,
-            /// Jitter of modification times as a fraction of the cycle.
+            /// Jitter of modification times as a fraction of the cycle (0..1).
             variance: f64 = Default::Float(0.0),
             /// Share (0..1) of objects that show Last-Modified.
             with_lmt: f64 = Default::Float(0.0),
             /// Expiration times, each with a base: `lmt + d`, `now + d`, `nmt + d`; a flat selector.
             expires: Selector<Distribution<Time>, Flat>,
-            /// Ignored; objects are born at a random point of their first cycle.
+            /// Without effect: objects are created at a random point of their first cycle.
             birthday: Option<Distribution<Time>>,
         }
 
-        /// Which of the known objects is requested again.
+        /// How a repeated request chooses among the known objects.
         PopModel {
-            /// popUnif() or popZipf(skew); needed if any field of the model is set.
+            /// popUnif() or popZipf(skew); required if any field of the model is set.
             pop_distr: Option<crate::value::PopDistr>,
             /// Size of the hot set relative to the working set (0..1).
             hot_set_frac: f64 = Default::Float(1.0),
             /// Share (0..1) of requests to the hot set.
             hot_set_prob: f64 = Default::Float(0.0),
-            /// Probability (0..1) of taking the smallest of nine neighbours, which lowers the byte hit ratio.
+            /// Probability (0..1) of choosing the smallest of nine neighbours, which lowers the byte hit ratio.
             bhr_discrimination: f64 = Default::Float(0.0),
         }
 
-        /// Settings of a robot that a content replaces for requests to itself. Assignable from a Robot.
+        /// Settings that replace those of a robot for requests for one content. A Robot can be assigned to it.
         ClientBehavior {
             /// Replaces the robot's req_types.
             req_types: Selector<String, Tree>,
@@ -265,15 +265,15 @@ macro_rules! record_table {
             pop_model: Option<Box<PopModel>>,
         }
 
-        /// A request for one byte range: a start with an optional end, or a suffix; each absolute or relative to the entity size.
+        /// A request for one byte range: a start with an optional end, or a suffix. Positions and lengths are absolute or relative to the size of the entity.
         SingleRange {
             /// First byte.
             first_byte_pos_absolute: Option<Size>,
             /// First byte as a fraction of the entity.
             first_byte_pos_relative: Option<f64>,
-            /// Last byte; needs a start.
+            /// Last byte; requires a start.
             last_byte_pos_absolute: Option<Size>,
-            /// Last byte as a fraction of the entity; needs a start.
+            /// Last byte as a fraction of the entity; requires a start.
             last_byte_pos_relative: Option<f64>,
             /// Number of bytes at the end, instead of a start.
             suffix_length_absolute: Option<Size>,
@@ -283,7 +283,7 @@ macro_rules! record_table {
 
         /// A request for several byte ranges.
         MultiRange {
-            /// Start of the first range; undefined: a gap.
+            /// Start of the first range; undefined: it follows a gap.
             first_range_start_absolute: Option<Distribution<Size>>,
             /// Start of the first range as a fraction of the entity.
             first_range_start_relative: Option<Distribution<f64>>,
@@ -295,21 +295,21 @@ macro_rules! record_table {
             range_count: Option<Distribution<i32>>,
         }
 
-        /// Alternation of busy and idle periods of a robot; both fields busy_period and idle_period_duration, or neither.
+        /// Alternating busy and idle periods of a robot. The fields busy_period and idle_period_duration require each other.
         Session {
-            /// Ends the busy period; errors do not count.
+            /// Goal that ends the busy period; errors are ignored.
             busy_period: Option<Box<Goal>>,
             /// Length of the idle period.
             idle_period_duration: Option<Distribution<Time>>,
-            /// Rate of events that say the session goes on.
+            /// Rate of events that report that the session continues.
             heartbeat_notif_rate: Option<Rate>,
         }
 
-        /// Resolution of names.
+        /// Name resolution.
         DnsResolver {
             /// Name servers, tried in order; port 53 unless given.
             servers: Vec<Addr>,
-            /// Time limit per query and server; undefined: 5 seconds. The xact_lifetime of a robot includes look-ups.
+            /// Time limit per query and server; undefined: 5 seconds. The xact_lifetime of a robot includes name resolution.
             timeout: Option<Time>,
             /// `A` or `AAAA`.
             query_type: Option<String> = Default::Str("A"),
@@ -319,7 +319,7 @@ macro_rules! record_table {
 
         /// A cache of name server answers.
         DnsCache {
-            /// Entries; 0 or undefined: no cache.
+            /// Number of entries; 0 or undefined: no cache.
             capacity: Option<i32>,
             /// Robots that name the same group share one cache.
             sharing_group: Option<String>,
@@ -329,7 +329,7 @@ macro_rules! record_table {
         KerberosWrap {
             /// The realm; required.
             realm: Option<String>,
-            /// Key distribution centres over TCP and UDP; exclusive with the next two.
+            /// Key distribution centres over TCP and UDP; excludes servers_tcp and servers_udp.
             servers: Vec<Addr>,
             /// Key distribution centres over TCP.
             servers_tcp: Vec<Addr>,
@@ -339,7 +339,7 @@ macro_rules! record_table {
             timeout: Option<Time>,
         }
 
-        /// Access decisions that a robot expects.
+        /// Access decisions that a robot expects of a proxy.
         Acl {
             /// Requests that must be allowed.
             allow: Option<Arc<crate::value::Re>>,
@@ -353,7 +353,7 @@ macro_rules! record_table {
             check_foreign: f64 = Default::Float(1.0),
         }
 
-        /// Which users belong to which groups. Takes effect with `use()`.
+        /// Users and the groups that they belong to. Takes effect with `use()`.
         MembershipMap {
             /// Names of groups.
             group_space: Vec<String>,
@@ -371,9 +371,9 @@ macro_rules! record_table {
             ciphers: Selector<String, Flat> = Default::Strs(&["ALL"]),
             /// File with the certificate of an authority, for checking peers and for signing generated certificates.
             root_certificate: Option<String>,
-            /// Files with certificate and key, dealt round robin to agents, sticky; excludes generate_certificates.
+            /// Files with certificate and key, assigned to agents in turn, sticky; excludes generate_certificates.
             certificates: Vec<String>,
-            /// Whether certificates are generated; undefined: by servers.
+            /// Whether certificates are generated; undefined: servers generate them.
             generate_certificates: Option<bool>,
             /// Selector of key sizes; at least 384 bits.
             rsa_key_sizes: Selector<Size, Tree> = Default::Sizes(&[128]),
@@ -383,15 +383,15 @@ macro_rules! record_table {
             sharing_group: Option<String>,
             /// Probability (0..1) of trying to resume a session.
             session_resumption: f64 = Default::Float(0.0),
-            /// Sessions kept per agent; undefined: no limit; 0: none.
+            /// Number of sessions kept per agent; undefined: no limit; 0: none.
             session_cache: Option<i32>,
-            /// Whether robots check certificates; undefined: if there is a root_certificate.
+            /// Whether robots check certificates; undefined: they do if there is a root_certificate.
             verify_peer_certificate: Option<bool>,
             /// Sticky probability (0..1) of allowing compression; undefined: the library decides.
             compression: Option<f64>,
         }
 
-        /// Visible names and the IPs behind them. One name with several addresses: a random address per request, so servers behind it have the same contents unless a device tells their requests apart. At least as many names as addresses: name i maps to address i modulo their count.
+        /// Visible names and the IPs behind them. With one name and several addresses, each request goes to a random address, so the servers must have the same contents unless a device routes requests. Otherwise there must be at least as many names as addresses: name i maps to address i modulo their count.
         AddrMap {
             /// Visible names or IPs; may be dynamic.
             names: Vec<VisibleName>,
@@ -401,7 +401,7 @@ macro_rules! record_table {
             zone: Option<String>,
         }
 
-        /// The bench: what the machines can do and how much is asked of them.
+        /// The bench: its machines, their capacities, and the total load.
         Bench {
             /// Total request rate that the device under test sees at its peak.
             peak_req_rate: Option<Rate>,
@@ -415,7 +415,7 @@ macro_rules! record_table {
 
         /// One side of a bench.
         BenchSide {
-            /// Real addresses of the machines; k entries of one address are k worker processes on it.
+            /// Real addresses of the machines; an address that is listed k times runs k worker processes.
             hosts: Vec<Addr>,
             /// Capacity of one machine.
             max_host_load: Option<Rate>,
@@ -469,7 +469,7 @@ macro_rules! record_table {
             agents_per_addr: Option<i32>,
         }
 
-        /// What must be reached. Several fields: whichever comes first.
+        /// A goal. With several fields, the first one reached counts.
         Goal {
             /// Positive: time.
             duration: Option<Time>,
@@ -477,53 +477,53 @@ macro_rules! record_table {
             xactions: Option<i32>,
             /// Positive: bytes of cachable misses.
             fill_size: Option<Size>,
-            /// Negative: below 1 the ratio of errors (looked at after 1000 transactions), from 1 up their number. So 100% is one error.
+            /// Negative: a value below 1 is a ratio of errors, checked after 1000 transactions; from 1 on it is a number of errors. 100% therefore means one error.
             errors: Option<f64>,
         }
 
-        /// A phase of the schedule. A factor that is not set begins where the previous phase ended (1 in the first phase) and ends as it begins.
+        /// A phase of the schedule. A factor without a start value starts where the previous phase ended (at 1 in the first phase); a factor without an end value ends at its start value.
         Phase {
-            /// Its name.
+            /// Name of the phase.
             name: Option<String>,
-            /// When it ends; empty: never by itself.
+            /// Goal that ends the phase; empty: the phase does not end.
             goal: Option<Box<Goal>>,
-            /// Share (0..1) of robots alive at the beginning.
+            /// Share (0..1) of robots that are active at the start.
             populus_factor_beg: Option<f64>,
-            /// Share (0..1) of robots alive at the end.
+            /// Share (0..1) of robots that are active at the end.
             populus_factor_end: Option<f64>,
-            /// Factor (0..1) of every robot's request rate at the beginning.
+            /// Factor (0..1) of every robot's request rate at the start.
             load_factor_beg: Option<f64>,
             /// Factor (0..1) of every robot's request rate at the end.
             load_factor_end: Option<f64>,
-            /// Factor (0..1) of every robot's recurrence at the beginning.
+            /// Factor (0..1) of every robot's recurrence at the start.
             recur_factor_beg: Option<f64>,
             /// Factor (0..1) of every robot's recurrence at the end.
             recur_factor_end: Option<f64>,
-            /// Factor (0..1) of the shares of special requests and replies at the beginning.
+            /// Factor (0..1) of the shares of special requests and replies at the start.
             special_msg_factor_beg: Option<f64>,
             /// Factor (0..1) of the shares of special requests and replies at the end.
             special_msg_factor_end: Option<f64>,
             /// Whether statistics of the phase are logged.
             log_stats: bool = Default::Bool(true),
-            /// Whether reports take their headline from this phase.
+            /// Whether reports take their main results from this phase.
             primary: bool = Default::Bool(false),
             /// Whether processes wait for each other at the end of the phase.
             synchronize: bool = Default::Bool(true),
             /// Whether the phase also waits until the working set is frozen.
             wait_wss_freeze: bool = Default::Bool(false),
-            /// Adjusts the load to keep the response time in a window; empty: off.
+            /// Controller that adjusts the load to keep the response time in a window; empty: off.
             rptmstat: Option<Box<Rptmstat>>,
             /// Samples of single transactions.
             stats_samples: Vec<StatsSample>,
-            /// Code that clients run at the beginning of the phase.
+            /// Code that clients run at the start of the phase.
             script: Option<ScriptId>,
         }
 
         /// A sample of single transactions.
         StatsSample {
-            /// Its name; undefined in a phase: the name of the phase.
+            /// Name of the sample; undefined in a phase: the name of the phase.
             name: Option<String>,
-            /// When it begins, from the start of the test or phase; undefined in a phase: in the middle.
+            /// Time from the start of the test or phase to the sample; undefined in a phase: the middle of the phase.
             start: Option<Time>,
             /// Number of transactions.
             capacity: Option<i32>,
@@ -531,7 +531,7 @@ macro_rules! record_table {
 
         /// A controller that adjusts the load factor to keep the mean response time in a window.
         Rptmstat {
-            /// How long each sample lasts.
+            /// Length of each sample.
             sample_dur: Option<Time>,
             /// Relative change of the load per step; not 0.
             load_delta: Option<f64>,
@@ -543,15 +543,15 @@ macro_rules! record_table {
 
         /// A cache; without effect.
         Cache {
-            /// Its size.
+            /// Size of the cache.
             capacity: Option<Size>,
-            /// Its ICP port.
+            /// ICP port of the cache.
             icp_port: Option<i32>,
         }
 
         /// A network pipe; accepted by `use()`, without effect.
         NetPipe {
-            /// Addresses it applies to.
+            /// Addresses that the pipe applies to.
             addresses: Vec<Addr>,
             /// TLS settings.
             ssl_wraps: Selector<SslWrapId, Tree>,
@@ -559,7 +559,7 @@ macro_rules! record_table {
             kind: Option<String>,
             /// Delay of each packet.
             packet_delay: Option<Distribution<Time>>,
-            /// Greatest bandwidth.
+            /// Largest bandwidth.
             bandwidth: Option<Bandwidth>,
             /// Share (0..1) of lost packets.
             packet_loss: Option<f64>,
@@ -571,11 +571,11 @@ macro_rules! record_table {
             outgoing: Option<bool>,
         }
 
-        /// Statistics, for phase scripts: made by currentSample() and currentPhase(), read through members such as `s.rep.rptm.mean`.
+        /// Statistics for phase scripts. currentSample() and currentPhase() return them; members such as `s.rep.rptm.mean` have the values.
         StatSample {
         }
 
-        /// The code of an `every` statement; of no use in declarations.
+        /// The code of an `every` statement; it cannot be used in declarations.
         EveryCode {
         }
             }
