@@ -5,7 +5,7 @@
 pub struct PrintedNumber {
     /// The value.
     pub value: f64,
-    /// Decimals.
+    /// Number of decimals to print.
     pub decimals: usize,
 }
 
@@ -149,7 +149,7 @@ pub struct Attempt {
     pub number: u32,
     /// What became of it.
     pub status: AttemptStatus,
-    /// Why.
+    /// The reason of its status.
     pub reason: String,
     /// Its result directory.
     pub run: String,
@@ -160,7 +160,7 @@ pub struct Attempt {
 /// A text of somebody who has something to say about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Who.
+    /// Who comments.
     pub heading: String,
     /// What, in paragraphs.
     pub text: String,

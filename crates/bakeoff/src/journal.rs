@@ -81,7 +81,7 @@ pub enum JournalEvent {
         run: String,
         /// What became of it.
         status: AttemptStatus,
-        /// Why.
+        /// The reason of its status.
         reason: String,
     },
     /// A device is up, empty unless it runs elsewhere.
@@ -129,7 +129,7 @@ pub enum JournalEvent {
         run: String,
         /// What became of it.
         status: AttemptStatus,
-        /// Why.
+        /// The reason of its status.
         reason: String,
         /// Processor time of the device, in seconds, if it ran on this machine.
         cpu_s: Option<f64>,
@@ -243,7 +243,7 @@ pub struct EndedRun {
     pub run: String,
     /// What became of it.
     pub status: AttemptStatus,
-    /// Why.
+    /// The reason of its status.
     pub reason: String,
     /// Processor time of the device in seconds.
     pub cpu_s: Option<f64>,

@@ -20,7 +20,7 @@ pub enum PlanError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// It is not TOML, or has something that plans do not have.

@@ -22,7 +22,7 @@ pub enum ImportError {
     Csv {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: csv::Error,
     },
     /// A column is missing.

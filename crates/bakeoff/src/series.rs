@@ -83,7 +83,7 @@ pub enum SeriesNote {
     Progress(String),
 }
 
-/// A device by its name and options in a plan, and what it is told.
+/// A device by its name and options in a plan, and its parameters.
 pub type FindDevice<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<(Device, Params), String> + 'a;
 
 /// What a series needs from outside.
@@ -92,7 +92,7 @@ pub struct SeriesContext<'a> {
     pub program: PathBuf,
     /// Finds devices.
     pub find: &'a FindDevice<'a>,
-    /// Is told what happens.
+    /// Receives progress and events.
     pub tell: &'a mut dyn FnMut(SeriesNote),
 }
 

@@ -45,11 +45,11 @@ from! {
 pub enum ColumnCells {
     /// Whole numbers.
     Int(Vec<Option<i64>>),
-    /// Numbers.
+    /// Cells with fractions.
     Float(Vec<Option<f64>>),
     /// Yes or no.
     Bool(Vec<Option<bool>>),
-    /// Texts.
+    /// Cells with text.
     Text(Vec<Option<String>>),
     /// Times of day in microseconds since 1970, UTC.
     Time(Vec<Option<i64>>),

@@ -9,7 +9,7 @@ pub enum CmpScope {
     /// Leaves out what says little: last levels, extremes that are not of a distribution, deviations and sums, means that a
     /// distribution has as well, and what is rare.
     Important,
-    /// Everything.
+    /// Compare every figure.
     All,
 }
 
@@ -189,7 +189,7 @@ fn leaf(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Milliseconds.
+/// A time in milliseconds.
 fn is_time(name: &str) -> bool {
     let is = |part: &str| matches!(part, "rptm" | "due_rptm" | "ttl" | "late" | "100_continue");
     let number = matches!(leaf(name), "count" | "rel_dev");

@@ -28,7 +28,7 @@ pub struct DeviceFacts {
     /// Where it listens.
     #[serde(default)]
     pub address: String,
-    /// What it was told, by name.
+    /// Its options by name.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
     /// Its command line.
@@ -54,7 +54,7 @@ pub struct DeviceUsage {
     pub cpu_s: f64,
     /// The most resident memory that was seen, in bytes.
     pub resident_bytes: u64,
-    /// It ended before it was told to: how.
+    /// How it ended, if it ended before the run stopped it.
     #[serde(default)]
     pub ended_by_itself: Option<String>,
     /// What its own log says.
@@ -76,9 +76,9 @@ pub struct OwnLog {
 /// Plain requests of a device's own log.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct PlainRequests {
-    /// Requests.
+    /// Number of plain requests.
     pub requests: u64,
-    /// Hits.
+    /// Number of plain requests that the device calls hits.
     pub hits: u64,
 }
 

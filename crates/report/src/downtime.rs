@@ -151,7 +151,7 @@ pub fn downtime(client: &ReadLog, cut: PowerCut) -> Downtime {
     }
 }
 
-/// The begin of the first window that is as wanted.
+/// The start of the first window that meets the condition.
 fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f64> {
     let mut last = 0;
     (0..intervals.len()).find_map(|first| {
@@ -169,7 +169,7 @@ fn level(intervals: &[&Interval], is_wanted: impl Fn(&Sums) -> bool) -> Option<f
 /// Something that happened, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DowntimeMoment {
-    /// What.
+    /// What happened.
     pub name: &'static str,
     /// When, since the start of the run; `None` if it did not happen.
     pub at_s: Option<f64>,

@@ -39,17 +39,17 @@ pub enum Unit {
     Things,
     /// Events per second.
     PerSecond,
-    /// Milliseconds.
+    /// Time in milliseconds.
     Ms,
-    /// Microseconds.
+    /// Time in microseconds.
     Us,
-    /// Seconds.
+    /// Time in seconds.
     Seconds,
-    /// Bytes.
+    /// Size in bytes.
     Bytes,
     /// Megabits (10^6 bits) per second.
     Mbps,
-    /// Percent.
+    /// A share in percent.
     Percent,
 }
 

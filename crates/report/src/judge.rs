@@ -1,4 +1,4 @@
-//! Can the run be trusted, and did the device hold? All rules, in one place: [`rules`] lists them, each is a function
+//! Can the run be trusted, and did the device sustain the load? All rules, in one place: [`rules`] lists them, each is a function
 //! of its own, and `docs/verdict.md` has the same table.
 //!
 //! # Precedence
@@ -145,7 +145,7 @@ impl Findings {
 }
 
 impl VerdictFinding {
-    /// How far it is from the root of the trouble: findings of equal weight are told in this order, the cause first.
+    /// How far it is from the root of the trouble: findings of equal weight are listed in this order, the cause first.
     fn depth(&self) -> u8 {
         match (self.weight, self.rule, self.party) {
             (FindingSeverity::Failed, "content", _) => 0,

@@ -39,7 +39,7 @@ pub enum RunPrediction {
     },
     /// It was not.
     LeftOut {
-        /// Why.
+        /// Why there is no prediction.
         left_out: String,
     },
 }

@@ -127,7 +127,7 @@ struct Xact {
     direct: bool,
 }
 
-/// SplitMix64.
+/// The pseudo-random generator SplitMix64 (Steele, Lea and Flood 2014).
 struct Rng(u64);
 
 impl Rng {
@@ -180,7 +180,7 @@ impl Run {
         read("server.log", &self.bytes(Side::Server))
     }
 
-    /// Both.
+    /// The logs of both sides.
     pub fn logs(&self) -> Vec<Log> {
         vec![self.client(), self.server()]
     }

@@ -102,7 +102,7 @@ fn lists_are_printed_if_they_have_rows() {
     let json = lx_json(&run.logs(), &options(&["meas"], &lists)).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["lists"]["name"][0], "meas");
-    assert_eq!(json["lists"]["errors.tbl"][0]["error"], "(c57) transaction lifetime over");
+    assert_eq!(json["lists"]["errors.tbl"][0]["error"], "(c57) transaction lifetime exceeded");
     assert!((json["lists"]["dns.rptm.hist"][0]["min"].as_f64().unwrap() - 0.7).abs() < 1e-9);
 }
 

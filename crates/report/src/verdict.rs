@@ -9,15 +9,15 @@ pub use party::LimitingParty;
 /// What a device did that did not sustain the load, in words that follow `the device`.
 pub(crate) const OVERLOADED: &str = "did not sustain the load";
 
-/// What a run is worth.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VerdictOutcome {
-    /// The figures can be trusted, and the device held.
+    /// The device sustained the load, and the bench kept up.
     Valid,
-    /// The bench did not do its part; the figures say nothing about the device.
+    /// The bench, not the device, was the limit: the figures say nothing about the device.
     #[default]
     Invalid,
-    /// The device did not hold.
+    /// The device did not sustain the load.
     Failed,
 }
 
@@ -32,19 +32,19 @@ impl VerdictOutcome {
     }
 }
 
-/// What a finding says.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
     /// The device failed.
     Failed,
     /// The bench failed.
     Invalid,
-    /// To be known when the figures are read.
+    /// A reader of the figures should know it; it does not affect the outcome.
     Warning,
 }
 
 impl FindingSeverity {
-    /// A word for tables.
+    /// The name of the severity in tables and JSON.
     pub fn word(self) -> &'static str {
         match self {
             FindingSeverity::Failed => "failed",
@@ -54,12 +54,12 @@ impl FindingSeverity {
     }
 }
 
-/// A rule that had something to say.
+/// A violated rule of the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerdictFinding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// What follows.
+    /// Its effect on the outcome.
     pub weight: FindingSeverity,
     /// Who was the limit; `None` if nobody is to blame, as for most warnings.
     pub party: Option<LimitingParty>,

@@ -1,4 +1,4 @@
-//! What one loop counts during one interval.
+//! The statistics that one event loop collects during one interval.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,24 +15,24 @@ use crate::miss_cause::MissCause;
 use crate::status::ByStatus;
 use crate::summary_stats::SummaryStats;
 
-/// The status of replies that are not counted apart: nearly all.
+/// The status of nearly all replies; only other codes are counted separately.
 const USUAL_STATUS: u16 = 200;
 
-/// A transaction that ended well, as one side saw it.
+/// A transaction that succeeded, as one side saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
     /// Its class.
     pub class: Class,
     /// Response time in microseconds from the actual start to the last byte.
     pub rptm_us: u64,
-    /// Response time in microseconds from the moment it was due, if somebody knows.
+    /// Response time in microseconds from the moment it was due, if it is known; servers never know it.
     pub due_rptm_us: Option<u64>,
     /// Reply bytes, head and body.
     pub size: u64,
     /// Request bytes, head and body.
     pub request_size: u64,
     /// Number of the kind of the reply's content (see [`Header::contents`](crate::Header::contents)), if kinds
-    /// are told apart.
+    /// are distinguished.
     pub kind: Option<usize>,
     /// The same of the content that the request brought.
     pub request_kind: Option<usize>,
@@ -40,13 +40,13 @@ pub struct Finished {
     pub status: u16,
     /// The status is in the agent's custom scope.
     pub custom: bool,
-    /// A perfect cache would have answered: basic, a repeat, cachable.
+    /// A perfect cache would have a copy: the request is basic and repeats a request for a cachable object.
     pub offered_hit: bool,
-    /// The request had credentials, and they were good: their scheme.
+    /// The scheme of the request's credentials, if they were accepted.
     pub authenticated: Option<AuthScheme>,
-    /// Part of a page.
+    /// The object is embedded in a page.
     pub embedded: bool,
-    /// Nobody asked for the object before.
+    /// No robot requested the object before.
     pub first: bool,
 }
 
@@ -85,36 +85,36 @@ pub struct Block {
     pub hit_age_ms: Histogram,
     /// The same for those that were misses although a whole copy could have been kept.
     pub miss_age_ms: Histogram,
-    /// Hits that were not offered: nobody of this run had asked for the object before, or it is not cachable.
+    /// Hits that were not offered: no robot of this run had requested the object before, or it is not cachable.
     pub false_hits: CountAndBytes,
-    /// Finished transactions by kind of content, by number; empty if kinds are not told apart.
+    /// Finished transactions by kind of content, by number; empty if kinds are not distinguished.
     pub kinds: Vec<KindStats>,
     /// Finished transactions with a content of the request, by its kind: response times and *request* sizes.
     pub request_kinds: Vec<Breakdown>,
     /// Finished transactions with another status than 200, see [`Block::by_status`].
     pub unusual_status: ByStatus,
-    /// Replies that are not the last ones of transactions that ended well: of failed ones, and challenges.
+    /// Replies that are not the last ones of successful transactions: replies of failed transactions, and challenges.
     pub other_replies: ByStatus,
     /// Transactions, failed ones included, whose status is in the agent's custom scope.
     pub custom: Breakdown,
-    /// Steps of authentications that went on, by [`AuthScheme`] of the challenge.
+    /// Authentication steps that led to a further exchange, by [`AuthScheme`] of the challenge.
     pub auth_steps: [ClassStats; AuthScheme::COUNT],
-    /// Finished transactions that showed credentials and were let in, by [`AuthScheme`].
+    /// Finished transactions whose credentials were accepted, by [`AuthScheme`].
     pub authenticated: [ClassStats; AuthScheme::COUNT],
     /// Transactions of several exchanges, by the [`AuthScheme`] that made them so.
     pub compounds: [CompoundStats; AuthScheme::COUNT],
-    /// When bytes passed.
+    /// Times from the start of a transaction to its first and last bytes.
     pub latency: Latency,
-    /// How ranges were made.
+    /// Statistics of generated ranges.
     pub range_gen: RangeGen,
-    /// How objects were chosen.
+    /// Statistics of the choice of objects.
     pub oid_gen: OidGen,
-    /// Finished transactions for parts of pages; all others were asked for directly.
+    /// Finished transactions for parts of pages; all other transactions are direct.
     pub embedded: CountAndBytes,
-    /// Finished transactions for objects that nobody had asked for before.
+    /// Finished transactions for objects that no robot had requested before.
     pub unique: u64,
-    /// Of each request that ended, well or not, the number that it has among those for its object: 1, 2, 3 and so on. There are as
-    /// many ns as objects that were asked for n times or more, so this is the rank of an object with n requests. With more
+    /// For each completed request, successful or not, its ordinal among the requests for its object: 1, 2, 3 and so on. There are as
+    /// many ns as objects with n or more requests, so this is the rank of an object with n requests. With more
     /// objects than a robot's loop can count, each stands for several.
     pub ordinals: Histogram,
     /// Pages that were complete.
@@ -123,11 +123,11 @@ pub struct Block {
     pub req_size: Histogram,
     /// Errors by class, noted ones included.
     pub errors: ErrorCounts,
-    /// What was compared with what the servers must have sent.
+    /// Replies that were compared with the content that the servers must have sent.
     pub verified: VerificationStats,
-    /// Transactions that were begun again on another connection after a persistent-connection race.
+    /// Transactions that were restarted on another connection after a persistent-connection race.
     pub retried: u64,
-    /// Transactions begun on a connection that had been used before.
+    /// Transactions that started on a connection that had been used before.
     pub reused: u64,
     /// Lateness of every start in microseconds: actual minus due.
     pub late_us: Histogram,
@@ -137,11 +137,11 @@ pub struct Block {
     pub waiting: Level,
     /// Open connections.
     pub conns: Level,
-    /// Open connections that stand: something could be sent or was received.
+    /// Open connections that are established: something could be sent or was received.
     pub established: Level,
     /// Open connections that wait for their next request.
     pub idle: Level,
-    /// Robots or servers that live.
+    /// Live robots or servers.
     pub populus: Level,
     /// Lifetime of closed connections in microseconds.
     pub conn_ttl_us: Histogram,
@@ -151,7 +151,7 @@ pub struct Block {
     pub closes: [CloseStats; CloseKind::COUNT],
     /// Depth of connections that were pipelined: more than one transaction at a time.
     pub pipeline_depth: Histogram,
-    /// Cookies.
+    /// Cookies that messages carried.
     pub cookies: CookieStats,
     /// Name look-ups.
     pub dns: DnsStats,
@@ -191,7 +191,7 @@ impl Block {
         &mut self.classes[class as usize]
     }
 
-    /// Counts a transaction that ended well.
+    /// Counts a successful transaction.
     pub fn finish(&mut self, done: &Finished) {
         let stats = self.class_mut(done.class);
         stats.record(done.rptm_us, done.size);
@@ -235,7 +235,7 @@ impl Block {
         }
     }
 
-    /// Counts the reply of a transaction that failed; its error is counted by itself.
+    /// Counts the reply of a transaction that failed; the error is counted separately.
     pub fn fail(&mut self, status: u16, rptm_us: u64, size: u64, custom: bool) {
         self.other_replies.at_mut(status).record(rptm_us, size);
         if custom {
@@ -243,7 +243,7 @@ impl Block {
         }
     }
 
-    /// Counts the reply that asked for authentication by `scheme`, in a transaction that goes on with an answer.
+    /// Counts the reply that demanded authentication by `scheme`, in a transaction that continues with an answer.
     pub fn challenge(&mut self, scheme: AuthScheme, status: u16, rptm_us: u64, size: u64, custom: bool) {
         self.auth_steps[scheme as usize].record(rptm_us, size);
         self.fail(status, rptm_us, size, custom);
@@ -263,7 +263,7 @@ impl Block {
         ages.record(age_ms);
     }
 
-    /// Counts a connection that was closed after `uses` good transactions. Bad ones are not to be counted.
+    /// Counts a connection that was closed after `uses` good transactions. Do not count failed connections.
     pub fn close_connection(&mut self, kind: CloseKind, ttl_us: u64, uses: u64) {
         self.conn_ttl_us.record(ttl_us);
         self.conn_uses.record(uses);
@@ -305,7 +305,7 @@ impl Block {
         self.levels_mut().into_iter().for_each(|level| level.advance(now_ns));
     }
 
-    /// Empties the block for the interval after `previous`, whose levels go on.
+    /// Empties the block for the interval after `previous`, and starts with its levels.
     pub fn begin_after(&mut self, previous: &Block) {
         self.clear();
         for (mine, before) in self.levels_mut().into_iter().zip(previous.levels()) {
@@ -328,7 +328,7 @@ impl Block {
         [xacts, waiting, conns, established, idle, populus]
     }
 
-    /// Number of transactions that finished well.
+    /// Number of successful transactions.
     pub fn ok_count(&self) -> u64 {
         self.count_of(&Class::ALL)
     }
@@ -343,7 +343,7 @@ impl Block {
         self.errors.sum(|kind| !kind.fails())
     }
 
-    /// Reply bytes of the transactions that finished well.
+    /// Reply bytes of successful transactions.
     pub fn ok_bytes(&self) -> f64 {
         self.bytes_of(&Class::ALL)
     }
@@ -447,7 +447,7 @@ impl Block {
     }
 }
 
-/// The place with that number; the list grows to have it.
+/// The element with this index; the list grows if necessary.
 fn at_mut<T: Default>(list: &mut Vec<T>, number: usize) -> &mut T {
     if list.len() <= number {
         list.resize_with(number + 1, T::default);

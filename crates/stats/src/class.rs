@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::fold::{Fold, fold_fields};
 use crate::histogram::Histogram;
 
-/// The class of a transaction that ended well; each is counted in exactly one. Where several fit, the first in
-/// this order counts: abort, unsuccessful authentication, the three basic classes, reply with a redirect,
+/// The class of a successful transaction. Each transaction has exactly one class: the first that fits in this order: abort, unsuccessful authentication, the three basic classes, reply with a redirect,
 /// redirected request, conditional request, reload, range, method.
 ///
 /// Only the basic classes take part in hit ratios: plain GETs without any of the other properties.
@@ -18,7 +17,7 @@ pub enum Class {
     Miss,
     /// Basic: answered first hand by the server, not cachable.
     Uncachable,
-    /// Ended on purpose before its end, by either side.
+    /// Either side ended the transaction on purpose before its end.
     Abort,
     /// Refused after an unsuccessful authentication, as was intended. Steps of authentications that go on are
     /// parts of transactions, see [`Block::auth_steps`](crate::Block::auth_steps).
@@ -35,11 +34,11 @@ pub enum Class {
     Reload,
     /// Request for ranges of bytes.
     Range,
-    /// HEAD.
+    /// A HEAD request.
     Head,
-    /// POST.
+    /// A POST request.
     Post,
-    /// PUT.
+    /// A PUT request.
     Put,
 }
 
@@ -66,7 +65,7 @@ impl Class {
     /// The classes that take part in hit ratios.
     pub const BASIC: [Class; 3] = [Class::Hit, Class::Miss, Class::Uncachable];
 
-    /// A name for tables and figures.
+    /// The name of the class in tables and figures.
     pub fn name(self) -> &'static str {
         match self {
             Class::Hit => "hit",
@@ -92,7 +91,7 @@ impl Class {
     }
 }
 
-/// What is known of the finished transactions of one class. Unused ones take a few hundred bytes.
+/// Response times and sizes of the finished transactions of one class. An unused one takes a few hundred bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassStats {
     /// Response time in microseconds from the actual start (connect or first use) to the last byte.

@@ -1,4 +1,4 @@
-//! Small groups of counters that a [`Block`](crate::Block) is made of.
+//! Groups of counters that make up a [`Block`](crate::Block) is made of.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::fold::fold_fields;
 use crate::histogram::{CoarseHistogram, Histogram};
 use crate::summary_stats::SummaryStats;
 
-/// A count with a volume.
+/// A number of transactions and the number of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CountAndBytes {
     /// Number of transactions.
@@ -55,24 +55,24 @@ impl Breakdown {
 /// Transactions of one kind of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindStats {
-    /// All that ended well, aborts included.
+    /// All successful transactions, aborted ones included.
     pub replies: Breakdown,
-    /// Basic ones.
+    /// Basic transactions.
     pub basic: CountAndBytes,
-    /// Basic ones that a perfect cache would have answered.
+    /// Basic transactions that a perfect cache would have answered.
     pub offered_hits: CountAndBytes,
-    /// Basic ones that the device answered.
+    /// Basic transactions that the device answered from its cache.
     pub hits: CountAndBytes,
 }
 
 impl KindStats {
-    /// All that ended well, aborts included.
+    /// All successful transactions, aborted ones included.
     pub fn all(&self) -> CountAndBytes {
         self.replies.count_and_bytes()
     }
 }
 
-/// Transactions of several exchanges: those that answered challenges.
+/// Transactions of several exchanges: those that answered an authentication challenge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompoundStats {
     /// Time in microseconds from the start of the first exchange to the end of the last.
@@ -88,9 +88,9 @@ pub struct CompoundStats {
 /// Schemes of authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AuthScheme {
-    /// RFC 7617.
+    /// Basic authentication (RFC 7617).
     Basic,
-    /// RFC 7616.
+    /// Digest authentication (RFC 7616).
     Digest,
 }
 
@@ -123,7 +123,7 @@ pub struct Latency {
     pub first_reply_byte_written_us: CoarseHistogram,
 }
 
-/// How ranges were made.
+/// Statistics of the ranges that robots generate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RangeGen {
     /// Bytes of each range that was asked for.
@@ -140,14 +140,14 @@ pub struct RangeGen {
     pub set_overflow: u64,
 }
 
-/// How objects for requests that robots make on their own account were chosen.
+/// How robots chose the objects of direct requests; requests for embedded objects and redirects are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OidGen {
     /// A new object was wanted.
     pub need_new: u64,
     /// One to be asked for again was wanted.
     pub need_repeat: u64,
-    /// There was nothing yet to be asked for again.
+    /// A repeat was wanted, but no object had been requested yet.
     pub lack_repeat: u64,
     /// A new object was taken.
     pub new: u64,
@@ -170,7 +170,7 @@ pub struct PageStats {
     pub parts: Histogram,
 }
 
-/// Cookies, by messages.
+/// Cookies that messages carried, and what became of stored ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CookieStats {
     /// Cookies per message that sent at least one.
@@ -253,7 +253,7 @@ impl CloseStats {
     }
 }
 
-/// Validations that the device made on its own account, as the servers see them; they are counted in their
+/// Validations that the device initiated, as the servers see them; they are counted in their
 /// [`Class`](crate::Class) as well.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ValidationStats {
@@ -263,14 +263,14 @@ pub struct ValidationStats {
     pub useless: ClassStats,
 }
 
-/// How much of what was received has been compared with what the servers must have sent.
+/// How much of the received content was compared with the content that the servers must have sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerificationStats {
     /// Replies whose identity (marks, length) was checked.
     pub replies: u64,
     /// Body bytes that were compared with the expected ones, byte by byte or by digest.
     pub bytes: u64,
-    /// Body bytes that were compared with nothing.
+    /// Body bytes that were not compared.
     pub uncompared: u64,
     /// Bodies whose digest was checked.
     pub digests: u64,

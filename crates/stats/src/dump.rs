@@ -1,8 +1,8 @@
-//! Messages to be shown as they went over a connection.
+//! Dumps of messages: requests and replies as they went over a connection, for people to read.
 
 use serde::{Deserialize, Serialize};
 
-/// Which parts of a message are shown.
+/// The parts of a message to dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageParts {
     /// The head.
@@ -12,33 +12,33 @@ pub struct MessageParts {
 }
 
 impl MessageParts {
-    /// Both.
+    /// The whole message.
     pub const ALL: MessageParts = MessageParts { head: true, body: true };
 
-    /// What either of the two shows.
+    /// The parts that are in either of the two.
     #[must_use]
     pub fn or(self, other: MessageParts) -> MessageParts {
         MessageParts { head: self.head || other.head, body: self.body || other.body }
     }
 
-    /// Whether there is anything.
+    /// Whether any part is selected.
     pub fn any(self) -> bool {
         self.head || self.body
     }
 }
 
-/// What is shown of transactions.
+/// What to dump of each transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpPlan {
-    /// Requests.
+    /// Parts of requests to dump.
     pub requests: MessageParts,
-    /// Replies.
+    /// Parts of replies to dump.
     pub replies: MessageParts,
-    /// Both messages of transactions that failed.
+    /// Parts of both messages to dump if the transaction fails.
     pub errors: MessageParts,
-    /// A line for each transaction that ended well.
+    /// Print a line for each successful transaction.
     pub summary: bool,
-    /// Bytes shown of each message, at most.
+    /// Maximum number of bytes to dump of each message.
     pub size: usize,
 }
 
@@ -89,10 +89,10 @@ fn printable(bytes: &[u8]) -> String {
     bytes.iter().filter(|byte| **byte != b'\r').map(shown).collect::<String>().trim_end().to_owned()
 }
 
-/// No more texts than these are kept until they can be handed over.
+/// Maximum number of texts that are kept until they are handed over.
 const MOST: usize = 1000;
 
-/// Texts to be shown.
+/// Dumped texts that wait to be printed.
 #[derive(Debug, Default)]
 pub struct Dumps {
     texts: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Dumps {
 }
 
 impl Dumps {
-    /// One more, unless there are too many.
+    /// Adds a text, unless there are too many.
     pub fn push(&mut self, text: String) {
         match self.texts.len() < MOST {
             true => self.texts.push(text),
@@ -108,7 +108,7 @@ impl Dumps {
         }
     }
 
-    /// All since this was asked last, and how many were too many.
+    /// Takes all texts since the last call; the last one says how many were left out.
     pub fn hand_over(&mut self) -> Vec<String> {
         let Dumps { mut texts, left_out } = std::mem::take(self);
         if left_out > 0 {

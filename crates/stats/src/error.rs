@@ -1,7 +1,7 @@
-//! Error classes: what can go wrong with a transaction, counted under stable numbers and names.
+//! Classes of errors: what can go wrong with a transaction, under stable numbers and names.
 //!
-//! Numbers below `c200` are those of the classic benchmark; later ones are ours, `sN` are error numbers of the
-//! operating system. In logs a class is its [`ErrorKind::code`], so the order of the catalogue may change.
+//! Numbers below `c200` are those of Web Polygraph, numbers from `c201` on are added by this program, and `sN` are error
+//! numbers of the operating system. Logs identify a class by its [`ErrorKind::code`], so the order of the catalogue may change.
 
 use std::ops::Index;
 
@@ -11,19 +11,19 @@ mod catalogue;
 
 pub use catalogue::ErrorKind;
 
-/// Which side counts an error.
+/// The sides that count an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sides {
-    /// Robots.
+    /// Only robots count it.
     Client,
-    /// Servers.
+    /// Only servers count it.
     Server,
-    /// Both.
+    /// Robots and servers count it.
     Both,
 }
 
 impl Sides {
-    /// The sides in words.
+    /// The name of the sides for people.
     pub fn name(self) -> &'static str {
         match self {
             Sides::Client => "client",
@@ -33,29 +33,29 @@ impl Sides {
     }
 }
 
-/// What an error says about whom.
+/// The part of the test that an error is evidence against, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
     /// The device delivered content that is not what the server made for this request.
     Content,
-    /// The device broke a rule of caching.
+    /// The device broke a rule of HTTP caching (RFC 9111).
     Caching,
-    /// A message or connection was not as it has to be: what the device said, independent of its speed.
+    /// The device sent a malformed message or broke a connection; its speed does not matter.
     Message,
-    /// Access was refused or granted wrongly.
+    /// The device or a server refused or granted access wrongly.
     Access,
-    /// Something took too long: the device's fault, unless the bench was slow itself.
+    /// The device took too long, unless the bench itself was slow.
     Slow,
-    /// The name server that robots ask.
+    /// The name server that robots query gave no usable answer.
     Names,
-    /// What connects the hosts.
+    /// The network between the hosts failed.
     Network,
-    /// The bench or its configuration.
+    /// The bench or its configuration is at fault.
     Bench,
 }
 
 impl Nature {
-    /// A word for tables.
+    /// The name of the nature in tables and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Nature::Content => "content",
@@ -70,7 +70,7 @@ impl Nature {
     }
 }
 
-/// Everything that is fixed about a class.
+/// The fixed properties of an error class.
 struct CatalogueEntry {
     kind: ErrorKind,
     code: u16,
@@ -83,7 +83,7 @@ struct CatalogueEntry {
     hint: &'static str,
 }
 
-/// Codes of the operating system's errors begin here.
+/// The code of operating system error 0; error N has this code plus N.
 const SYSTEM: u16 = 0x8000;
 
 const fn code(family: &str, number: u16) -> u16 {
@@ -103,17 +103,17 @@ impl ErrorKind {
         &catalogue::TABLE[self as usize]
     }
 
-    /// Position in tables of counts.
+    /// Position of the class in [`ErrorCounts`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// Number in logs: that of the catalogue, system errors from `0x8000` on.
+    /// The number of the class in logs: the number in the catalogue, and `0x8000` plus the number for system errors.
     pub fn code(self) -> u16 {
         self.facts().code
     }
 
-    /// The class with that code; codes of later versions are [`ErrorKind::Other`].
+    /// The class with this code. Codes that only later versions know become [`ErrorKind::Other`].
     pub fn from_code(code: u16) -> ErrorKind {
         ErrorKind::all().find(|kind| kind.code() == code).unwrap_or(ErrorKind::Other)
     }
@@ -123,27 +123,27 @@ impl ErrorKind {
         self.facts().number
     }
 
-    /// A name for programs, for example `timeout`.
+    /// The name of the class in figures and JSON, for example `timeout`.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// A text for people.
+    /// A short description of the class.
     pub fn text(self) -> &'static str {
         self.facts().text
     }
 
-    /// What it means and what to look at, a sentence or two.
+    /// What the error means and what to check, in one or two sentences.
     pub fn hint(self) -> &'static str {
         self.facts().hint
     }
 
-    /// Which side counts it.
+    /// The sides that count errors of this class.
     pub fn sides(self) -> Sides {
         self.facts().sides
     }
 
-    /// What it says about whom.
+    /// The nature of the error.
     pub fn nature(self) -> Nature {
         self.facts().nature
     }
@@ -177,7 +177,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the transaction fails. Otherwise the error is only noted and the transaction succeeds.
+    /// Whether the error fails its transaction. Otherwise the error is only noted, and the transaction succeeds.
     pub fn fails(self) -> bool {
         self.facts().fails
     }
@@ -195,7 +195,7 @@ impl<'de> Deserialize<'de> for ErrorKind {
     }
 }
 
-/// How often each class occurred. In logs only those that did.
+/// The number of errors of each class. Logs contain only classes that occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCounts([u64; ErrorKind::COUNT]);
 
@@ -206,7 +206,7 @@ impl Default for ErrorCounts {
 }
 
 impl ErrorCounts {
-    /// Counts one, and returns how many there are now.
+    /// Counts one error and returns the new count of its class.
     pub fn count(&mut self, kind: ErrorKind) -> u64 {
         self.0[kind.index()] += 1;
         self.0[kind.index()]
@@ -217,7 +217,7 @@ impl ErrorCounts {
         ErrorKind::all().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// Sum of the counts of some classes.
+    /// The sum of the counts of all wanted classes.
     pub fn sum(&self, wanted: impl Fn(ErrorKind) -> bool) -> u64 {
         self.iter().filter(|(kind, _)| wanted(*kind)).map(|(_, count)| count).sum()
     }

@@ -6,7 +6,7 @@ use crate::error::ErrorKind;
 
 /// Names of facts in the order in which reports show them. Others may follow.
 pub mod fact {
-    /// What was asked for.
+    /// The requested URL.
     pub const URL: &str = "url";
     /// Method and kind of the request, for example `GET reload`.
     pub const REQUEST: &str = "request";
@@ -20,9 +20,9 @@ pub mod fact {
     pub const PEER: &str = "peer";
     /// The server that made the reply (`X-Target`).
     pub const SERVER: &str = "server";
-    /// What had to come.
+    /// The expected value.
     pub const EXPECTED: &str = "expected";
-    /// What came.
+    /// The actual value.
     pub const SEEN: &str = "seen";
     /// A line of the reply's header; there may be several.
     pub const HEADER: &str = "reply header";
@@ -57,7 +57,7 @@ impl Evidence {
         self
     }
 
-    /// Adds what had to come and what came.
+    /// Adds the expected and the actual value.
     #[must_use]
     pub fn expected(self, expected: impl Into<String>, seen: impl Into<String>) -> Evidence {
         self.fact(fact::EXPECTED, expected).fact(fact::SEEN, seen)

@@ -1,10 +1,10 @@
-//! Counts of all shapes add up and start anew in the same way.
+//! One way to add up and to clear counters of any kind.
 
-/// Something that is counted: it can be added up and emptied.
+/// A counter, or a group of counters, that can be added up and cleared.
 pub(crate) trait Fold {
     /// Adds everything that `other` has counted.
     fn fold(&mut self, other: &Self);
-    /// Forgets everything, but keeps memory for the next interval.
+    /// Sets everything to zero, but keeps allocated memory for the next interval.
     fn clear(&mut self);
 }
 

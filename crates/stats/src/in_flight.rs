@@ -1,10 +1,10 @@
-//! Transactions that have begun and not ended.
+//! Transactions in flight: started, but not complete.
 
 use slab::Slab;
 
 use crate::summary_stats::TimeAndSize;
 
-/// Which of the unfinished transactions of a loop it is. After its end another one has the number.
+/// Identifies a transaction in flight within its loop. After the end of the transaction the value is reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionHandle(u32);
 
@@ -14,29 +14,29 @@ struct InFlight {
     bytes: u64,
 }
 
-/// The unfinished transactions of a loop.
+/// The transactions in flight of one loop.
 #[derive(Debug, Default)]
 pub struct InFlightTransactions(Slab<InFlight>);
 
 impl InFlightTransactions {
-    /// One begins.
+    /// Adds a transaction that starts now.
     pub fn begin(&mut self, now_ns: u64) -> TransactionHandle {
         TransactionHandle(self.0.insert(InFlight { began_ns: now_ns, bytes: 0 }) as u32)
     }
 
-    /// So many bytes of its reply came.
-    pub fn read(&mut self, ticket: TransactionHandle, bytes: u64) {
-        if let Some(running) = self.0.get_mut(ticket.0 as usize) {
+    /// Counts received bytes of the reply of a transaction.
+    pub fn read(&mut self, handle: TransactionHandle, bytes: u64) {
+        if let Some(running) = self.0.get_mut(handle.0 as usize) {
             running.bytes += bytes;
         }
     }
 
-    /// It has ended.
-    pub fn end(&mut self, ticket: TransactionHandle) {
-        self.0.try_remove(ticket.0 as usize);
+    /// Removes a transaction that ended.
+    pub fn end(&mut self, handle: TransactionHandle) {
+        self.0.try_remove(handle.0 as usize);
     }
 
-    /// Ages in microseconds, and bytes so far.
+    /// Ages in microseconds, and bytes received so far.
     pub fn sums(&self, now_ns: u64) -> TimeAndSize {
         let mut sums = TimeAndSize::default();
         for (_, running) in &self.0 {

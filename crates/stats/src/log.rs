@@ -276,7 +276,7 @@ impl ReadLog {
         Ok(log)
     }
 
-    /// Reads the header, the first record; `name` is for messages. Phases of the same name are told apart.
+    /// Reads the header, the first record; `name` is for messages. Phases of the same name get distinct names.
     ///
     /// # Errors
     /// If there is no whole header.

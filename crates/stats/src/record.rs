@@ -10,9 +10,9 @@ use crate::xacts::Xact;
 /// Which side of the device a process simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
-    /// Robots.
+    /// The process runs robots.
     Client,
-    /// Origin servers.
+    /// The process runs origin servers.
     Server,
 }
 
@@ -26,10 +26,10 @@ impl Side {
     }
 }
 
-/// First record of every log: what this run is.
+/// First record of every log: the description of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Which side.
+    /// The side of the device that the process simulates.
     pub side: Side,
     /// Version of the program.
     pub version: String,
@@ -57,7 +57,7 @@ pub struct Header {
     /// The hit ratio that the workload offers (0 to 1), if it says so.
     pub offered_dhr: Option<f64>,
     /// Names of the kinds of content by number (0 foreign, 1 bodiless, 2 unknown, 3.. of the workload); empty if
-    /// kinds are not told apart. See [`Block::kinds`].
+    /// kinds are not distinguished. See [`Block::kinds`].
     pub contents: Vec<String>,
     /// The workload as it was compiled: the texts of all its files, and the values set from outside. Empty for tests
     /// that options describe.
@@ -65,7 +65,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header with phases that are told apart by name: the second `top` is `top-n2`.
+    /// The header with distinct names of phases: the second `top` is `top-n2`.
     pub(crate) fn with_distinct_phases(mut self: Box<Self>) -> Header {
         let names: Vec<String> = self.phases.iter().map(|phase| phase.name.clone()).collect();
         for (index, phase) in self.phases.iter_mut().enumerate() {
@@ -102,9 +102,9 @@ pub struct PlannedPhase {
 pub struct Interval {
     /// Index of the phase in [`Header::phases`].
     pub phase: u32,
-    /// Begin and end in nanoseconds since the start of the run.
+    /// Start of the interval, in nanoseconds since the start of the run.
     pub begin_ns: u64,
-    /// See `begin_ns`.
+    /// End of the interval, in nanoseconds since the start of the run.
     pub end_ns: u64,
     /// Processor time that the event loops used in the interval, in nanoseconds, summed over loops.
     pub cpu_ns: u64,

@@ -1,4 +1,4 @@
-//! Where the parties of one loop count what happens.
+//! The recorder: robots and servers of one event loop count here.
 
 use std::cell::{Cell, RefCell};
 use std::iter::Sum;
@@ -12,14 +12,14 @@ use crate::in_flight::{InFlightTransactions, TransactionHandle};
 use crate::window::Window;
 use crate::xacts::{TransactionSample, TransactionSampler, Xact};
 
-/// Transactions ended since the start of the loop.
+/// Numbers of transactions since the start of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Begun.
+    /// Transactions that started.
     pub started: u64,
-    /// Ended well.
+    /// Transactions that succeeded.
     pub ok: u64,
-    /// Failed.
+    /// Transactions that failed.
     pub failed: u64,
     /// Replies that a cache could keep and that did not come out of it: how far it has been filled.
     pub fills: u64,
@@ -52,20 +52,20 @@ struct Inner {
     /// Of the intervals before the current one.
     before: Cell<Totals>,
     unfinished: RefCell<InFlightTransactions>,
-    news: RefCell<News>,
+    news: RefCell<DeltaState>,
     taker: RefCell<TransactionSampler>,
     dump: Cell<DumpPlan>,
     dumps: RefCell<Dumps>,
 }
 
-/// What is new since it was told last.
+/// What was counted since the last delta was taken.
 #[derive(Debug, Default)]
-struct News {
-    /// Told up to this time in nanoseconds, if at all.
+struct DeltaState {
+    /// Time of the last delta in nanoseconds; `None` before the first one.
     until: Option<u64>,
-    /// What the current block had counted then.
+    /// What the current block had counted at that time.
     told: Window,
-    /// From blocks that were handed over since.
+    /// What was counted since, in blocks that were handed over.
     untold: Window,
 }
 
@@ -96,7 +96,7 @@ impl Recorder {
         count(&mut self.0.block.borrow_mut())
     }
 
-    /// Counts a transaction that begins.
+    /// Counts the start of a transaction.
     pub fn begin(&self, now_ns: u64) -> TransactionHandle {
         self.with(|block| block.xacts.enter(now_ns));
         self.0.unfinished.borrow_mut().begin(now_ns)
@@ -108,7 +108,7 @@ impl Recorder {
         self.0.unfinished.borrow_mut().read(ticket, bytes);
     }
 
-    /// Counts a transaction that ended well.
+    /// Counts a successful transaction.
     pub fn finish(&self, done: &Finished) {
         self.with(|block| block.finish(done));
         self.0.news.borrow_mut().untold.finish(done);
@@ -125,8 +125,8 @@ impl Recorder {
         self.0.unfinished.borrow_mut().end(ticket);
     }
 
-    /// What happened since the last call (the first one begins the telling), for those who cannot wait for the end
-    /// of the interval.
+    /// What was counted since the last call, for live views and load controllers, which cannot wait for the end of the
+    /// interval. The first call starts the counting.
     pub fn news(&self, now_ns: u64) -> Window {
         self.note_news(now_ns);
         let mut news = self.0.news.borrow_mut();
@@ -165,29 +165,29 @@ impl Recorder {
         }
     }
 
-    /// What was taken for samples since this was asked last.
+    /// Takes the transactions that were sampled since the last call.
     pub fn taken(&self) -> Vec<TransactionSample> {
         self.0.taker.borrow_mut().hand_over()
     }
 
-    /// Sets what is shown of transactions.
+    /// Sets what to dump of transactions.
     pub fn set_dump(&self, plan: DumpPlan) {
         self.0.dump.set(plan);
     }
 
-    /// What is shown of transactions.
+    /// What to dump of transactions.
     pub fn dump(&self) -> DumpPlan {
         self.0.dump.get()
     }
 
-    /// Shows something, if it is not empty.
+    /// Adds a dumped text, unless it is empty.
     pub fn show(&self, text: String) {
         if !text.is_empty() {
             self.0.dumps.borrow_mut().push(text);
         }
     }
 
-    /// What is to be shown since this was asked last.
+    /// Takes the texts that were dumped since the last call.
     pub fn shown(&self) -> Vec<String> {
         self.0.dumps.borrow_mut().hand_over()
     }

@@ -1,4 +1,4 @@
-//! Moments and extremes of values, without a histogram.
+//! Summary statistics of values: moments and extremes, without a histogram.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use crate::fold::Fold;
 pub struct SummaryStats {
     /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: f64,
-    /// The sum of their squares.
+    /// Sum of the squares of the values.
     pub squares: f64,
     min: u64,
     max: u64,
@@ -50,7 +50,7 @@ impl SummaryStats {
         taken
     }
 
-    /// With those of other values.
+    /// The same moments, with extremes that include these.
     #[must_use]
     pub(crate) fn with_extremes(&self, (min, max): (u64, u64)) -> SummaryStats {
         SummaryStats { min: self.min.min(min), max: self.max.max(max), ..*self }
@@ -177,7 +177,7 @@ impl TimeAndSize {
         TimeAndSize { rptm_us: self.rptm_us.since(&earlier.rptm_us), size: self.size.since(&earlier.size) }
     }
 
-    /// Both together.
+    /// The statistics of both sets of transactions together.
     #[must_use]
     pub fn with(mut self, other: &TimeAndSize) -> TimeAndSize {
         self.fold(other);

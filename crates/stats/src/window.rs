@@ -1,4 +1,4 @@
-//! What happened in any stretch of time, as sums without histograms: for those who want to know while a test goes on.
+//! Sums over any stretch of time, without histograms: for live views and load controllers while a test runs.
 
 mod members;
 
@@ -58,12 +58,11 @@ impl Fold for LevelDelta {
 
 /// What the robots of a loop, of a process or of a whole side did in a stretch of time.
 ///
-/// Loops tell what is new 20 times a second, so a window begins and ends with one of these moments, up to a
-/// twentieth of a second beside the one that was meant. Everything in a window belongs to exactly the same
+/// Loops publish their sums 20 times a second, so a window starts and ends up to 1/20 s away from the intended moment. Everything in a window belongs to exactly the same
 /// transactions; extremes are exact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Length in seconds, summed over loops: they do not tell at the same moment.
+    /// Length in seconds, summed over loops: they do not publish at the same moment.
     loop_seconds: f64,
     /// Number of loops.
     loops: u64,
@@ -71,7 +70,7 @@ pub struct Window {
     pub classes: [TimeAndSize; Class::COUNT],
     /// Basic transactions by what a perfect cache would have had: a hit, or a miss.
     pub offered: [TimeAndSize; 2],
-    /// Steps of authentications that went on.
+    /// Authentication steps that led to a further exchange.
     pub auth_steps: TimeAndSize,
     /// Replies whose status is in the agent's custom scope.
     pub custom: TimeAndSize,
@@ -87,9 +86,9 @@ pub struct Window {
     pub conn_uses: SummaryStats,
     /// Failed transactions.
     pub failed: u64,
-    /// Of these, those to whom access was refused or granted wrongly.
+    /// Failed transactions to which access was refused or granted wrongly.
     pub failed_access: u64,
-    /// Transactions that were begun again.
+    /// Transactions that were restarted.
     pub retried: u64,
     /// Concurrent transactions.
     pub xacts: LevelDelta,
@@ -97,11 +96,11 @@ pub struct Window {
     pub waiting: LevelDelta,
     /// Open connections.
     pub conns: LevelDelta,
-    /// Open connections that stand.
+    /// Open connections that are established.
     pub established: LevelDelta,
     /// Open connections that wait for their next request.
     pub idle: LevelDelta,
-    /// Robots that live.
+    /// Live robots.
     pub populus: LevelDelta,
     /// Unfinished transactions at the end: their ages, and the bytes of replies that have come so far.
     pub live: TimeAndSize,
@@ -125,7 +124,7 @@ fn take_time_and_size<const DIGITS: u8>(
 }
 
 impl Window {
-    /// Counts a transaction that ended well, as far as blocks do not tell.
+    /// Counts a successful transaction by properties that blocks do not keep.
     pub(crate) fn finish(&mut self, done: &Finished) {
         if done.class.is_basic() {
             self.offered[usize::from(!done.offered_hit)].record(done.rptm_us, done.size);
@@ -139,7 +138,7 @@ impl Window {
         }
     }
 
-    /// What a block has counted; extremes are those since this was asked last.
+    /// What a block has counted; extremes are those since the last call.
     pub(crate) fn take(block: &mut Block, seconds: f64) -> Window {
         let access = |kind: ErrorKind| kind.fails() && kind.nature() == Nature::Access;
         let mut classes = [TimeAndSize::default(); Class::COUNT];
@@ -245,7 +244,7 @@ impl Window {
         classes.iter().fold(TimeAndSize::default(), |sum, &class| sum.with(&self.classes[class as usize]))
     }
 
-    /// All transactions that ended well; [`SummaryStats::mean`] of its times is what a thermostat holds.
+    /// All successful transactions. A response-time controller keeps the [`SummaryStats::mean`] of their times constant.
     pub fn all(&self) -> TimeAndSize {
         self.of(&Class::ALL)
     }
@@ -255,7 +254,7 @@ impl Window {
         self.of(&[Class::Miss])
     }
 
-    /// Transactions that ended, well or badly.
+    /// Completed transactions, successful or failed.
     pub fn ended(&self) -> u64 {
         self.all().size.count + self.failed
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// A transaction that ended well, as one side saw it.
+/// A transaction that succeeded, as one side saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xact {
     /// When it ended, in nanoseconds since the start of the run.

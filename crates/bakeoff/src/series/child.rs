@@ -32,7 +32,7 @@ pub struct ChildRun<'a> {
     pub label: &'a str,
     /// Where it is made.
     pub place: &'a Path,
-    /// Options.
+    /// Command-line options of the run.
     pub words: Vec<String>,
     /// It is killed after this time.
     pub limit: Duration,

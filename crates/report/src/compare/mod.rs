@@ -175,7 +175,7 @@ pub struct ComparedPhases {
 pub struct Comparison<'a> {
     /// What was compared.
     pub groups: &'a [RunGroup],
-    /// How.
+    /// How it was compared.
     pub options: CompareOptions,
     /// In what the runs differ beside their figures, the heaviest first.
     pub differs: Vec<RunDifference>,

@@ -134,7 +134,7 @@ fn load(t: &mut FigureTable) {
     t.start_section("Load, response times and sizes");
     t.add_alias("baseline.req.rate", "req_rate");
     t.add_alias("baseline.rep.rate", "rep_rate");
-    t.add_histogram("baseline.rptm", "response time of all transactions", Ms, 1e-3, |s| {
+    t.add_histogram("baseline.rptm", "response time of all successful transactions: includes aborted ones, excludes steps of authentications (see rep.rptm)", Ms, 1e-3, |s| {
         s.all.rptm_us.clone()
     });
     t.add_histogram("baseline.due_rptm", "response time from the due start", Ms, 1e-3, |s| {
@@ -143,13 +143,13 @@ fn load(t: &mut FigureTable) {
     t.add_histogram("baseline.req.size", "request size of good transactions", Bytes, 1.0, |s| {
         s.block.req_size.clone()
     });
-    t.add_histogram("baseline.rep.size", "reply size of all transactions", Bytes, 1.0, |s| {
+    t.add_histogram("baseline.rep.size", "reply size of all successful transactions: includes aborted ones, excludes steps of authentications (see rep.size)", Bytes, 1.0, |s| {
         s.all.size.clone()
     });
     detail::exchanges(t);
     t.add_time_and_size(
         "rep",
-        "all replies, steps of authentications included, without aborted ones",
+        "all replies: includes steps of authentications, excludes aborted transactions (see baseline.rptm and baseline.rep.size)",
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.rptm_us),
         |s| detail::with_steps(s, transactions::REPLIES, |stats| &stats.size),
     );
@@ -159,16 +159,16 @@ fn load(t: &mut FigureTable) {
     t.add_figure("rep.bwidth", Mbps, "reply bytes of good transactions per second", |s| {
         s.rate(s.block.ok_bytes() * 8e-6)
     });
-    t.add_count("ok_xact.count", "transactions that ended well", |s| s.block.ok_count());
+    t.add_count("ok_xact.count", "successful transactions", |s| s.block.ok_count());
     t.add_figure("err_xact.rate", PerSecond, "failed transactions per second", |s| {
         s.rate(s.block.failed_count() as f64)
     });
-    t.add_figure("ok_xact.rate", PerSecond, "transactions that ended well per second: good replies", |s| {
+    t.add_figure("ok_xact.rate", PerSecond, "successful transactions per second", |s| {
         s.rate(s.block.ok_count() as f64)
     });
     t.add_alias("err_xact.ratio", "err_pct");
     t.add_alias("err_xact.count", "err_cnt");
-    t.add_count("retr_xact.count", "transactions begun again after a persistent-connection race", |s| {
+    t.add_count("retr_xact.count", "transactions restarted after a persistent-connection race", |s| {
         s.block.retried
     });
 }
@@ -243,7 +243,7 @@ fn errors(t: &mut FigureTable) {
     t.add_count("errors.count", "errors, those that were only noted included", |s| {
         s.block.failed_count() + s.block.noted_count()
     });
-    t.add_count("errors.noted.count", "errors of transactions that ended well nevertheless", |s| {
+    t.add_count("errors.noted.count", "errors of transactions that succeeded nevertheless", |s| {
         s.block.noted_count()
     });
     t.add_list("errors.tbl", "errors by class, the most frequent first", &["count", "%", "error"], |s| {

@@ -1,5 +1,4 @@
-//! Figures of what happens on the wire beside plain requests: classes of requests, pages, cookies, connections,
-//! look-ups, verification.
+//! Figures of special transactions, and of connections, look-ups, cookies and verification.
 
 use polygraph_stats::{Class, ClassStats, CloseKind, CountAndBytes, ErrorKind, MissCause};
 
@@ -98,12 +97,16 @@ pub(super) fn misses(t: &mut FigureTable) {
             s.block.missed[cause as usize]
         });
     }
-    t.add_histogram("hit.age", "time since the last transfer of the object of a hit", Ms, 1.0, |s| {
-        s.block.hit_age_ms.clone()
-    });
+    t.add_histogram(
+        "hit.age",
+        "time since the robots last transferred the object of a hit (not its Age header)",
+        Ms,
+        1.0,
+        |s| s.block.hit_age_ms.clone(),
+    );
     t.add_histogram(
         "missed.age",
-        "time since the last transfer of an object that was not kept",
+        "time since the robots last transferred an object that the device could have kept and did not (not its Age header)",
         Ms,
         1.0,
         |s| s.block.miss_age_ms.clone(),

@@ -63,7 +63,7 @@ pub(super) fn offered(facts: &RunFacts, found: &mut Findings) {
 }
 
 /// Transactions that follow from others and could not be started, for those have not been answered. Robots leave out
-/// launches for the parts of a page when they ask for the page, and ask for the parts when they are told of them. So
+/// launches for the parts of a page when they ask for the page, and request the parts when they have read it. So
 /// each launch without a good reply has cost as many as a launch with one was followed by. What was launched before
 /// the phase and answered in it makes up for as much at its end. Infinite if nothing was answered.
 fn withheld(block: &Block) -> f64 {

@@ -12,7 +12,7 @@ pub(super) const LONGEST_S: f64 = 1.0;
 pub(super) const SHARE_MAX: f64 = 0.02;
 /// Seconds in sum that are always allowed.
 pub(super) const LEAST_S: f64 = 0.5;
-/// Seconds in sum from which on stalls are told.
+/// Stalls of less than this sum in seconds cause no warning.
 const TOLD_S: f64 = 0.25;
 /// Lateness in milliseconds that is always allowed for 99 % of the think times.
 pub(super) const THINK_LATE_MS: f64 = 10.0;
@@ -127,7 +127,7 @@ mod tests {
         let often = StallSums { sum_s: 2.0, longest_s: 0.2, at_s: 7.0 };
         // 2 % of 20 minutes are 24 s: many short ones do no harm.
         assert_eq!(worst([once, often].into_iter(), 1200.0).map(|still| still.at_s), Some(5.0));
-        // Of 50 s they are 1 s, so both do, and the larger sum is told.
+        // Of 50 s they are 1 s, so both do, and the larger sum is reported.
         assert_eq!(worst([once, often].into_iter(), 50.0).map(|still| still.at_s), Some(7.0));
     }
 }
