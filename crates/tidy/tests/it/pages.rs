@@ -151,3 +151,44 @@ fn pages_for_contributors_name_what_exists() {
     }
     assert!(wrong.is_empty(), "names of nothing:\n{}", wrong.join("\n"));
 }
+
+/// The pages and sections that the comments of a source file cite: `docs/x.md, "A"` or `docs/x.md, "A" and "B"`.
+fn citations(text: &str) -> Vec<(String, Vec<String>)> {
+    // A citation may go on in the next line of its comment.
+    let lines = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim());
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let starts = text.match_indices("docs/").map(|(at, _)| &text[at..]);
+    let cited = starts.filter_map(|rest| {
+        let (page, rest) = rest.split_once(".md")?;
+        let is_page = page.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "/-_".contains(c));
+        let mut rest = rest.trim_start_matches('`');
+        let mut sections = Vec::new();
+        while let Some(title) = rest.strip_prefix(", \"").or_else(|| rest.strip_prefix(" and \"")) {
+            let (title, after) = title.split_once('"')?;
+            sections.push(title.to_owned());
+            rest = after;
+        }
+        is_page.then(|| (format!("{page}.md"), sections))
+    });
+    cited.collect()
+}
+
+#[test]
+fn comments_cite_pages_and_sections_that_exist() {
+    let pages = pages();
+    let mut wrong = Vec::new();
+    for source in tree::files().into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs")) {
+        let text = std::fs::read_to_string(tree::root().join(&source)).unwrap();
+        if source.ends_with("tests/it/pages.rs") {
+            continue;
+        }
+        for (page, sections) in citations(&text) {
+            let known = pages.iter().find(|(path, _)| *path == Path::new(&page));
+            let has = |title: &String| known.is_some_and(|(_, text)| anchors(text).contains(&anchor(title)));
+            if known.is_none() || !sections.iter().all(has) {
+                wrong.push(format!("{}: {page} {sections:?}", source.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "comments cite what is not there:\n{}", wrong.join("\n"));
+}
