@@ -1,4 +1,4 @@
-//! Two outputs of `lx` side by side: what differs (reference: stats.md 12.2).
+//! Two outputs of `lx` side by side: what differs (docs/reference/statistics.md, "Comparing two outputs of lx").
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,4 @@
-//! What a power failure of the device costs: when replies, misses and hits came again (reference: workloads.md,
-//! sections 10.2 and 11.4).
+//! What a power failure of the device costs: when replies, misses and hits came again (docs/reference/workloads.md, "Downtime procedure").
 //!
 //! Times are those of statistics intervals, so they are as exact as intervals are short; first errors have exact
 //! times.

@@ -1,6 +1,6 @@
 //! Figures over time: a table with a line for each window.
 //!
-//! Within a log the intervals of a window are concatenated, then logs are merged (reference: stats.md 7).
+//! Within a log the intervals of a window are concatenated, then logs are merged (docs/reference/statistics.md, "Merging and concatenation").
 
 use std::fmt::Write as _;
 

@@ -47,7 +47,7 @@ impl Fold for ByStatus {
     }
 }
 
-/// A set of status codes (`custom_stats_scope` of the language, stats.md 3.2).
+/// A set of status codes (`custom_stats_scope` of the language, docs/reference/statistics.md, "Status code scope").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusScope([u64; 8]);
 

@@ -31,7 +31,7 @@ enum Kind {
     One(Base),
 }
 
-/// Groups of members (`docs/reference/language.md`, "Script samples").
+/// Groups of members (`docs/reference/statistics.md`, "Script samples").
 const GROUPS: &[(&str, Kind)] = &[
     ("rep", Kind::TmSz),
     ("custom.rep", Kind::TmSz),

@@ -1,4 +1,4 @@
-//! LinkSearch to embedded objects in the content of replies (reference: models.md, section 9.2).
+//! LinkSearch to embedded objects in the content of replies (docs/reference/models.md, "Recognition of embedded objects").
 
 use std::rc::Rc;
 

@@ -94,7 +94,7 @@ impl ReplyMeta {
         self.overhead_bytes + self.body_bytes
     }
 
-    /// The reply leads elsewhere (reference: models.md, section 10.3).
+    /// The reply leads elsewhere (docs/reference/models.md, "Redirects").
     pub fn is_redirect(&self) -> bool {
         matches!(self.status, 300..=303 | 307 | 308)
     }

@@ -35,7 +35,7 @@ impl Ramp {
     }
 }
 
-/// The factors in force (reference: models.md, section 17.1).
+/// The factors in force (docs/reference/models.md, "Phases").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Share of robots that are active.

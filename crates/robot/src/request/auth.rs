@@ -1,4 +1,4 @@
-//! Authentication of a robot to proxies and origins (reference: models.md, section 21).
+//! Authentication of a robot to proxies and origins (docs/reference/models.md, "Authentication").
 
 use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;

@@ -57,7 +57,7 @@ pub struct RequestGenerator {
     follower_ids: IdSource,
     /// For each profile the behaviour by kind of content.
     behaviors: Vec<Vec<Behavior>>,
-    /// For each profile the origins that were not visited yet, in random request (reference: models.md, section 19).
+    /// For each profile the origins that were not visited yet, in random request (docs/reference/models.md, "First contact").
     unvisited: Vec<Vec<usize>>,
     /// For each profile, which of `walks` is its own: that of the first profile with the same trace of foreign URLs.
     foreign: Vec<usize>,
@@ -347,7 +347,7 @@ impl RequestGenerator {
     }
 
     /// The request for an object found inside `container`, or where a reply to it led: it inherits what the
-    /// robot wanted of it (reference: models.md, section 9.2).
+    /// robot wanted of it (docs/reference/models.md, "Recognition of embedded objects").
     pub fn follow_up(&mut self, container: &Request, cause: Cause, oid: Oid, now: Nanos) -> Request {
         // Parts of one object are no parts of another, and what was sent is not sent again.
         let kind = match container.kind {
@@ -373,7 +373,7 @@ impl RequestGenerator {
     }
 
     /// The galaxies of this loop by visible server, and the source of its ids: what a later test needs to go on
-    /// with the same objects (reference: models.md, section 3.5).
+    /// with the same objects (docs/reference/models.md, "Working set files").
     pub fn own_galaxies(&self, field: &Field) -> (IdSource, Galaxies) {
         let named = self.universes.iter().zip(&field.servers);
         let own = named.filter_map(|(universe, server)| universe.as_deref().zip(Some(&server.authority)));

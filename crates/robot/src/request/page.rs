@@ -1,4 +1,4 @@
-//! Pages: a container with everything in it (reference: models.md, section 9.4).
+//! Pages: a container with everything in it (docs/reference/models.md, "Pages").
 
 use std::cell::Cell;
 

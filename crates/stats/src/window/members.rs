@@ -1,4 +1,4 @@
-//! The members of a sample by the names that phase scripts use (reference: stats.md, section 10).
+//! The members of a sample by the names that phase scripts use (docs/reference/statistics.md, "Script samples").
 
 use crate::class::Class;
 use crate::summary_stats::{SummaryStats, TimeAndSize};
