@@ -26,7 +26,7 @@ const NAME: &str = "model";
 /// What a device stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Everything.
+    /// Every reply that may be stored.
     Ideal,
     /// The most recently used replies, up to so many bytes.
     Lru(u64),

@@ -24,7 +24,7 @@ const LARGEST_SPARE: usize = 1 << 20;
 /// Tasks that get so many turns in one moment will never wait: even a hundred thousand robots need less.
 const MOST_TURNS: u64 = 2_000_000;
 
-/// Takes connections in; it is told the address that they go to.
+/// Takes connections in; its second argument is the address that they go to.
 type Accept = dyn Fn(VirtualConn, SocketAddr);
 /// Answers a datagram, or not.
 type Answer = dyn Fn(&[u8]) -> Option<Vec<u8>>;

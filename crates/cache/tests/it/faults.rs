@@ -1,4 +1,4 @@
-//! A proxy that is told to commit a fault does exactly that.
+//! A proxy with a configured fault commits exactly that fault.
 
 use std::time::Duration;
 

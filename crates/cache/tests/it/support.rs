@@ -53,7 +53,7 @@ pub fn new_address() -> SocketAddr {
 pub enum Act {
     /// Sends bytes.
     Send(Vec<u8>),
-    /// Waits.
+    /// Waits for this time.
     Wait(Duration),
     /// Closes the connection.
     Close,
@@ -232,7 +232,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects.
+    /// A new connection to a proxy.
     pub fn of(proxy: &Proxy) -> Client {
         Client { conn: link().connect(None, proxy.address).expect("the proxy accepts"), input: Vec::new() }
     }
