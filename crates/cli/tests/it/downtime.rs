@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{Done, Sandbox};
+use crate::sandbox::{Done, Sandbox, valid};
 
 /// A short procedure at 60 requests per second, and its figures.
 fn cut(words: &str) -> (Sandbox, Done, Value) {
-    let sandbox = Sandbox::new();
-    let done = sandbox.polygraph(&format!(
-        "downtime {words} --warm 4sec --load 4sec --dark 2sec --meas 16sec --req_rate 60/sec --rep_sz const:2KB"
-    ));
+    let (sandbox, done) = valid(|| {
+        let sandbox = Sandbox::new();
+        let done = sandbox.polygraph(&format!(
+            "downtime {words} --warm 4sec --load 4sec --dark 2sec --meas 16sec --req_rate 60/sec --rep_sz const:2KB"
+        ));
+        (sandbox, done)
+    });
     let text = sandbox.read(sandbox.result().join("downtime.json"));
     (sandbox, done, serde_json::from_str(&text).unwrap())
 }
