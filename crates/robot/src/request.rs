@@ -7,6 +7,7 @@ pub mod encode;
 pub mod generator;
 pub mod page;
 pub mod trace;
+pub mod universe;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What the robots of one loop are told.
+//! The settings of the robots of one loop.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,39 +24,38 @@ pub enum Load {
         /// Pause before the next request, in seconds.
         think: Option<Distr>,
     },
-    /// The robot launches nothing by itself.
+    /// The robot has no load of its own.
     Passive,
 }
 
 /// A server as robots see it: a name in URLs, and where to find it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// As it stands in URLs, `host:port`.
+    /// The authority in URLs, `host:port`.
     pub authority: String,
     /// Where robots without a proxy connect to, one of these each time: the actual servers behind the name, or
     /// the device that poses as them. Empty if the name must be resolved.
     pub addresses: Vec<SocketAddr>,
-    /// Which of [`Field::direct`] tells what can be asked for.
+    /// Position in [`Field::direct`] of the content types that can be requested.
     pub direct: usize,
 }
 
-/// Where sizes are known from. Bytes are compared in any case.
+/// How robots know the sizes of objects. They compare bytes in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verify {
-    /// The catalog.
+    /// From the catalog.
     Full,
-    /// What the server tells in each reply (`X-Contents`): this side was not told. A size of which nobody tells is not
-    /// verified.
+    /// From each reply (`X-Contents`), because this side does not know them. A size that the reply does not carry is not verified.
     Bytes,
 }
 
-/// By which rules robots choose what they ask for (docs/compat.md).
+/// The rules by which robots choose objects (docs/compat.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rules {
-    /// What is offered as a hit can be one.
+    /// An offered hit can be a hit.
     #[default]
     Device,
-    /// Those of Web Polygraph 4.9, for comparison with its results.
+    /// The rules of Web Polygraph 4.9, for comparison with its results.
     V4_9,
 }
 
@@ -108,9 +107,9 @@ pub struct Field {
 /// When a robot's request body waits for `100 Continue`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Expect {
-    /// Never.
+    /// The robot never waits.
     Never,
-    /// With this probability.
+    /// The robot waits with this probability (0 to 1).
     Prob(f64),
     /// From this body size on, in bytes.
     From(u64),
@@ -144,10 +143,10 @@ pub struct Dns {
     pub sharing_group: Option<String>,
 }
 
-/// A kind of robots: what one `Robot` of a workload says.
+/// The profile of robots: what one `Robot` of a workload says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Profile {
-    /// Label.
+    /// Label of the profile in logs.
     pub name: String,
     /// How many there are.
     pub count: usize,
@@ -155,7 +154,7 @@ pub struct Profile {
     pub addresses: Vec<IpAddr>,
     /// When requests are sent.
     pub load: Load,
-    /// What is asked for.
+    /// Which objects the robot requests.
     pub behavior: Behavior,
     /// Visible servers by position in [`Field::servers`].
     pub origins: Selector<usize>,
@@ -202,7 +201,7 @@ pub struct Profile {
     pub accept_encoding: Option<String>,
     /// Busy and idle periods.
     pub session: Option<Session>,
-    /// `user:password`, taken in turn.
+    /// `user:password` items, which robots take in turn.
     pub credentials: Vec<String>,
     /// Probability of a spoiled password (0 to 1).
     pub auth_error: f64,
@@ -266,7 +265,7 @@ impl Profile {
     }
 }
 
-/// What may be wrong with replies without being told. Nothing, by default.
+/// The errors in replies that the user tolerates: none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// Replies without any marks of ours, and those that a device made itself.
@@ -300,7 +299,7 @@ pub struct Settings {
     pub group: UniqId,
     /// Agree with the other processes of the test, through the servers, about phases.
     pub share_phases: bool,
-    /// What is not told.
+    /// The errors that are tolerated.
     pub tolerance: Tolerance,
     /// Others may have asked for the objects of this test before, so that a device may know new ones.
     pub others_fill: bool,

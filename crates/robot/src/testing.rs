@@ -14,11 +14,11 @@ use polygraph_wire::marks::XactMark;
 /// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// When.
+    /// When it arrived.
     pub at: Nanos,
-    /// Where.
+    /// Where it arrived.
     pub hop: SocketAddr,
-    /// Its head.
+    /// The head.
     pub head: String,
     /// How many requests came before it on the connection.
     pub before: usize,

@@ -27,8 +27,8 @@ use crate::judge::history::Delivery;
 use crate::judge::{Known, Verdict, is_first_hand, judge};
 use crate::record::{self, Remembered};
 use crate::request::auth::{AuthAnswers, AuthSource};
-use crate::request::generator::SharedWorld;
 use crate::request::page::Page;
+use crate::request::universe::SharedWorld;
 use crate::request::{Cause, Request};
 
 /// Number of challenges that a transaction answers, at most.

@@ -1,4 +1,4 @@
-//! The content of a reply as it arrives: is it what the server must have sent, and what does it lead to?
+//! The content of a reply while it arrives: whether it is what the server must have sent, and which objects it embeds.
 
 use std::io::Write;
 
@@ -20,22 +20,22 @@ use crate::request::Request;
 use crate::settings::{Settings, Verify};
 use crate::violation::Violation;
 
-/// How content becomes what is compared.
+/// How content is compared.
 #[derive(Debug)]
 enum Way {
-    /// It is not looked at.
+    /// The content is not compared.
     Ignored,
-    /// Nobody knows what it has to be, but it may lead somewhere.
+    /// The robot does not know the content, but it may have links.
     Unknown,
-    /// As it is.
+    /// The content has no coding.
     Plain(Comparison),
-    /// Compressed.
+    /// The content is compressed.
     Gzip(Box<GzDecoder<Sink>>),
-    /// Several ranges of the whole object.
+    /// The content is several ranges of the object.
     Parts(Box<Parts>),
 }
 
-/// Where decompressed bytes go: all are compared, and those that are right are kept for a search for links.
+/// Takes decompressed bytes: compares all of them, and keeps the correct ones for the search for links.
 #[derive(Debug)]
 struct Sink(Comparison, Vec<u8>);
 
@@ -57,7 +57,7 @@ struct Parts {
     seen: Seen,
 }
 
-/// The parts seen so far.
+/// The parts that have arrived so far.
 #[derive(Debug)]
 struct Seen {
     whole: Body,
@@ -89,16 +89,16 @@ pub struct Entity<'a> {
     pub links: Option<Box<LinkSearch>>,
 }
 
-/// What came of verification.
+/// How much of the content was verified.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Verified {
-    /// Bytes that were compared.
+    /// Number of bytes that were equal to the expected ones.
     pub bytes: u64,
-    /// Bytes that were compared with nothing.
+    /// Number of bytes that were not compared.
     pub uncompared: u64,
-    /// A digest was checked.
+    /// Whether a digest was checked.
     pub digest: bool,
-    /// The object is empty, and so was the body.
+    /// Whether object and body are empty.
     pub empty: bool,
 }
 

@@ -1,4 +1,4 @@
-//! LinkSearch to embedded objects in the content of replies (docs/reference/models.md, "Recognition of embedded objects").
+//! LinkSearch to embedded objects in the content of replies (`docs/reference/models.md`, "Recognition of embedded objects").
 
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use rustc_hash::FxHashSet;
 use crate::exchange::reply::RareFields;
 use crate::request::Request;
 
-/// The links that robots of a kind follow.
+/// The links that robots with a profile follow.
 #[derive(Debug)]
 pub struct LinkFilter {
-    /// In these tags.
+    /// The tags and attributes that are links.
     pub tags: LinkTags,
     /// Replies of servers whose name begins so are searched for any URI; `*`: all replies.
     pub raw: Option<String>,
@@ -58,7 +58,7 @@ pub struct LinkSearch {
     filter: Rc<LinkFilter>,
     scanner: Scanner,
     raw: Option<Box<Raw>>,
-    /// References that nobody has taken yet.
+    /// Links that were found and not taken yet.
     pub found: Vec<Vec<u8>>,
     /// What is wrong with the markup.
     pub errors: Vec<MarkupError>,

@@ -1,4 +1,4 @@
-//! What a reply says.
+//! Reading a reply: its head, its framing, and what the head says.
 
 mod violations;
 
@@ -11,68 +11,68 @@ use polygraph_wire::range::ContentRange;
 
 use crate::violation::Violation;
 
-/// Heads larger than this are refused.
+/// The largest head that is accepted, in bytes.
 pub const MAX_HEAD: usize = 64 * 1024;
 
-/// Interim replies before a reply; real ones come once or twice (RFC 9110, section 15.2).
+/// Number of interim replies before a reply, at most. Servers send one or two (RFC 9110, section 15.2).
 const MAX_INTERIM: u32 = 32;
 
-/// A moment (January 2027) that tells the century of two-digit years.
+/// A time (January 2027, in seconds since 1970) that decides the century of two-digit years.
 const CENTURY: u64 = 1_800_000_000;
 
-/// How content is coded.
+/// The content coding of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coding {
-    /// Not at all.
+    /// No coding.
     #[default]
     Identity,
-    /// RFC 1952.
+    /// `gzip` (RFC 1952).
     Gzip,
-    /// Otherwise.
+    /// Any other coding.
     Other,
 }
 
-/// What only some replies say.
+/// Header fields that only some replies have.
 #[derive(Clone, Debug, Default)]
 pub struct RareFields {
-    /// `Location`.
+    /// Value of `Location`.
     pub location: Option<Vec<u8>>,
-    /// `Content-Range`.
+    /// Value of `Content-Range`.
     pub range: Option<ContentRange>,
-    /// A `Content-Range` that is none.
+    /// Whether there is a `Content-Range` that cannot be read.
     pub bad_range: bool,
-    /// `Content-Type`.
+    /// Value of `Content-Type`.
     pub content_type: Option<Vec<u8>>,
-    /// `Content-MD5`.
+    /// Value of `Content-MD5`.
     pub md5: Option<Vec<u8>>,
     /// Values of `Set-Cookie`.
     pub cookies: Vec<Vec<u8>>,
     /// Values of `WWW-Authenticate` and `Proxy-Authenticate`.
     pub challenges: Vec<Vec<u8>>,
-    /// `Server`.
+    /// Value of `Server`.
     pub server: Option<Vec<u8>>,
-    /// `Content-Length` beside chunks.
+    /// Whether there is a `Content-Length` beside `Transfer-Encoding: chunked`.
     pub length_ignored: bool,
-    /// Fields behind the chunks.
+    /// Whether fields follow the last chunk.
     pub trailer: bool,
 }
 
-/// The meta of a reply that matter to a robot.
+/// What a robot needs to know about a reply.
 #[derive(Clone, Debug, Default)]
 pub struct ReplyMeta {
     /// Status code; 0 before there is a head.
     pub status: u16,
-    /// The benchmark's marks.
+    /// The header fields of the benchmark.
     pub marks: Marks,
-    /// No `no-cache`, `no-store` or `private` in `Cache-Control`, no `no-cache` in `Pragma`.
+    /// Whether a shared cache may keep the reply: `Cache-Control` has no `no-cache`, `no-store` or `private`, and `Pragma` no `no-cache`.
     pub cachable: bool,
-    /// The sender leaves the connection open.
+    /// Whether the sender leaves the connection open.
     pub keep_alive: bool,
-    /// Bytes of head and framing.
+    /// Size of head and framing in bytes.
     pub overhead_bytes: u64,
-    /// Bytes of content.
+    /// Size of the content in bytes.
     pub body_bytes: u64,
-    /// Announced length of the content.
+    /// Announced length of the content in bytes.
     pub length: Option<u64>,
     /// `Date`, in seconds since 1970.
     pub date: Option<i64>,
@@ -82,24 +82,24 @@ pub struct ReplyMeta {
     pub expires: Option<i64>,
     /// `Age` in seconds.
     pub age: Option<u64>,
-    /// `Content-Encoding`.
+    /// The content coding.
     pub coding: Coding,
-    /// The rest.
+    /// Fields that only some replies have.
     pub rare: Option<Box<RareFields>>,
 }
 
 impl ReplyMeta {
-    /// Bytes of the complete reply.
+    /// Size of the complete reply in bytes.
     pub fn size(&self) -> u64 {
         self.overhead_bytes + self.body_bytes
     }
 
-    /// The reply leads elsewhere (docs/reference/models.md, "Redirects").
+    /// Whether the reply is a redirect (`docs/reference/models.md`, "Redirects").
     pub fn is_redirect(&self) -> bool {
         matches!(self.status, 300..=303 | 307 | 308)
     }
 
-    /// The reply carries a mark of our servers.
+    /// Whether the reply carries a mark of the servers of the test.
     pub fn is_marked(&self) -> bool {
         self.marks.xact.is_some() || self.marks.target.is_some()
     }
@@ -109,7 +109,7 @@ impl ReplyMeta {
     }
 }
 
-/// What is done with the content of a reply while it arrives.
+/// Takes the content of a reply while it arrives.
 pub trait ContentSink {
     /// The head is complete; the content follows.
     fn begin(&mut self, meta: &ReplyMeta);
@@ -120,35 +120,35 @@ pub trait ContentSink {
 /// Reads one reply.
 #[derive(Debug)]
 pub struct ReplyReader {
-    /// The head so far, if it came in pieces.
+    /// The start of a head that arrived in pieces.
     stash: Vec<u8>,
     body: Option<BodyReader>,
-    /// What the head says, once it is complete.
+    /// What the head says, if it is complete.
     meta: Option<Box<ReplyMeta>>,
     received: u64,
-    /// The request was a HEAD.
+    /// Whether the request is a HEAD.
     to_head: bool,
-    /// The request asked for 100 (continue).
+    /// Whether the request expects 100 (continue).
     expects_continue: bool,
-    /// 100 (continue) is awaited: reading stops there.
+    /// Whether reading stops at 100 (continue).
     awaits_continue: bool,
-    /// The connection is to stay open, but nothing else would end the reply.
+    /// Whether the connection is to stay open although only its end would end the reply.
     endless: bool,
-    /// Interim replies so far.
+    /// Number of interim replies so far.
     interim: u32,
 }
 
-/// How far reading has come.
+/// How much of a reply has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Partial,
-    /// 100 (continue) has come as awaited; so many bytes of the input came behind it.
+    /// 100 (continue) has arrived.
     Continue {
         /// Bytes that were not used.
         rest: usize,
     },
-    /// The reply is complete; so many bytes of the input belong to what follows.
+    /// The reply is complete.
     Complete {
         /// Bytes that were not used.
         rest: usize,
@@ -172,10 +172,10 @@ impl ReplyReader {
         }
     }
 
-    /// Takes bytes from the connection; none means that the peer has closed it.
+    /// Takes bytes from the connection. An empty slice means that the peer has closed it.
     ///
     /// # Errors
-    /// What is wrong with the reply.
+    /// If the reply violates HTTP.
     pub fn feed(&mut self, data: &[u8], content: &mut impl ContentSink) -> Result<Progress, Box<Violation>> {
         if data.is_empty() {
             return self.closed();
@@ -192,12 +192,12 @@ impl ReplyReader {
         self.feed_head(&head, content)
     }
 
-    /// True if nothing of the reply has arrived yet.
+    /// Whether nothing of the reply has arrived yet.
     pub fn is_silent(&self) -> bool {
         self.received == 0
     }
 
-    /// Bytes of the reply so far.
+    /// Number of bytes of the reply so far.
     pub fn received(&self) -> u64 {
         self.received
     }
@@ -208,12 +208,12 @@ impl ReplyReader {
         self.endless
     }
 
-    /// The meta so far, if there is a head.
+    /// What the head says, if it is complete.
     pub fn meta(&self) -> Option<&ReplyMeta> {
         self.meta.as_deref()
     }
 
-    /// The meta of a complete reply.
+    /// What a complete reply says.
     pub fn into_meta(self) -> Box<ReplyMeta> {
         let mut meta = self.meta.unwrap_or_default();
         meta.overhead_bytes = self.received - meta.body_bytes;

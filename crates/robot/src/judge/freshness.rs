@@ -1,4 +1,4 @@
-//! Whether a stored reply was still good when it was given.
+//! Freshness: whether a cache was allowed to send a stored reply.
 
 use polygraph_stats::ErrorKind;
 use polygraph_traffic::Catalog;

@@ -1,5 +1,5 @@
-//! What this loop knows of the past of objects, to tell why an offered hit did not happen, and of transactions,
-//! to tell whose reply came back.
+//! What a loop knows of the past of objects, to find out why an offered hit was a miss, and of the past of transactions, to find
+//! out for whom a stored reply was made.
 
 use polygraph_stats::MissCause;
 use polygraph_traffic::rng::mix;
@@ -14,7 +14,7 @@ const GENERATION: usize = (1 << 20) / 8 * 7;
 /// Transactions for uncachable objects whose robot is kept.
 const XACTS: usize = 1 << 14;
 
-/// What became of an object so far. Small, for the past of an object is seldom in the processor's caches.
+/// The past of an object. It is small, for it is seldom in the processor's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Past {
     /// Flags in the lowest bits, and above them when it was last delivered, in milliseconds.
@@ -43,14 +43,14 @@ impl Past {
     }
 }
 
-/// A reply that brought the whole of a cachable object.
+/// A reply with the whole of a cachable object.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     /// When it was complete, in milliseconds since any fixed moment.
     pub at_ms: u64,
-    /// What was asked for.
+    /// The kind of the request.
     pub kind: RequestKind,
-    /// It came out of a store.
+    /// Whether the reply was stored.
     pub hit: bool,
     /// When it expires, in seconds since 1970, if it says so.
     pub expires: Option<i64>,
@@ -76,7 +76,7 @@ pub struct History {
     older: FxHashMap<u32, Past>,
     /// Objects in each of these, at most.
     generation: usize,
-    /// Some are not known any more.
+    /// Whether some objects were forgotten.
     forgot: bool,
     /// A digest of the transaction's id and the robot, by a part of the counter.
     xacts: Vec<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! When robots whose gaps have any distribution launch (docs/reference/models.md, "Arrivals").
+//! When robots whose gaps have any distribution launch (`docs/reference/models.md`, "Arrivals").
 
 use polygraph_link::{Nanos, SECOND, nanos};
 use polygraph_traffic::{Distr, Random};

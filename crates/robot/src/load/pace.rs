@@ -35,7 +35,7 @@ impl Ramp {
     }
 }
 
-/// The factors in force (docs/reference/models.md, "Phases").
+/// The factors in force (`docs/reference/models.md`, "Phases").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// Share of robots that are active.
@@ -47,12 +47,12 @@ pub struct Pace {
     /// Probability that a request's kind and method are drawn from `req_types` and `req_methods`; otherwise it
     /// is a basic GET.
     pub special: Ramp,
-    /// Nothing is launched any more.
+    /// Whether robots have stopped sending requests.
     pub stopped: bool,
 }
 
 impl Pace {
-    /// Everything as configured.
+    /// All factors are 1.
     pub const FULL: Pace = Pace {
         populus: Ramp::flat(1.0),
         load: Ramp::flat(1.0),
@@ -60,7 +60,7 @@ impl Pace {
         special: Ramp::flat(1.0),
         stopped: false,
     };
-    /// The end.
+    /// Robots send nothing any more.
     pub const STOPPED: Pace = Pace { stopped: true, ..Pace::FULL };
 }
 

@@ -1,4 +1,4 @@
-//! Authentication of a robot to proxies and origins (docs/reference/models.md, "Authentication").
+//! Authentication of a robot to proxies and origins (`docs/reference/models.md`, "Authentication").
 
 use polygraph_stats::AuthScheme;
 use polygraph_traffic::Seed;
@@ -43,7 +43,7 @@ impl CredentialCycle {
     }
 }
 
-/// Who asks for authentication.
+/// Who demands authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthSource {
     /// The robot's proxy.
@@ -52,12 +52,12 @@ pub enum AuthSource {
     Origin(usize),
 }
 
-/// Whose challenges a request answered, and by which scheme.
+/// The challenges that a request answers, and the schemes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuthAnswers {
-    /// The proxy's.
+    /// The scheme of the answer to the proxy.
     pub proxy: Option<AuthScheme>,
-    /// The server's.
+    /// The scheme of the answer to the server.
     pub origin: Option<AuthScheme>,
 }
 
@@ -70,13 +70,13 @@ impl AuthAnswers {
         }
     }
 
-    /// The scheme by which the robot was let in; the device comes first.
+    /// The scheme by which the robot got access; that of the proxy comes first.
     pub fn scheme(self) -> Option<AuthScheme> {
         self.proxy.or(self.origin)
     }
 }
 
-/// A scheme that was asked for.
+/// A scheme that was demanded.
 #[derive(Clone, Debug)]
 enum Scheme {
     Basic,
@@ -102,9 +102,9 @@ pub struct RobotCredentials {
     /// Name and password in use.
     user: String,
     password: String,
-    /// The password is spoiled on purpose.
+    /// Whether the password is wrong on purpose.
     pub spoiled: bool,
-    /// How often credentials were taken.
+    /// How many times the robot has taken credentials.
     pub renewals: u64,
     schemes: FxHashMap<AuthSource, Scheme>,
 }

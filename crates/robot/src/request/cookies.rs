@@ -1,4 +1,4 @@
-//! Cookies that a robot keeps (docs/reference/models.md, "Cookies").
+//! Cookies that a robot keeps (`docs/reference/models.md`, "Cookies").
 
 use polygraph_stats::Recorder;
 use polygraph_wire::cookie::{self, Lifetime, SetCookie};

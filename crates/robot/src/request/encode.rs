@@ -12,7 +12,7 @@ use polygraph_wire::worlds::{
 use polygraph_wire::{date, decimal, uri};
 
 use crate::request::Request;
-use crate::request::generator::SharedWorld;
+use crate::request::universe::SharedWorld;
 use crate::settings::{Field, Profile};
 
 /// Flag of `X-Xact`: the robot itself validates.

@@ -1,4 +1,4 @@
-//! Pages: a container with everything in it (docs/reference/models.md, "Pages").
+//! Pages: a container with everything in it (`docs/reference/models.md`, "Pages").
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ impl Page {
         }
     }
 
-    /// One more transaction belongs to the page.
+    /// Adds a transaction to the page.
     pub fn enter(&self) {
         self.open.set(self.open.get() + 1);
         self.parts.set(self.parts.get() + 1);
