@@ -71,7 +71,7 @@ pub fn check(test: &Test, check: PreflightCheck<'_>, notify: Notify) -> Result<u
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let mut requests = 0;
     for (number, route) in routes.iter().enumerate() {
-        // Every probe has a URL of its own, so that no cache has an answer.
+        // Probes have different URLs, so that no cache has an answer.
         let token = format!("{now:016x}{:08x}{number:04x}", std::process::id());
         let found = route.probe.send(&token, timeout);
         requests += if route.target == ProbeTarget::Origin { 0 } else { found.requests };

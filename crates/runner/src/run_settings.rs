@@ -16,7 +16,7 @@ pub struct RunSettings {
     pub interval_s: f64,
     /// Timers closer together than this share a wake-up, in seconds.
     pub timer_quantum_s: f64,
-    /// The run ends after so many seconds without traffic; `None`: never.
+    /// The run ends after this many seconds without traffic; `None`: never.
     pub idle_timeout_s: Option<f64>,
     /// Event loops of each side; `None`: as many as the load and the processors ask for.
     pub loops: Option<usize>,

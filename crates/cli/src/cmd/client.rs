@@ -13,7 +13,7 @@ use polygraph_stats::{Record, Side};
 use polygraph_traffic::Distr;
 
 use crate::exit::{self, Done};
-use crate::options::test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
+use crate::options::make_test::{self, DEFAULT_SETTLE, DevicePath, TestParts};
 use crate::options::values::{host_port, optional_time, sizes, think, yes_no};
 use crate::options::{
     CommonOptions, ConfigOptions, Optional, PreflightOptions, RobotOptions, RobotToleranceOptions,
@@ -149,6 +149,6 @@ impl Args {
             settle: DEFAULT_SETTLE,
             schedule: Schedule::classic(self.common.goal.unwrap_or_default(), self.cool_phase.0),
         };
-        test::of_options(&self.robots, &self.common, settings.global_seed, parts)
+        make_test::of_options(&self.robots, &self.common, settings.global_seed, parts)
     }
 }

@@ -134,7 +134,7 @@ pub fn run(args: Args) -> Done {
 }
 
 impl PeakSearch {
-    /// A new search with a directory of its own.
+    /// A new search in a new directory.
     fn start(args: Args) -> Result<PeakSearch, Failure> {
         let Args { run, search, .. } = &args;
         let settings = &run.bench.workload.source.settings;
@@ -234,8 +234,8 @@ impl PeakSearch {
         }))
     }
 
-    /// Makes `run` the run with this number and rate: a result directory in that of the search, and random choices of its
-    /// own, because an identical run would tell nothing new. In a workload, the rate replaces [`RATE`] in the values of
+    /// Makes `run` the run with this number and rate: a result directory in that of the search, and other random
+    /// choices than the runs before, because an identical run would tell nothing new. In a workload, the rate replaces [`RATE`] in the values of
     /// `--set`. Returns a note if the run is longer than the user's goal.
     fn prepare(&self, run: &mut RunOptions, number: usize, rate: f64) -> Option<String> {
         let bench = &mut run.bench;

@@ -104,7 +104,7 @@ pub fn run(args: Args) -> Done {
         faults: args.fault,
         ..ProxyConfig::default()
     };
-    let (cache, begin) = (args.cache, Instant::now());
+    let (cache, start) = (args.cache, Instant::now());
     let mut proxy = ProxyServer::start(config).map_err(|e| {
         Failure::setup(anyhow::anyhow!("cannot start a proxy at {listen}: {e}{}", listen_hint(&e)))
     })?;
@@ -113,7 +113,7 @@ pub fn run(args: Args) -> Done {
     let cpu = proxy.cpu_seconds();
     let seen = proxy.snapshot();
     proxy.stop();
-    output::print(&summary(&seen, begin.elapsed().as_secs_f64(), cpu, cache));
+    output::print(&summary(&seen, start.elapsed().as_secs_f64(), cpu, cache));
     Ok(ExitCode::SUCCESS)
 }
 

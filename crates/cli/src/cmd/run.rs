@@ -11,7 +11,7 @@ use polygraph_traffic::{Distr, Popularity};
 use serde_json::json;
 
 use crate::exit::{self, Done};
-use crate::options::test::DevicePath;
+use crate::options::make_test::DevicePath;
 use crate::options::values::{host_port, optional_time, prediction_model, resolve};
 use crate::options::{BenchOptions, DeviceOptions, ExpectOptions, Optional, WorkingSetOptions};
 use crate::output::{self, RunConsole, notify};

@@ -13,7 +13,7 @@ use polygraph_stats::Side;
 use polygraph_traffic::Distr;
 
 use crate::exit::{self, Done};
-use crate::options::test;
+use crate::options::make_test;
 use crate::options::values::{think, whole};
 use crate::options::{CommonOptions, ConfigOptions, Optional, ReplyOptions, SyncOptions, ToleranceOptions};
 use crate::output::{self, ClassicConsole, notify};
@@ -100,6 +100,6 @@ impl Args {
         let listen = self.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, self.port)));
         let schedule = Schedule::classic(self.common.goal.unwrap_or_default(), None);
         let (think, sizes) = (self.xact_think.0.clone(), self.replies.rep_sz.clone());
-        test::servers_of_options(&self.common, vec![listen], think, sizes, schedule)
+        make_test::servers_of_options(&self.common, vec![listen], think, sizes, schedule)
     }
 }

@@ -12,7 +12,7 @@ use polygraph_stats::Side;
 
 use crate::exit::{self, Done};
 use crate::options::common::command_line;
-use crate::options::test;
+use crate::options::make_test;
 use crate::options::values::{cycle, device_model, optional_time, whole, yes_no};
 use crate::options::{
     ExpectOptions, Optional, RobotToleranceOptions, SourceOptions, ToleranceOptions, VariantOptions,
@@ -109,7 +109,7 @@ pub fn run(args: Args) -> Done {
     let mut settings = args.settings();
     let working_set = args.working_set.open(&mut settings)?;
     let sharing = (args.share_worlds, false);
-    let test = test::of_workload(&args.file, &args.source, args.variant, sharing, settings.global_seed)?;
+    let test = make_test::of_workload(&args.file, &args.source, args.variant, sharing, settings.global_seed)?;
     working_set.check(&test, notify)?;
     let directory = args.directory()?;
     // Simulations with different seeds have different times of day.

@@ -11,7 +11,7 @@ use polygraph_robot::Tolerance;
 use polygraph_runner::{Expectations, Failure, RunResult};
 
 use crate::exit::{self, Done};
-use crate::options::test::DevicePath;
+use crate::options::make_test::DevicePath;
 use crate::options::{BenchOptions, ExpectOptions};
 use crate::output::{self, RunConsole};
 

@@ -9,7 +9,7 @@ use polygraph_plan::{Schedule, Test};
 use polygraph_runner::{Bench, Failure, RunSettings};
 use polygraph_traffic::Distr;
 
-use super::test::{self, TestParts};
+use super::make_test::{self, TestParts};
 use super::values::{Optional, think, whole};
 use super::{
     CommonOptions, ConfigOptions, PreflightOptions, ReplyOptions, RobotOptions, RobotToleranceOptions,
@@ -80,7 +80,7 @@ impl BenchOptions {
             settle: repeat_delay(self.xact_think.0.as_ref(), false),
             schedule: schedule(),
         };
-        test::of_options(&self.robots, &self.common, settings.global_seed, parts)
+        make_test::of_options(&self.robots, &self.common, settings.global_seed, parts)
     }
 
     /// A bench for `test`. Result directories are named after `command` if the user gives no label.

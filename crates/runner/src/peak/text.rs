@@ -80,7 +80,7 @@ pub fn next_step(finding: &PeakResult) -> Option<String> {
         SearchEnd::Found => return None,
         SearchEnd::Most => "the peak is higher: raise --most, or leave it out",
         SearchEnd::BenchLimit if finding.held.is_some() => {
-            "give the bench more processors than the device, or machines of its own; then the peak may be higher"
+            "give the bench more processors than the device, or separate machines; then the peak may be higher"
         }
         SearchEnd::BenchLimit => {
             "the bench was the limit even at the lowest rate: see the report of a run for the reason"

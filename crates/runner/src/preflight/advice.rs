@@ -92,7 +92,7 @@ impl ProbeCase<'_> {
                     self.lost_at()
                 )
             }
-            ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", begins(data)),
+            ProbeError::NotHttp(data) => format!("{who} does not answer in HTTP/1{}", what_it_is(data)),
         }
     }
 
@@ -156,7 +156,7 @@ impl ProbeCase<'_> {
 }
 
 /// How a reply starts that is not HTTP, and what it may be.
-fn begins(data: &[u8]) -> String {
+fn what_it_is(data: &[u8]) -> String {
     match data {
         [0x15 | 0x16, 3, ..] => " but in TLS: robots speak plain HTTP, so name a port without TLS".into(),
         [b'S', b'S', b'H', b'-', ..] => ": this is the port of an SSH server".into(),
