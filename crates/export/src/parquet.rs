@@ -17,6 +17,9 @@ use crate::table::{Column, ColumnCells, Table};
 const SCHEMA: &str = "polygraph.schema";
 
 /// Writes a table.
+///
+/// # Errors
+/// If the file cannot be written.
 pub fn write(table: &Table, file: File) -> Result<()> {
     let fields = table.columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_>>()?;
     let schema = Type::group_type_builder(table.name).with_fields(fields).build()?;

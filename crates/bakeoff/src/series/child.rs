@@ -188,6 +188,9 @@ fn newest(place: &Path, label: &str) -> Option<PathBuf> {
 }
 
 /// Folds the logs of a result directory.
+///
+/// # Errors
+/// If the directory has no readable logs; the error is a sentence for people.
 pub fn read(directory: &Path) -> Result<RunFacts, String> {
     fold_files(&["client.log", "server.log"].map(|name| directory.join(name))).map_err(|e| e.to_string())
 }
