@@ -14,7 +14,7 @@
 //!
 //! * **One virtual loop**: a queue of tasks that can continue, a heap of moments, and connections that are two bounded queues. Only the order of events matters, so
 //!   runs are identical byte for byte.
-//! * **Devices decide with the code of the built-in proxy.** Contents that the catalog can make again are not stored.
+//! * **The simulated device is the built-in proxy itself.** Contents that the catalog can make again are not stored.
 
 pub mod conn;
 pub mod device;
