@@ -10,13 +10,13 @@ use polygraph_wire::head::keeps_alive;
 use polygraph_wire::{Framing, HeadError, RequestHead, parse_request};
 
 use crate::buffered::BufferedConn;
-use crate::config::nanos_of;
 use crate::message::{MAX_HEAD, OwnReply, went_through};
 use crate::object::{Object, ReplyForm};
 use crate::policy::{RequestFacts, Reuse};
 use crate::proxy::Proxy;
 use crate::reply::{AfterReply, ClientContext};
 use crate::request::ForwardedRequest;
+use crate::service::nanos_of;
 use crate::target::{Target, TargetError};
 
 /// Refused connections that get a reply at the same time, per event loop; more are only closed.

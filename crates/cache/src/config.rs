@@ -3,8 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use polygraph_link::Nanos;
-
 use crate::access::Access;
 use crate::faults::Fault;
 use crate::service::ServiceModel;
@@ -81,9 +79,4 @@ impl ProxyConfig {
             self.service.problem()
         }
     }
-}
-
-/// A duration in nanoseconds; those beyond 500 years saturate.
-pub(crate) fn nanos_of(duration: Duration) -> Nanos {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }

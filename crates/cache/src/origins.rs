@@ -11,8 +11,9 @@ use polygraph_link::{Conn, Link, Nanos, SECOND, send_all};
 use rustc_hash::FxHashMap;
 
 use crate::buffered::BufferedConn;
-use crate::config::{ProxyConfig, nanos_of};
+use crate::config::ProxyConfig;
 use crate::counters::Counters;
+use crate::service::nanos_of;
 
 /// How long the addresses of a name are used; the lifetime that a name server gave them is not known here.
 const NAME_LIFETIME: Nanos = 30 * SECOND;

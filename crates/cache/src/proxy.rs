@@ -9,12 +9,12 @@ use polygraph_link::{Link, Nanos};
 use polygraph_traffic::{Seed, Stream};
 
 use crate::buffered::Buffers;
-use crate::config::{ProxyConfig, nanos_of};
+use crate::config::ProxyConfig;
 use crate::content::ContentGenerator;
 use crate::counters::{Counters, Snapshot};
 use crate::faults::Faults;
 use crate::origins::{Origins, Resolver};
-use crate::service::Service;
+use crate::service::{Service, nanos_of};
 use crate::store::Store;
 
 /// Room for a usual request head; larger ones make their buffer grow.

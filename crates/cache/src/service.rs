@@ -13,8 +13,6 @@ use std::time::Duration;
 use polygraph_link::Nanos;
 use polygraph_traffic::{Distr, Stream};
 
-use crate::config::nanos_of;
-
 /// How a device is slower than the machine it runs on. By default it is not.
 ///
 /// All times have the resolution of the event loop's timers, but errors of the queue do not add up: throughput is exact.
@@ -123,6 +121,11 @@ impl Service {
         // At most thirty years, so that no sum overflows.
         (seconds * 1e9).round().clamp(0.0, 1e18) as Nanos
     }
+}
+
+/// A duration in nanoseconds; those beyond 500 years saturate.
+pub(crate) fn nanos_of(duration: Duration) -> Nanos {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
 #[cfg(test)]
