@@ -1,4 +1,4 @@
-//! LinkSearch to embedded objects in the content of replies (`docs/reference/models.md`, "Recognition of embedded objects").
+//! Links to embedded objects in the content of replies (`docs/reference/models.md`, "Recognition of embedded objects").
 
 use std::rc::Rc;
 
