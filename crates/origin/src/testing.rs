@@ -108,6 +108,6 @@ impl TestClient {
 
 /// The two ends of a connection.
 pub fn connection(link: &VirtualLink) -> (TestClient, VirtualConn) {
-    let (ours, theirs) = VirtualConn::pair(link);
+    let (ours, theirs) = link.pair();
     (TestClient { link: link.clone(), conn: Rc::new(RefCell::new(ours)) }, theirs)
 }

@@ -8,9 +8,9 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use polygraph_link::{Conn, IdleState, Link, Nanos};
+use polygraph_link::{Conn, IdleState, Nanos};
 
-use crate::link::VirtualLink;
+use crate::network::Network;
 use crate::timers::Alarm;
 
 /// Bytes that may be on their way or unread in one direction, like the buffers of two sockets together.
@@ -18,7 +18,7 @@ const WINDOW: usize = 256 * 1024;
 
 /// One end of a connection. Dropping it closes it.
 pub struct VirtualConn {
-    link: VirtualLink,
+    network: Rc<Network>,
     wire: Rc<RefCell<Wire>>,
     /// Which end: it reads `streams[end]` and writes the other.
     end: usize,
@@ -92,10 +92,10 @@ impl fmt::Debug for VirtualConn {
 
 impl VirtualConn {
     /// Both ends of a connection.
-    pub fn pair(link: &VirtualLink) -> (VirtualConn, VirtualConn) {
+    pub(crate) fn pair(network: &Rc<Network>) -> (VirtualConn, VirtualConn) {
         let wire = Rc::new(RefCell::new(Wire::default()));
         let conn = |end| VirtualConn {
-            link: link.clone(),
+            network: Rc::clone(network),
             wire: Rc::clone(&wire),
             end,
             deadline: None,
@@ -118,7 +118,7 @@ impl VirtualConn {
     }
 
     fn end_stream(&mut self, end: End) {
-        let at = self.link.arrival();
+        let at = self.network.arrival();
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[1 - self.end];
         if stream.ended.is_none() {
@@ -131,7 +131,7 @@ impl VirtualConn {
 
     /// Everything that has arrived and was not read yet.
     pub fn take_arrived(&mut self) -> Vec<u8> {
-        let now = self.link.now();
+        let now = self.network.now.get();
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[self.end];
         let mut all = Vec::new();
@@ -163,18 +163,18 @@ impl VirtualConn {
     /// The peer has closed or reset the connection.
     pub fn is_ended(&self) -> bool {
         let wire = self.wire.borrow();
-        wire.streams[self.end].ended.is_some_and(|(_, at)| at <= self.link.now())
+        wire.streams[self.end].ended.is_some_and(|(_, at)| at <= self.network.now.get())
     }
 
     /// Waits for what the peer does, for `until`, or for the deadline, which is an error if it is over.
     fn wait(&mut self, cx: &Context<'_>, until: Option<Nanos>) -> Poll<io::Error> {
-        let now = self.link.now();
+        let now = self.network.now.get();
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return Poll::Ready(io::ErrorKind::TimedOut.into());
         }
         let next = [until, self.deadline].into_iter().flatten().min();
         if let Some(next) = next {
-            let timers = self.link.timers();
+            let timers = &self.network.timers;
             // An alarm that goes off too early only makes this be asked again: deadlines that move on with every
             // transaction then cost nothing.
             let early = self.alarm.filter(|alarm| alarm.at <= next);
@@ -189,7 +189,7 @@ impl VirtualConn {
     }
 
     fn poll_piece(&mut self, cx: &Context<'_>) -> Poll<io::Result<Vec<u8>>> {
-        let now = self.link.now();
+        let now = self.network.now.get();
         let until = {
             let mut wire = self.wire.borrow_mut();
             let stream = &mut wire.streams[self.end];
@@ -229,7 +229,7 @@ impl VirtualConn {
 impl Conn for VirtualConn {
     fn try_send(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut wire = self.wire.borrow_mut();
-        let now = self.link.now();
+        let now = self.network.now.get();
         if wire.streams[self.end].ended.is_some_and(|(end, at)| end == End::Reset && at <= now) {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -242,7 +242,7 @@ impl Conn for VirtualConn {
         if room == 0 && all > 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut bytes = self.link.buffer();
+        let mut bytes = self.network.buffer();
         bytes.reserve(all.min(room));
         for part in parts {
             let fits = part.len().min(room - bytes.len());
@@ -250,7 +250,7 @@ impl Conn for VirtualConn {
         }
         let sent = bytes.len();
         if sent > 0 {
-            let arrival = self.link.arrival();
+            let arrival = self.network.arrival();
             let at = stream.pieces.back().map_or(arrival, |last| last.at.max(arrival));
             stream.bytes += sent;
             stream.pieces.push_back(Piece { at, bytes });
@@ -278,12 +278,12 @@ impl Conn for VirtualConn {
     async fn recv<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
         let piece = self.take().await?;
         let seen = see(&piece);
-        self.link.recycle(piece);
+        self.network.recycle(piece);
         Ok(seen)
     }
 
     fn idle_state(&mut self) -> IdleState {
-        let now = self.link.now();
+        let now = self.network.now.get();
         let wire = self.wire.borrow();
         let stream = &wire.streams[self.end];
         match stream.pieces.front() {
@@ -311,14 +311,14 @@ impl Conn for VirtualConn {
 impl Drop for VirtualConn {
     fn drop(&mut self) {
         if let Some(alarm) = self.alarm {
-            self.link.timers().cancel(alarm);
+            self.network.timers.cancel(alarm);
         }
         self.end_stream(End::Closed);
         let mut wire = self.wire.borrow_mut();
         let stream = &mut wire.streams[self.end];
         stream.unread = true;
         for piece in stream.pieces.drain(..) {
-            self.link.recycle(piece.bytes);
+            self.network.recycle(piece.bytes);
         }
         stream.wake_writer();
     }

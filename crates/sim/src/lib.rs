@@ -19,6 +19,7 @@
 pub mod conn;
 pub mod device;
 pub mod link;
+mod network;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -13,13 +13,9 @@ use polygraph_wire::date;
 use rustc_hash::FxHashMap;
 
 use crate::conn::VirtualConn;
+use crate::network::Network;
 use crate::tasks::Tasks;
-use crate::timers::{Alarm, Timers};
-
-/// Used buffers that are kept.
-const SPARE_BUFFERS: usize = 64;
-/// Larger ones are not.
-const LARGEST_SPARE: usize = 1 << 20;
+use crate::timers::Alarm;
 
 /// Tasks that get so many turns in one moment will never wait: even a hundred thousand robots need less.
 const MOST_TURNS: u64 = 2_000_000;
@@ -36,27 +32,23 @@ type Answer = dyn Fn(&[u8]) -> Option<Vec<u8>>;
 pub struct VirtualLink(Rc<World>);
 
 struct World {
-    now: Cell<Nanos>,
+    network: Rc<Network>,
     /// The time of day when the clock shows 0, in seconds since 1970.
     epoch: u64,
     tasks: Tasks,
-    timers: Timers,
     listeners: RefCell<FxHashMap<SocketAddr, Rc<Accept>>>,
     /// Listens at all other addresses.
     anywhere: RefCell<Option<Rc<Accept>>>,
     name_servers: RefCell<FxHashMap<SocketAddr, Rc<Answer>>>,
-    /// Time that everything takes from one end of the network to the other.
-    delay: Cell<Nanos>,
     /// From then on there is no local port.
     no_port_from: Cell<Nanos>,
     /// The second for which the date is written, and the date.
     date: Cell<(u64, [u8; 29])>,
-    buffers: RefCell<Vec<Vec<u8>>>,
 }
 
 impl fmt::Debug for VirtualLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VirtualLink").field("now", &self.0.now.get()).finish_non_exhaustive()
+        f.debug_struct("VirtualLink").field("now", &self.0.network.now.get()).finish_non_exhaustive()
     }
 }
 
@@ -64,17 +56,14 @@ impl VirtualLink {
     /// A loop whose clock shows 0 when the time of day is `epoch` (seconds since 1970).
     pub fn new(epoch: u64) -> VirtualLink {
         VirtualLink(Rc::new(World {
-            now: Cell::new(0),
+            network: Rc::default(),
             epoch,
             tasks: Tasks::default(),
-            timers: Timers::default(),
             listeners: RefCell::default(),
             anywhere: RefCell::default(),
             name_servers: RefCell::default(),
-            delay: Cell::new(0),
             no_port_from: Cell::new(Nanos::MAX),
             date: Cell::new((u64::MAX, [b' '; 29])),
-            buffers: RefCell::default(),
         }))
     }
 
@@ -86,15 +75,15 @@ impl VirtualLink {
             if !world.tasks.run(MOST_TURNS) {
                 return false;
             }
-            match world.timers.next() {
+            match world.network.timers.next() {
                 Some(next) if next <= until => {
-                    world.now.set(next.max(world.now.get()));
-                    world.timers.strike(world.now.get());
+                    world.network.now.set(next.max(world.network.now.get()));
+                    world.network.timers.strike(world.network.now.get());
                 }
                 _ => break,
             }
         }
-        world.now.set(until.max(world.now.get()));
+        world.network.now.set(until.max(world.network.now.get()));
         true
     }
 
@@ -123,7 +112,7 @@ impl VirtualLink {
 
     /// From now on everything takes so long from one end of the network to the other.
     pub fn set_delay(&self, delay: Nanos) {
-        self.0.delay.set(delay);
+        self.0.network.delay.set(delay);
     }
 
     /// From `at` on no connection can be opened for want of local ports.
@@ -131,27 +120,9 @@ impl VirtualLink {
         self.0.no_port_from.set(at);
     }
 
-    pub(crate) fn timers(&self) -> &Timers {
-        &self.0.timers
-    }
-
-    /// When something that is sent now arrives.
-    pub(crate) fn arrival(&self) -> Nanos {
-        self.now() + self.0.delay.get()
-    }
-
-    /// An empty buffer.
-    pub(crate) fn buffer(&self) -> Vec<u8> {
-        self.0.buffers.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// Takes a buffer back.
-    pub(crate) fn recycle(&self, mut buffer: Vec<u8>) {
-        let mut buffers = self.0.buffers.borrow_mut();
-        if buffers.len() < SPARE_BUFFERS && buffer.capacity() <= LARGEST_SPARE {
-            buffer.clear();
-            buffers.push(buffer);
-        }
+    /// The two ends of a new connection.
+    pub fn pair(&self) -> (VirtualConn, VirtualConn) {
+        VirtualConn::pair(&self.0.network)
     }
 }
 
@@ -175,7 +146,7 @@ impl Sleep<'_> {
         if self.link.now() >= self.at {
             return Poll::Ready(());
         }
-        let timers = self.link.timers();
+        let timers = &self.link.0.network.timers;
         if !self.alarm.is_some_and(|alarm| timers.redirect(alarm, cx.waker())) {
             self.alarm = Some(timers.set(self.at, cx.waker()));
         }
@@ -186,7 +157,7 @@ impl Sleep<'_> {
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
         if let Some(alarm) = self.alarm {
-            self.link.timers().cancel(alarm);
+            self.link.0.network.timers.cancel(alarm);
         }
     }
 }
@@ -195,7 +166,7 @@ impl Link for VirtualLink {
     type Conn = VirtualConn;
 
     fn now(&self) -> Nanos {
-        self.0.now.get()
+        self.0.network.now.get()
     }
 
     fn http_date(&self) -> [u8; 29] {
@@ -234,7 +205,7 @@ impl Link for VirtualLink {
         let Some(accept) = accept else {
             return Err(ConnectError::Refused(io::ErrorKind::ConnectionRefused));
         };
-        let (ours, theirs) = VirtualConn::pair(self);
+        let (ours, theirs) = self.pair();
         accept(theirs, to);
         Ok(ours)
     }
@@ -251,7 +222,7 @@ impl Link for VirtualLink {
         let Some(answer) = answer else { return Err(io::ErrorKind::ConnectionRefused.into()) };
         let limit = until.unwrap_or(Nanos::MAX);
         let reply = answer(datagram);
-        self.sleep_until((self.now() + 2 * self.0.delay.get()).min(limit)).await;
+        self.sleep_until((self.now() + 2 * self.0.network.delay.get()).min(limit)).await;
         if self.now() < limit
             && let Some(result) = reply.and_then(|reply| accept(&reply))
         {

@@ -130,7 +130,7 @@ fn bytes_and_ends_take_as_long_as_the_network_does() {
 fn who_sends_more_than_is_read_has_to_wait() {
     let link = VirtualLink::new(0);
     let diary = Diary::new(&link);
-    let (mut ours, mut theirs) = VirtualConn::pair(&link);
+    let (mut ours, mut theirs) = link.pair();
     theirs.set_window(1000);
     let (at, writer) = (link.clone(), diary.clone());
     link.spawn(async move {
@@ -157,7 +157,7 @@ fn who_sends_more_than_is_read_has_to_wait() {
 fn deadlines_strike_when_they_are_over_and_not_before() {
     let link = VirtualLink::new(0);
     let diary = Diary::new(&link);
-    let (mut ours, mut theirs) = VirtualConn::pair(&link);
+    let (mut ours, mut theirs) = link.pair();
     let (at, reader) = (link.clone(), diary.clone());
     link.spawn(async move {
         // Moved on by what comes, as with every transaction of a connection.
@@ -186,7 +186,7 @@ fn deadlines_strike_when_they_are_over_and_not_before() {
 fn resets_are_no_ends() {
     let link = VirtualLink::new(0);
     let diary = Diary::new(&link);
-    let (mut ours, theirs) = VirtualConn::pair(&link);
+    let (mut ours, theirs) = link.pair();
     ours.try_send(&[IoSlice::new(b"last words")]).unwrap();
     ours.reset();
     assert_eq!(ours.try_send(&[IoSlice::new(b"more")]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
@@ -194,16 +194,16 @@ fn resets_are_no_ends() {
     link.run(SECOND);
     diary.says(&[(0, "last words"), (0, "ConnectionReset")]);
 
-    let (mut ours, mut theirs) = VirtualConn::pair(&link);
+    let (mut ours, mut theirs) = link.pair();
     assert_eq!(ours.idle_state(), IdleState::Quiet);
     theirs.try_send(&[IoSlice::new(b"more")]).unwrap();
     assert_eq!(ours.idle_state(), IdleState::Bytes(b"more".to_vec()));
-    let (mut ours, mut theirs) = VirtualConn::pair(&link);
+    let (mut ours, mut theirs) = link.pair();
     theirs.reset();
     assert_eq!(ours.idle_state(), IdleState::Closed);
     assert_eq!(ours.try_send(&[IoSlice::new(b"x")]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     drop(theirs);
-    let (mut ours, theirs) = VirtualConn::pair(&link);
+    let (mut ours, theirs) = link.pair();
     drop(theirs);
     assert_eq!(ours.try_send(&[IoSlice::new(b"x")]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::logn::Logn;
 use crate::rng::{Random, positive_unit, standard_normal};
-use crate::table::{Table, mean_within};
+use crate::table::{DistributionTable, mean_within};
 
 /// A probability distribution of a non-negative quantity.
 ///
@@ -56,7 +56,7 @@ pub enum Distr {
         first: f64,
     },
     /// A table given by the user.
-    Table(Table),
+    Table(DistributionTable),
 }
 
 impl Distr {
@@ -222,7 +222,7 @@ mod tests {
         check(Distr::Unif { min: -2.0, max: 2.0 }, 0.5);
         let bin = |min, max, weight| crate::table::Bin { min, max, weight };
         let bins = [bin(0.0, Some(10.0), 3.0), bin(20.0, None, 1.0), bin(100.0, Some(300.0), 1.0)];
-        check(Distr::Table(Table::new(bins).unwrap()), 0.6 * 5.0 + 0.2 * 20.0 + 0.2 * 200.0);
+        check(Distr::Table(DistributionTable::new(bins).unwrap()), 0.6 * 5.0 + 0.2 * 20.0 + 0.2 * 200.0);
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
         for a in odd {
             for b in odd {
                 let bins = [crate::table::Bin { min: a, max: Some(b), weight: 1.0 }];
-                let table = Table::new(bins).map(Distr::Table);
+                let table = DistributionTable::new(bins).map(Distr::Table);
                 let distrs = [
                     Distr::Const(a),
                     Distr::Unif { min: a, max: b },

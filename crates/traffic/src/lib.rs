@@ -64,5 +64,5 @@ pub use popularity::{PopModel, Popularity};
 pub use request::{Behavior, Method, RequestKind};
 pub use rng::{Draw, Random, Seed, Stream};
 pub use selector::Selector;
-pub use table::Table;
+pub use table::DistributionTable;
 pub use world::{Galaxy, World, WorldFacts};

@@ -16,7 +16,7 @@ pub struct Bin {
 
 /// A table of bins with their shares of all draws.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Table {
+pub struct DistributionTable {
     steps: Arc<[TableStep]>,
 }
 
@@ -31,10 +31,10 @@ struct TableStep {
 /// The number of bins that the short form of a table lists.
 const LISTED: usize = 6;
 
-impl Table {
+impl DistributionTable {
     /// A table of these bins, in any order. Weights are relative. Bins without a positive weight or a finite
     /// start are left out; `None` if no bins remain.
-    pub fn new(bins: impl IntoIterator<Item = Bin>) -> Option<Table> {
+    pub fn new(bins: impl IntoIterator<Item = Bin>) -> Option<DistributionTable> {
         let mut bins: Vec<Bin> = bins
             .into_iter()
             .filter(|bin| bin.weight > 0.0 && bin.weight.is_finite() && bin.min.is_finite())
@@ -48,7 +48,7 @@ impl Table {
             TableStep { min: bin.min, max, upto: sum / total }
         };
         let steps: Arc<[TableStep]> = bins.iter().map(step).collect();
-        (!steps.is_empty()).then_some(Table { steps })
+        (!steps.is_empty()).then_some(DistributionTable { steps })
     }
 
     /// The value below which a share `u` (0 to 1) of all draws lies; with a uniform `u`, a draw.
@@ -75,7 +75,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for DistributionTable {
     /// Lists the bins with their shares in percent, or the number of bins.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("table:")?;
@@ -118,7 +118,8 @@ mod tests {
     fn bins_get_their_shares_and_are_flat_inside() {
         // 400,000 draws, five standard errors for shares; in-bin means within five standard errors too.
         let table =
-            Table::new([bin(512.0, None, 2.0), bin(0.0, 100.0, 5.0), bin(1000.0, 3000.0, 3.0)]).unwrap();
+            DistributionTable::new([bin(512.0, None, 2.0), bin(0.0, 100.0, 5.0), bin(1000.0, 3000.0, 3.0)])
+                .unwrap();
         let n = 400_000;
         let mut rng = Seed(31).stream("table", 0);
         let mut draws: Vec<f64> = (0..n).map(|_| table.quantile(rng.unit())).collect();
@@ -140,14 +141,19 @@ mod tests {
 
     #[test]
     fn weights_are_relative_and_lines_without_weight_do_not_count() {
-        let table = Table::new([bin(1.0, None, 1.0), bin(2.0, None, 0.0), bin(3.0, None, 3.0)]).unwrap();
+        let table =
+            DistributionTable::new([bin(1.0, None, 1.0), bin(2.0, None, 0.0), bin(3.0, None, 3.0)]).unwrap();
         assert_eq!(table.to_string(), "table:1=25.0000%,3=75.0000%");
         assert_eq!((table.quantile(0.0), table.quantile(0.2499), table.quantile(0.25)), (1.0, 1.0, 3.0));
         assert_eq!((table.quantile(1.0), table.quantile(f64::NAN)), (3.0, 1.0));
         assert_eq!(table.mean(), 2.5);
-        assert_eq!(Table::new([bin(1.0, None, f64::NAN), bin(f64::NAN, None, 1.0)]), None);
-        let long = Table::new((0..10).map(|i| bin(f64::from(i), f64::from(i) + 1.0, 1.0))).unwrap();
+        assert_eq!(DistributionTable::new([bin(1.0, None, f64::NAN), bin(f64::NAN, None, 1.0)]), None);
+        let long =
+            DistributionTable::new((0..10).map(|i| bin(f64::from(i), f64::from(i) + 1.0, 1.0))).unwrap();
         assert_eq!(long.to_string(), "table:10 bins from 0 to 10");
-        assert_eq!(Table::new([bin(4.0, 5.5, 1.0)]).unwrap().to_string(), "table:4:5.5=100.0000%");
+        assert_eq!(
+            DistributionTable::new([bin(4.0, 5.5, 1.0)]).unwrap().to_string(),
+            "table:4:5.5=100.0000%"
+        );
     }
 }

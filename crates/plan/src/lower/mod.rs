@@ -35,7 +35,7 @@ use polygraph_robot::{Field, Rules, Verify};
 use polygraph_stats::StatusScope;
 use polygraph_traffic::files::Files;
 use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
-use polygraph_traffic::table::{Bin, Table};
+use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{Catalog, Distr, Seed, Selector};
 
 use crate::test::Test;
@@ -287,7 +287,7 @@ fn distr<T: DrawnType>(
         }
         Shape::Table(bins) => {
             let bin = |bin: &TableBin| Bin { min: bin.min, max: bin.max, weight: bin.weight };
-            let table = Table::new(bins.iter().map(bin));
+            let table = DistributionTable::new(bins.iter().map(bin));
             if table.is_none() {
                 found.wrong(format!("the table() of `{field}` has no bins with weights"));
             }

@@ -15,7 +15,7 @@ use polygraph_traffic::headers::{HeaderChoice, HeaderRule};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::ranges::{DrawnExtent, Extent, RangeRule};
 use polygraph_traffic::request::BehaviorChange;
-use polygraph_traffic::table::{Bin, Table};
+use polygraph_traffic::table::{Bin, DistributionTable};
 use polygraph_traffic::{
     Content, ContentKind, Distr, Method, PopModel, Popularity, RequestKind, Seed, Selector,
 };
@@ -680,7 +680,7 @@ fn gaps_without_a_length_are_refused() {
 #[test]
 fn distributions() {
     let bin = |min, max, weight| Bin { min, max, weight };
-    let table = Table::new([bin(1024.0, None, 1.0), bin(2048.0, Some(4096.0), 3.0)]).unwrap();
+    let table = DistributionTable::new([bin(1024.0, None, 1.0), bin(2048.0, Some(4096.0), 3.0)]).unwrap();
     for (size, wanted) in [
         ("const(1KB)", Distr::Const(1024.0)),
         ("unif(1KB, 2KB)", Distr::Unif { min: 1024.0, max: 2048.0 }),

@@ -7,7 +7,9 @@ use polygraph_traffic::content::{BodySource, Embeds, Injected, Injection};
 use polygraph_traffic::files::{File, Files};
 use polygraph_traffic::life::{Expiry, ExpiryBase, LifeCycle};
 use polygraph_traffic::table::Bin;
-use polygraph_traffic::{Catalog, Content, ContentKind, Distr, Oid, Seed, Selector, Table, UniqId};
+use polygraph_traffic::{
+    Catalog, Content, ContentKind, Distr, DistributionTable, Oid, Seed, Selector, UniqId,
+};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -34,7 +36,7 @@ pub fn any_distr() -> BoxedStrategy<Distr> {
         number().prop_map(|first| Distr::Ascending { first }),
         proptest::collection::vec(bin, 1..5).prop_map(|bins| {
             let bins = bins.into_iter().map(|(min, max, weight)| Bin { min, max, weight });
-            Table::new(bins).map_or(Distr::Const(1.0), Distr::Table)
+            DistributionTable::new(bins).map_or(Distr::Const(1.0), Distr::Table)
         }),
     ]
     .boxed()

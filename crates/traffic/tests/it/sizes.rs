@@ -1,6 +1,6 @@
 //! Sizes of the standard content types.
 
-use polygraph_traffic::{ContentKind, Distr, Table, table::Bin};
+use polygraph_traffic::{ContentKind, Distr, DistributionTable, table::Bin};
 
 use crate::standard::{DOWNLOAD, IMAGE, KB, OTHER, PAGE, REQUEST, catalog, oid};
 use crate::stat::{assert_follows, assert_mean, assert_share, deviation, normal_cdf};
@@ -53,7 +53,7 @@ fn uniform_sizes() {
 #[test]
 fn sizes_from_a_table() {
     let bin = |min, max, weight| Bin { min, max, weight };
-    let table = Table::new([
+    let table = DistributionTable::new([
         bin(0.0, Some(1000.0), 50.0),
         bin(5000.0, None, 20.0),
         bin(10_000.0, Some(20_000.0), 30.0),

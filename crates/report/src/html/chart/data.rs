@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::draw::Axes;
-use super::{Chart, HeatMap, Shape, XAxis};
+use super::{Chart, Shape, XAxis};
 
 /// A number with about five significant digits: more are not visible and would make pages larger.
 pub fn short(value: f64) -> Value {
@@ -16,7 +16,7 @@ pub fn short(value: f64) -> Value {
     if rounded.fract() == 0.0 && rounded.abs() < 9e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
-fn maybe(value: Option<f64>) -> Value {
+pub fn maybe(value: Option<f64>) -> Value {
     value.map_or(Value::Null, short)
 }
 
@@ -53,7 +53,14 @@ pub fn script_data<'a>(charts: impl Iterator<Item = (&'a str, &'a Value)>) -> St
 }
 
 /// What all kinds of charts have.
-fn common(chart_kind: &str, x_axis: &XAxis, y_title: &str, marks: &[f64], height: f32, axes: &Axes) -> Value {
+pub fn common(
+    chart_kind: &str,
+    x_axis: &XAxis,
+    y_title: &str,
+    marks: &[f64],
+    height: f32,
+    axes: &Axes,
+) -> Value {
     json!({
         "kind": chart_kind,
         "xt": x_axis.title(),
@@ -87,23 +94,5 @@ pub fn chart(chart: &Chart, axes: &Axes) -> Value {
     all["series"] = series.collect();
     all["log"] = json!(chart.log);
     all["max"] = maybe(chart.y_max);
-    all
-}
-
-/// A heat map: each column is a list of bins and counts in turn.
-pub fn heat(map: &HeatMap, axes: &Axes) -> Value {
-    let columns: Vec<Vec<u64>> = map
-        .columns
-        .iter()
-        .map(|column| {
-            let used = column.iter().enumerate().filter(|(_, count)| **count > 0);
-            used.flat_map(|(bin, count)| [bin as u64, *count]).collect()
-        })
-        .collect();
-    let mut all = common("heat", &map.x_axis, &map.y_title, &map.marks, super::svg::HEIGHT, axes);
-    all["start"] = maybe(map.starts.first().copied());
-    all["width"] = short(map.width);
-    all["edges"] = map.edges.iter().map(|edge| short(*edge)).collect();
-    all["cells"] = json!(columns);
     all
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use super::draw::Axes;
 use super::{Chart, LegendEntry, ROWS_MAX, RenderedChart, Series, XAxis, data, draw};
 use crate::text;
@@ -52,7 +54,7 @@ impl HeatMap {
             legend: self.legend(),
             columns,
             rows,
-            data: Some(data::heat(&self, &axes)),
+            data: Some(script_values(&self, &axes)),
             id: self.id,
             title: self.title,
             about: self.about,
@@ -155,4 +157,22 @@ impl HeatMap {
         };
         (columns, (0..self.columns.len()).step_by(every).map(row).collect())
     }
+}
+
+/// The heat map as the script reads it: each column is a list of bins and counts in turn.
+fn script_values(map: &HeatMap, axes: &Axes) -> Value {
+    let columns: Vec<Vec<u64>> = map
+        .columns
+        .iter()
+        .map(|column| {
+            let used = column.iter().enumerate().filter(|(_, count)| **count > 0);
+            used.flat_map(|(bin, count)| [bin as u64, *count]).collect()
+        })
+        .collect();
+    let mut all = data::common("heat", &map.x_axis, &map.y_title, &map.marks, super::svg::HEIGHT, axes);
+    all["start"] = data::maybe(map.starts.first().copied());
+    all["width"] = data::short(map.width);
+    all["edges"] = map.edges.iter().map(|edge| data::short(*edge)).collect();
+    all["cells"] = json!(columns);
+    all
 }
