@@ -49,16 +49,16 @@ fn table() -> Vec<Rule> {
     };
     add(
         "interrupted",
-        "a client was stopped, died, or its log is damaged or was not closed; a server was stopped, died, or its log \
-         ends, before the primary phase does (a server without traffic: warning)"
+        "a client was stopped or died, or its log is damaged or was not closed; a server was stopped or died, or \
+         its log ended, before the end of the primary phase (a server without traffic: warning)"
             .into(),
         Invalid,
         logs::interrupted,
     );
     add(
         "one side",
-        "no client logs; no server logs where failures may be those of the origin servers: no good reply came, or no device is \
-         named (otherwise no server logs: warning)"
+        "client logs are missing; or server logs are missing where the origin servers may have caused the \
+         failures: no reply was successful, or no device is named (otherwise missing server logs: warning)"
             .into(),
         Invalid,
         logs::one_side,
@@ -66,8 +66,8 @@ fn table() -> Vec<Rule> {
     add(
         "mixed",
         format!(
-            "the logs are not of one run: workloads or versions of the program differ, or processes started more than \
-             {} s apart",
+            "the logs are not from one run: workloads or versions of the program differ, or processes started more \
+             than {} s apart",
             logs::STARTS_APART_S
         ),
         Warning,
@@ -92,8 +92,8 @@ fn table() -> Vec<Rule> {
     add(
         "stalls",
         format!(
-            "a process, either side, stood still for more than {} s at a stretch, or for more than {} and {} s in sum, in the \
-             primary phase or in the phase in which the run was given up (less: warning)",
+            "a process on either side stalled for more than {} s at a stretch, or for more than {} and {} s in \
+             total, in the primary phase or in the phase in which the run was given up (shorter stalls: warning)",
             stalls::LONGEST_S,
             percent(stalls::SHARE_MAX),
             stalls::LEAST_S
@@ -103,8 +103,8 @@ fn table() -> Vec<Rule> {
     );
     add(
         "content",
-        "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`): a single \
-         reply in the whole run"
+        "wrong, altered or leaked content, or a coding that was not accepted (`c62`, `c201` to `c203`, `c205`); a \
+         single such reply in the whole run suffices"
             .into(),
         Failed,
         replies::content,
@@ -112,9 +112,10 @@ fn table() -> Vec<Rule> {
     add(
         contents::CONTENTS,
         format!(
-            "more than {} of the replies in the whole run carry the mark of a server with another seed, other sizes or other \
-             contents than the client has (`c211`; fewer: warning). Nothing is held against the device then, unless the logs \
-             of both sides say that they have the same contents: then the mark is the device's (`content`, FAILED)",
+            "more than {} of the replies in the whole run carry the mark of a server with another seed, other \
+             sizes or other contents than the client has (`c211`; fewer: warning). Nothing then counts against the \
+             device, unless the logs of both sides record the same contents: in that case the device made the mark \
+             (`content`, FAILED)",
             percent(contents::OTHER_MAX)
         ),
         Invalid,
@@ -132,9 +133,10 @@ fn table() -> Vec<Rule> {
     add(
         "unverified",
         format!(
-            "no reply of the whole run, or fewer than all but {} of those in the primary phase that bring an object of \
-             our servers, could be verified (INVALID if robots were told to accept foreign messages, or cut all replies \
-             short; replies without bodies that carry our marks: warning)",
+            "no reply of the whole run could be verified, or more than {} of those replies in the primary phase \
+             that deliver an object of our servers could not be verified (INVALID if robots were configured to \
+             accept foreign messages or to cut all replies short; replies without bodies that carry our marks: \
+             warning)",
             percent(verified::UNVERIFIED_MAX)
         ),
         Failed,
@@ -143,7 +145,7 @@ fn table() -> Vec<Rule> {
     add(
         "saturated",
         format!(
-            "the busiest event loop, either side, was at work for more than {} of the primary phase",
+            "the busiest event loop on either side was busy for more than {} of the primary phase",
             percent(generator::BUSY_MAX)
         ),
         Invalid,
@@ -152,7 +154,8 @@ fn table() -> Vec<Rule> {
     add(
         "late",
         format!(
-            "99 % of the starts were not within {} ms or {} of the mean response time, whichever is longer",
+            "more than 1 % of the starts were late by more than {} ms or {} of the mean response time, whichever \
+             is longer",
             generator::LATE_LEAST_MS,
             percent(generator::LATE_SHARE)
         ),
@@ -162,8 +165,8 @@ fn table() -> Vec<Rule> {
     add(
         "late",
         format!(
-            "99 % of the servers' think times did not end within {} ms or {} of their mean response time, whichever is longer, \
-             after they should have",
+            "more than 1 % of the servers' think times ended late by more than {} ms or {} of the servers' mean \
+             response time, whichever is longer",
             stalls::THINK_LATE_MS,
             percent(generator::LATE_SHARE)
         ),
@@ -183,9 +186,9 @@ fn table() -> Vec<Rule> {
     add(
         "offered",
         format!(
-            "robots started fewer transactions than planned, by more than {} and more than chance allows, and neither \
-             because connections were at their limit nor because pages whose parts they were to ask for were not answered \
-             (pages: warning)",
+            "robots started fewer transactions than planned, by more than {} and by more than chance explains, and \
+             the cause was neither a connection limit nor a lack of replies to pages with embedded objects to \
+             request (pages: warning)",
             percent(overload::GAP_MAX)
         ),
         Invalid,
@@ -194,7 +197,8 @@ fn table() -> Vec<Rule> {
     add(
         "resources",
         format!(
-            "more than {} of the transactions failed for want of ports or descriptors, or by the local system",
+            "more than {} of the transactions failed because ports or descriptors ran out, or because of other \
+             faults of the local system",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,
@@ -203,8 +207,9 @@ fn table() -> Vec<Rule> {
     add(
         descriptors::REFUSED,
         format!(
-            "servers refused connections for want of file descriptors in the primary phase, or in the phase in which the run was \
-             given up: more than {} of their transactions; errors of the device are no evidence then",
+            "in the primary phase, or in the phase in which the run was given up, servers refused connections \
+             because they had no file descriptors left: more than {} of their transactions; errors of the device \
+             are then no evidence",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,
@@ -213,8 +218,8 @@ fn table() -> Vec<Rule> {
     add(
         "names",
         format!(
-            "more than {} of the transactions failed because the name server that robots ask gave no usable answer \
-             (fewer: warning)",
+            "more than {} of the transactions failed because the name server that robots query gave no usable \
+             answer (fewer: warning)",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,
@@ -223,7 +228,8 @@ fn table() -> Vec<Rule> {
     add(
         "network",
         format!(
-            "more than {} of the transactions failed because the network knew no way to the address (fewer: warning)",
+            "more than {} of the transactions failed because the network had no route to the address (fewer: \
+             warning)",
             percent(generator::RESOURCES_MAX)
         ),
         Invalid,
@@ -232,8 +238,8 @@ fn table() -> Vec<Rule> {
     add(
         "errors",
         format!(
-            "more than {} of the transactions failed by what the device said or because it took too long; only while all \
-             origin servers are known to have been there (afterwards: `origin`, INVALID)",
+            "more than {} of the transactions failed because of what the device sent or because it took too long; \
+             counted only while all origin servers are known to have been running (afterwards: `origin`, INVALID)",
             percent(replies::ERRORS_MAX)
         ),
         Failed,
@@ -242,8 +248,9 @@ fn table() -> Vec<Rule> {
     add(
         "following",
         format!(
-            "in the second half of the primary phase fewer transactions ended than began, by more than {} and more than \
-             chance allows, and their number rose all the while, not only at the end",
+            "in the second half of the primary phase fewer transactions ended than started, by more than {} and by \
+             more than chance explains, and the number of concurrent transactions rose throughout, not only at the \
+             end",
             percent(overload::GAP_MAX)
         ),
         Failed,
@@ -251,15 +258,15 @@ fn table() -> Vec<Rule> {
     );
     add(
         "growing",
-        "concurrent transactions grew all through the primary phase".into(),
+        "concurrent transactions grew throughout the primary phase".into(),
         Failed,
         overload::growing,
     );
     add(
         "correctness",
         format!(
-            "stale, foreign, truncated or misdirected replies and hits against the rules of caching, each more than {} \
-             of the transactions (fewer, and hits that were not offered, `c35`: warning)",
+            "stale, foreign, truncated or misdirected replies and hits that break the rules of caching, each more \
+             than {} of the transactions (fewer, and hits that were not offered, `c35`: warning)",
             percent(replies::WRONG_MAX)
         ),
         Failed,
@@ -274,8 +281,8 @@ fn table() -> Vec<Rule> {
     add(
         "dates",
         format!(
-            "Date of first-hand replies is off by more than a minute (`c28`) in more than {} of the transactions (fewer: \
-             warning), on one host; with several hosts it is their clocks (INVALID)",
+            "the `Date` of first-hand replies is off by more than a minute (`c28`) in more than {} of the \
+             transactions (fewer: warning), on one host; with several hosts, their clocks are the cause (INVALID)",
             percent(replies::WRONG_MAX)
         ),
         Failed,
@@ -283,15 +290,16 @@ fn table() -> Vec<Rule> {
     );
     add(
         "error goal",
-        "the run ended because too many transactions failed (by faults of the local system: INVALID)".into(),
+        "the run ended because too many transactions failed (because of faults of the local system: INVALID)"
+            .into(),
         Failed,
         replies::error_goal,
     );
     add(
         "trend",
         format!(
-            "under a steady load the mean response time still rose or fell through the primary phase by more than {}, \
-             or the document hit ratio by more than {} points, and not by chance: the warm-up was too short",
+            "under a steady load the mean response time still rose or fell through the primary phase by more than \
+             {}, or the document hit ratio by more than {} points, and not by chance: the warm-up was too short",
             percent(trend::RPTM_MAX),
             trend::HITS_MAX
         ),

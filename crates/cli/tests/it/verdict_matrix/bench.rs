@@ -107,19 +107,19 @@ pub fn signals() -> Vec<Row> {
         }),
         Row::new(
             group,
-            "the server is stopped for good",
+            "the server is suspended and never resumed",
             Want::invalid("server", "interrupted").code(0),
             |sandbox| measure(sandbox, Victim::Server, Signal::STOP, true, None),
         ),
         Row::new(
             group,
-            "the server ends on Ctrl-C",
+            "the server is ended by Ctrl-C",
             Want::invalid("server", "interrupted").code(0),
             |sandbox| measure(sandbox, Victim::Server, Signal::INT, true, None),
         ),
         Row::new(
             group,
-            "the server is killed, there is no device",
+            "the server is killed; there is no device",
             Want::invalid("server", "interrupted").code(0),
             |sandbox| measure(sandbox, Victim::Server, Signal::KILL, false, None),
         ),
@@ -131,19 +131,19 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
-            "the device is stopped for good",
+            "the device is suspended and never resumed",
             Want::failed("errors", "the device did not sustain the load").code(0),
             |sandbox| measure(sandbox, Victim::Device, Signal::STOP, true, None),
         ),
         Row::new(
             group,
-            "the server stands still for 1.6 s",
+            "the server is suspended for 1.6 s",
             Want::invalid("server", "stalls").code(0),
             |sandbox| measure(sandbox, Victim::Server, Signal::STOP, true, FROZEN),
         ),
         Row::new(
             group,
-            "the client stands still for 1.6 s",
+            "the client is suspended for 1.6 s",
             Want::invalid("client", "stalls").code(0),
             |sandbox| measure(sandbox, Victim::Client, Signal::STOP, true, FROZEN),
         ),
@@ -155,7 +155,7 @@ pub fn signals() -> Vec<Row> {
         ),
         Row::new(
             group,
-            "the client ends on Ctrl-C",
+            "the client is ended by Ctrl-C",
             Want::invalid("test", "interrupted").code(130),
             |sandbox| measure(sandbox, Victim::Client, Signal::INT, true, None),
         ),
@@ -177,13 +177,13 @@ pub fn client_alone() -> Vec<Row> {
     vec![
         Row::new(
             group,
-            "nobody listens at the server's address",
+            "nothing listens at the server's address",
             Want::invalid("test", "one side").code(0),
             move |sandbox| run(sandbox, ""),
         ),
         Row::new(
             group,
-            "nobody listens at the proxy's address",
+            "nothing listens at the proxy's address",
             Want::failed("errors", "the device was not there").code(0),
             move |sandbox| run(sandbox, &format!("--proxy 127.0.0.1:{}", free_port())),
         ),
@@ -202,7 +202,7 @@ pub fn limits() -> Vec<Row> {
         }),
         Row::new(
             "a run",
-            "nobody listens at the proxy's address",
+            "nothing listens at the proxy's address",
             Want::failed("errors", "the device was not there"),
             move |sandbox| {
                 let port = free_port();
@@ -236,7 +236,7 @@ pub fn limits() -> Vec<Row> {
         }),
         Row::new(
             "a run",
-            "fewer connections than the servers' think time needs, no device",
+            "fewer connections than the servers' think time needs; there is no device",
             Want::invalid("test", "errors"),
             move |sandbox| {
                 let words = SHORT.replace("--xact_think none", "--xact_think 500ms");
@@ -253,7 +253,7 @@ pub fn limits() -> Vec<Row> {
         }),
         Row::new(
             "a run",
-            "robots accept foreign messages, and get nothing else",
+            "robots accept foreign messages and receive nothing else",
             Want::invalid("test", "unverified"),
             move |sandbox| {
                 let device = super::Device::start(super::Deed::Say(
@@ -313,19 +313,19 @@ pub fn names() -> Vec<Row> {
     let group = "the name server";
     let names = Want::invalid("name server", "names");
     vec![
-        Row::new(group, "answers", Want::VALID, |sandbox| {
+        Row::new(group, "answers correctly", Want::VALID, |sandbox| {
             told_by(sandbox, "--extra origin.bench.tst=127.0.0.1")
         }),
         Row::new(group, "does not know the name", names, |sandbox| {
             told_by(sandbox, "--extra other.bench.tst=127.0.0.1")
         }),
-        Row::new(group, "knows other names only", names, |sandbox| {
+        Row::new(group, "knows only other names", names, |sandbox| {
             told_by(sandbox, "--extra www.example.com=127.0.0.1")
         }),
         Row::new(group, "gives a wrong address", names, |sandbox| {
             told_by(sandbox, "--extra origin.bench.tst=127.66.66.66")
         }),
-        Row::new(group, "is not there", names, |sandbox| {
+        Row::new(group, "is not running", names, |sandbox| {
             let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let done = sandbox.polygraph(&asking(sandbox, free, "2sec"));
             Got::of_run(sandbox, &done)
@@ -336,6 +336,6 @@ pub fn names() -> Vec<Row> {
             Got::of_run(sandbox, &done)
         }),
         Row::new(group, "is killed", names, |sandbox| struck(sandbox, Signal::KILL)),
-        Row::new(group, "is stopped", names, |sandbox| struck(sandbox, Signal::STOP)),
+        Row::new(group, "is suspended", names, |sandbox| struck(sandbox, Signal::STOP)),
     ]
 }

@@ -44,10 +44,10 @@ pub fn canned() -> Vec<Row> {
     let say = |name, deed, want| Row::evil(name, deed, want);
     let slow = Duration::from_millis(200);
     vec![
-        say("200 with a page of its own", Deed::Say(OWN_PAGE), CONTENT),
-        say("200 with nothing", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), CONTENT),
+        say("200 with a login page", Deed::Say(OWN_PAGE), CONTENT),
+        say("200 with an empty body", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), CONTENT),
         say("204", Deed::Say(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"), ERRORS),
-        say("206 that nobody asked for", status!("206 Partial Content", "Content-Range: bytes 0-3/4"), BROKEN),
+        say("206 to a request without a range", status!("206 Partial Content", "Content-Range: bytes 0-3/4"), BROKEN),
         say("300", status!("300 Multiple Choices", "Location: https://example.com/"), ASTRAY),
         say("301 to https", status!("301 Moved Permanently", "Location: https://127.0.0.1/"), ASTRAY),
         say("302 to a login page", status!("302 Found", "Location: http://127.0.0.1:9/login"), ASTRAY),
@@ -72,25 +72,25 @@ pub fn canned() -> Vec<Row> {
         say("503", status!("503 Service Unavailable"), ERRORS),
         say("504", status!("504 Gateway Timeout"), ERRORS),
         say("511", status!("511 Network Authentication Required"), ERRORS),
-        say("a status that nobody knows", status!("799 Whatever"), ERRORS),
-        say("101 that nobody asked for", Deed::Say(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), BROKEN),
-        say("early hints without end", Deed::Repeat(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", Duration::from_millis(1)), BROKEN),
-        say("a length that is no number", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 4x\r\n\r\noops"), BROKEN),
-        say("two lengths", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\noops"), BROKEN),
-        say("a chunk size that is none", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\noops\r\n"), BROKEN),
-        say("a chunk of negative size", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-4\r\noops\r\n"), BROKEN),
-        say("a transfer coding that nobody knows", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\n\r\noops"), BROKEN),
+        say("an unknown status code", status!("799 Whatever"), ERRORS),
+        say("101 to a request without an upgrade", Deed::Say(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), BROKEN),
+        say("an endless stream of early hints", Deed::Repeat(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n", Duration::from_millis(1)), BROKEN),
+        say("a Content-Length that is not a number", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 4x\r\n\r\noops"), BROKEN),
+        say("two different Content-Length fields", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\noops"), BROKEN),
+        say("an invalid chunk size", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\noops\r\n"), BROKEN),
+        say("a negative chunk size", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-4\r\noops\r\n"), BROKEN),
+        say("an unknown transfer coding", Deed::Say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\n\r\noops"), BROKEN),
         say("garbage", Deed::Say(b"\x00\x01\x02 what is this?\r\n\r\n"), BROKEN),
-        say("the preface of HTTP/2", Deed::Say(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x00\xff\xff\x00\x05\x00\x00\x40\x00"), BROKEN),
+        say("the HTTP/2 preface of a server", Deed::Say(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x00\xff\xff\x00\x05\x00\x00\x40\x00"), BROKEN),
         say("a TLS alert", Deed::Say(b"\x15\x03\x01\x00\x02\x02\x46"), BROKEN),
-        say("SSH", Deed::Say(b"SSH-2.0-OpenSSH_9.6\r\n"), BROKEN),
-        say("a head without end", Deed::Repeat(b"HTTP/1.1 200 OK\r\n", b"X-Filler: 0123456789012345678901234567890123456789012345678901234567890123\r\n", Duration::ZERO), BROKEN),
+        say("an SSH banner", Deed::Say(b"SSH-2.0-OpenSSH_9.6\r\n"), BROKEN),
+        say("an endless head", Deed::Repeat(b"HTTP/1.1 200 OK\r\n", b"X-Filler: 0123456789012345678901234567890123456789012345678901234567890123\r\n", Duration::ZERO), BROKEN),
         say("half a head, then silence", Deed::SayAndHold(b"HTTP/1.1 200 OK\r\nContent-Le"), SILENT),
-        say("half a head, then the end", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Le"), BROKEN),
+        say("half a head, then a closed connection", Deed::Say(b"HTTP/1.1 200 OK\r\nContent-Le"), BROKEN),
         say("a head, then silence", Deed::SayAndHold(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n"), SILENT),
-        say("no answer at all", Deed::SayAndHold(b""), SILENT),
-        say("a byte now and then", Deed::Repeat(b"HTTP/1.1 200 OK\r\nX-Filler: ", b"0", slow), SILENT),
-        say("the end before any byte", Deed::Say(b""), OFF),
+        say("silence on an open connection", Deed::SayAndHold(b""), SILENT),
+        say("a byte every 200 ms", Deed::Repeat(b"HTTP/1.1 200 OK\r\nX-Filler: ", b"0", slow), SILENT),
+        say("a closed connection before any byte", Deed::Say(b""), OFF),
         say("a reset before the request", Deed::Reset { after_request: false }, OFF),
         say("a reset after the request", Deed::Reset { after_request: true }, OFF),
     ]
@@ -100,7 +100,7 @@ pub fn canned() -> Vec<Row> {
 pub fn spoiled() -> Vec<Row> {
     let make = |name, make: fn(Reply, u64) -> Vec<u8>, want| Row::evil(name, Deed::Relay(make), want);
     vec![
-        make("nothing wrong", |reply, _| reply.bytes(), Want::VALID),
+        make("correct replies", |reply, _| reply.bytes(), Want::VALID),
         make(
             "early hints before each reply",
             |reply, _| [b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec(), reply.bytes()].concat(),
@@ -115,7 +115,7 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
-            "a body cut in the middle, with its new length",
+            "a body cut in the middle, with a matching Content-Length",
             |reply, _| {
                 let half = reply.body[..reply.body.len() / 2].to_vec();
                 reply.body(half).bytes()
@@ -124,7 +124,7 @@ pub fn spoiled() -> Vec<Row> {
         ),
         make("more bytes than announced", |reply, _| [reply.bytes(), b"and more".to_vec()].concat(), BROKEN),
         make(
-            "a longer body, with its new length",
+            "a longer body with a matching Content-Length",
             |reply, _| {
                 let longer = [&reply.body[..], b"and more"].concat();
                 reply.body(longer).bytes()
@@ -142,7 +142,7 @@ pub fn spoiled() -> Vec<Row> {
             CONTENT,
         ),
         make(
-            "the body of the reply before",
+            "the body of the previous reply",
             |reply, _| match reply.last.clone() {
                 Some(last) => reply.body(last.body).bytes(),
                 None => reply.bytes(),
@@ -150,17 +150,17 @@ pub fn spoiled() -> Vec<Row> {
             CONTENT,
         ),
         make(
-            "the reply before, head and body",
+            "the previous reply, head and body",
             |reply, _| reply.last.clone().map_or_else(|| reply.bytes(), |last| last.bytes()),
             CONTENT,
         ),
         make(
-            "a page of its own under the marks of the servers",
+            "a login page with the marks of the servers",
             |reply, _| reply.body(b"<html>Please log in</html>".to_vec()).bytes(),
             CONTENT,
         ),
         make(
-            "no marks",
+            "replies without the marks of the servers",
             |reply, _| {
                 let mut bare = reply;
                 for name in
@@ -173,22 +173,22 @@ pub fn spoiled() -> Vec<Row> {
             OWN,
         ),
         make(
-            "redirects under the marks of the servers",
+            "redirects with the marks of the servers",
             |reply, _| reply.status("302 Found").with("Location", Some("http://127.0.0.1:9/login")).bytes(),
             ASTRAY,
         ),
         make(
-            "gzip that nobody accepts",
+            "a gzip coding that the request does not accept",
             |reply, _| reply.with("Content-Encoding", Some("gzip")).bytes(),
             CONTENT,
         ),
         make(
-            "a coding that nobody knows",
+            "an unknown content coding",
             |reply, _| reply.with("Content-Encoding", Some("zorch")).bytes(),
             CONTENT,
         ),
         make(
-            "206 in place of 200",
+            "206 instead of 200",
             |reply, _| {
                 let range = format!("bytes 0-{0}/{1}", reply.body.len() - 1, reply.body.len());
                 reply.status("206 Partial Content").with("Content-Range", Some(&range)).bytes()
@@ -196,7 +196,7 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
-            "a chunk that does not end where it says",
+            "a chunk that is longer than its announced size",
             |reply, _| {
                 let body =
                     [format!("{:x}\r\n", reply.body.len() - 1).as_bytes(), &reply.body, b"\r\n0\r\n\r\n"]
@@ -207,7 +207,7 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
-            "chunks without an end",
+            "chunked content without the last chunk",
             |reply, _| {
                 let body = [format!("{:x}\r\n", reply.body.len()).as_bytes(), &reply.body, b"\r\n"].concat();
                 let head = reply.with("Content-Length", None).with("Transfer-Encoding", Some("chunked")).head;
@@ -216,12 +216,12 @@ pub fn spoiled() -> Vec<Row> {
             BROKEN,
         ),
         make(
-            "a Date of years ago",
+            "a Date that is years old",
             |reply, _| reply.with("Date", Some("Fri, 01 Jan 2021 00:00:00 GMT")).bytes(),
             Want::failed("dates", "the device sent broken messages"),
         ),
         make(
-            "every second reply is 503",
+            "503 to every second request",
             |reply, number| match number % 2 {
                 0 => reply.bytes(),
                 _ => b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -230,7 +230,7 @@ pub fn spoiled() -> Vec<Row> {
             ERRORS,
         ),
         make(
-            "every second reply is a redirect",
+            "a redirect to every second request",
             |reply, number| {
                 match number % 2 {
             0 => reply.bytes(),
@@ -240,7 +240,7 @@ pub fn spoiled() -> Vec<Row> {
             ASTRAY,
         ),
         make(
-            "every second reply is a redirect under the marks of the servers",
+            "a redirect with the marks of the servers to every second request",
             |reply, number| match number % 2 {
                 0 => reply.bytes(),
                 _ => reply.status("302 Found").with("Location", Some("http://127.0.0.1:9/")).bytes(),
